@@ -1,0 +1,60 @@
+# Everything a developer does, by name. `make` lists the targets.
+
+PYTHON ?= python3
+HOST ?= 127.0.0.1
+PORT ?= 8000
+
+BIN := .venv/bin
+.DEFAULT_GOAL := help
+.PHONY: help run test lint format lock runtime-environment development-environment
+
+help:  ## lists the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
+
+run: runtime-environment  ## sets everything up and serves the API; HOST=127.0.0.1 PORT=8000
+	@# exec, so that the signal which make passes on reaches the service and not a shell.
+	@exec env LOCAL=true HOST='$(HOST)' PORT='$(PORT)' $(BIN)/python manage.py serve
+
+test: lint  ## sets everything up and runs all checks and tests on a database of their own
+	@$(BIN)/python -m tests.postgres $(BIN)/python -W ignore manage.py makemigrations --check --dry-run
+	@$(BIN)/python -m tests.postgres $(BIN)/python -W ignore manage.py check --deploy --fail-level WARNING
+	@$(BIN)/python -m tests.postgres $(BIN)/python -W ignore manage.py spectacular --validate --fail-on-warn --file /dev/null
+	@$(BIN)/python -m pytest -n auto
+
+lint: development-environment  ## checks style, types and who imports whom
+	@$(BIN)/python -m ruff format --check --quiet .
+	@$(BIN)/python -m ruff check --quiet .
+	@$(BIN)/python -m mypy .
+	@$(BIN)/python -c 'from importlinter.cli import lint_imports_command; lint_imports_command()'
+
+format: development-environment  ## rewrites the code in the project's style
+	@$(BIN)/python -m ruff check --quiet --fix-only .
+	@$(BIN)/python -m ruff format --quiet .
+
+UV_LOCK = $(BIN)/python -m uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	--no-emit-find-links --no-annotate --no-header -q pyproject.toml
+
+lock: $(BIN)/pip  ## makes requirements.txt and requirements-dev.txt from pyproject.toml
+	@$(BIN)/python -m uv --version > /dev/null 2>&1 || $(BIN)/python -m pip install -q --disable-pip-version-check uv
+	@$(UV_LOCK) -o requirements.txt
+	@$(UV_LOCK) --group dev -c requirements.txt -o requirements-dev.txt
+
+runtime-environment: $(BIN)/pip
+	$(call install,requirements.txt)
+
+development-environment: $(BIN)/pip
+	$(call install,requirements-dev.txt)
+
+# What was installed is kept beside it. It is compared by content: a checkout gives every file a new time.
+define install
+	@cmp -s $(1) .venv/$(1) || { echo 'Installing $(1) ...' \
+		&& $(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes --no-deps -r $(1) \
+		&& cp $(1) .venv/$(1); }
+endef
+
+$(BIN)/pip:
+	@command -v '$(PYTHON)' > /dev/null || { echo "There is no $(PYTHON); name one: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@'$(PYTHON)' -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "$(PYTHON) is older than Python 3.11; name another: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@'$(PYTHON)' -m venv --clear .venv || \
+		{ echo "$(PYTHON) cannot make a virtual environment; on Debian it needs the package python3-venv" >&2; exit 1; }

@@ -1,0 +1,39 @@
+"""Who is calling: the one DRF authentication class, over one credential per module."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework.authentication import BaseAuthentication
+from rest_framework.request import Request
+
+from accounts.authentication import api_key, basic, session
+from config.api.errors import DomainError, ErrorCode
+from config.api.exceptions import CHALLENGE
+from config.api.principal import Principal
+
+EXPLICIT = (api_key, basic)
+
+
+class PrincipalAuthentication(BaseAuthentication):
+    """Resolves the one credential of a request to a user and scopes.
+
+    The session cookie is looked at only where the request carries no explicit credential, so that a bad one never
+    falls back to it.
+    """
+
+    def authenticate(self, request: Request) -> tuple[Any, Principal] | None:
+        presented = [(kind, value) for kind in EXPLICIT for value in kind.presented(request)]
+        if len(presented) > 1:
+            raise DomainError(
+                ErrorCode.CREDENTIAL_CONFLICT, "The request carries more than one credential; send exactly one."
+            )
+        if presented:
+            ((kind, value),) = presented
+            principal = kind.resolve(value)
+        else:
+            principal = session.resolve(request)
+        return principal and (principal.user, principal)
+
+    def authenticate_header(self, request: Request) -> str:
+        return CHALLENGE

@@ -1,0 +1,41 @@
+from argparse import ArgumentParser, ArgumentTypeError
+from datetime import timedelta
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from accounts.services import create_api_key
+from config.api.principal import SCOPES
+from users.models import User
+
+
+def _scopes(text: str) -> list[str]:
+    chosen = text.split()
+    if not chosen or not set(chosen) <= set(SCOPES):
+        raise ArgumentTypeError(f"scopes are separated by blanks, of: {' '.join(SCOPES)}")
+    return chosen
+
+
+def _days(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:6]) <= 36500:
+        raise ArgumentTypeError("a whole number of days from 1 to 36500")
+    return int(text)
+
+
+class Command(BaseCommand):
+    help = "Creates an API key for a user, prints it and nothing else. It cannot be shown again."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("email", metavar="EMAIL")
+        parser.add_argument("--scopes", type=_scopes, metavar='"users:read …"', help="default: all")
+        parser.add_argument("--days", type=_days, metavar="N", help="the key expires after N days; default: never")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        user = User.objects.with_email(options["email"]).first()
+        if user is None:
+            raise CommandError(f"no user has the email {options['email']}")
+        days = options["days"]
+        expires_at = timezone.now() + timedelta(days=days) if days else None
+        _, key = create_api_key(user, name="command line", scopes=options["scopes"], expires_at=expires_at)
+        self.stdout.write(key)

@@ -1,0 +1,42 @@
+"""The shape of every body, and the only place that spells it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from config.api.errors import Detail, DomainError
+
+
+def single(data: Any) -> dict[str, Any]:
+    return {"success": True, "data": data}
+
+
+def page(items: Sequence[Any], meta: Mapping[str, Any], links: Mapping[str, Any]) -> dict[str, Any]:
+    return {"success": True, "data": items, "meta": meta, "_links": links}
+
+
+def error(problem: DomainError) -> dict[str, Any]:
+    return {
+        "success": False,
+        "error": {"code": problem.code, "message": problem.message, "details": _details(problem.details)},
+    }
+
+
+def problem_details(problem: DomainError) -> dict[str, Any]:
+    """The same facts as RFC 9457 problem details."""
+    return {
+        "type": "about:blank",
+        "title": problem.code.replace("_", " ").capitalize(),
+        "status": problem.status,
+        "detail": problem.message,
+        "code": problem.code,
+        "details": _details(problem.details),
+    }
+
+
+def _details(details: Iterable[Detail]) -> list[dict[str, str]]:
+    # A field's name may come from the request's own JSON, where it can hold what UTF-8 cannot.
+    return [{"field": _encodable(detail.field), "message": _encodable(detail.message)} for detail in details]
+
+
+def _encodable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()

@@ -1,0 +1,86 @@
+"""The errors of the contract, as plain Python: what raises one needs no web framework."""
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class ErrorCode(StrEnum):
+    """Every code an error body can carry; `status` is the HTTP status it goes with."""
+
+    status: int
+
+    def __new__(cls, status: int, code: str) -> "ErrorCode":
+        member = str.__new__(cls, code)
+        member._value_ = code
+        member.status = status
+        return member
+
+    VALIDATION_ERROR = 400, "VALIDATION_ERROR"
+    MALFORMED_JSON = 400, "MALFORMED_JSON"
+    INVALID_CURSOR = 400, "INVALID_CURSOR"
+    VERSION_CONFLICT = 400, "VERSION_CONFLICT"
+    UNSUPPORTED_VERSION = 400, "UNSUPPORTED_VERSION"
+    CREDENTIAL_CONFLICT = 400, "CREDENTIAL_CONFLICT"
+    UNAUTHENTICATED = 401, "UNAUTHENTICATED"
+    INVALID_TOKEN = 401, "INVALID_TOKEN"
+    INVALID_CREDENTIALS = 401, "INVALID_CREDENTIALS"
+    FORBIDDEN = 403, "FORBIDDEN"
+    INSUFFICIENT_SCOPE = 403, "INSUFFICIENT_SCOPE"
+    NOT_FOUND = 404, "NOT_FOUND"
+    METHOD_NOT_ALLOWED = 405, "METHOD_NOT_ALLOWED"
+    NOT_ACCEPTABLE = 406, "NOT_ACCEPTABLE"
+    CONFLICT = 409, "CONFLICT"
+    PAYLOAD_TOO_LARGE = 413, "PAYLOAD_TOO_LARGE"
+    UNSUPPORTED_MEDIA_TYPE = 415, "UNSUPPORTED_MEDIA_TYPE"
+    INTERNAL_ERROR = 500, "INTERNAL_ERROR"
+    SERVICE_UNAVAILABLE = 503, "SERVICE_UNAVAILABLE"
+
+
+class Detail(NamedTuple):
+    """One problem: the field it is about (dotted when nested) and the way out."""
+
+    field: str
+    message: str
+
+
+class DomainError(Exception):
+    """An answer other than success, raised from anywhere and rendered by the one exception handler.
+
+    Args:
+        code: the error code.
+        message: one sentence for the reader.
+        details: the single problems, if they can be told apart.
+        headers: what the answer carries beside the body, `WWW-Authenticate` for one.
+        status: instead of the code's own status, where the contract gives one code several.
+    """
+
+    def __init__(
+        self,
+        code: ErrorCode,
+        message: str,
+        details: Iterable[Detail] = (),
+        *,
+        headers: Mapping[str, str] | None = None,
+        status: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.details = list(details)
+        self.headers = dict(headers or {})
+        self.status = status or code.status
+
+
+def invalid(*details: Detail) -> DomainError:
+    """A VALIDATION_ERROR that names every problem."""
+    return DomainError(ErrorCode.VALIDATION_ERROR, "The request is not valid; see details.", details)
+
+
+def forbidden(message: str, *fields: str) -> DomainError:
+    """A FORBIDDEN that names the fields which the caller may not write."""
+    return DomainError(ErrorCode.FORBIDDEN, message, [Detail(field, message) for field in fields])
+
+
+def not_found() -> DomainError:
+    return DomainError(ErrorCode.NOT_FOUND, "There is no such resource, or you may not see it.")

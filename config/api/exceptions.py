@@ -1,0 +1,119 @@
+"""The one exception handler, and the same answers for what happens outside DRF's views."""
+
+import logging
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from django.core.exceptions import DisallowedHost, PermissionDenied, RequestDataTooBig, SuspiciousOperation
+from django.db import InterfaceError, OperationalError
+from django.http import Http404, HttpRequest, HttpResponse
+from rest_framework import exceptions as drf
+from rest_framework.response import Response
+
+from config.api import envelope
+from config.api.errors import Detail, DomainError, ErrorCode, invalid, not_found
+from config.api.negotiation import PROBLEM_JSON, wants_problem_json
+from config.api.renderers import ProblemRenderer, to_json
+
+logger = logging.getLogger(__name__)
+
+CHALLENGE = 'Bearer realm="users", Basic realm="users", charset="UTF-8"'
+_NO_STORE = {"Cache-Control": "no-store"}
+
+
+def handle(exception: Exception, context: Mapping[str, Any]) -> Response:
+    """DRF's hook: every exception of a view becomes an error body."""
+    problem = _problem_of(exception)
+    request = context["request"]
+    if problem.status >= 500:
+        logger.error("%s in %s %s", problem.code, request.method, request.path, exc_info=exception)
+    # What a view in a transaction wrote before it failed is rolled back by the exception itself; nothing is left here.
+    return _answer(problem, request)
+
+
+def _answer(problem: DomainError, request: Any) -> Response:
+    if wants_problem_json(request.META.get("HTTP_ACCEPT", "")):
+        response = Response(envelope.problem_details(problem), problem.status, content_type=PROBLEM_JSON)
+        request.accepted_renderer, request.accepted_media_type = ProblemRenderer(), PROBLEM_JSON
+    else:
+        response = Response(envelope.error(problem), problem.status)
+    for name, value in _headers_of(problem).items():
+        response[name] = value
+    return response
+
+
+def _headers_of(problem: DomainError) -> dict[str, str]:
+    headers = _NO_STORE | problem.headers
+    if problem.status == 401:
+        headers.setdefault("WWW-Authenticate", CHALLENGE)
+    if problem.status == 503:
+        headers.setdefault("Retry-After", "1")
+    return headers
+
+
+def _problem_of(exception: BaseException | None) -> DomainError:
+    match exception:
+        case DomainError():
+            return exception
+        case drf.ValidationError():
+            return invalid(*_flatten(exception.detail))
+        case Http404() | drf.NotFound():
+            return not_found()
+        case drf.MethodNotAllowed():
+            return DomainError(ErrorCode.METHOD_NOT_ALLOWED, "This resource does not have that method; see Allow.")
+        case PermissionDenied():
+            return DomainError(ErrorCode.FORBIDDEN, "You may not do this.")
+        case RequestDataTooBig():
+            return DomainError(ErrorCode.PAYLOAD_TOO_LARGE, "The body is too long.")
+        case DisallowedHost():
+            return invalid(Detail("Host", "This service does not answer to that host name."))
+        case SuspiciousOperation():
+            return invalid(Detail("", "The request has too many parameters or is otherwise unreadable."))
+        case OperationalError() | InterfaceError():
+            return DomainError(ErrorCode.SERVICE_UNAVAILABLE, "The database is away or busy; try again.")
+    return DomainError(ErrorCode.INTERNAL_ERROR, "Something failed on our side; the Request-Id finds it in the log.")
+
+
+def _flatten(detail: Any, path: str = "") -> Iterator[Detail]:
+    """DRF's nested details as dotted fields. Errors of `many=True` come as a dict keyed by index, or as a list."""
+    if isinstance(detail, Mapping):
+        for name, inner in detail.items():
+            own = "" if name == "non_field_errors" else str(name)
+            yield from _flatten(inner, ".".join(filter(None, (path, own))))
+    elif isinstance(detail, list):
+        for index, inner in enumerate(detail):
+            nested = isinstance(inner, Mapping | list)
+            yield from _flatten(inner, ".".join(filter(None, (path, str(index)))) if nested else path)
+    else:
+        yield Detail(path, str(detail))
+
+
+def plain_response(problem: DomainError, request: HttpRequest) -> HttpResponse:
+    """An error body where there is no DRF view: unknown paths, CSRF, middleware, the admin."""
+    if wants_problem_json(request.META.get("HTTP_ACCEPT", "")):
+        body, content_type = envelope.problem_details(problem), PROBLEM_JSON
+    else:
+        body, content_type = envelope.error(problem), "application/json"
+    return HttpResponse(to_json(body), status=problem.status, content_type=content_type, headers=_headers_of(problem))
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return plain_response(_problem_of(exception), request)
+
+
+def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return plain_response(DomainError(ErrorCode.NOT_FOUND, "There is nothing at this address."), request)
+
+
+def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return plain_response(_problem_of(exception), request)
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """Django calls this while it handles the exception, which tells a database that is away from a fault of ours."""
+    return plain_response(_problem_of(sys.exc_info()[1]), request)
+
+
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
+    return plain_response(DomainError(ErrorCode.FORBIDDEN, f"CSRF check failed: {reason}"), request)

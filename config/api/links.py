@@ -1,0 +1,68 @@
+"""Links: what this caller may do next, under the prefix or version parameter that it used."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from rest_framework.request import Request
+
+from config.api.parameters import Parameters
+from config.api.principal import Principal
+from config.api.versioning import prefix_of
+
+# What says whether a caller may follow a link from a row.
+Condition = Callable[[Principal, Any], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link from a single resource.
+
+    Attributes:
+        rel: its name in `_links`.
+        path: where it leads, without prefix; `{0.id}` and the like are filled from the row.
+        scope: what the credential must allow.
+        method: told only when it is not GET.
+        when: what else must hold.
+    """
+
+    rel: str
+    path: str
+    scope: str
+    method: str = "GET"
+    when: Condition | None = None
+
+    def open_to(self, principal: Principal | None, row: Any) -> bool:
+        if principal is None or self.scope not in principal.scopes:
+            return False
+        return self.when is None or self.when(principal, row)
+
+
+def address(request: Request, path: str) -> str:
+    """The address of a resource in the form that the caller used."""
+    version = request.query_params.get("version")
+    query = f"?{urlencode({'version': version})}" if version else ""
+    return f"{prefix_of(request.path)}{path}{query}"
+
+
+def of_row(request: Request, links: Sequence[Link], row: Any) -> dict[str, dict[str, str]]:
+    return {
+        link.rel: {"href": address(request, link.path.format(row))}
+        | ({} if link.method == "GET" else {"method": link.method})
+        for link in links
+        if link.open_to(request.auth, row)
+    }
+
+
+def of_page(request: Request, parameters: Parameters, relations: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
+    """The links of a page: `self`, and each relation as the query it differs by."""
+    return {
+        rel: {"href": f"{request.path}?{query}" if (query := parameters.with_changes(**changes)) else request.path}
+        for rel, changes in {"self": {}, **relations}.items()
+    }
+
+
+def header(links: Mapping[str, Mapping[str, str]]) -> str:
+    """The same links as a `Link` header (RFC 8288)."""
+    return ", ".join(f'<{link["href"]}>; rel="{rel}"' for rel, link in links.items())

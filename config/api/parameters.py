@@ -1,0 +1,52 @@
+"""The query parameters of one request."""
+
+import re
+from urllib.parse import urlencode
+
+from django.http import QueryDict
+
+from config.api.errors import Detail, invalid
+
+# Never repeated in a link, a log or a redirect.
+SECRET_PARAMETER = "api_key"
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
+class Parameters:
+    """Reads query parameters and keeps what is wrong with them until `check()` tells all of it at once."""
+
+    def __init__(self, query: QueryDict) -> None:
+        self.query = query
+        self.problems: list[Detail] = []
+
+    def get(self, name: str) -> str | None:
+        """The value of a parameter; None when it is absent, or refused for being repeated or no text."""
+        values = self.query.getlist(name)
+        if len(values) > 1:
+            self.refuse(name, "Must not be repeated.")
+            return None
+        if values and _CONTROL.search(values[0]):
+            self.refuse(name, "Must not hold NUL or other control characters.")
+            return None
+        return values[0] if values else None
+
+    def flag(self, name: str, *, default: bool) -> bool:
+        value = self.get(name)
+        if value not in {None, "true", "false"}:
+            self.refuse(name, "Must be true or false.")
+        return default if value is None else value == "true"
+
+    def refuse(self, name: str, message: str) -> None:
+        self.problems.append(Detail(name, message))
+
+    def check(self) -> None:
+        """Raises DomainError, a VALIDATION_ERROR, when anything was refused."""
+        if self.problems:
+            raise invalid(*self.problems)
+
+    def with_changes(self, **changes: str | None) -> str:
+        """The query string with some parameters set, or left out where the value is None, and never the secret one."""
+        dropped = {SECRET_PARAMETER, *changes}
+        kept = [(name, value) for name, values in self.query.lists() for value in values if name not in dropped]
+        pairs = kept + [(name, value) for name, value in changes.items() if value is not None]
+        return urlencode(pairs)

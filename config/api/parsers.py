@@ -1,0 +1,165 @@
+"""The JSON a request may carry: strict where the standard library is lenient, exact where it rounds."""
+
+import json
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import IO, Any
+
+from django.conf import settings
+from django.utils.datastructures import MultiValueDict
+from rest_framework.parsers import BaseParser
+from rest_framework.request import Request
+
+from config.api.errors import DomainError, ErrorCode
+
+MAX_DEPTH = 32
+MAX_NUMBER_CHARACTERS = 40
+MAX_EXPONENT = 20
+
+
+class UnusableNumber:
+    """A number too long or too far out to be converted: `int()` and `Decimal` take minutes over some.
+
+    The parser leaves it in place, so that the field it stands in can refuse it by name.
+    """
+
+
+UNUSABLE_NUMBER = UnusableNumber()
+
+
+class _MalformedError(ValueError):
+    pass
+
+
+def _integer(token: str) -> int | UnusableNumber:
+    return int(token) if len(token) <= MAX_NUMBER_CHARACTERS else UNUSABLE_NUMBER
+
+
+def _decimal(token: str) -> Decimal | UnusableNumber:
+    exponent = token.lower().partition("e")[2]
+    if len(token) > MAX_NUMBER_CHARACTERS or abs(int(exponent or 0)) > MAX_EXPONENT:
+        return UNUSABLE_NUMBER
+    return Decimal(token)
+
+
+def _constant(token: str) -> Any:
+    raise _MalformedError(f"{token} is not JSON")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise _MalformedError("an object has two members of the same name")
+    return members
+
+
+def _too_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [
+            child
+            for container in level
+            for child in (container.values() if isinstance(container, dict) else container)
+            if isinstance(child, dict | list)
+        ]
+        if not level:
+            return False
+    return True
+
+
+def malformed(reason: str) -> DomainError:
+    return DomainError(ErrorCode.MALFORMED_JSON, f"The body is not a JSON object: {reason}.")
+
+
+def parse(body: bytes) -> dict[str, Any]:
+    """Reads a request body.
+
+    Returns the object at its top, with every fractional number as a Decimal.
+
+    Raises:
+        DomainError: MALFORMED_JSON for everything that contract section 5 calls malformed.
+    """
+    if body.startswith(b"\xef\xbb\xbf"):
+        raise malformed("it starts with a byte order mark (RFC 8259, section 8.1)")
+    if not body.strip(b" \t\r\n"):
+        raise malformed("it is empty")
+    try:
+        value = _decoder.decode(body.decode())
+    except UnicodeDecodeError:
+        raise malformed("it is not UTF-8") from None
+    except RecursionError:
+        raise malformed(f"it is nested over {MAX_DEPTH} levels deep") from None
+    except json.JSONDecodeError as error:
+        raise malformed(f"{error.msg} at line {error.lineno}, column {error.colno}") from None
+    except _MalformedError as error:
+        raise malformed(str(error)) from None
+    if not isinstance(value, dict):
+        raise malformed("its top is something else")
+    # Few brackets cannot nest deeply: the walk is for the rare body that has many.
+    if body.count(b"{") + body.count(b"[") > MAX_DEPTH and _too_deep(value):
+        raise malformed(f"it is nested over {MAX_DEPTH} levels deep")
+    return value
+
+
+_decoder = json.JSONDecoder(
+    parse_int=_integer, parse_float=_decimal, parse_constant=_constant, object_pairs_hook=_unique
+)
+
+
+class JSONParser(BaseParser):
+    media_type = "application/json"
+    methods = frozenset({"POST", "PUT", "PATCH"})
+
+    def parse(
+        self, stream: IO[bytes], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        body = stream.read(limit + 1)
+        if len(body) > limit:
+            raise DomainError(ErrorCode.PAYLOAD_TOO_LARGE, f"The body is longer than {limit} bytes.")
+        return parse(body)
+
+
+class MergePatchParser(JSONParser):
+    """RFC 7396."""
+
+    media_type = "application/merge-patch+json"
+    methods = frozenset({"PATCH"})
+
+
+# RFC 9110, section 8.3.1: a media type and its parameters, each of which may be empty.
+_TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+_MEDIA_TYPE = re.compile(rf"({_TOKEN}/{_TOKEN})((?:[ \t]*;[ \t]*(?:{_TOKEN}=(?:{_TOKEN}|\"[^\"\\]*\"))?)*)[ \t]*")
+_CHARSET = re.compile(r";[ \t]*charset=\"?([^;\" \t]*)", re.IGNORECASE)
+
+
+class StrictRequest(Request):
+    """DRF's request, but no body is an empty body and not `{}`, and every header about the body is obeyed."""
+
+    def _parse(self) -> tuple[Any, Any]:
+        # Left empty until the body is read: a page that renders the error asks for the data again.
+        self._data: dict[str, Any] = {}
+        self._full_data: dict[str, Any] = {}
+        self._files: MultiValueDict[str, Any] = MultiValueDict()
+        if self.stream is None:
+            raise malformed("it is empty")
+        return self._parser().parse(self.stream, self.content_type, self.parser_context), self._files
+
+    def _parser(self) -> BaseParser:
+        if "HTTP_CONTENT_ENCODING" in self.META:
+            raise self._unsupported(
+                "Bodies are taken as they are, without Content-Encoding.", "Accept-Encoding", "identity"
+            )
+        known = {parser.media_type: parser for parser in self.parsers if self.method in parser.methods}
+        found = _MEDIA_TYPE.fullmatch(self.content_type or "")
+        if found is None or found[1].lower() not in known:
+            raise self._unsupported(f"Content-Type must be {' or '.join(known)}.", "Accept", ", ".join(known))
+        if any(charset.lower() != "utf-8" for charset in _CHARSET.findall(found[2])):
+            raise self._unsupported("The charset must be UTF-8.", "Accept", ", ".join(known))
+        return known[found[1].lower()]
+
+    def _unsupported(self, message: str, header: str, value: str) -> DomainError:
+        if self.method == "PATCH" and header == "Accept":
+            header = "Accept-Patch"  # RFC 5789, section 2.2
+        return DomainError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, message, headers={header: value})

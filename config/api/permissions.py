@@ -1,0 +1,70 @@
+"""Scope first, then role: the two questions that every endpoint asks."""
+
+from typing import Any, ClassVar
+
+from rest_framework.permissions import SAFE_METHODS, BasePermission
+from rest_framework.request import Request
+
+from config.api.errors import Detail, DomainError, ErrorCode, forbidden
+from config.api.principal import Principal
+
+
+def require_scope(principal: Principal, scope: str) -> None:
+    """Raises DomainError, an INSUFFICIENT_SCOPE with RFC 6750's challenge, unless the credential allows `scope`."""
+    if scope not in principal.scopes:
+        message = f"The credential lacks the scope {scope}."
+        raise DomainError(
+            ErrorCode.INSUFFICIENT_SCOPE,
+            message,
+            [Detail("scope", message)],
+            headers={"WWW-Authenticate": f'Bearer error="insufficient_scope", scope="{scope}"'},
+        )
+
+
+class ResourcePermission(BasePermission):
+    """Asks for a credential, for the scope that the view declares, and for the app's own rule on a row.
+
+    An app says what a role may do by overriding `may_create` and `may_change`; the links of a row ask the same.
+    """
+
+    refusal: ClassVar[str] = "Your role may not do this."
+
+    @staticmethod
+    def may_create(principal: Principal) -> bool:
+        return True
+
+    @staticmethod
+    def may_change(principal: Principal, row: Any) -> bool:
+        """Whether the caller may replace, patch and delete a row that it sees."""
+        return True
+
+    def allows_anonymous(self, request: Request) -> bool:
+        return False
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        principal: Principal | None = request.auth
+        if principal is None:
+            if self.allows_anonymous(request):
+                return True
+            raise DomainError(ErrorCode.UNAUTHENTICATED, "This needs a credential.")
+        if scope := view.required_scope(request.method):
+            require_scope(principal, scope)
+        if request.method == "POST" and not self.may_create(principal):
+            raise forbidden(self.refusal)
+        return True
+
+    def has_object_permission(self, request: Request, view: Any, obj: Any) -> bool:
+        if request.method not in SAFE_METHODS and not self.may_change(request.auth, obj):
+            raise forbidden(self.refusal)
+        return True
+
+
+class CredentialPermission(ResourcePermission):
+    """Any credential, whatever its scopes."""
+
+
+class PublicPermission(ResourcePermission):
+    """No credential needed."""
+
+    def allows_anonymous(self, request: Request) -> bool:
+        return True

@@ -1,0 +1,163 @@
+"""The OpenAPI document: what drf-spectacular cannot see of the conventions."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.conf import settings
+from drf_spectacular.generators import SchemaGenerator
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.utils import OpenApiParameter
+
+from config.api.permissions import PublicPermission
+
+Endpoint = tuple[str, str, str, Any]
+
+_PATH = "/api/v{version}"
+_LINK = {
+    "type": "object",
+    "properties": {"href": {"type": "string"}, "method": {"type": "string"}},
+    "required": ["href"],
+}
+_LINKS = {"type": "object", "additionalProperties": _LINK}
+_META = {
+    "oneOf": [
+        {
+            "type": "object",
+            "properties": {name: {"type": "integer"} for name in ("page", "limit", "total", "totalPages")},
+            "required": ["page", "limit", "total", "totalPages"],
+            "additionalProperties": False,
+        },
+        {
+            "type": "object",
+            "properties": {
+                "nextCursor": {"type": ["string", "null"]},
+                "prevCursor": {"type": ["string", "null"]},
+                "hasMore": {"type": "boolean"},
+            },
+            "required": ["nextCursor", "prevCursor", "hasMore"],
+            "additionalProperties": False,
+        },
+    ]
+}
+_ERROR = {
+    "type": "object",
+    "properties": {
+        "success": {"const": False},
+        "error": {
+            "type": "object",
+            "properties": {
+                "code": {"type": "string"},
+                "message": {"type": "string"},
+                "details": {
+                    "type": "array",
+                    "items": {
+                        "type": "object",
+                        "properties": {"field": {"type": "string"}, "message": {"type": "string"}},
+                        "required": ["field", "message"],
+                    },
+                },
+            },
+            "required": ["code", "message", "details"],
+        },
+    },
+    "required": ["success", "error"],
+}
+
+
+def of_one_version(endpoints: Sequence[Endpoint]) -> list[Endpoint]:
+    """The endpoints under the canonical prefix of the default version; the others are the same views."""
+    prefix = f"/api/v{settings.DEFAULT_API_VERSION}"
+    return [
+        (path.replace(_PATH, prefix), path_regex.replace(_PATH, prefix), method, view)
+        for path, path_regex, method, view in endpoints
+        if path.startswith(_PATH)
+    ]
+
+
+def with_errors(result: dict[str, Any], generator: Any, **options: Any) -> dict[str, Any]:
+    """Gives every operation the one error body, for whatever status it does not name."""
+    result.setdefault("components", {}).setdefault("schemas", {})["Error"] = _ERROR
+    content = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
+    for operations in result["paths"].values():
+        for operation in operations.values():
+            operation["responses"]["default"] = {"description": "An error", "content": content}
+    return result
+
+
+class Generator(SchemaGenerator):
+    def create_view(self, callback: Any, method: str, request: Any = None) -> Any:
+        view = super().create_view(callback, method, request)
+        # `of_one_version` has chosen; drf-spectacular knows no version that may stand in several places.
+        view.versioning_class = None
+        return view
+
+
+class Schema(AutoSchema):
+    """Adds the parameters, the envelope and the scope that the base viewset gives every resource."""
+
+    def get_tags(self) -> list[str]:
+        return [self.path.removeprefix(f"/api/v{settings.DEFAULT_API_VERSION}/").split("/")[0] or "entry"]
+
+    def get_auth(self) -> list[dict[str, Any]]:
+        return [] if PublicPermission in self.view.permission_classes else super().get_auth()
+
+    def get_override_parameters(self) -> list[OpenApiParameter]:
+        if not hasattr(self.view, "sortable"):
+            return []
+        return [*self._list_parameters(), *self._representation_parameters()] if self.method != "DELETE" else []
+
+    def _representation_parameters(self) -> list[OpenApiParameter]:
+        return [
+            OpenApiParameter("fields", str, description="Comma-separated names of the fields to answer."),
+            OpenApiParameter("envelope", bool, description="`false` answers the bare object or array.", default=True),
+        ]
+
+    def _list_parameters(self) -> list[OpenApiParameter]:
+        if not self._is_list_view():
+            return []
+        filters = self.view.filterset_class.base_filters
+        return [
+            OpenApiParameter("page", int, description="Page from 1.", default=1),
+            OpenApiParameter("offset", int, description="Items to skip, instead of `page`."),
+            OpenApiParameter(
+                "cursor", str, description="Place in the list, instead of `page`; empty starts.", allow_blank=True
+            ),
+            OpenApiParameter("limit", int, description="Page size, at most 100.", default=20),
+            OpenApiParameter("sort", str, enum=list(self.view.sortable), default="id"),
+            OpenApiParameter("order", str, enum=["asc", "desc"], default="asc"),
+            *(
+                OpenApiParameter(
+                    name,
+                    str,
+                    description="Equality filter.",
+                    enum=[value for value, _ in one.extra["choices"]] if "choices" in one.extra else None,
+                )
+                for name, one in filters.items()
+            ),
+        ]
+
+    def map_parsers(self) -> list[str]:
+        return [parser.media_type for parser in self.view.get_parsers() if self.method in parser.methods]
+
+    def map_renderers(self, attribute: str) -> list[str]:
+        return ["application/json"]
+
+    def get_filter_parameters(self) -> list[Any]:
+        return []
+
+    def _is_list_view(self, serializer: Any = None) -> bool:
+        return getattr(self.view, "action", None) == "list"
+
+    def _get_response_for_code(self, serializer: Any, status_code: str, *args: Any, **options: Any) -> dict[str, Any]:
+        response = super()._get_response_for_code(serializer, status_code, *args, **options)
+        for media in response.get("content", {}).values():
+            media["schema"] = self._enveloped(media["schema"])
+        return response
+
+    def _enveloped(self, data: dict[str, Any]) -> dict[str, Any]:
+        properties: dict[str, Any] = {"success": {"const": True}, "data": data}
+        if self._is_list_view():
+            properties |= {"meta": _META, "_links": _LINKS}
+        elif hasattr(self.view, "sortable"):
+            properties["data"] = {"allOf": [data, {"type": "object", "properties": {"_links": _LINKS}}]}
+        return {"type": "object", "properties": properties, "required": list(properties)}

@@ -1,0 +1,152 @@
+"""Serializers that take JSON as it is: no type is coerced, no text trimmed, no number rounded."""
+
+from __future__ import annotations
+
+import unicodedata
+from decimal import Decimal
+from typing import Any, ClassVar
+
+from django.core.validators import EmailValidator
+from django.db import models
+from rest_framework import serializers
+from rest_framework.fields import empty
+
+from config.api.parsers import MAX_EXPONENT, MAX_NUMBER_CHARACTERS, UNUSABLE_NUMBER
+from config.api.principal import Principal
+
+_CENT = Decimal("0.01")
+_LINE_CHARACTERS = frozenset("\t\n\r")
+GREATEST_ID = 2**63 - 1
+
+
+class StrictField(serializers.Field):
+    """Refuses a number that the parser would not convert, whatever the field wants."""
+
+    def run_validation(self, data: Any = empty) -> Any:
+        if data is UNUSABLE_NUMBER:
+            raise serializers.ValidationError(
+                f"Numbers have at most {MAX_NUMBER_CHARACTERS} characters and an exponent within ±{MAX_EXPONENT}."
+            )
+        return super().run_validation(data)
+
+
+class Text(StrictField, serializers.CharField):
+    """Text, kept as it was sent. Of control characters, `lines=True` lets tab and line breaks pass."""
+
+    def __init__(self, *, lines: bool = False, **options: Any) -> None:
+        self.allowed_controls = _LINE_CHARACTERS if lines else frozenset()
+        super().__init__(trim_whitespace=False, **options)
+
+    def run_validation(self, data: Any = empty) -> Any:
+        if isinstance(data, str) and data and data.isspace():
+            raise serializers.ValidationError("Must not be blank.")
+        return super().run_validation(data)
+
+    def to_internal_value(self, data: Any) -> str:
+        if not isinstance(data, str):
+            raise serializers.ValidationError("Must be a string.")
+        # Cc: control characters, NUL among them. Cs: surrogates, which JSON can escape and UTF-8 cannot hold.
+        if any(
+            unicodedata.category(character) in {"Cc", "Cs"} and character not in self.allowed_controls
+            for character in data
+            if not character.isprintable()
+        ):
+            raise serializers.ValidationError("Must not hold NUL, other control characters or lone surrogates.")
+        return data
+
+
+class Email(Text):
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.validators.append(EmailValidator(message="Must be an email address."))
+
+
+class Integer(StrictField, serializers.IntegerField):
+    """A JSON integer: no string, no fraction, no exponent, no boolean."""
+
+    def to_internal_value(self, data: Any) -> int:
+        if not isinstance(data, int) or isinstance(data, bool):
+            raise serializers.ValidationError("Must be an integer.")
+        return data
+
+
+class Money(StrictField, serializers.DecimalField):
+    """A JSON number with at most two decimals, exact to the column and back."""
+
+    def to_internal_value(self, data: Any) -> Decimal:
+        if not isinstance(data, int | Decimal) or isinstance(data, bool):
+            raise serializers.ValidationError("Must be a number.")
+        amount = Decimal(data)
+        # Compared before it is quantized: the bounds keep it within the precision that quantize() has.
+        for validator in self.validators:
+            validator(amount)
+        if amount != amount.quantize(_CENT):
+            raise serializers.ValidationError("Must have at most two decimals.")
+        return amount.quantize(_CENT)
+
+    def to_representation(self, value: Decimal) -> Decimal:
+        return value.quantize(_CENT)
+
+
+class Choice(StrictField, serializers.ChoiceField):
+    def to_internal_value(self, data: Any) -> Any:
+        if not isinstance(data, str) or data not in self.choices:
+            raise serializers.ValidationError(f"Must be one of: {', '.join(self.choices)}.")
+        return data
+
+
+class ResourceSerializer(serializers.ModelSerializer[Any]):
+    """A resource's representation, and the rules of writing it.
+
+    On PUT an optional field that is left out returns to its model's default, but for those named in
+    `Meta.kept`; in a merge patch null does the same (RFC 7396, section 2).
+    """
+
+    serializer_field_mapping: ClassVar[
+        dict[type[models.Field[Any, Any]], type[serializers.Field[Any, Any, Any, Any]]]
+    ] = {
+        **serializers.ModelSerializer.serializer_field_mapping,
+        models.CharField: Text,
+        models.TextField: Text,
+        models.IntegerField: Integer,
+        models.DecimalField: Money,
+    }
+    serializer_choice_field = Choice
+
+    @property
+    def principal(self) -> Principal | None:
+        found: Principal | None = self.context["request"].auth
+        return found
+
+    def _default_of(self, name: str) -> Any:
+        """The default of an optional field; `empty` when it has none to return to."""
+        field = self.fields[name]
+        if field.required or field.read_only or name in getattr(self.Meta, "kept", ()):
+            return empty
+        return self.Meta.model._meta.get_field(name).get_default()
+
+    def to_internal_value(self, data: Any) -> Any:
+        given = data
+        if self.partial:
+            given = {
+                name: default
+                if value is None and name in self.fields and (default := self._default_of(name)) is not empty
+                else value
+                for name, value in data.items()
+            }
+        values = super().to_internal_value(given)
+        if self.instance is not None and not self.partial:
+            for name in self.fields:
+                if name not in data and (default := self._default_of(name)) is not empty:
+                    values[name] = default
+        return values
+
+    def update(self, instance: Any, validated_data: dict[str, Any]) -> Any:
+        """Writes the columns that were given and no other: a concurrent write to the rest is kept."""
+        for name, value in validated_data.items():
+            setattr(instance, name, value)
+        if validated_data:
+            instance.save(update_fields=list(validated_data))
+            # What triggers set: the row version and the time.
+            instance.refresh_from_db()
+        return instance

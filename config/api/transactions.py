@@ -1,0 +1,29 @@
+"""Writing in one transaction, again where PostgreSQL asks for it."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from django.db import OperationalError, transaction
+from psycopg.errors import DeadlockDetected, SerializationFailure
+
+Result = TypeVar("Result")
+
+_ATTEMPTS = 3
+
+
+def run(write: Callable[[], Result]) -> Result:
+    """Runs `write` in a transaction of its own, up to three times when it fell victim to a deadlock.
+
+    Nothing of a failed attempt is left, so that `write` may be run again as long as it touches the database alone.
+
+    Raises:
+        OperationalError: the database is away, or the attempts are used up.
+    """
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            with transaction.atomic(durable=True):
+                return write()
+        except OperationalError as error:
+            if not isinstance(error.__cause__, DeadlockDetected | SerializationFailure) or attempt == _ATTEMPTS:
+                raise
+    raise AssertionError("unreachable")

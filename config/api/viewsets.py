@@ -1,0 +1,247 @@
+"""The one base viewset: an app's viewset is declarations, and obeys every convention without saying so."""
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, ClassVar
+
+from django.conf import settings
+from django.db.models import Model, QuerySet
+from django.utils.cache import patch_vary_headers
+from rest_framework.exceptions import MethodNotAllowed
+from rest_framework.generics import GenericAPIView
+from rest_framework.permissions import SAFE_METHODS
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+from rest_framework.viewsets import ViewSetMixin
+
+from config.api import envelope, fields, links, ordering, pagination, transactions
+from config.api.errors import not_found
+from config.api.filters import StrictFilterSet
+from config.api.parameters import Parameters
+from config.api.parsers import JSONParser, MergePatchParser, StrictRequest
+from config.api.principal import Principal
+from config.api.serializers import GREATEST_ID, ResourceSerializer
+from config.api.versioning import prefix_of
+
+_ID = re.compile(r"[1-9][0-9]{0,18}")
+VARY = ("Accept", "Authorization", "X-API-Key", "Cookie")
+
+
+def id_of(text: str) -> int:
+    """Reads an id from an address; what is no positive 64-bit integer is not found."""
+    if not _ID.fullmatch(text) or int(text) > GREATEST_ID:
+        raise not_found()
+    return int(text)
+
+
+class Conventions:
+    """What every DRF view here has in common, a resource's or not."""
+
+    # There is no format suffix to read it from.
+    format_kwarg = None
+
+    def initialize_request(self, request: Any, *args: Any, **kwargs: Any) -> Request:
+        given = super().initialize_request(request, *args, **kwargs)  # type: ignore[misc]
+        return StrictRequest(
+            request, given.parsers, given.authenticators, given.negotiator, parser_context=given.parser_context
+        )
+
+    def initial(self: Any, request: Any, *args: Any, **kwargs: Any) -> None:
+        """Runs the checks in the order in which a client can mend them: what it speaks, then who it is."""
+        request.accepted_renderer, request.accepted_media_type = self.perform_content_negotiation(request)
+        request.version, request.versioning_scheme = self.determine_version(request, *args, **kwargs)
+        if request.method not in self.allowed_methods:
+            raise MethodNotAllowed(request.method)
+        self.perform_authentication(request)
+        self.check_permissions(request)
+        self.check_throttles(request)
+
+    def required_scope(self, method: str) -> str | None:
+        return None
+
+    def options(self: Any, request: Request, *args: Any, **kwargs: Any) -> Response:
+        return Response(
+            envelope.single(
+                {
+                    "name": self.get_view_name(),
+                    "description": self.get_view_description(),
+                    "methods": self.allowed_methods,
+                    "scopes": sorted(
+                        {scope for method in self.allowed_methods if (scope := self.required_scope(method))}
+                    ),
+                }
+            )
+        )
+
+    def finalize_response(self: Any, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
+        response = super().finalize_response(request, response, *args, **kwargs)  # type: ignore[misc]
+        response["API-Version"] = getattr(request, "version", settings.DEFAULT_API_VERSION)
+        response.setdefault("Cache-Control", "private, no-cache")
+        patch_vary_headers(response, VARY)
+        if "PATCH" in self.allowed_methods and request.method == "OPTIONS":
+            response["Accept-Patch"] = f"{JSONParser.media_type}, {MergePatchParser.media_type}"
+        return response
+
+
+class View(Conventions, APIView):
+    """An endpoint that is no resource."""
+
+
+@cache
+def readable_fields(serializer_class: type[ResourceSerializer]) -> tuple[str, ...]:
+    return tuple(name for name, field in serializer_class().fields.items() if not field.write_only)
+
+
+class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
+    """A collection and its resources.
+
+    A subclass declares; `http_method_names` says which methods there are.
+
+    Attributes:
+        queryset: of a QuerySet class with `visible_to(principal)`.
+        serializer_class: a ResourceSerializer.
+        scope: the part of a scope before the colon.
+        sortable: the fields a list may be sorted by, `id` among them.
+        filterset_class: the equality filters of the list.
+        links: of a single resource, `self` first.
+        parent_field: of a nested collection, the foreign key to the parent, under which the address names it too;
+            `parents()` then says which parents the caller may look into.
+    """
+
+    scope: ClassVar[str]
+    sortable: ClassVar[Sequence[str]] = ("id",)
+    filterset_class: ClassVar[type[StrictFilterSet]] = StrictFilterSet
+    links: ClassVar[Sequence[links.Link]]
+    parent_field: ClassVar[str | None] = None
+    lookup_url_kwarg = "id"
+    lookup_value_regex = "[^/]+"
+    pagination_class = None
+
+    parameters: Parameters
+
+    # --- What a subclass may answer differently
+
+    def parents(self) -> QuerySet[Any]:
+        raise NotImplementedError
+
+    def attach(self, rows: list[Any], names: frozenset[str], *, single: bool) -> None:
+        """Loads what the named fields of these rows show beside their own columns, in one query for all rows."""
+
+    def perform_create(self, serializer: Any) -> Any:
+        return serializer.save()
+
+    def perform_update(self, serializer: Any) -> Any:
+        return serializer.save()
+
+    def perform_destroy(self, instance: Any) -> None:
+        instance.delete()
+
+    # --- The actions
+
+    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        order = ordering.read(self.parameters, self.sortable)
+        rows, filters = self.filterset_class.read(self.parameters, self.get_queryset())
+        scope = {"list": request.path.removeprefix(prefix_of(request.path)), **filters}
+        way = pagination.read(self.parameters, order, scope)
+        self.parameters.check()
+        page = way.page_of(rows)
+        page_links = links.of_page(request, self.parameters, page.links)
+        items = self.represent(page.rows, single=False)
+        response = Response(envelope.page(items, page.meta, page_links) if self.enveloped else items)
+        response["Link"] = links.header(page_links)
+        if not self.enveloped and "total" in page.meta:
+            response["X-Total-Count"] = page.meta["total"]
+        return response
+
+    def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        return self.respond(self.get_object())
+
+    def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        data = request.data
+
+        def write() -> Any:
+            serializer = self.get_serializer(data=data)
+            serializer.is_valid(raise_exception=True)
+            return self.perform_create(serializer)
+
+        row = transactions.run(write)
+        response = self.respond(row, status=201)
+        response["Location"] = links.address(request, self.links[0].path.format(row))
+        return response
+
+    def update(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        data, partial = request.data, request.method == "PATCH"
+
+        def write() -> Any:
+            serializer = self.get_serializer(self.get_object(lock=True), data=data, partial=partial)
+            serializer.is_valid(raise_exception=True)
+            return self.perform_update(serializer)
+
+        return self.respond(transactions.run(write))
+
+    partial_update = update
+
+    def destroy(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        transactions.run(lambda: self.perform_destroy(self.get_object(lock=True)))
+        return Response(status=204)
+
+    # --- How
+
+    @property
+    def principal(self) -> Principal:
+        found: Principal = self.request.auth
+        return found
+
+    def required_scope(self, method: str) -> str:
+        return f"{self.scope}:{'read' if method in SAFE_METHODS else 'write'}"
+
+    def initial(self, request: Any, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        # Read before anything is written: a request that is refused must not have had an effect.
+        self.parameters = Parameters(request.query_params)
+        self.enveloped = self.parameters.flag("envelope", default=True)
+        self.chosen = fields.read(self.parameters, readable_fields(self.serializer_class))
+        if self.action != "list":
+            self.parameters.check()
+
+    def get_queryset(self) -> QuerySet[Any]:
+        rows = self.queryset.all()
+        if getattr(self, "swagger_fake_view", False):
+            return rows
+        rows = rows.visible_to(self.principal)
+        if self.parent_field is None:
+            return rows
+        return rows.filter(**{self.parent_field: self.parent_id})
+
+    @property
+    def parent_id(self) -> int:
+        """The id of the parent, which the caller may look into; 404 otherwise."""
+        parent_id = id_of(self.kwargs[self.parent_field])
+        if not self.parents().filter(pk=parent_id).exists():
+            raise not_found()
+        return parent_id
+
+    def get_object(self, *, lock: bool = False) -> Any:
+        rows = self.get_queryset().filter(pk=id_of(self.kwargs["id"]))
+        row = (rows.select_for_update(of=("self",), no_key=True) if lock else rows).first()
+        if row is None:
+            raise not_found()
+        self.check_object_permissions(self.request, row)
+        return row
+
+    def represent(self, rows: Sequence[Model], *, single: bool) -> Sequence[dict[str, Any]]:
+        serializer = self.get_serializer()
+        names = self.chosen or frozenset(readable_fields(self.serializer_class))
+        for name in list(serializer.fields):
+            if name not in names:
+                serializer.fields.pop(name)
+        self.attach(list(rows), names, single=single)
+        return [serializer.to_representation(row) for row in rows]
+
+    def respond(self, row: Model, status: int = 200) -> Response:
+        (data,) = self.represent([row], single=True)
+        if self.chosen is None:
+            data["_links"] = links.of_row(self.request, self.links, row)
+        return Response(envelope.single(data) if self.enveloped else data, status)

@@ -1,0 +1,1 @@
+"""System checks for settings that contradict each other or open a door."""

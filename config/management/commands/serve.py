@@ -1,0 +1,159 @@
+import ctypes
+import logging
+import os
+import secrets
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from types import FrameType
+from typing import Any, NoReturn
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+from django.db import connections, transaction
+from granian.constants import Interfaces
+from granian.log import LogLevels
+from granian.server.mp import MPServer
+
+from config import embedded
+from config.management.migrations import migrate, one_at_a_time
+
+ADMINISTRATOR = "admin@example.com"
+SECONDS_TO_STOP = 20
+
+
+class Command(BaseCommand):
+    help = "Sets up the database and serves the API in the foreground, until Ctrl-C or SIGTERM."
+
+    def handle(self, **options: Any) -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, _stop)
+        database = embedded.default_cluster().supervised() if settings.EMBEDDED_DATABASE else nullcontext()
+        with _reserved(settings.HOST, settings.PORT), database:
+            with one_at_a_time():
+                migrate()
+                if settings.LOCAL:
+                    _fill()
+            # A worker is a fork: it must find no connection that it would share with its siblings.
+            connections.close_all()
+            _serve()
+
+
+def _stop(number: int, frame: FrameType | None) -> NoReturn:
+    """Ends the start-up. A second signal must not interrupt the cleaning up after the first."""
+    for other in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(other, signal.SIG_IGN)
+    sys.exit(0)
+
+
+@contextmanager
+def _reserved(host: str, port: int) -> Iterator[None]:
+    """Holds the port, so that a second start ends at once.
+
+    The workers share the port by SO_REUSEPORT, which would let a second service of the same account share it too. So
+    the port is first taken for oneself alone, and opened to the workers only then.
+
+    Raises CommandError when the port is taken or the address is not one of this machine.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as holder:
+        try:
+            with suppress(OSError):
+                holder.bind((host, port))
+            if not holder.getsockname()[1]:
+                # Connections of a service stopped a moment ago may linger on the port; those are no obstacle.
+                holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                holder.bind((host, port))
+        except OSError as error:
+            raise CommandError(f"Cannot listen on {host}:{port}: {os.strerror(error.errno or 0)}") from error
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        yield
+
+
+def _fill() -> None:
+    """Gives a new database demo data, an administrator and an API key, and prints the latter two."""
+    import accounts.services
+    import users.services
+    from config.management import demo
+    from users.models import User
+
+    with transaction.atomic():
+        first = not User.objects.administrators().exists()
+        if not User._base_manager.exists():
+            demo.load()
+        if first:
+            password = secrets.token_urlsafe(15)
+            user = users.services.create(name="Administrator", email=ADMINISTRATOR, role="admin", password=password)
+            _, key = accounts.services.create_api_key(user, name="First key", scopes=None, expires_at=None)
+    if first:
+        print(f"Administrator: {ADMINISTRATOR}", f"Password: {password}", f"API key: {key}", sep="\n", flush=True)
+    else:
+        print("Another API key: .venv/bin/python manage.py create_api_key EMAIL", flush=True)
+
+
+def _serve() -> None:
+    # In the parent, for the forks to share; and so that a mistake in the code ends the start with its traceback.
+    import config.wsgi  # noqa: F401
+
+    server = _Server(
+        "config.wsgi:application",
+        address=settings.HOST,
+        port=settings.PORT,
+        interface=Interfaces.WSGI,
+        workers=settings.WORKERS,
+        # They only receive bodies and send answers; config.wsgi runs one request at a time.
+        blocking_threads=32,
+        respawn_failed_workers=True,
+        workers_kill_timeout=SECONDS_TO_STOP,
+        log_access=False,
+        log_level=LogLevels.error,
+    )
+    # Standard output is for the lines promised in docs/operations.md.
+    for handler in logging.getLogger("_granian").handlers:
+        if isinstance(handler, logging.StreamHandler):
+            handler.setStream(sys.stderr)
+    threading.Thread(target=_announce, args=(server,), daemon=True).start()
+    try:
+        server.serve(target_loader=_load, wrap_loader=False)
+    except SystemExit:
+        # Granian also ends with 1 when it was asked to stop just after a worker died.
+        if not server.interrupt_signal:
+            raise
+
+
+class _Server(MPServer):
+    def _respawn_workers(self, *arguments: Any, **options: Any) -> None:
+        """Starts dead workers again however often they die; Granian ends the service when one dies twice in 5 s."""
+        super()._respawn_workers(*arguments, **options)
+        self.respawned_wrks.clear()
+        time.sleep(0.2)
+
+
+def _announce(server: MPServer) -> None:
+    """Prints the address as soon as a worker listens, and not while there are workers to be forked."""
+    while len(server.wrks) < settings.WORKERS:
+        time.sleep(0.01)
+    while True:
+        with suppress(OSError), socket.create_connection((settings.HOST, settings.PORT), timeout=1):
+            break
+        time.sleep(0.01)
+    host = f"[{settings.HOST}]" if ":" in settings.HOST else settings.HOST
+    print(f"Address: http://{host}:{settings.PORT}", flush=True)
+
+
+def _load() -> Callable[..., Any]:
+    """Runs in a worker: prepares the process, and returns the application."""
+    # Until Granian sets its own handler, that of the parent would swallow the signal to stop.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    # Ctrl-C goes to all processes of a group. The parent alone shall hear it, and then stop its workers in order.
+    os.setpgid(0, 0)
+    if sys.platform == "linux":
+        parent_death_signal = 1  # PR_SET_PDEATHSIG of prctl(2): no worker outlives the parent
+        ctypes.CDLL(None).prctl(parent_death_signal, signal.SIGTERM)
+    from config.wsgi import application
+
+    return application

@@ -1,0 +1,213 @@
+"""The settings of the service, read from the environment; docs/operations.md lists every variable.
+
+Two ways to run. *Local* (`make run`, and `manage.py` beside it): what is not given is made up, down to the
+database. *Production*, as soon as one of the variables in REQUIRED is given: then all of them must be.
+"""
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+from environs import Env, EnvError
+from marshmallow.validate import Length, Range, Regexp
+
+from config import embedded, local
+
+# --- The environment -------------------------------------------------------------------------------------------------
+
+REQUIRED = ("DATABASE_URL", "SECRET_KEY", "JWT_SIGNING_KEY", "ALLOWED_HOSTS", "PUBLIC_URL")
+
+# Lazy, so that seal() names every wrong variable at once instead of one a start.
+env = Env(eager=False, expand_vars=False)
+
+LOCAL = env.bool("LOCAL", not any(name in os.environ for name in REQUIRED))
+HOST = env.str("HOST", "127.0.0.1")
+PORT = env.int("PORT", 8000, validate=Range(1, 65535))
+_EVERYWHERE = {"0.0.0.0", "::"}  # noqa: S104 - addresses to compare with
+_loopback = {"localhost", "127.0.0.1", "[::1]", HOST if ":" not in HOST else f"[{HOST}]"}
+_made_up = {}
+if LOCAL:
+    _made_up = local.made_up_secrets() | {
+        "DATABASE_URL": embedded.database_url(),
+        "ALLOWED_HOSTS": sorted(_loopback) if HOST not in _EVERYWHERE else ["*"],
+        "PUBLIC_URL": f"http://{'localhost' if HOST in {'0.0.0.0', '::'} else HOST}:{PORT}",
+    }
+
+
+def _required(read: Callable[..., Any], name: str, **options: Any) -> Any:
+    """Reads a variable that has a made-up value locally and none in production."""
+    return read(name, _made_up[name], **options) if LOCAL else read(name, **options)
+
+
+EMBEDDED_DATABASE = LOCAL and "DATABASE_URL" not in os.environ
+DEBUG = env.bool("DEBUG", False)
+SECRET_KEY = _required(env.str, "SECRET_KEY", validate=Length(min=50))
+JWT_SIGNING_KEY = _required(env.str, "JWT_SIGNING_KEY", validate=Length(min=32))
+ALLOWED_HOSTS = _required(env.list, "ALLOWED_HOSTS", validate=Length(min=1))
+PUBLIC_URL = _required(
+    env.str,
+    "PUBLIC_URL",
+    validate=Regexp(r"https?://[^/?#@\s]+\Z", error="Must be an origin such as https://api.example.com."),
+)
+TRUSTED_PROXIES = env.int("TRUSTED_PROXIES", 0, validate=Range(0, 10))
+WORKERS = env.int("WORKERS", max(2, (os.cpu_count() or 1) * 3 // 2), validate=Range(1, 256))
+DEFAULT_API_VERSION = env.int("DEFAULT_API_VERSION", 1)
+API_VENDOR = env.str("API_VENDOR", "users", validate=Regexp(r"[a-z][a-z0-9-]*\Z"))
+OPEN_SIGNUP = env.bool("OPEN_SIGNUP", False)
+_database = _required(env.dj_db_url, "DATABASE_URL", conn_max_age=None, conn_health_checks=True)
+
+try:
+    env.seal()
+    if _database["ENGINE"] != "django.db.backends.postgresql":
+        raise EnvError("Environment variables invalid: {'DATABASE_URL': ['PostgreSQL is the only database.']}")
+    if JWT_SIGNING_KEY == SECRET_KEY:
+        raise EnvError("Environment variables invalid: {'JWT_SIGNING_KEY': ['Must differ from SECRET_KEY.']}")
+except EnvError as error:
+    sys.exit(f"{error} (docs/operations.md lists them)")
+
+# --- Django ----------------------------------------------------------------------------------------------------------
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.messages",
+    "django.contrib.sessions",
+    "django.contrib.staticfiles",
+    "pgtrigger",
+    "django_filters",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "config",
+    "users",
+    "orders",
+    "posts",
+    "payments",
+    "accounts",
+]
+MIDDLEWARE = [
+    "config.api.middleware.RequestIdMiddleware",
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+ROOT_URLCONF = "config.urls"
+WSGI_APPLICATION = "config.wsgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+# Resource addresses have no trailing slash; config.urls answers one with 308.
+APPEND_SLASH = False
+LANGUAGE_CODE = "en"
+USE_I18N = False
+TIME_ZONE = "UTC"
+USE_TZ = True
+STATIC_URL = "/static/"
+# Served from the packages themselves: no STATIC_ROOT, no collectstatic step that could be forgotten.
+WHITENOISE_USE_FINDERS = True
+WHITENOISE_AUTOREFRESH = False
+DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
+
+# --- Database --------------------------------------------------------------------------------------------------------
+
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+DATABASES = {
+    "default": _database
+    | {
+        # `lock_timeout` stays below `statement_timeout`, so that a wait for a lock is told from a slow query.
+        "OPTIONS": {
+            **_database.get("OPTIONS", {}),
+            "options": "-c statement_timeout=15s -c lock_timeout=5s -c idle_in_transaction_session_timeout=30s",
+        },
+    },
+}
+
+# --- Users and passwords ---------------------------------------------------------------------------------------------
+
+AUTH_USER_MODEL = "users.User"
+PASSWORD_HASHERS = ["accounts.hashers.Argon2idPasswordHasher"]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in (
+        "UserAttributeSimilarityValidator",
+        "MinimumLengthValidator",
+        "CommonPasswordValidator",
+        "NumericPasswordValidator",
+    )
+]
+
+# --- Transport -------------------------------------------------------------------------------------------------------
+
+_https = urlsplit(PUBLIC_URL).scheme == "https"
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _https
+SECURE_HSTS_SECONDS = 31_536_000 if _https else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = _https
+SECURE_REFERRER_POLICY = "no-referrer"
+X_FRAME_OPTIONS = "DENY"
+CSRF_TRUSTED_ORIGINS = [PUBLIC_URL]
+CSRF_FAILURE_VIEW = "config.api.exceptions.csrf_failure"
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if TRUSTED_PROXIES else None
+SILENCED_SYSTEM_CHECKS = [
+    # A redirect to https would come after the credential was already sent in clear; the proxy that ends TLS
+    # refuses plain HTTP instead (docs/operations.md).
+    "security.W008",
+    # Emails are unique without regard to case, among users not removed: an index that the check does not know.
+    "auth.E003",
+    "auth.W004",
+]
+
+# --- The API ---------------------------------------------------------------------------------------------------------
+
+# Every version there is, oldest first. docs/versions.md says how one is added.
+API_VERSIONS = {1: {"released": "2026-12-01", "deprecated": None, "sunset": None}}
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["accounts.authentication.PrincipalAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["config.api.permissions.ResourcePermission"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "config.api.negotiation.Negotiation",
+    "DEFAULT_VERSIONING_CLASS": "config.api.versioning.Versioning",
+    "DEFAULT_PARSER_CLASSES": ["config.api.parsers.JSONParser", "config.api.parsers.MergePatchParser"],
+    "DEFAULT_RENDERER_CLASSES": [
+        "config.api.renderers.JSONRenderer",
+        "config.api.renderers.BrowsableRenderer",
+    ],
+    "DEFAULT_SCHEMA_CLASS": "config.api.schema.Schema",
+    "DEFAULT_FILTER_BACKENDS": [],
+    "EXCEPTION_HANDLER": "config.api.exceptions.handle",
+    "UNAUTHENTICATED_USER": None,
+    # No ?format= and no .json suffix: the Accept header is the one way to choose a format.
+    "URL_FORMAT_OVERRIDE": None,
+    "FORMAT_SUFFIX_KWARG": None,
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Users Resource Service",
+    "DESCRIPTION": "Users with their orders, posts and payments.",
+    "VERSION": "1",
+    "OAS_VERSION": "3.1.0",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "SCHEMA_PATH_PREFIX": r"/api/v[0-9]+",
+    "DEFAULT_GENERATOR_CLASS": "config.api.schema.Generator",
+    "PREPROCESSING_HOOKS": ["config.api.schema.of_one_version"],
+    "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enums", "config.api.schema.with_errors"],
+    "ENUM_NAME_OVERRIDES": {"Role": "users.models.Role", "Status": "users.models.Status"},
+}

@@ -1,0 +1,48 @@
+"""The map of the service. Resources stand under three prefixes, by the same views; all else once, at the root."""
+
+from django.contrib import admin
+from django.urls import URLPattern, URLResolver, include, path, re_path
+from drf_spectacular.views import SpectacularJSONAPIView, SpectacularSwaggerSplitView
+
+import orders.urls
+import payments.urls
+import posts.urls
+import users.urls
+from accounts.views import ProtectedView
+from config import views
+
+resources: list[URLPattern | URLResolver] = [
+    *users.urls.router.urls,
+    *orders.urls.router.urls,
+    *orders.urls.user_orders.urls,
+    *payments.urls.router.urls,
+    *payments.urls.user_payments.urls,
+    *posts.urls.router.urls,
+    *posts.urls.user_posts.urls,
+    *posts.urls.post_comments.urls,
+    *posts.urls.comments.urls,
+]
+under_api: list[URLPattern | URLResolver] = [
+    *resources,
+    path("protected", ProtectedView.as_view()),
+]
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("", views.EntryView.as_view()),
+    path("api", views.EntryView.as_view()),
+    path("api/v<version>", views.EntryView.as_view()),
+    path("", include(resources)),
+    path("api/", include(under_api)),
+    path("api/v<version>/", include(under_api)),
+    path("openapi.json", SpectacularJSONAPIView.as_view(), name="schema"),
+    path("docs", SpectacularSwaggerSplitView.as_view(url_name="schema"), name="documentation"),
+    path("health/live", views.live),
+    path("health/ready", views.ready),
+    path("admin/", admin.site.urls),
+    re_path(r"^(?P<path>.+)/$", views.without_trailing_slash),
+]
+
+handler400 = "config.api.exceptions.bad_request"
+handler403 = "config.api.exceptions.permission_denied"
+handler404 = "config.api.exceptions.page_not_found"
+handler500 = "config.api.exceptions.server_error"

@@ -1,0 +1,52 @@
+#!/usr/bin/env python
+"""Django's command line, which brings its own database where none is given."""
+
+import os
+import signal
+import sys
+from contextlib import nullcontext
+
+# `serve` starts the database itself, after it looked whether it can have the port.
+COMMANDS_WITHOUT_DATABASE = {"serve", "help", "version"}
+OPTIONS_WITHOUT_DATABASE = {"--help", "-h", "--version"}
+
+
+def wants_database(arguments: list[str]) -> bool:
+    """Whether a command may need the database; Django alone knows, so in doubt it does."""
+    return (
+        bool(arguments)
+        and arguments[0] not in COMMANDS_WITHOUT_DATABASE
+        and OPTIONS_WITHOUT_DATABASE.isdisjoint(arguments)
+    )
+
+
+def main(arguments: list[str]) -> None:
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    import django
+    from django.conf import settings
+    from django.core.exceptions import ImproperlyConfigured
+    from django.core.management import execute_from_command_line
+    from django.db import OperationalError
+
+    from config import embedded
+    from config.embedded_account import EmbeddedDatabaseError
+
+    # As with Ctrl-C, the database that the command started is stopped.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    try:
+        start = settings.EMBEDDED_DATABASE and wants_database(arguments[1:])
+        with embedded.default_cluster().running() if start else nullcontext():
+            if start and arguments[1] != "migrate":
+                django.setup()
+                from config.management.migrations import migrate_new_database
+
+                migrate_new_database()
+            execute_from_command_line(arguments)
+    except KeyboardInterrupt:
+        sys.exit(128 + signal.SIGINT)
+    except (EmbeddedDatabaseError, ImproperlyConfigured, OperationalError, PermissionError) as error:
+        sys.exit(f"{os.path.basename(arguments[0])}: {' '.join(str(error).split())}")
+
+
+if __name__ == "__main__":
+    main(sys.argv)

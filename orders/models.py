@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+from config.models import Resource
+
+if TYPE_CHECKING:
+    from config.api.principal import Principal
+
+
+class OrderQuerySet(models.QuerySet["Order"]):
+    def visible_to(self, principal: Principal) -> OrderQuerySet:
+        return self if principal.user.is_staff else self.filter(user_id=principal.user.pk)
+
+
+class Order(Resource):
+    # PROTECT: an order stays for the books when its user is removed.
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="orders", db_index=False)
+    item = models.CharField(max_length=200, db_collation="C")
+    qty = models.IntegerField()
+
+    objects = OrderQuerySet.as_manager()
+
+    class Meta(Resource.Meta):
+        indexes = [
+            models.Index(fields=["user", "id"], name="orders_user"),
+            models.Index(fields=["item", "id"], name="orders_item"),
+            models.Index(fields=["qty", "id"], name="orders_qty"),
+            models.Index(fields=["created_at", "id"], name="orders_created_at"),
+        ]
+        constraints = [
+            models.CheckConstraint(condition=~Q(item=""), name="orders_item_given"),
+            models.CheckConstraint(condition=Q(qty__range=(1, 1_000_000)), name="orders_qty_range"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.qty} × {self.item}"

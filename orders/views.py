@@ -1,0 +1,32 @@
+from django.db.models import QuerySet
+
+from config.api.links import Link
+from config.api.viewsets import ResourceViewSet
+from orders.models import Order
+from orders.serializers import OrderSerializer
+from users.models import User
+from users.permissions import may_read_owner
+
+
+class OrderViewSet(ResourceViewSet):
+    """The orders that the caller may see. They are created and never change."""
+
+    queryset = Order.objects.all()
+    serializer_class = OrderSerializer
+    scope = "orders"
+    sortable = ("id", "item", "qty", "created_at")
+    http_method_names = ["get", "post", "head", "options"]
+    links = (
+        Link("self", "/orders/{0.id}", "orders:read"),
+        Link("user", "/users/{0.user_id}", "users:read", when=may_read_owner),
+    )
+
+
+class UserOrderViewSet(OrderViewSet):
+    """The orders of one user."""
+
+    http_method_names = ["get", "head", "options"]
+    parent_field = "user_id"
+
+    def parents(self) -> QuerySet[User]:
+        return User.objects.visible_to(self.principal)

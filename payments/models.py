@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+from config.models import Resource
+
+if TYPE_CHECKING:
+    from config.api.principal import Principal
+
+LEAST_AMOUNT = Decimal("0.01")
+GREATEST_AMOUNT = Decimal("9999999999.99")
+
+
+class PaymentQuerySet(models.QuerySet["Payment"]):
+    def visible_to(self, principal: Principal) -> PaymentQuerySet:
+        return self if principal.user.is_staff else self.filter(user_id=principal.user.pk)
+
+
+class Payment(Resource):
+    # PROTECT: a payment stays for the books when its user is removed.
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="payments", db_index=False
+    )
+    amount = models.DecimalField(max_digits=12, decimal_places=2)
+
+    objects = PaymentQuerySet.as_manager()
+
+    class Meta(Resource.Meta):
+        indexes = [
+            models.Index(fields=["user", "id"], name="payments_user"),
+            models.Index(fields=["amount", "id"], name="payments_amount"),
+            models.Index(fields=["created_at", "id"], name="payments_created_at"),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(amount__range=(LEAST_AMOUNT, GREATEST_AMOUNT)), name="payments_amount_range"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"payment {self.pk} of {self.amount}"

@@ -1,0 +1,12 @@
+from config.api.serializers import Money, ResourceSerializer
+from payments.models import GREATEST_AMOUNT, LEAST_AMOUNT, Payment
+from users.serializers import OwnerField
+
+
+class PaymentSerializer(ResourceSerializer):
+    user_id = OwnerField()
+    amount = Money(max_digits=12, decimal_places=2, min_value=LEAST_AMOUNT, max_value=GREATEST_AMOUNT)
+
+    class Meta:
+        model = Payment
+        fields = ("id", "user_id", "amount", "created_at")

@@ -1,0 +1,32 @@
+from django.db.models import QuerySet
+
+from config.api.links import Link
+from config.api.viewsets import ResourceViewSet
+from payments.models import Payment
+from payments.serializers import PaymentSerializer
+from users.models import User
+from users.permissions import may_read_owner
+
+
+class PaymentViewSet(ResourceViewSet):
+    """The payments that the caller may see. They are created and never change."""
+
+    queryset = Payment.objects.all()
+    serializer_class = PaymentSerializer
+    scope = "payments"
+    sortable = ("id", "amount", "created_at")
+    http_method_names = ["get", "post", "head", "options"]
+    links = (
+        Link("self", "/payments/{0.id}", "payments:read"),
+        Link("user", "/users/{0.user_id}", "users:read", when=may_read_owner),
+    )
+
+
+class UserPaymentViewSet(PaymentViewSet):
+    """The payments of one user."""
+
+    http_method_names = ["get", "head", "options"]
+    parent_field = "user_id"
+
+    def parents(self) -> QuerySet[User]:
+        return User.objects.visible_to(self.principal)

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pgtrigger
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+from config.models import ChangingResource, keep_updated_at
+
+if TYPE_CHECKING:
+    from config.api.principal import Principal
+
+
+class PostQuerySet(models.QuerySet["Post"]):
+    def visible_to(self, principal: Principal) -> PostQuerySet:
+        return self
+
+
+class Post(ChangingResource):
+    # CASCADE: posts go when their user is removed.
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="posts", db_index=False)
+    title = models.CharField(max_length=200, db_collation="C")
+    body = models.CharField(max_length=20_000, default="", blank=True)
+    # Kept by triggers on the comments.
+    comments_count = models.BigIntegerField(db_default=0, editable=False)
+
+    # Attached to the posts of a page by the view, in one query.
+    first_comments: list[Comment]
+
+    objects = PostQuerySet.as_manager()
+
+    class Meta(ChangingResource.Meta):
+        indexes = [
+            models.Index(fields=["user", "id"], name="posts_user"),
+            models.Index(fields=["title", "id"], name="posts_title"),
+            models.Index(fields=["created_at", "id"], name="posts_created_at"),
+            models.Index(fields=["updated_at", "id"], name="posts_updated_at"),
+        ]
+        constraints = [models.CheckConstraint(condition=~Q(title=""), name="posts_title_given")]
+        triggers = [*ChangingResource.Meta.triggers, keep_updated_at("title", "body")]
+
+    def __str__(self) -> str:
+        return self.title
+
+
+class CommentQuerySet(models.QuerySet["Comment"]):
+    def visible_to(self, principal: Principal) -> CommentQuerySet:
+        return self
+
+    def first_of(self, posts: Sequence[Post], count: int) -> dict[int, list[Comment]]:
+        """The first `count` comments of each post, oldest first, in one statement.
+
+        A window function would read every comment of each post; LATERAL stops each index walk after `count` rows.
+        """
+        found: dict[int, list[Comment]] = {post.pk: [] for post in posts}
+        for comment in self.raw(
+            "SELECT first.* FROM unnest(%s::bigint[]) AS post(id) CROSS JOIN LATERAL ("
+            "SELECT * FROM posts_comment WHERE post_id = post.id ORDER BY id LIMIT %s) AS first ORDER BY first.id",
+            [list(found), count],
+        ):
+            found[comment.post_id].append(comment)
+        return found
+
+
+def _touch_post(name: str, operation: pgtrigger.Operation, rows: str, sign: str) -> pgtrigger.Trigger:
+    """Counts a statement's comments into their posts, and so moves the posts' versions: a post shows its comments.
+
+    The posts are locked in the order of their ids first: two statements that touch the same posts must not meet
+    each other's locks in different orders.
+    """
+    return pgtrigger.Trigger(
+        name=name,
+        level=pgtrigger.Statement,
+        when=pgtrigger.After,
+        operation=operation,
+        referencing=pgtrigger.Referencing(**{"old" if rows == "gone" else "new": rows}),
+        func=f"""
+            PERFORM 1 FROM posts_post WHERE id IN (SELECT post_id FROM {rows}) ORDER BY id FOR NO KEY UPDATE;
+            UPDATE posts_post SET comments_count = comments_count + {sign} touched.count
+            FROM (SELECT post_id, count(*) FROM {rows} GROUP BY post_id) AS touched
+            WHERE posts_post.id = touched.post_id;
+            RETURN NULL;
+        """,  # noqa: S608 - made of constants
+    )
+
+
+class Comment(ChangingResource):
+    # CASCADE: comments go with their post, and when their author is removed.
+    post = models.ForeignKey(Post, on_delete=models.CASCADE, related_name="comments", db_index=False)
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="comments", db_index=False
+    )
+    text = models.CharField(max_length=5_000)
+
+    objects = CommentQuerySet.as_manager()
+
+    class Meta(ChangingResource.Meta):
+        indexes = [
+            models.Index(fields=["post", "id"], name="comments_post"),
+            models.Index(fields=["post", "created_at", "id"], name="comments_post_created_at"),
+            models.Index(fields=["post", "updated_at", "id"], name="comments_post_updated_at"),
+            models.Index(fields=["user", "id"], name="comments_user"),
+        ]
+        constraints = [models.CheckConstraint(condition=~Q(text=""), name="comments_text_given")]
+        triggers = [
+            *ChangingResource.Meta.triggers,
+            keep_updated_at("text"),
+            _touch_post("count_new_comments", pgtrigger.Insert, "added", ""),
+            _touch_post("count_gone_comments", pgtrigger.Delete, "gone", "-"),
+            _touch_post("touch_post_of_changed_comments", pgtrigger.Update, "changed", "0 *"),
+        ]
+
+    def __str__(self) -> str:
+        return self.text[:80]

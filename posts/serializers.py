@@ -1,0 +1,21 @@
+from config.api.serializers import ResourceSerializer, Text
+from posts.models import Comment, Post
+
+
+class CommentSerializer(ResourceSerializer):
+    text = Text(max_length=5_000, lines=True)
+
+    class Meta:
+        model = Comment
+        fields = ("id", "post_id", "user_id", "text", "created_at", "updated_at")
+        read_only_fields = ("post_id", "user_id")
+
+
+class PostSerializer(ResourceSerializer):
+    body = Text(max_length=20_000, lines=True, required=False, allow_blank=True)
+    comments = CommentSerializer(source="first_comments", many=True, read_only=True)
+
+    class Meta:
+        model = Post
+        fields = ("id", "user_id", "title", "body", "comments", "comments_count", "created_at", "updated_at")
+        read_only_fields = ("user_id", "comments_count")

@@ -1,0 +1,94 @@
+from typing import Any
+
+from django.db.models import QuerySet
+
+from config.api.errors import forbidden, not_found
+from config.api.links import Link
+from config.api.viewsets import ResourceViewSet
+from posts.models import Comment, Post
+from posts.permissions import AuthorPermission
+from posts.serializers import CommentSerializer, PostSerializer
+from users.models import User
+from users.permissions import is_self_or_administrator, may_read_owner
+
+COMMENTS_OF_ONE = 20
+COMMENTS_IN_LIST = 3
+
+
+class PostViewSet(ResourceViewSet):
+    """Posts, which everybody reads."""
+
+    queryset = Post.objects.all()
+    serializer_class = PostSerializer
+    permission_classes = [AuthorPermission]
+    scope = "posts"
+    sortable = ("id", "title", "created_at", "updated_at")
+    http_method_names = ["get", "put", "patch", "delete", "head", "options"]
+    links = (
+        Link("self", "/posts/{0.id}", "posts:read"),
+        Link("comments", "/posts/{0.id}/comments", "posts:read"),
+        Link("user", "/users/{0.user_id}", "users:read", when=may_read_owner),
+        Link("update", "/posts/{0.id}", "posts:write", "PUT", AuthorPermission.may_change),
+        Link("delete", "/posts/{0.id}", "posts:write", "DELETE", AuthorPermission.may_change),
+    )
+
+    def attach(self, rows: list[Post], names: frozenset[str], *, single: bool) -> None:
+        if "comments" in names:
+            first = Comment.objects.first_of(rows, COMMENTS_OF_ONE if single else COMMENTS_IN_LIST)
+            for post in rows:
+                post.first_comments = first[post.pk]
+
+
+class UserPostViewSet(PostViewSet):
+    """The posts of one user, of any user that is there."""
+
+    http_method_names = ["get", "post", "head", "options"]
+    parent_field = "user_id"
+
+    def parents(self) -> QuerySet[User]:
+        return User.objects.all()
+
+    def perform_create(self, serializer: PostSerializer) -> Any:
+        user_id = self.parent_id
+        if not is_self_or_administrator(self.principal, user_id):
+            raise forbidden("Only an administrator may post for another user.", "user_id")
+        if not User.objects.hold(user_id):
+            raise not_found()
+        return serializer.save(user_id=user_id)
+
+
+class CommentViewSet(ResourceViewSet):
+    """Single comments."""
+
+    queryset = Comment.objects.all()
+    serializer_class = CommentSerializer
+    permission_classes = [AuthorPermission]
+    scope = "posts"
+    sortable = ("id", "created_at", "updated_at")
+    links = (
+        Link("self", "/comments/{0.id}", "posts:read"),
+        Link("post", "/posts/{0.post_id}", "posts:read"),
+        Link("user", "/users/{0.user_id}", "users:read", when=may_read_owner),
+        Link("update", "/comments/{0.id}", "posts:write", "PUT", AuthorPermission.may_change),
+        Link("delete", "/comments/{0.id}", "posts:write", "DELETE", AuthorPermission.may_change),
+    )
+    http_method_names = ["get", "put", "patch", "delete", "head", "options"]
+
+
+class PostCommentViewSet(CommentViewSet):
+    """The comments on one post."""
+
+    http_method_names = ["get", "post", "head", "options"]
+    parent_field = "post_id"
+
+    def parents(self) -> QuerySet[Post]:
+        return Post.objects.all()
+
+    def perform_create(self, serializer: CommentSerializer) -> Any:
+        # The author first, then the post, whose lock the counting trigger takes anyway: both are there until the end.
+        if not User.objects.hold(self.principal.user.pk):
+            raise not_found()
+        post = Post.objects.select_for_update(no_key=True).filter(pk=self.parent_id).first()
+        if post is None:
+            raise not_found()
+        return serializer.save(post_id=post.pk, user_id=self.principal.user.pk)

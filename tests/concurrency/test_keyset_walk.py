@@ -1,0 +1,180 @@
+"""A walk by cursor returns each row that is left alone exactly once, whatever happens to the others."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db import connection
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from orders.models import Order
+from orders.views import OrderViewSet
+from payments.models import Payment
+from payments.views import PaymentViewSet
+from posts.models import Comment, Post
+from posts.views import CommentViewSet, PostViewSet
+from tests.conftest import Caller
+from users.models import User
+from users.views import UserViewSet
+
+EVERY_SORT = [
+    (name, field, order)
+    for name, view in (
+        ("users", UserViewSet),
+        ("orders", OrderViewSet),
+        ("payments", PaymentViewSet),
+        ("posts", PostViewSet),
+        ("comments", CommentViewSet),
+    )
+    for field in view.sortable
+    for order in ("asc", "desc")
+]
+
+
+def walk(caller: Caller, path: str, *, relation: str = "next") -> Iterator[list[dict[str, Any]]]:
+    """The pages from an address on, along one link relation."""
+    while path:
+        answer = caller.get(path)
+        assert answer.status == 200, answer
+        yield answer.data
+        path = answer.body["_links"].get(relation, {}).get("href", "")
+
+
+def last_page(caller: Caller, path: str) -> str:
+    """The address of the last page of a walk."""
+    while True:
+        following = caller.get(path).body["_links"].get("next")
+        if following is None:
+            return path
+        path = following["href"]
+
+
+@pytest.fixture
+def tied_rows(admin: Caller) -> dict[str, str]:
+    """Rows with many ties in every column, and the address of each list."""
+    owner = admin.user
+    User.objects.bulk_create(User(name=f"N{i % 3}", email=f"tie{i}@example.com", password="!") for i in range(12))
+    Order.objects.bulk_create(Order(user=owner, item=f"I{i % 3}", qty=i % 2 + 1) for i in range(13))
+    Payment.objects.bulk_create(Payment(user=owner, amount=f"{i % 3 + 1}.50") for i in range(13))
+    Post.objects.bulk_create(Post(user=owner, title=f"T{i % 3}") for i in range(13))
+    post = Post.objects.create(user=owner, title="Commented")
+    Comment.objects.bulk_create(Comment(post=post, user=owner, text="x") for _ in range(13))
+    return {name: f"/{name}" for name in ("users", "orders", "payments", "posts")} | {
+        "comments": f"/posts/{post.pk}/comments"
+    }
+
+
+@pytest.mark.parametrize(("name", "field", "order"), EVERY_SORT)
+def test_both_directions_return_every_row_once_in_every_order(admin, tied_rows, name, field, order):
+    path = f"{tied_rows[name]}?sort={field}&order={order}&limit=5&cursor="
+    expected = [row["id"] for row in admin.get(f"{tied_rows[name]}?sort={field}&order={order}&limit=100").data]
+    assert len(expected) == 13 + (name == "posts")
+    assert [row["id"] for page in walk(admin, path) for row in page] == expected
+    pages_back = list(walk(admin, last_page(admin, path), relation="prev"))
+    assert [row["id"] for page in reversed(pages_back) for row in page] == expected
+
+
+class Ledger:
+    """A list of orders that the test changes between pages, and what a walk over it owes."""
+
+    def __init__(self, owner: User, quantities: list[int]) -> None:
+        self.owner = owner
+        Order.objects.all().delete()
+        Order.objects.bulk_create(Order(user=owner, item="x", qty=qty) for qty in quantities)
+        self.untouched = set(Order.objects.values_list("pk", flat=True))
+
+    def change(self, step: tuple[str, int]) -> None:
+        kind, number = step
+        if kind == "insert":
+            Order.objects.create(user=self.owner, item="new", qty=number % 3 + 1)
+            return
+        rows = list(Order.objects.order_by("qty", "id").values_list("pk", flat=True))
+        if rows:
+            gone = rows[number % len(rows)]
+            Order.objects.filter(pk=gone).delete()
+            self.untouched.discard(gone)
+
+
+STEPS = st.lists(st.tuples(st.sampled_from(["insert", "delete"]), st.integers(0, 50)), max_size=4)
+
+
+@pytest.mark.django_db
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    quantities=st.lists(st.integers(1, 3), max_size=25),
+    limit=st.integers(1, 7),
+    order=st.sampled_from(["asc", "desc"]),
+    changes=st.lists(STEPS, max_size=12),
+)
+def test_a_walk_under_change_returns_untouched_rows_once(admin, quantities, limit, order, changes):
+    for relation in ("next", "prev"):
+        ledger = Ledger(admin.user, quantities)
+        path = f"/orders?sort=qty&order={order}&limit={limit}&cursor="
+        if relation == "prev":
+            path = last_page(admin, path)
+        seen: list[int] = []
+        steps = iter(changes)
+        for page in walk(admin, path, relation=relation):
+            seen += [row["id"] for row in page]
+            keys = [(row["qty"], row["id"]) for row in page]
+            assert keys == sorted(keys, reverse=order == "desc")
+            for step in next(steps, []):
+                ledger.change(step)
+        assert len(seen) == len(set(seen))
+        # A backward walk starts at its last page, which may have lost its rows before it was read.
+        assert ledger.untouched <= set(seen)
+
+
+def test_the_page_before_an_emptied_one_holds_the_row_the_cursor_stands_on(admin):
+    ids = [Order.objects.create(user=admin.user, item="x", qty=1).pk for _ in range(3)]
+    following = admin.get("/orders?cursor=&limit=2").body["_links"]["next"]["href"]
+    Order.objects.filter(pk=ids[2]).delete()
+    empty = admin.get(following)
+    assert (empty.data, empty.meta["hasMore"], empty.meta["nextCursor"]) == ([], False, None)
+    back = admin.get(empty.body["_links"]["prev"]["href"])
+    assert [row["id"] for row in back.data] == ids[:2]
+    assert (back.meta["hasMore"], back.meta["prevCursor"]) == (False, None)
+
+
+def test_has_more_is_told_true_on_the_way_back(admin):
+    ids = [Order.objects.create(user=admin.user, item="x", qty=1).pk for _ in range(4)]
+    second = admin.get(admin.get("/orders?cursor=&limit=2").body["_links"]["next"]["href"])
+    first_again = second.body["_links"]["prev"]["href"]
+    assert admin.get(first_again).meta["hasMore"] is True
+    Order.objects.filter(pk__in=ids[2:]).delete()
+    assert admin.get(first_again).meta["hasMore"] is False
+
+
+@pytest.mark.django_db(transaction=True)
+def test_ten_thousand_rows_while_another_client_writes(admin):
+    owner = admin.user
+    Order.objects.bulk_create((Order(user=owner, item="kept", qty=i % 3 + 1) for i in range(10_000)), batch_size=5_000)
+    kept = set(Order.objects.values_list("pk", flat=True))
+    stop = threading.Event()
+
+    def write() -> None:
+        try:
+            for number in range(1_000_000):
+                if stop.is_set():
+                    return
+                Order.objects.create(user=owner, item="passing", qty=number % 3 + 1)
+                if number % 2:
+                    Order.objects.filter(item="passing").order_by("?").first().delete()
+        finally:
+            connection.close()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        start = "/orders?sort=qty&limit=100&fields=id,item,qty&cursor="
+        for relation, path in (("next", start), ("prev", last_page(admin, start))):
+            seen = [row["id"] for page in walk(admin, path, relation=relation) for row in page if row["item"] == "kept"]
+            assert len(seen) == len(set(seen)) == len(kept)
+            assert set(seen) == kept
+    finally:
+        stop.set()
+        writer.join()

@@ -1,0 +1,133 @@
+"""What the tests share: people with keys, and a client that speaks JSON exactly as it is told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from accounts.services import create_api_key
+from config.api.principal import SCOPES
+from users import services
+from users.models import User
+
+PASSWORD = "four plain words here"
+
+
+class Answer:
+    """One HTTP answer, with its body read as JSON."""
+
+    def __init__(self, response: Any) -> None:
+        self.response = response
+        self.status = response.status_code
+        self.headers = response.headers
+        self.body = json.loads(response.content) if response.content else None
+
+    @property
+    def data(self) -> Any:
+        return self.body["data"]
+
+    @property
+    def meta(self) -> Any:
+        return self.body["meta"]
+
+    @property
+    def error(self) -> Any:
+        return self.body["error"]
+
+    @property
+    def code(self) -> str:
+        return self.body["error"]["code"]
+
+    @property
+    def fields(self) -> set[str]:
+        """The fields that the error names."""
+        return {detail["field"] for detail in self.body["error"]["details"]}
+
+    def __repr__(self) -> str:
+        return f"{self.status} {self.body}"
+
+
+@dataclass
+class Caller:
+    """Somebody who calls the API, by default with an API key of all scopes, or with nothing at all."""
+
+    user: Any = None
+    headers: dict[str, str] | None = None
+
+    def __call__(self, method: str, path: str, body: Any = None, *, raw: bytes | None = None, **headers: str) -> Answer:
+        """Sends a request. `body` is sent as JSON, `raw` as it stands; headers are given as `x_request_id="…"`."""
+        sent = {**(self.headers or {}), **{name.replace("_", "-"): value for name, value in headers.items()}}
+        content_type = sent.pop("content-type", None) or sent.pop("Content-Type", "application/json")
+        data = raw if raw is not None else b"" if body is None else json.dumps(body).encode()
+        client = Client(raise_request_exception=False)
+        return Answer(client.generic(method, path, data, content_type, headers=sent))
+
+    def get(self, path: str, **headers: str) -> Answer:
+        return self("GET", path, **headers)
+
+    def post(self, path: str, body: Any = None, **headers: str) -> Answer:
+        return self("POST", path, body, **headers)
+
+    def put(self, path: str, body: Any = None, **headers: str) -> Answer:
+        return self("PUT", path, body, **headers)
+
+    def patch(self, path: str, body: Any = None, **headers: str) -> Answer:
+        return self("PATCH", path, body, **headers)
+
+    def delete(self, path: str, **headers: str) -> Answer:
+        return self("DELETE", path, **headers)
+
+
+def with_key(user: User, scopes: Iterable[str] = SCOPES) -> Caller:
+    return Caller(user, {"X-API-Key": create_api_key(user, name="test", scopes=scopes)[1]})
+
+
+def with_password(user: User, password: str = PASSWORD) -> Caller:
+    from base64 import b64encode
+
+    pair = b64encode(f"{user.email}:{password}".encode()).decode()
+    return Caller(user, {"Authorization": f"Basic {pair}"})
+
+
+@pytest.fixture
+def make_user(db: None) -> Callable[..., User]:
+    """Makes users; each gets an email of its own. A password only where one is given: it costs a hash."""
+    made = 0
+
+    def make(role: str = "user", *, name: str = "Somebody", password: str | None = None, **columns: Any) -> User:
+        nonlocal made
+        made += 1
+        email = columns.pop("email", f"{role}{made}@example.com")
+        return services.create(name=name, email=email, role=role, password=password, **columns)
+
+    return make
+
+
+@pytest.fixture
+def nobody(db: None) -> Caller:
+    return Caller()
+
+
+@pytest.fixture
+def admin(make_user: Callable[..., User]) -> Caller:
+    return with_key(make_user("admin", name="Ada Admin"))
+
+
+@pytest.fixture
+def support(make_user: Callable[..., User]) -> Caller:
+    return with_key(make_user("support", name="Sue Support"))
+
+
+@pytest.fixture
+def user(make_user: Callable[..., User]) -> Caller:
+    return with_key(make_user("user", name="Uma User"))
+
+
+@pytest.fixture
+def other(make_user: Callable[..., User]) -> Caller:
+    return with_key(make_user("user", name="Otto Other"))

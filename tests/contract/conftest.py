@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from orders.models import Order
+from payments.models import Payment
+from posts.models import Comment, Post
+
+
+@pytest.fixture
+def rows(user: Any) -> dict[str, int]:
+    """One row of each resource, all of them the plain user's, by the name of its collection."""
+    post = Post.objects.create(user=user.user, title="A title", body="A body")
+    return {
+        "users": user.user.pk,
+        "orders": Order.objects.create(user=user.user, item="Tea", qty=2).pk,
+        "payments": Payment.objects.create(user=user.user, amount="12.30").pk,
+        "posts": post.pk,
+        "comments": Comment.objects.create(post=post, user=user.user, text="A comment").pk,
+    }
+
+
+@pytest.fixture
+def ids(rows: dict[str, int]) -> dict[str, dict[str, int]]:
+    """What fills the placeholders of a route, by the collection it starts with."""
+    return {name: {"id": pk, "user_id": rows["users"], "post_id": rows["posts"]} for name, pk in rows.items()} | {
+        "protected": {}
+    }

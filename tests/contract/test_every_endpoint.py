@@ -1,0 +1,210 @@
+"""What holds for every endpoint that the URL map has."""
+
+import pytest
+from django.conf import settings
+from drf_spectacular.generators import SchemaGenerator
+from rest_framework.settings import api_settings
+
+from config.api.permissions import PublicPermission, ResourcePermission
+from config.api.principal import SCOPES
+from tests.conftest import with_key
+from tests.contract.routes import PREFIXES, resource_routes, routes
+
+ROUTES = routes()
+LISTS = [route for route in resource_routes() if route.is_list]
+ITEMS = [route for route in resource_routes() if not route.is_list]
+WITH_BODY = [(route, method) for route in ROUTES for method in sorted(route.methods & {"POST", "PUT", "PATCH"})]
+ABSENT = [
+    (route, method)
+    for route in ROUTES
+    for method in ("POST", "PUT", "PATCH", "DELETE", "TRACE", "PROPFIND")
+    if method not in route.methods
+]
+EXPECTED = {
+    "comments/<id>": "DELETE GET PATCH PUT",
+    "orders": "GET POST",
+    "orders/<id>": "GET",
+    "payments": "GET POST",
+    "payments/<id>": "GET",
+    "posts": "GET",
+    "posts/<id>": "DELETE GET PATCH PUT",
+    "posts/<post_id>/comments": "GET POST",
+    "protected": "GET",
+    "users": "GET POST",
+    "users/<id>": "DELETE GET PATCH PUT",
+    "users/<user_id>/orders": "GET",
+    "users/<user_id>/payments": "GET",
+    "users/<user_id>/posts": "GET POST",
+}
+
+
+def collection(route):
+    return route.template.split("/")[0]
+
+
+def fill(route, ids, prefix="/api/v1"):
+    return route.path(prefix, **ids[collection(route)])
+
+
+def test_the_map_is_the_contracts():
+    assert {str(route): " ".join(sorted(route.methods - {"OPTIONS"})) for route in ROUTES} == EXPECTED
+
+
+def test_every_view_declares_its_permissions():
+    for route in ROUTES:
+        for permission in route.view.permission_classes:
+            assert issubclass(permission, ResourcePermission), route
+        assert PublicPermission not in route.view.permission_classes, route
+    assert [ResourcePermission] == api_settings.DEFAULT_PERMISSION_CLASSES
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=str)
+@pytest.mark.parametrize("prefix", PREFIXES)
+def test_every_prefix_serves_the_same_view(user, ids, route, prefix):
+    if route.template == "protected" and prefix == "":
+        assert user.get("/protected").status == 404
+        return
+    answer = user.get(fill(route, ids, prefix))
+    assert answer.status == 200
+    assert answer.headers["API-Version"] == "1"
+    assert {"Accept", "Authorization", "X-API-Key", "Cookie"} <= set(answer.headers["Vary"].split(", "))
+    assert answer.headers["Cache-Control"] == "private, no-cache"
+    assert answer.headers["Request-Id"]
+    assert answer.headers["Content-Type"] == "application/json"
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=str)
+def test_no_credential_is_401_with_a_challenge(nobody, ids, route):
+    for method in route.methods - {"OPTIONS"}:
+        answer = nobody(method, fill(route, ids))
+        assert (answer.status, answer.code) == (401, "UNAUTHENTICATED"), method
+        assert answer.headers["WWW-Authenticate"]
+
+
+@pytest.mark.parametrize("route", resource_routes(), ids=str)
+def test_a_missing_scope_is_named(make_user, ids, route):
+    admin = make_user("admin")
+    for method in route.methods - {"OPTIONS"}:
+        needed = f"{route.view.scope}:{'read' if method == 'GET' else 'write'}"
+        caller = with_key(admin, set(SCOPES) - {needed})
+        answer = caller(method, fill(route, ids), {})
+        assert (answer.status, answer.code) == (403, "INSUFFICIENT_SCOPE"), method
+        assert answer.headers["WWW-Authenticate"] == f'Bearer error="insufficient_scope", scope="{needed}"'
+        assert needed in answer.error["message"]
+
+
+@pytest.mark.parametrize("route", LISTS, ids=str)
+def test_every_list_is_enveloped_paged_and_linked(user, ids, route):
+    path = fill(route, ids)
+    answer = user.get(f"{path}?limit=1")
+    assert set(answer.body) == {"success", "data", "meta", "_links"}
+    assert answer.meta == {"page": 1, "limit": 1, "total": 1, "totalPages": 1}
+    assert len(answer.data) == 1
+    assert "_links" not in answer.data[0]
+    assert answer.body["_links"]["self"]["href"] == f"{path}?limit=1"
+    walked = user.get(f"{path}?cursor=")
+    assert walked.meta == {"nextCursor": None, "prevCursor": None, "hasMore": False}
+    assert walked.data == answer.data
+    assert user.get(f"{path}?page=0").fields == {"page"}
+
+
+@pytest.mark.parametrize("route", LISTS, ids=str)
+def test_every_list_is_ordered_by_what_it_declares_and_nothing_else(user, ids, route):
+    path = fill(route, ids)
+    for field in route.view.sortable:
+        for order in ("asc", "desc"):
+            for mode in ("page=1", "cursor="):
+                assert user.get(f"{path}?sort={field}&order={order}&{mode}").status == 200, (field, order, mode)
+    for hidden in ("password", "version", "removed_at", "user_id", "digest", "pk", "-id", "user__email"):
+        assert user.get(f"{path}?sort={hidden}").fields == {"sort"}, hidden
+
+
+@pytest.mark.parametrize("route", ITEMS, ids=str)
+def test_every_single_resource_links_to_itself(user, ids, route):
+    path = fill(route, ids)
+    answer = user.get(path)
+    assert set(answer.body) == {"success", "data"}
+    assert answer.data["_links"]["self"] == {"href": path}
+    assert "_links" not in user.get(f"{path}?fields=id").data
+
+
+@pytest.mark.parametrize("route", ITEMS, ids=str)
+@pytest.mark.parametrize("wrong", ["0", "-1", "1.0", "x", "9223372036854775808", "9" * 40, "%00", "%D9%A2"])
+def test_an_id_that_is_none_is_404(admin, ids, route, wrong):
+    answer = admin.get(route.path(id=wrong))
+    assert (answer.status, answer.code) == (404, "NOT_FOUND")
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=str)
+def test_head_is_get_without_a_body_and_options_tells_the_methods(user, ids, route):
+    path = fill(route, ids)
+    got, head, options = user.get(path), user("HEAD", path), user("OPTIONS", path)
+    assert (head.status, head.body) == (200, None)
+    ignored = {"Request-Id"}
+    assert {n: v for n, v in head.headers.items() if n not in ignored} == {
+        n: v for n, v in got.headers.items() if n not in ignored
+    }
+    allowed = set(options.headers["Allow"].split(", "))
+    assert allowed == {*route.methods, "HEAD", "OPTIONS"}
+    assert set(options.data["methods"]) == allowed
+
+
+@pytest.mark.parametrize(("route", "method"), ABSENT, ids=str)
+def test_a_method_that_is_not_there_is_405(admin, ids, route, method):
+    answer = admin(method, fill(route, ids), {})
+    assert (answer.status, answer.code) == (405, "METHOD_NOT_ALLOWED")
+    assert method not in answer.headers["Allow"].split(", ")
+
+
+@pytest.mark.parametrize(("route", "method"), WITH_BODY, ids=str)
+def test_hostile_bodies_are_refused_in_the_contracts_words(admin, ids, route, method):
+    path = fill(route, ids)
+    for raw, code in (
+        (b"", "MALFORMED_JSON"),
+        (b"[" * 2000 + b"]" * 2000, "MALFORMED_JSON"),
+        (b'{"a":' * 2000 + b"1" + b"}" * 2000, "MALFORMED_JSON"),
+        (b'{"a": 1, "a": 2}', "MALFORMED_JSON"),
+        (b'{"a": NaN}', "MALFORMED_JSON"),
+        (b'{"a": "\xff"}', "MALFORMED_JSON"),
+        (b"[]", "MALFORMED_JSON"),
+        (b'{"a": "' + b"x" * (5 * 1024 * 1024) + b'"}', "PAYLOAD_TOO_LARGE"),
+    ):
+        answer = admin(method, path, raw=raw)
+        assert answer.code == code, (raw[:40], answer)
+    assert admin(method, path, raw=b"{}", Content_Type="text/plain").status == 415
+
+
+@pytest.mark.parametrize("route", LISTS, ids=str)
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [
+        ("page=1000000000000000000", 200),
+        ("page=" + "9" * 40, 200),
+        ("limit=1000000000", 200),
+        ("offset=99999999999999999999", 200),
+        ("cursor=%00", 400),
+        ("cursor=%ED%A0%80", 400),
+        ("sort=%00", 400),
+        ("fields=%00", 400),
+        ("fields=id,id", 400),
+        ("page=1&offset=1", 400),
+        ("page=1&page=2", 400),
+    ],
+)
+def test_hostile_queries_never_reach_the_database(admin, ids, route, query, status):
+    answer = admin.get(f"{fill(route, ids)}?{query}")
+    assert answer.status == status, answer
+    if status == 200:
+        assert answer.meta["total"] == 1 or "limit" in query or route.template == "users"
+        assert answer.meta["limit"] <= 100
+
+
+def test_the_schema_has_every_endpoint_and_no_other():
+    paths = SchemaGenerator().get_schema(public=True)["paths"]
+    described = {
+        path: {method.upper() for method in operations} for path, operations in paths.items() if path != "/api/v1"
+    }
+    assert described == {
+        f"/api/v1/{route.template.replace('<', '{').replace('>', '}')}": route.methods - {"OPTIONS"} for route in ROUTES
+    }
+    assert settings.DEFAULT_API_VERSION == 1

@@ -1,0 +1,20 @@
+from typing import Any
+
+import django_filters
+
+from config.api.filters import StrictFilterSet
+from users.models import Role, Status, UserQuerySet
+
+
+def _one_of(choices: type[Role] | type[Status]) -> django_filters.ChoiceFilter:
+    message = f"Must be one of: {', '.join(choices.values)}."
+    return django_filters.ChoiceFilter(choices=choices.choices, error_messages={"invalid_choice": message})
+
+
+class UserFilterSet(StrictFilterSet):
+    status = _one_of(Status)
+    role = _one_of(Role)
+    email = django_filters.CharFilter(method="with_email", strip=False)
+
+    def with_email(self, rows: UserQuerySet, name: str, value: Any) -> UserQuerySet:
+        return rows.with_email(value)

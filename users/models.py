@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.contrib.auth.models import AbstractBaseUser, BaseUserManager
+from django.db import connection, models
+from django.db.models import Func, Q, Value
+from django.db.models.lookups import Exact
+
+from config.models import ChangingResource, keep_updated_at
+
+if TYPE_CHECKING:
+    from config.api.principal import Principal
+
+
+class Role(models.TextChoices):
+    ADMIN = "admin"
+    SUPPORT = "support"
+    USER = "user"
+
+
+class Status(models.TextChoices):
+    ACTIVE = "active"
+    INACTIVE = "inactive"
+
+
+class Folded(Func):
+    """The form in which emails are compared. `lower()` under collation C folds ASCII only, so it is told another."""
+
+    template = '(lower((%(expressions)s) COLLATE "pg_c_utf8"))'
+    output_field = models.CharField()
+
+
+class UserQuerySet(models.QuerySet["User"]):
+    def visible_to(self, principal: Principal) -> UserQuerySet:
+        """The users that the caller may read: everybody for the staff, oneself for a plain user."""
+        return self if principal.user.is_staff else self.filter(pk=principal.user.pk)
+
+    def with_email(self, email: str) -> UserQuerySet:
+        """The user of an email, compared without regard to case on the unique index."""
+        return self.filter(Exact(Folded("email"), Folded(Value(email))))
+
+    def administrators(self) -> UserQuerySet:
+        return self.filter(role=Role.ADMIN, status=Status.ACTIVE)
+
+
+class UserManager(BaseUserManager["User"].from_queryset(UserQuerySet)):  # type: ignore[misc]
+    """Users that are there; tombstones are reached through `User._base_manager` only, and by foreign keys."""
+
+    def get_queryset(self) -> UserQuerySet:
+        return UserQuerySet(self.model, using=self._db).filter(removed_at=None)
+
+    def get_by_natural_key(self, email: str | None) -> User:
+        return self.with_email(email or "").get()
+
+    def hold(self, user_id: int) -> bool:
+        """Keeps a user from being removed until the transaction ends. False when it is removed already.
+
+        The lock is the one a foreign key takes: it delays a removal, and no other write to the user.
+        """
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT 1 FROM users_user WHERE id = %s AND removed_at IS NULL FOR KEY SHARE",
+                [user_id],
+            )
+            return cursor.fetchone() is not None
+
+
+class User(AbstractBaseUser, ChangingResource):
+    name = models.CharField(max_length=200, db_collation="C")
+    email = models.CharField(max_length=254, db_collation="C")
+    role = models.CharField(max_length=7, choices=Role, default=Role.USER)
+    status = models.CharField(max_length=8, choices=Status, default=Status.ACTIVE)
+    removed_at = models.DateTimeField(null=True, editable=False)
+    last_login = None
+
+    objects = UserManager()
+
+    USERNAME_FIELD = "email"
+    REQUIRED_FIELDS = ["name"]
+
+    class Meta(ChangingResource.Meta):
+        # The index names the columns of a list: what it filters by, then what it sorts by, then the tie-breaker.
+        indexes = [
+            models.Index(fields=["name", "id"], name="users_name", condition=Q(removed_at=None)),
+            models.Index(fields=["email", "id"], name="users_email", condition=Q(removed_at=None)),
+            models.Index(fields=["created_at", "id"], name="users_created_at", condition=Q(removed_at=None)),
+            models.Index(fields=["updated_at", "id"], name="users_updated_at", condition=Q(removed_at=None)),
+            models.Index(fields=["role", "status", "id"], name="users_role_status", condition=Q(removed_at=None)),
+            models.Index(fields=["status", "id"], name="users_status", condition=Q(removed_at=None)),
+        ]
+        constraints = [
+            models.UniqueConstraint(
+                Folded("email"),
+                name="users_email_unique",
+                condition=Q(removed_at=None),
+                violation_error_message="This email is taken.",
+            ),
+            models.CheckConstraint(condition=Q(role__in=Role.values), name="users_role_known"),
+            models.CheckConstraint(condition=Q(status__in=Status.values), name="users_status_known"),
+            models.CheckConstraint(
+                condition=Q(removed_at=None) & ~Q(name="") & ~Q(email="")
+                | Q(removed_at__isnull=False, name="", email="", password="", status=Status.INACTIVE),
+                name="users_named_or_removed",
+            ),
+        ]
+        triggers = [*ChangingResource.Meta.triggers, keep_updated_at("name", "email", "role", "status")]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.email})" if self.removed_at is None else f"removed user {self.pk}"
+
+    @property
+    def is_active(self) -> bool:  # type: ignore[override]
+        return self.status == Status.ACTIVE and self.removed_at is None
+
+    @property
+    def is_administrator(self) -> bool:
+        return self.role == Role.ADMIN
+
+    @property
+    def is_staff(self) -> bool:
+        """Administrators and support read everything, here and in the Django admin."""
+        return self.role in {Role.ADMIN, Role.SUPPORT}
+
+    @property
+    def is_superuser(self) -> bool:
+        return self.is_active and self.is_administrator
+
+    def has_perm(self, permission: str, obj: object = None) -> bool:
+        """The Django admin's question: administrators do everything there, support only looks."""
+        return self.is_superuser or (self.is_active and self.is_staff and ".view_" in permission)
+
+    def has_perms(self, permissions: list[str], obj: object = None) -> bool:
+        return all(self.has_perm(permission) for permission in permissions)
+
+    def has_module_perms(self, app_label: str) -> bool:
+        return self.is_active and self.is_staff
