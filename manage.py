@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> None:
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)
     except (EmbeddedDatabaseError, ImproperlyConfigured, OperationalError, PermissionError) as error:
-        sys.exit(f"{os.path.basename(arguments[0])}: {' '.join(str(error).split())}")
+        sys.exit(f"manage.py: {' '.join(str(error).split())}")
 
 
 if __name__ == "__main__":

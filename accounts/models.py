@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from django.conf import settings
@@ -9,11 +10,13 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
+from django.utils import timezone
 
 if TYPE_CHECKING:
     from config.api.principal import Principal
 
 PREFIX_CHARACTERS = 12
+USE_NOTED_EVERY = timedelta(minutes=1)
 
 
 class APIKeyQuerySet(models.QuerySet["APIKey"]):
@@ -51,6 +54,12 @@ class APIKey(models.Model):
 
     def __str__(self) -> str:
         return f"{self.prefix}… ({self.name})"
+
+    def touch(self) -> None:
+        """Notes that the key was used, at most once a minute: a write a request would cost more than the read."""
+        stale = Q(last_used_at=None) | Q(last_used_at__lt=Now() - USE_NOTED_EVERY)
+        if self.last_used_at is None or self.last_used_at < timezone.now() - USE_NOTED_EVERY:
+            APIKey.objects.filter(stale, pk=self.pk).update(last_used_at=Now())
 
     @staticmethod
     def new_key() -> str:

@@ -30,18 +30,18 @@ class ServiceAdmin(admin.ModelAdmin):
 
     show_full_result_count = False
 
-    def _told(self, view: Callable[..., HttpResponse], request: HttpRequest, *args: Any) -> HttpResponse:
+    def _told(self, view: Callable[..., HttpResponse], request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         try:
-            return view(request, *args)
+            return view(request, *args, **kwargs)
         except DomainError as error:
             self.message_user(request, error.message, messages.ERROR)
             return HttpResponseRedirect(request.get_full_path())
 
-    def changeform_view(self, request: HttpRequest, *args: Any) -> HttpResponse:
-        return self._told(super().changeform_view, request, *args)
+    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        return self._told(super().changeform_view, request, *args, **kwargs)
 
-    def delete_view(self, request: HttpRequest, *args: Any) -> HttpResponse:
-        return self._told(super().delete_view, request, *args)
+    def delete_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        return self._told(super().delete_view, request, *args, **kwargs)
 
-    def changelist_view(self, request: HttpRequest, *args: Any) -> HttpResponse:
-        return self._told(super().changelist_view, request, *args)
+    def changelist_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        return self._told(super().changelist_view, request, *args, **kwargs)

@@ -9,6 +9,7 @@ import hashlib
 import os
 import select
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -33,10 +34,14 @@ from config.embedded_account import (
 )
 
 DATABASE = "service"
+LOG_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
+PROCESSES = Path("/proc")  # on Linux alone
 SETTINGS = {
     "listen_addresses": "",
     "unix_socket_permissions": "0700",
     "shared_buffers": "256MB",
+    # A bulk load would otherwise force a checkpoint a gigabyte, and write every page it touches twice.
+    "max_wal_size": "4GB",
     "random_page_cost": "1.1",
     "jit": "off",
     "timezone": "UTC",
@@ -130,14 +135,13 @@ class Cluster:
             self._initialise()
             if self.folder.is_relative_to(SYSTEM_FOLDER):
                 print(f"The folder is closed to others, so the database is in {self.folder}", file=sys.stderr)
-            # The orphans of a killed server may hold its shared memory for an instant longer, hence several attempts.
-            for _ in range(50):
-                self._remove_stale_files()
-                if self._launch():
-                    return
-                time.sleep(0.1)
-            reason = self.log.read_text(errors="replace").strip().rpartition("\n")[2]
-            raise EmbeddedDatabaseError(f"The embedded database does not start: {reason} (more in {self.log})")
+            # The orphans of a killed server may hold its shared memory for an instant longer.
+            attempts_end = time.monotonic() + 30
+            while not self._launch():
+                reason = self._last_words()
+                if "still in use" not in reason or time.monotonic() > attempts_end:
+                    raise EmbeddedDatabaseError(f"The embedded database does not start: {reason} (more in {self.log})")
+                time.sleep(0.05)
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
@@ -177,10 +181,11 @@ class Cluster:
         # A list in one setting: the quotes keep a comma or a space in the path.
         settings = self.settings | {"unix_socket_directories": f'"{self.sockets}"'}
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+        self._remove_stale_files()
         if self._postmaster() is None:
             # Not by pg_ctl, which passes the paths through a shell.
-            with open(os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600), "wb") as log:
-                self._server = subprocess.Popen(
+            with os.fdopen(os.open(self.log, LOG_FLAGS, 0o600), "wb") as log:
+                self._server = subprocess.Popen(  # noqa: S603 - a program and arguments of one's own
                     [binaries() / "postgres", "-D", self.data, *options],
                     stdin=subprocess.DEVNULL,
                     stdout=log,
@@ -196,6 +201,9 @@ class Cluster:
     def _stop(self) -> None:
         if self._postmaster():
             self._run("pg_ctl", ["stop", "--mode=fast", "--timeout=300", "--pgdata", str(self.data)])
+        elif self._server:
+            # The start was interrupted before the server wrote its file. SIGINT asks for the same fast stop.
+            self._server.send_signal(signal.SIGINT)
         if self._server:
             self._server.wait()
 
@@ -204,14 +212,14 @@ class Cluster:
         try:
             pid = int((self.data / "postmaster.pid").read_text().partition("\n")[0])
             os.kill(pid, 0)
-            if sys.platform == "linux":
-                # The number may be another process's by now, the process dead and never collected by its parent, or
-                # the file a copy that came with the folder. PostgreSQL would take all three for its own server.
-                arguments = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-                return pid if os.fsencode(self.data) in arguments else None
+            if not PROCESSES.exists():
+                return pid
+            # The number may be another process's by now, the process dead and never collected by its parent, or the
+            # file a copy that came with the folder. PostgreSQL would take all three for its own server.
+            arguments = (PROCESSES / str(pid) / "cmdline").read_bytes().split(b"\0")
         except (OSError, ValueError):
             return None
-        return pid
+        return pid if os.fsencode(self.data) in arguments else None
 
     def _remove_stale_files(self) -> None:
         if self._server:
@@ -219,6 +227,11 @@ class Cluster:
         if self._postmaster() is None:
             for file in (self.data / "postmaster.pid", *self.sockets.glob(".s.PGSQL.*")):
                 file.unlink(missing_ok=True)
+
+    def _last_words(self) -> str:
+        lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
+        reasons = [line for line in lines[-20:] if "HINT:" not in line and "DETAIL:" not in line]
+        return reasons[-1].strip() if reasons else "it says nothing"
 
     def _supervise(self, stop: int) -> None:
         told = False
@@ -238,7 +251,7 @@ class Cluster:
                 return
 
     def _run(self, program: str, arguments: Sequence[str]) -> None:
-        done = subprocess.run(
+        done = subprocess.run(  # noqa: S603
             [binaries() / program, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -14,7 +14,7 @@ def made_up_secrets() -> dict[str, str]:
     Returns a dict with the keys SECRET_KEY and JWT_SIGNING_KEY.
     """
     path = DATA / "secrets.json"
-    # Others may pass through, as the account does that root's PostgreSQL runs as; each thing inside is closed by itself.
+    # Others may pass through, as the account does that root's PostgreSQL runs as; what is inside is closed by itself.
     DATA.mkdir(mode=0o711, exist_ok=True)
     if not path.exists():
         made = {name: secrets.token_urlsafe(48) for name in ("SECRET_KEY", "JWT_SIGNING_KEY")}

@@ -32,7 +32,7 @@ if LOCAL:
     _made_up = local.made_up_secrets() | {
         "DATABASE_URL": embedded.database_url(),
         "ALLOWED_HOSTS": sorted(_loopback) if HOST not in _EVERYWHERE else ["*"],
-        "PUBLIC_URL": f"http://{'localhost' if HOST in {'0.0.0.0', '::'} else HOST}:{PORT}",
+        "PUBLIC_URL": f"http://{'localhost' if HOST in _EVERYWHERE else HOST}:{PORT}",
     }
 
 
@@ -90,6 +90,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "config.api.middleware.RequestIdMiddleware",
+    "config.api.middleware.SecretParameterMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -143,15 +144,16 @@ DATABASES = {
 # --- Users and passwords ---------------------------------------------------------------------------------------------
 
 AUTH_USER_MODEL = "users.User"
+SESSION_ENGINE = "config.sessions"
 PASSWORD_HASHERS = ["accounts.hashers.Argon2idPasswordHasher"]
 AUTH_PASSWORD_VALIDATORS = [
-    {"NAME": f"django.contrib.auth.password_validation.{name}"}
-    for name in (
-        "UserAttributeSimilarityValidator",
-        "MinimumLengthValidator",
-        "CommonPasswordValidator",
-        "NumericPasswordValidator",
-    )
+    {
+        "NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator",
+        "OPTIONS": {"user_attributes": ("name", "email")},
+    },
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
 ]
 
 # --- Transport -------------------------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path, re_path
-from drf_spectacular.views import SpectacularJSONAPIView, SpectacularSwaggerSplitView
 
 import orders.urls
 import payments.urls
@@ -34,10 +33,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include(resources)),
     path("api/", include(under_api)),
     path("api/v<version>/", include(under_api)),
-    path("openapi.json", SpectacularJSONAPIView.as_view(), name="schema"),
-    path("docs", SpectacularSwaggerSplitView.as_view(url_name="schema"), name="documentation"),
-    path("health/live", views.live),
-    path("health/ready", views.ready),
+    path("openapi.json", views.SchemaView.as_view(), name="schema"),
+    path("docs", views.DocumentationView.as_view(url_name="schema"), name="documentation"),
+    path("health/live", views.LiveView.as_view()),
+    path("health/ready", views.ReadyView.as_view()),
     path("admin/", admin.site.urls),
     re_path(r"^(?P<path>.+)/$", views.without_trailing_slash),
 ]

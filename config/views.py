@@ -1,8 +1,14 @@
-"""What stands beside the resources: the entry document, health, and the address without its trailing slash."""
+"""What stands beside the resources: entry document, health, documentation, and addresses with a trailing slash."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+from urllib.parse import quote
 
 from django.db import connection
 from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
+from django.views.decorators.csrf import csrf_exempt
 from drf_spectacular.utils import extend_schema, inline_serializer
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -10,8 +16,8 @@ from rest_framework.response import Response
 from config.api import envelope, links
 from config.api.parameters import Parameters
 from config.api.permissions import PublicPermission
-from config.api.renderers import to_json
-from config.api.viewsets import View
+from config.api.renderers import JSONRenderer
+from config.api.viewsets import Conventions, View
 
 
 class EntryView(View):
@@ -37,24 +43,49 @@ class EntryView(View):
         return Response(envelope.single(data))
 
 
-def live(request: HttpRequest) -> HttpResponse:
+class UnversionedView(View):
+    """What stands at the root only, and needs no credential."""
+
+    permission_classes = [PublicPermission]
+    authentication_classes: ClassVar[Sequence[type]] = ()
+    versioning_class = None
+
+
+class LiveView(UnversionedView):
     """The process answers."""
-    return _healthy()
+
+    def get(self, request: Request) -> Response:
+        return Response(envelope.single({"status": "ok"}), headers={"Cache-Control": "no-store"})
 
 
-def ready(request: HttpRequest) -> HttpResponse:
+class ReadyView(LiveView):
     """The process answers, and so does the database; otherwise the exception handler says 503."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT 1")
-    return _healthy()
+
+    def get(self, request: Request) -> Response:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+        return super().get(request)
 
 
-def _healthy() -> HttpResponse:
-    return HttpResponse(
-        to_json(envelope.single({"status": "ok"})),
-        content_type="application/json",
-        headers={"Cache-Control": "no-store"},
-    )
+class SchemaView(Conventions, SpectacularAPIView):
+    """The OpenAPI document."""
+
+    permission_classes = [PublicPermission]
+    authentication_classes: ClassVar[Sequence[type]] = ()
+    versioning_class = None
+    renderer_classes = [JSONRenderer]
+
+
+class DocumentationView(Conventions, SpectacularSwaggerSplitView):
+    """The interactive documentation."""
+
+    permission_classes = [PublicPermission]
+    authentication_classes: ClassVar[Sequence[type]] = ()
+    versioning_class = None
+
+
+# RFC 3986, section 3.3: what a path may hold as it stands.
+PATH_CHARACTERS = "/:@!$&'()*+,;=~"
 
 
 class PermanentRedirect(HttpResponsePermanentRedirect):
@@ -63,10 +94,11 @@ class PermanentRedirect(HttpResponsePermanentRedirect):
     status_code = 308
 
 
+@csrf_exempt
 def without_trailing_slash(request: HttpRequest, path: str) -> HttpResponse:
     """Redirects to the same path without its last slash.
 
     One leading slash: `//host/` must not become a redirect to another host.
     """
     query = Parameters(request.GET).with_changes()
-    return PermanentRedirect(f"/{path.strip('/')}{'?' if query else ''}{query}")
+    return PermanentRedirect(f"/{quote(path.strip('/'), safe=PATH_CHARACTERS)}{'?' if query else ''}{query}")

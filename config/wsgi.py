@@ -58,7 +58,7 @@ def _receive_body(environ: Environ, limit: int) -> None:
 def _respond(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
     response: Any = _django(environ, start_response)
     if response.streaming:
-        return response  # type: ignore[no-any-return]
+        return response
     # Closed in this thread: the signal that a request ended concerns the connections of the thread that sends it.
     response.close()
     return [response.content]

@@ -69,8 +69,6 @@ class CommentViewSet(ResourceViewSet):
         Link("self", "/comments/{0.id}", "posts:read"),
         Link("post", "/posts/{0.post_id}", "posts:read"),
         Link("user", "/users/{0.user_id}", "users:read", when=may_read_owner),
-        Link("update", "/comments/{0.id}", "posts:write", "PUT", AuthorPermission.may_change),
-        Link("delete", "/comments/{0.id}", "posts:write", "DELETE", AuthorPermission.may_change),
     )
     http_method_names = ["get", "put", "patch", "delete", "head", "options"]
 

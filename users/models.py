@@ -38,6 +38,9 @@ class UserQuerySet(models.QuerySet["User"]):
 
     def with_email(self, email: str) -> UserQuerySet:
         """The user of an email, compared without regard to case on the unique index."""
+        if not email.isprintable():
+            # Nobody's, and some of it would not even reach the database.
+            return self.none()
         return self.filter(Exact(Folded("email"), Folded(Value(email))))
 
     def administrators(self) -> UserQuerySet:

@@ -32,40 +32,51 @@ class UserSerializer(ResourceSerializer):
         )
         kept = frozenset({"password", "current_password"})
 
+    def to_internal_value(self, data: Any) -> Any:
+        """Also asks for the current password, here so that it is told beside every other problem."""
+        problems: dict[str, Any] = {}
+        if self._changes_own_password and "current_password" not in data:
+            problems["current_password"] = "Is required to change one's own password."
+        elif "current_password" in data and "password" not in data:
+            problems["current_password"] = "Goes with a new password only."
+        try:
+            values = super().to_internal_value(data)
+        except ValidationError as error:
+            raise ValidationError(problems | error.detail) from None
+        if problems:
+            raise ValidationError(problems)
+        return values
+
+    def validate_password(self, value: str) -> str:
+        # The other fields may not have been checked yet: what is too long for them is cut, it is only compared with.
+        shown = self.instance or User()
+        name, email = (str(self.initial_data.get(name, getattr(shown, name)))[:254] for name in ("name", "email"))
+        try:
+            validate_password(value, User(name=name, email=email))
+        except DjangoValidationError as error:
+            raise ValidationError(error.messages) from None
+        return value
+
+    def validate_current_password(self, value: str) -> str:
+        if self._changes_own_password and not self.instance.check_password(value):
+            raise ValidationError("Is not the current password.")
+        return value
+
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        current_password = attrs.pop("current_password", None)
-        self._check_password(attrs, current_password)
+        attrs.pop("current_password", None)
+        if "password" in attrs and self.instance and self.principal and not self.principal.made_from_password:
+            raise forbidden("Changing a password needs a credential made from the password.", "password")
         self._keep_what_is_not_the_callers(attrs)
         self._check_privileges(attrs)
         return attrs
 
     @property
-    def _is_self(self) -> bool:
-        return self.instance is not None and self.principal is not None and self.instance.pk == self.principal.user.pk
-
-    def _check_password(self, attrs: dict[str, Any], current_password: str | None) -> None:
-        if "password" not in attrs:
-            if current_password is not None:
-                raise ValidationError({"current_password": "Goes with a new password only."})
-            return
-        if self.instance is not None and self.principal and not self.principal.made_from_password:
-            raise forbidden("Changing a password needs a credential made from the password.", "password")
-        problems: dict[str, Any] = {}
-        shown = self.instance or User()
-        try:
-            validate_password(
-                attrs["password"],
-                User(name=attrs.get("name", shown.name), email=attrs.get("email", shown.email)),
-            )
-        except DjangoValidationError as error:
-            problems["password"] = error.messages
-        if self._is_self:
-            if current_password is None:
-                problems["current_password"] = "Is required to change one's own password."
-            elif not self.instance.check_password(current_password):
-                problems["current_password"] = "Is not the current password."
-        if problems:
-            raise ValidationError(problems)
+    def _changes_own_password(self) -> bool:
+        """Whether a credential that may do so changes its own user's password. Another one learns nothing about it."""
+        principal = self.principal
+        if self.instance is None or principal is None or not principal.made_from_password:
+            return False
+        return self.instance.pk == principal.user.pk and "password" in self.initial_data
 
     def _keep_what_is_not_the_callers(self, attrs: dict[str, Any]) -> None:
         """On PUT, a field that the caller may not change and leaves out stays as it is."""

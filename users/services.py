@@ -5,7 +5,7 @@ from typing import Any
 from django.contrib.admin.models import LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.db import IntegrityError, connection, models, transaction
-from django.db.models.functions import Now
+from django.db.models.functions import Cast, Now
 
 from config.api.errors import Detail, DomainError, ErrorCode
 from users.models import Role, Status, User
@@ -48,7 +48,9 @@ def change(user: User, changes: dict[str, Any]) -> User:
 
 
 def remove(user: User) -> None:
-    """Leaves a nameless tombstone of a user whose row is locked, in the caller's transaction.
+    """Leaves a nameless tombstone of a user whose row is locked FOR UPDATE, in the caller's transaction.
+
+    A weaker lock would let in a post that holds the user at that moment (see UserManager.hold).
 
     What becomes of a row that refers to the user stands beside its foreign key: CASCADE goes, PROTECT stays.
 
@@ -59,11 +61,21 @@ def remove(user: User) -> None:
         _keep_an_administrator(user)
     for relation in User._meta.related_objects:
         if relation.on_delete is models.CASCADE:
-            relation.related_model._base_manager.filter(**{relation.field.name: user.pk}).delete()
-    LogEntry.objects.filter(content_type=ContentType.objects.get_for_model(User), object_id=str(user.pk)).delete()
+            rows = relation.related_model._base_manager.filter(**{relation.field.name: user.pk})
+            _forget(rows)
+            rows.delete()
+    _forget(User.objects.filter(pk=user.pk))
     User.objects.filter(pk=user.pk).update(
         name="", email="", password="", role=Role.USER, status=Status.INACTIVE, removed_at=Now()
     )
+
+
+def _forget(rows: models.QuerySet[Any]) -> None:
+    """Removes what the admin's log says about rows: it quotes them, and so may name their user."""
+    LogEntry.objects.filter(
+        content_type=ContentType.objects.get_for_model(rows.model),
+        object_id__in=rows.values_list(Cast("pk", models.TextField()), flat=True),
+    ).delete()
 
 
 def _keep_an_administrator(leaving: User) -> None:

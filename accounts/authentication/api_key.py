@@ -2,20 +2,20 @@
 
 from rest_framework.request import Request
 
+from accounts.authentication.headers import parts
 from accounts.models import APIKey
 from config.api.errors import DomainError, ErrorCode
-from config.api.parameters import SECRET_PARAMETER
+from config.api.middleware import secret_parameters
 from config.api.principal import Principal
 
 
 def presented(request: Request) -> list[str]:
-    header = request.META.get("HTTP_X_API_KEY")
-    in_query: list[str] = request.query_params.getlist(SECRET_PARAMETER)
-    return in_query if header is None else [header, *in_query]
+    return [*parts(request.META.get("HTTP_X_API_KEY")), *secret_parameters(request)]
 
 
 def resolve(key: str) -> Principal:
     row = APIKey.objects.usable().select_related("user").filter(digest=APIKey.digest_of(key)).first()
     if row is None or not row.user.is_active:
         raise DomainError(ErrorCode.INVALID_CREDENTIALS, "The API key is not valid, or not any more.")
+    row.touch()
     return Principal(row.user, frozenset(row.scopes), "api_key", row.expires_at)

@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from config.api import envelope
 from config.api.errors import Detail, DomainError, ErrorCode, invalid, not_found
 from config.api.negotiation import PROBLEM_JSON, wants_problem_json
-from config.api.renderers import ProblemRenderer, to_json
+from config.api.renderers import ProblemRenderer, render_as_data, to_json
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +38,7 @@ def _answer(problem: DomainError, request: Any) -> Response:
         request.accepted_renderer, request.accepted_media_type = ProblemRenderer(), PROBLEM_JSON
     else:
         response = Response(envelope.error(problem), problem.status)
+        render_as_data(request)
     for name, value in _headers_of(problem).items():
         response[name] = value
     return response
@@ -62,8 +63,8 @@ def _problem_of(exception: BaseException | None) -> DomainError:
             return not_found()
         case drf.MethodNotAllowed():
             return DomainError(ErrorCode.METHOD_NOT_ALLOWED, "This resource does not have that method; see Allow.")
-        case PermissionDenied():
-            return DomainError(ErrorCode.FORBIDDEN, "You may not do this.")
+        case PermissionDenied() | drf.PermissionDenied():
+            return DomainError(ErrorCode.FORBIDDEN, f"You may not do this. {exception}".strip())
         case RequestDataTooBig():
             return DomainError(ErrorCode.PAYLOAD_TOO_LARGE, "The body is too long.")
         case DisallowedHost():

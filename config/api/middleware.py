@@ -2,7 +2,9 @@
 
 import re
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
+from urllib.parse import unquote_plus
 
 from django.http import HttpRequest, HttpResponse
 
@@ -23,3 +25,27 @@ class RequestIdMiddleware:
         response = self.get_response(request)
         response["Request-Id"] = request_id
         return response
+
+
+_SECRET_PARAMETER = "api_key"
+_SECRETS = "config.api.secret_parameters"
+
+
+class SecretParameterMiddleware:
+    """Takes `?api_key=` out of the query before anything can see it: no log, link, page or redirect repeats it."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        parts = request.META.get("QUERY_STRING", "").split("&")
+        secret = [part for part in parts if unquote_plus(part.partition("=")[0]) == _SECRET_PARAMETER]
+        if secret:
+            request.META["QUERY_STRING"] = "&".join(part for part in parts if part not in secret)
+            request.META[_SECRETS] = [unquote_plus(part.partition("=")[2]) for part in secret]
+        return self.get_response(request)
+
+
+def secret_parameters(request: Any) -> Sequence[str]:
+    """The API keys that a request carried in its query."""
+    return request.META.get(_SECRETS, ())

@@ -118,7 +118,7 @@ class CursorPagination(ListPagination):
 
     def __init__(self, parameters: Parameters, ordering: Ordering, scope: Mapping[str, str]) -> None:
         super().__init__(parameters, ordering, scope)
-        self.cursor = parameters.get("cursor")
+        self.cursor = parameters.get("cursor", opaque=True)
 
     def page_of(self, rows: QuerySet[Any]) -> Page:
         if not self.cursor:

@@ -7,8 +7,6 @@ from django.http import QueryDict
 
 from config.api.errors import Detail, invalid
 
-# Never repeated in a link, a log or a redirect.
-SECRET_PARAMETER = "api_key"
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
@@ -19,13 +17,13 @@ class Parameters:
         self.query = query
         self.problems: list[Detail] = []
 
-    def get(self, name: str) -> str | None:
-        """The value of a parameter; None when it is absent, or refused for being repeated or no text."""
+    def get(self, name: str, *, opaque: bool = False) -> str | None:
+        """The value of a parameter; None when it is absent, or refused: repeated or, unless opaque, no text."""
         values = self.query.getlist(name)
         if len(values) > 1:
             self.refuse(name, "Must not be repeated.")
             return None
-        if values and _CONTROL.search(values[0]):
+        if values and not opaque and _CONTROL.search(values[0]):
             self.refuse(name, "Must not hold NUL or other control characters.")
             return None
         return values[0] if values else None
@@ -45,8 +43,7 @@ class Parameters:
             raise invalid(*self.problems)
 
     def with_changes(self, **changes: str | None) -> str:
-        """The query string with some parameters set, or left out where the value is None, and never the secret one."""
-        dropped = {SECRET_PARAMETER, *changes}
-        kept = [(name, value) for name, values in self.query.lists() for value in values if name not in dropped]
+        """The query string with some parameters set, or left out where the value is None."""
+        kept = [(name, value) for name, values in self.query.lists() for value in values if name not in changes]
         pairs = kept + [(name, value) for name, value in changes.items() if value is not None]
-        return urlencode(pairs)
+        return urlencode(pairs, safe=",")

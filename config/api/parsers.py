@@ -128,10 +128,12 @@ class MergePatchParser(JSONParser):
     methods = frozenset({"PATCH"})
 
 
-# RFC 9110, section 8.3.1: a media type and its parameters, each of which may be empty.
-_TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
-_MEDIA_TYPE = re.compile(rf"({_TOKEN}/{_TOKEN})((?:[ \t]*;[ \t]*(?:{_TOKEN}=(?:{_TOKEN}|\"[^\"\\]*\"))?)*)[ \t]*")
-_CHARSET = re.compile(r";[ \t]*charset=\"?([^;\" \t]*)", re.IGNORECASE)
+# RFC 9110, section 8.3.1: a media type and its parameters, each of which may be empty. Nothing is matched twice
+# (possessive quantifiers): a long header cannot make the match take long.
+_TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]++"
+_PARAMETER = rf'{_TOKEN}=(?:{_TOKEN}|"[^"\\]*+")'
+_MEDIA_TYPE = re.compile(rf"({_TOKEN}/{_TOKEN})((?:[ \t]*+;[ \t]*+(?:{_PARAMETER})?+)*+)[ \t]*+")
+_CHARSET = re.compile(r';[ \t]*+charset="?([^;" \t]*+)', re.IGNORECASE)
 
 
 class StrictRequest(Request):

@@ -7,6 +7,8 @@ from typing import Any
 import orjson
 from rest_framework.renderers import BaseRenderer, BrowsableAPIRenderer
 
+_OPTIONS = orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS
+
 
 def _exact(value: Any) -> Any:
     """What orjson has no form for: decimals as JSON numbers, digit by digit, never through a binary float."""
@@ -16,7 +18,7 @@ def _exact(value: Any) -> Any:
 
 
 def to_json(data: Any) -> bytes:
-    return orjson.dumps(data, default=_exact, option=orjson.OPT_NON_STR_KEYS)
+    return orjson.dumps(data, default=_exact, option=_OPTIONS)
 
 
 class JSONRenderer(BaseRenderer):
@@ -41,6 +43,16 @@ class ProblemRenderer(JSONRenderer):
 class BrowsableRenderer(BrowsableAPIRenderer):
     """The browsable API. Its forms would post form-encoded bodies, which no view accepts."""
 
+    def render(self, data: Any, accepted_media_type: str | None = None, renderer_context: Any = None) -> Any:
+        # The page names the method; the one that HEAD asks about is GET's.
+        http_request = renderer_context["request"]._request
+        method = http_request.method
+        http_request.method = "GET" if method == "HEAD" else method
+        try:
+            return super().render(data, accepted_media_type, renderer_context)
+        finally:
+            http_request.method = method
+
     def get_default_renderer(self, view: Any) -> BaseRenderer:
         return JSONRenderer()
 
@@ -56,4 +68,10 @@ class BrowsableRenderer(BrowsableAPIRenderer):
     def get_content(self, renderer: BaseRenderer, data: Any, media_type: str, context: Any) -> str:
         if data is None:
             return ""
-        return orjson.dumps(data, default=_exact, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS).decode()
+        return orjson.dumps(data, default=_exact, option=_OPTIONS | orjson.OPT_INDENT_2).decode()
+
+
+def render_as_data(request: Any) -> None:
+    """Sees to it that an error or a description can be rendered: a page of its own template cannot show one."""
+    if not isinstance(getattr(request, "accepted_renderer", None), JSONRenderer | BrowsableRenderer):
+        request.accepted_renderer, request.accepted_media_type = JSONRenderer(), JSONRenderer.media_type

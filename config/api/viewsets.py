@@ -22,6 +22,7 @@ from config.api.filters import StrictFilterSet
 from config.api.parameters import Parameters
 from config.api.parsers import JSONParser, MergePatchParser, StrictRequest
 from config.api.principal import Principal
+from config.api.renderers import render_as_data
 from config.api.serializers import GREATEST_ID, ResourceSerializer
 from config.api.versioning import prefix_of
 
@@ -54,6 +55,7 @@ class Conventions:
         request.version, request.versioning_scheme = self.determine_version(request, *args, **kwargs)
         if request.method not in self.allowed_methods:
             raise MethodNotAllowed(request.method)
+        self.parameters = Parameters(request.query_params)
         self.perform_authentication(request)
         self.check_permissions(request)
         self.check_throttles(request)
@@ -62,6 +64,7 @@ class Conventions:
         return None
 
     def options(self: Any, request: Request, *args: Any, **kwargs: Any) -> Response:
+        render_as_data(request)
         return Response(
             envelope.single(
                 {
@@ -77,7 +80,8 @@ class Conventions:
 
     def finalize_response(self: Any, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
         response = super().finalize_response(request, response, *args, **kwargs)  # type: ignore[misc]
-        response["API-Version"] = getattr(request, "version", settings.DEFAULT_API_VERSION)
+        if self.versioning_class:
+            response["API-Version"] = getattr(request, "version", settings.DEFAULT_API_VERSION)
         response.setdefault("Cache-Control", "private, no-cache")
         patch_vary_headers(response, VARY)
         if "PATCH" in self.allowed_methods and request.method == "OPTIONS":
@@ -200,11 +204,17 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
     def initial(self, request: Any, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
         # Read before anything is written: a request that is refused must not have had an effect.
-        self.parameters = Parameters(request.query_params)
         self.enveloped = self.parameters.flag("envelope", default=True)
         self.chosen = fields.read(self.parameters, readable_fields(self.serializer_class))
         if self.action != "list":
             self.parameters.check()
+
+    def fields_in(self, request: Request) -> Sequence[str]:
+        """The writable fields that the request's body names."""
+        if request.method == "DELETE":
+            return ()
+        writable = {name for name, field in self.get_serializer().fields.items() if not field.read_only}
+        return [name for name in request.data if name in writable]
 
     def get_queryset(self) -> QuerySet[Any]:
         rows = self.queryset.all()
@@ -225,7 +235,10 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
 
     def get_object(self, *, lock: bool = False) -> Any:
         rows = self.get_queryset().filter(pk=id_of(self.kwargs["id"]))
-        row = (rows.select_for_update(of=("self",), no_key=True) if lock else rows).first()
+        if lock:
+            # What is to go is locked against the rows that are about to refer to it, too.
+            rows = rows.select_for_update(of=("self",), no_key=self.request.method != "DELETE")
+        row = rows.first()
         if row is None:
             raise not_found()
         self.check_object_permissions(self.request, row)

@@ -1,0 +1,6 @@
+def parts(header: str | None) -> list[str]:
+    """The values of a header that may have been sent more than once: the server joins them by commas.
+
+    No credential holds a comma itself.
+    """
+    return [] if header is None else [part.strip() for part in header.split(",")]

@@ -1,0 +1,154 @@
+"""Demo rows in bulk. Ids come from the tables' own sequences, so that seeds and requests may run side by side."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import DatabaseError, connection, models, transaction
+from django.db.backends.utils import CursorWrapper
+from psycopg import sql
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from config.management import demo
+from orders.models import Order
+from posts.models import Post
+from users.models import User
+
+USERS_AT_ONCE = 10_000
+ROWS_PER_STEP = 1_000
+MOST_USERS = 100_000_000
+MOST_PER_USER = 1_000
+
+Advance = Callable[[int], None]
+
+
+class NewUser(NamedTuple):
+    id: int
+    created_at: datetime
+
+
+class Command(BaseCommand):
+    help = "Adds demo rows in bulk after those that are there: users, and orders and posts of these users."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--users", metavar="N", required=True, help=f"users to add, up to {MOST_USERS:,}")
+        for name in ("orders", "posts"):
+            parser.add_argument(
+                f"--{name}-per-user",
+                metavar="N",
+                default=0,
+                help=f"{name} to add for each of them, up to {MOST_PER_USER:,} (default: 0)",
+            )
+
+    def handle(self, *, users: Any, orders_per_user: Any, posts_per_user: Any, **options: Any) -> None:
+        count = _number("--users", users, MOST_USERS)
+        orders = _number("--orders-per-user", orders_per_user, MOST_PER_USER)
+        posts = _number("--posts-per-user", posts_per_user, MOST_PER_USER)
+        started = time.monotonic()
+        if count:
+            with _progress(count * (1 + orders + posts)) as advance:
+                _add(count, orders, posts, advance)
+            _vacuum()
+        self.stdout.write(
+            f"Added {count:,} users, {count * orders:,} orders and {count * posts:,} posts "
+            f"in {time.monotonic() - started:.1f} s."
+        )
+
+
+def _number(option: str, value: object, most: int) -> int:
+    text = str(value)
+    if not re.fullmatch("[0-9]{1,12}", text) or int(text) > most:
+        raise CommandError(f"{option} must be a whole number from 0 to {most:,}, not {text!r}.")
+    return int(text)
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Advance]:
+    """A bar for people; nothing where the standard error is no terminal."""
+    columns = (TextColumn("Rows"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda rows: bar.advance(task, rows)
+
+
+def _add(count: int, orders: int, posts: int, advance: Advance) -> None:
+    """Adds all or, when it fails or is interrupted, nothing."""
+    try:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SET LOCAL statement_timeout = 0")
+            # Left to the commit, the checks of millions of foreign keys would queue up in the server's memory.
+            cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+            for start in range(0, count, USERS_AT_ONCE):
+                moments = [demo.moment(at, count) for at in range(start, min(start + USERS_AT_ONCE, count))]
+                people = [NewUser(*pair) for pair in zip(_new_ids(cursor, len(moments)), moments, strict=True)]
+                _copy(cursor, User, ("id", *demo.DemoUser._fields), _user_rows(people), advance)
+                if orders:
+                    _copy(cursor, Order, ("user_id", *demo.DemoOrder._fields), _order_rows(people, orders), advance)
+                if posts:
+                    _copy(cursor, Post, ("user_id", *demo.DemoPost._fields), _post_rows(people, posts), advance)
+    except DatabaseError as error:
+        reason = str(error).partition("\n")[0]
+        raise CommandError(f"Nothing was added: {reason}") from error
+
+
+def _new_ids(cursor: CursorWrapper, count: int) -> list[int]:
+    """Ids that nobody else gets, neither a seed nor a request at the same time."""
+    cursor.execute(
+        "SELECT nextval((SELECT pg_get_serial_sequence(%s, 'id')::regclass)) FROM generate_series(1, %s)",
+        [User._meta.db_table, count],
+    )
+    return [identifier for (identifier,) in cursor.fetchall()]
+
+
+def _user_rows(people: list[NewUser]) -> Iterator[tuple[object, ...]]:
+    # The id in the email keeps it apart from those of other seeds; the demo data has no such ending.
+    return ((person.id, *demo.user(person.id, person.created_at, f".{person.id}")) for person in people)
+
+
+def _order_rows(people: list[NewUser], each: int) -> Iterator[tuple[object, ...]]:
+    for person in people:
+        for number in range(person.id * each, (person.id + 1) * each):
+            yield person.id, *demo.order(number, demo.soon_after(person.created_at, number))
+
+
+def _post_rows(people: list[NewUser], each: int) -> Iterator[tuple[object, ...]]:
+    for person in people:
+        for number in range(person.id * each, (person.id + 1) * each):
+            yield person.id, *demo.post(number, demo.soon_after(person.created_at, number))
+
+
+def _copy(
+    cursor: CursorWrapper,
+    model: type[models.Model],
+    columns: Iterable[str],
+    rows: Iterator[tuple[object, ...]],
+    advance: Advance,
+) -> None:
+    statement = sql.SQL("COPY {} ({}) FROM STDIN").format(
+        sql.Identifier(model._meta.db_table), sql.SQL(", ").join(map(sql.Identifier, columns))
+    )
+    done = 0
+    with connection.wrap_database_errors, cursor.copy(statement) as copy:
+        for done, row in enumerate(rows, 1):
+            copy.write_row(row)
+            if done % ROWS_PER_STEP == 0:
+                advance(ROWS_PER_STEP)
+    advance(done % ROWS_PER_STEP)
+
+
+def _vacuum() -> None:
+    """Gives the planner its statistics, and counts of a million rows their visibility map, before anybody looks."""
+    tables = ", ".join(connection.ops.quote_name(model._meta.db_table) for model in (User, Order, Post))
+    with connection.cursor() as cursor:
+        cursor.execute("SET statement_timeout = 0")
+        # What is locked, somebody else is vacuuming already.
+        cursor.execute(f"VACUUM (ANALYZE, SKIP_LOCKED) {tables}")
+        cursor.execute("RESET statement_timeout")

@@ -1,0 +1,161 @@
+"""API keys as credentials."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from accounts.models import APIKey
+from accounts.services import create_api_key
+from tests.conftest import PASSWORD, Caller, with_password
+
+
+@pytest.fixture
+def owner(make_user):
+    return make_user(password=PASSWORD)
+
+
+@pytest.fixture
+def key(owner):
+    return create_api_key(owner, name="test")[1]
+
+
+def row(key):
+    return APIKey.objects.filter(prefix=key[:12])
+
+
+def test_key_in_the_header_or_the_query_is_its_user(owner, key, nobody):
+    for answer in (
+        Caller(headers={"X-API-Key": key}).get("/api/protected"),
+        nobody.get(f"/api/protected?api_key={key}"),
+    ):
+        assert answer.status == 200
+        assert answer.data["user"]["id"] == owner.pk
+        assert answer.data["credential"]["kind"] == "api_key"
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "PATCH", "DELETE"])
+def test_key_works_for_every_method(owner, key, nobody, method):
+    bodies = {"POST": {"item": "Book", "qty": 1}, "PATCH": {"name": "New"}}
+    path = "/orders" if method == "POST" else f"/users/{owner.pk}"
+    answer = nobody(method, f"{path}?api_key={key}", bodies.get(method))
+    assert answer.status == {"GET": 200, "POST": 201, "PATCH": 200, "DELETE": 204}[method]
+
+
+@pytest.mark.parametrize("second", ["same", "another's", "bad", "empty"])
+@pytest.mark.parametrize("first", ["good", "bad"])
+def test_two_keys_are_a_conflict(key, other, nobody, first, second):
+    one = key if first == "good" else "urs_none"
+    two = {"same": one, "another's": other.headers["X-API-Key"], "bad": "urs_bad", "empty": ""}[second]
+    for answer in (
+        Caller(headers={"X-API-Key": one}).get(f"/users?api_key={two}"),
+        nobody.get(f"/users?api_key={one}&api_key={two}"),
+    ):
+        assert (answer.status, answer.code) == (400, "CREDENTIAL_CONFLICT")
+
+
+@pytest.mark.parametrize("place", ["header", "query"])
+@pytest.mark.parametrize("authorization", ["good", "Basic bm9ib2R5Ong=", "Basic !", "Bearer none", "Digest x"])
+def test_key_beside_an_authorization_header_is_a_conflict(owner, key, place, authorization):
+    pair = with_password(owner).headers["Authorization"] if authorization == "good" else authorization
+    headers = {"Authorization": pair} | ({"X-API-Key": key} if place == "header" else {})
+    answer = Caller(headers=headers).get("/users" if place == "header" else f"/users?api_key={key}")
+    assert (answer.status, answer.code) == (400, "CREDENTIAL_CONFLICT")
+
+
+@pytest.mark.parametrize("joint", [",", ", "])
+def test_header_sent_twice_is_a_conflict(owner, key, joint):
+    """A server hands over the lines of a repeated header as one, joined by a comma (RFC 9110, section 5.2)."""
+    pair = with_password(owner).headers["Authorization"]
+    for name, value in (("X-API-Key", key), ("Authorization", pair)):
+        answer = Caller(headers={name: f"{value}{joint}{value}"}).get("/users")
+        assert (answer.status, answer.code) == (400, "CREDENTIAL_CONFLICT"), name
+
+
+def test_conflict_has_no_effect(owner, key):
+    caller = Caller(headers={"X-API-Key": key})
+    answer = caller.delete(f"/users/{owner.pk}?api_key={key}")
+    assert (answer.status, answer.code) == (400, "CREDENTIAL_CONFLICT")
+    assert caller.get(f"/users/{owner.pk}").status == 200
+
+
+@pytest.mark.parametrize("place", ["header", "query"])
+@pytest.mark.parametrize("bad", ["", "none", "urs_", "urs_" + "x" * 43, "x" * 5000, "%00", "%ED%A0%80", "%FF", "é"])
+def test_bad_key_is_refused_with_a_challenge(nobody, place, bad):
+    if place == "header":
+        answer = Caller(headers={"X-API-Key": bad}).get("/users")
+    else:
+        answer = nobody.get(f"/users?api_key={bad}")
+    assert (answer.status, answer.code) == (401, "INVALID_CREDENTIALS")
+    assert answer.headers["WWW-Authenticate"]
+
+
+@pytest.mark.parametrize("change", ["case", "shorter", "longer", "blank"])
+def test_almost_the_key_is_refused(key, change):
+    near = {"case": key.swapcase(), "shorter": key[:-1], "longer": f"{key}x", "blank": f"{key[:20]} {key[20:]}"}[change]
+    answer = Caller(headers={"X-API-Key": near}).get("/users")
+    assert (answer.status, answer.code) == (401, "INVALID_CREDENTIALS")
+
+
+END = {
+    "expired": lambda owner, key: row(key).update(expires_at=timezone.now() - timedelta(seconds=1)),
+    "revoked": lambda owner, key: row(key).update(revoked_at=timezone.now()),
+    "of an inactive user": lambda owner, key: type(owner).objects.filter(pk=owner.pk).update(status="inactive"),
+    "gone": lambda owner, key: row(key).delete(),
+}
+
+
+@pytest.mark.parametrize("end", END.values(), ids=END)
+def test_key_that_ended_is_refused_from_the_next_request_on(owner, key, end):
+    caller = Caller(headers={"X-API-Key": key})
+    row(key).update(expires_at=timezone.now() + timedelta(minutes=1))
+    assert caller.get("/users").status == 200
+    end(owner, key)
+    for path in ("/users", "/api/protected", f"/users/{owner.pk}"):
+        answer = caller.get(path)
+        assert (answer.status, answer.code) == (401, "INVALID_CREDENTIALS"), path
+        assert answer.headers["WWW-Authenticate"]
+
+
+def test_key_of_a_removed_user_is_refused(owner, key, admin):
+    caller = Caller(headers={"X-API-Key": key})
+    assert caller.get("/users").status == 200
+    assert admin.delete(f"/users/{owner.pk}").status == 204
+    assert (caller.get("/users").status, caller.get("/users").code) == (401, "INVALID_CREDENTIALS")
+
+
+@pytest.mark.parametrize("prefix", ["", "/api", "/api/v1"])
+def test_key_never_appears_in_an_answer(owner, key, nobody, prefix):
+    for number in range(3):
+        created = nobody.post(f"{prefix}/orders?api_key={key}", {"item": f"Book {number}", "qty": 1})
+        assert created.status == 201
+    paths = ("/orders?limit=1&offset=1", "/orders?limit=1&page=2", "/orders?limit=1&cursor=", "/orders?fields=id")
+    single = (f"/users/{owner.pk}?fields=id", f"/users/{owner.pk}?version=1", "/orders/0?fields=id", "/orders/?x=1")
+    answers = [nobody.get(f"{prefix}{path}&api_key={key}") for path in (*paths, *single)]
+    assert [answer.status for answer in answers[:6]] == [200] * 6
+    for answer in (created, *answers):
+        sent = answer.response.content.decode() + str(answer.headers)
+        assert key not in sent
+        assert "api_key" not in sent
+    assert answers[0].body["_links"]["next"]["href"] == f"{prefix}/orders?limit=1&offset=2"
+
+
+def test_only_a_digest_of_the_key_is_stored(key):
+    values = row(key).values().get()
+    assert key.startswith(values["prefix"])
+    assert len(key) - len(values["prefix"]) > 32
+    assert not any(key[12:] in str(value) for value in values.values())
+    assert len(values["digest"]) == 32
+
+
+def test_use_of_a_key_is_written_down_once_a_minute(key):
+    caller = Caller(headers={"X-API-Key": key})
+    assert row(key).get().last_used_at is None
+    assert caller.get("/users").status == 200
+    first = row(key).get().last_used_at
+    assert first is not None
+    assert caller.get("/users").status == 200
+    assert row(key).get().last_used_at == first
+    row(key).update(last_used_at=first - timedelta(minutes=2))
+    assert caller.get("/users").status == 200
+    assert row(key).get().last_used_at >= first

@@ -1,0 +1,113 @@
+"""Basic as a credential."""
+
+from base64 import b64encode
+
+import pytest
+
+from tests.conftest import PASSWORD, Caller, with_password
+from users.models import User
+
+
+@pytest.fixture
+def owner(make_user):
+    return make_user(email="Ann@example.com", password=PASSWORD)
+
+
+def basic(pair):
+    encoded = b64encode(pair if isinstance(pair, bytes) else pair.encode()).decode()
+    return Caller(headers={"Authorization": f"Basic {encoded}"})
+
+
+@pytest.mark.parametrize("email", ["Ann@example.com", "ann@EXAMPLE.com"])
+def test_email_and_password_are_their_user_whatever_the_case_of_the_email(owner, email):
+    answer = basic(f"{email}:{PASSWORD}").get("/api/protected")
+    assert answer.status == 200
+    assert answer.data["user"]["id"] == owner.pk
+    assert answer.data["credential"] == {"kind": "basic", "expires_at": None}
+
+
+@pytest.mark.parametrize("scheme", ["Basic", "basic", "BASIC"])
+def test_scheme_is_taken_without_regard_to_case(owner, scheme):
+    encoded = with_password(owner).headers["Authorization"].removeprefix("Basic ")
+    assert Caller(headers={"Authorization": f"{scheme} {encoded}"}).get("/users").status == 200
+
+
+@pytest.mark.parametrize("password", ["with:colons:in it", "pässwörd of ünicode", " outer blanks stay "])
+def test_password_is_everything_after_the_first_colon(make_user, password):
+    row = make_user(password=password)
+    assert basic(f"{row.email}:{password}").get("/users").status == 200
+    for near in (password[:-1], password[1:], password + " ", password.partition(":")[0][:-1]):
+        assert basic(f"{row.email}:{near}").get("/users").status == 401, near
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        "",
+        ":",
+        "Ann@example.com",
+        "Ann@example.com:",
+        f":{PASSWORD}",
+        f"Ann@example.com:{PASSWORD}x",
+        f"Ann@example.com:{PASSWORD.upper()}",
+        f"Ann@example.com: {PASSWORD}",
+        f"nobody@example.com:{PASSWORD}",
+        f"Ann@example.com\0:{PASSWORD}",
+        f"Ann@example.com:{PASSWORD}\0",
+        f"%@example.com:{PASSWORD}",
+        b"\xff\xfe:\xff",
+        "x" * 3000 + ":" + "y" * 3000,
+    ],
+)
+def test_bad_pair_is_refused_with_a_challenge(owner, pair):
+    answer = basic(pair).get("/users")
+    assert (answer.status, answer.code) == (401, "INVALID_CREDENTIALS")
+    assert "Basic" in answer.headers["WWW-Authenticate"]
+
+
+@pytest.mark.parametrize("value", ["Basic", "Basic ", "Basic !", "Basic QQ", "Basic QQ== QQ=="])
+def test_header_that_holds_no_pair_is_refused(owner, value):
+    answer = Caller(headers={"Authorization": value}).get("/users")
+    assert (answer.status, answer.code) == (401, "INVALID_CREDENTIALS")
+
+
+def test_refusals_look_the_same_whatever_the_reason(owner, make_user):
+    make_user(email="off@example.com", password=PASSWORD, status="inactive")
+    make_user(email="keyless@example.com")
+    pairs = ["Ann@example.com:wrong", "nobody@example.com:x", f"off@example.com:{PASSWORD}", "keyless@example.com:x"]
+    answers = [basic(pair).get("/users") for pair in pairs]
+    assert {answer.status for answer in answers} == {401}
+    assert {answer.response.content for answer in answers} == {answers[0].response.content}
+
+
+def test_user_without_a_password_has_no_pair_that_works(make_user):
+    row = make_user()
+    for password in ("", "!", row.password, "None"):
+        assert basic(f"{row.email}:{password}").get("/users").code == "INVALID_CREDENTIALS"
+
+
+def test_pair_of_a_deactivated_user_is_refused_from_the_next_request_on(owner, admin):
+    caller = with_password(owner)
+    assert caller.get("/users").status == 200
+    assert admin.patch(f"/users/{owner.pk}", {"status": "inactive"}).status == 200
+    assert (caller.get("/users").status, caller.get("/users").code) == (401, "INVALID_CREDENTIALS")
+
+
+def test_old_password_is_refused_from_the_next_request_on(owner):
+    caller, new = with_password(owner), "four other words instead"
+    body = {"password": new, "current_password": PASSWORD}
+    assert caller.patch(f"/users/{owner.pk}", body).status == 200
+    assert caller.get("/users").status == 401
+    assert with_password(User.objects.get(pk=owner.pk), new).get("/users").status == 200
+
+
+def test_bad_pair_has_no_effect(owner):
+    assert basic("Ann@example.com:wrong").delete(f"/users/{owner.pk}").status == 401
+    assert User.objects.filter(pk=owner.pk).exists()
+
+
+@pytest.mark.parametrize("path", ["/users", "/orders", "/payments", "/posts", "/api/protected", "/posts/1/comments"])
+def test_without_a_credential_a_challenge_is_the_answer(nobody, path):
+    answer = nobody.get(path)
+    assert (answer.status, answer.code) == (401, "UNAUTHENTICATED")
+    assert answer.headers["WWW-Authenticate"]

@@ -1,0 +1,124 @@
+"""The session cookie as a credential: only without an explicit one, and never without CSRF protection."""
+
+import json
+
+import pytest
+from django.test import Client
+
+from accounts.services import create_api_key
+from tests.conftest import PASSWORD, with_password
+
+TOKEN = "t" * 32
+
+
+@pytest.fixture
+def owner(make_user):
+    return make_user(name="Own", password=PASSWORD)
+
+
+@pytest.fixture
+def browser(owner):
+    client = Client(enforce_csrf_checks=True, raise_request_exception=False)
+    client.force_login(owner)
+    client.cookies["csrftoken"] = TOKEN
+    return client
+
+
+def send(browser, method, path, body=None, **headers):
+    data = b"" if body is None else json.dumps(body)
+    return browser.generic(method, path, data, "application/json", headers=headers)
+
+
+def test_session_is_its_user(browser, owner):
+    data = browser.get("/api/protected").json()["data"]
+    assert data["user"]["id"] == owner.pk
+    assert data["credential"]["kind"] == "session"
+
+
+@pytest.mark.parametrize(("method", "status"), [("PUT", 200), ("PATCH", 200), ("DELETE", 204)])
+@pytest.mark.parametrize("headers", [{}, {"X-CSRFToken": "x" * 32}, {"X-CSRFToken": ""}])
+def test_unsafe_method_needs_the_csrf_token(browser, owner, method, status, headers):
+    path, body = f"/users/{owner.pk}", {"name": "New", "email": owner.email}
+    refused = send(browser, method, path, body, **headers)
+    assert refused.status_code == 403
+    assert refused["Content-Type"] == "application/json"
+    assert refused.json()["success"] is False
+    assert refused.json()["error"]["code"] == "FORBIDDEN"
+    assert isinstance(refused.json()["error"]["details"], list)
+    assert browser.get(path).json()["data"]["name"] == "Own"
+    assert send(browser, method, path, body, **{"X-CSRFToken": TOKEN}).status_code == status
+
+
+def test_creation_needs_the_csrf_token(browser):
+    order = {"item": "Book", "qty": 1}
+    assert send(browser, "POST", "/orders", order).status_code == 403
+    assert browser.get("/orders").json()["meta"]["total"] == 0
+    assert send(browser, "POST", "/orders", order, **{"X-CSRFToken": TOKEN}).status_code == 201
+
+
+def test_csrf_token_is_checked_for_the_session_only(browser, owner, other):
+    key = other.headers["X-API-Key"]
+    created = send(browser, "POST", "/orders", {"item": "Book", "qty": 1}, **{"X-API-Key": key})
+    assert created.status_code == 201
+    assert created.json()["data"]["user_id"] == other.user.pk
+
+
+@pytest.mark.parametrize("kind", ["header", "query", "basic"])
+def test_explicit_credential_comes_before_the_session(browser, make_user, kind):
+    row = make_user(password=PASSWORD)
+    key = create_api_key(row, name="test")[1]
+    headers = {"header": {"X-API-Key": key}, "query": {}, "basic": with_password(row).headers}[kind]
+    answer = browser.get(f"/api/protected?api_key={key}" if kind == "query" else "/api/protected", headers=headers)
+    assert answer.json()["data"]["user"]["id"] == row.pk
+    assert answer.json()["data"]["credential"]["kind"] == ("basic" if kind == "basic" else "api_key")
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "code"),
+    [
+        ("/users", {"X-API-Key": "urs_none"}, "INVALID_CREDENTIALS"),
+        ("/users", {"X-API-Key": ""}, "INVALID_CREDENTIALS"),
+        ("/users?api_key=urs_none", {}, "INVALID_CREDENTIALS"),
+        ("/users?api_key=", {}, "INVALID_CREDENTIALS"),
+        ("/users", {"Authorization": "Basic bm9ib2R5Ong="}, "INVALID_CREDENTIALS"),
+        ("/users", {"Authorization": "Bearer none"}, "INVALID_TOKEN"),
+    ],
+)
+def test_bad_explicit_credential_never_falls_back_to_the_session(browser, path, headers, code):
+    assert browser.get("/users").status_code == 200
+    answer = browser.get(path, headers=headers)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (401, code)
+    assert answer["WWW-Authenticate"]
+
+
+def test_session_of_a_deactivated_user_is_refused_from_the_next_request_on(browser, owner, admin):
+    assert admin.patch(f"/users/{owner.pk}", {"status": "inactive"}).status == 200
+    answer = browser.get("/users")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (401, "UNAUTHENTICATED")
+    assert answer["WWW-Authenticate"]
+
+
+def test_session_ends_with_a_password_change(browser, owner):
+    body = {"password": "four other words instead", "current_password": PASSWORD}
+    assert with_password(owner).patch(f"/users/{owner.pk}", body).status == 200
+    assert browser.get("/users").status_code == 401
+
+
+def test_session_counts_as_made_from_the_password(browser, owner):
+    body = {"password": "four other words instead", "current_password": PASSWORD}
+    answer = send(browser, "PATCH", f"/users/{owner.pk}", body, **{"X-CSRFToken": TOKEN})
+    assert answer.status_code == 200
+
+
+def test_session_serves_the_browsable_api(browser, owner):
+    answer = browser.get(f"/users/{owner.pk}", headers={"Accept": "text/html"})
+    assert answer.status_code == 200
+    assert answer["Content-Type"].startswith("text/html")
+    assert owner.email in answer.content.decode()
+
+
+def test_bad_session_cookie_is_no_credential(db):
+    client = Client()
+    client.cookies["sessionid"] = "x" * 32
+    answer = client.get("/users")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (401, "UNAUTHENTICATED")

@@ -1,0 +1,229 @@
+"""Addresses: ids that are none, trailing slashes, and paths made to be misread."""
+
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
+
+import pytest
+
+from tests.api.wire import error_of, send
+from tests.conftest import Caller
+
+NO_IDS = ["0", "-1", "-0", "+1", "1.0", "1.", "1e1", "٢", "１", "²", "0x1", "1_0", "abc", "null", "true", "None", "*"]
+NO_IDS += [
+    str(2**63),
+    str(2**64 + 1),
+    str(10**18 * 10),
+    "9" * 40,
+    "1" * 5_000,
+    "\x00",
+    "1\x00",
+    "\n",
+    "1\n",
+    " ",
+    " 1",
+    "1 ",
+]
+NO_IDS += [
+    "\ufeff1",
+    "1\u200b",
+    "\u00a01",
+    "😀",
+    "..",
+    "%",
+    "1%",
+    "1;2",
+    "1,2",
+    "1?x",
+    "1#x",
+    "'",
+    "1'--",
+    "()",
+    "me",
+    "\x7f",
+]
+
+
+def escaped(text: str) -> str:
+    return quote(text, safe="")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/users/{}", "/orders/{}", "/payments/{}", "/posts/{}", "/comments/{}", "/api/v1/users/{}"),
+        *("/users/{}/orders", "/users/{}/posts", "/users/{}/payments", "/posts/{}/comments"),
+    ],
+)
+def test_id_that_is_no_positive_64_bit_integer_is_not_found(admin: Caller, path: str) -> None:
+    for bad in NO_IDS:
+        error_of(send("GET", path.format(escaped(bad)), headers=admin.headers), 404, "NOT_FOUND")
+
+
+@pytest.mark.parametrize("zeros", ["0", "00", "000000000000000000000"])
+def test_id_with_leading_zeros_is_not_found(admin: Caller, zeros: str) -> None:
+    assert admin.get(f"/users/{admin.user.pk}").status == 200
+    assert admin.get(f"/users/{zeros}{admin.user.pk}").status == 404
+    assert admin.get(f"/users/{zeros}{admin.user.pk}/orders").status == 404
+
+
+@pytest.mark.parametrize("bad", ["0", "-1", "1.0", str(2**63), "9" * 40, "abc", "\x00", " 1"])
+def test_nothing_is_written_under_an_id_that_is_none(admin: Caller, bad: str) -> None:
+    for method, path, body in (
+        ("PUT", "/users/{}", {"name": "a", "email": "a@example.com"}),
+        ("PATCH", "/users/{}", {"name": "a"}),
+        ("DELETE", "/users/{}", None),
+        ("POST", "/users/{}/posts", {"title": "a"}),
+        ("POST", "/posts/{}/comments", {"text": "a"}),
+        ("PATCH", "/posts/{}", {"title": "a"}),
+        ("DELETE", "/comments/{}", None),
+    ):
+        answer = admin(method, path.format(escaped(bad)), body)
+        assert (answer.status, answer.code) == (404, "NOT_FOUND")
+
+
+@pytest.mark.parametrize("path", ["/users/{}", "/orders/{}", "/payments/{}", "/posts/{}", "/comments/{}"])
+def test_greatest_id_is_an_id_of_nothing(admin: Caller, path: str) -> None:
+    answer = admin.get(path.format(2**63 - 1))
+    assert (answer.status, answer.code) == (404, "NOT_FOUND")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/users%0A",
+        "/api/v1/users%0A",
+        "/orders%0A",
+        "/users/1/orders%0A",
+        "/Users",
+        "/USERS",
+        "/users;x=1",
+        "/users%00",
+        "/users%20",
+        "/%20users",
+        "/users.json",
+        "/api/users.json",
+        "/users.",
+        "/api/v1%0A/users",
+        "/api/v1.0/users",
+        "/api/v/users",
+        "/api/v01/users",
+        "/api/v-1/users",
+        "/api/v1e0/users",
+        "/api/v٢/users",
+        "/apiv1/users",
+        "/api/v1/api/v1/users",
+        "/users/1/users",
+        "/users/1/orders/1",
+        "/comments",
+        "/api-key",
+        "/\x00",
+        "/%ff%fe",
+        "/static/../users",
+        "/users/..%2F..%2Fetc%2Fpasswd",
+        "/static/%00",
+        "/static/nothing.css",
+        "/favicon.ico",
+    ],
+)
+def test_path_that_is_no_resource_is_not_found(admin: Caller, path: str) -> None:
+    response = send("GET", path, headers=admin.headers)
+    assert response.status_code == 404
+    assert b'"success":false' in response.content
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
+def test_trailing_slash_is_redirected_by_every_method(db: None, method: str) -> None:
+    body = b"" if method in {"GET", "HEAD", "OPTIONS"} else b"{}"
+    for path in ("/users", "/users/1", "/users/1/orders", "/api", "/api/v1", "/api/v1/users", "/docs"):
+        for slashes in ("/", "//"):
+            response = send(method, path + slashes, body, "application/json" if body else "")
+            assert (response.status_code, response.headers.get("Location")) == (308, path)
+            assert response.headers["Request-Id"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "page=2",
+        "page=2&limit=5",
+        "x=",
+        "x",
+        "x=%C3%BC+%26%23%3D",
+        "x=1&x=2",
+        "=1",
+        "fields=id%2Cname",
+        "X=%00",
+        "a=//evil.com",
+    ],
+)
+def test_trailing_slash_keeps_the_query_but_the_key(db: None, query: str) -> None:
+    for sent in (
+        query,
+        f"api_key=secret&{query}",
+        f"{query}&api_key=secret",
+        f"{query}&api%5Fkey=secret&api_key=secret2",
+    ):
+        location = send("GET", f"/users/?{sent}").headers["Location"]
+        assert "secret" not in location
+        assert urlsplit(location).path == "/users"
+        assert parse_qsl(urlsplit(location).query, keep_blank_values=True) == parse_qsl(query, keep_blank_values=True)
+
+
+def test_trailing_slash_with_nothing_but_a_key_leaves_no_query(db: None) -> None:
+    assert send("GET", "/users/?api_key=secret").headers["Location"] == "/users"
+
+
+@pytest.mark.parametrize("length", [2_000, 5_000, 15_000])
+def test_trailing_slash_is_redirected_however_long_the_query(db: None, length: int) -> None:
+    response = send("GET", f"/users/?x={'a' * length}")
+    assert (response.status_code, response.headers["Location"]) == (308, f"/users?x={'a' * length}")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "//evil.com/",
+        "///evil.com/",
+        "////evil.com//",
+        "//evil.com/%2e%2e/",
+        "/\\evil.com/",
+        "/\\/evil.com/",
+        "/\t/evil.com/",
+        "//user@evil.com/",
+        "/ /evil.com/",
+        "/http://evil.com/",
+        "//evil.com:80/a/",
+        "/\r\nX-Evil: 1/",
+        "//",
+        "///",
+    ],
+)
+def test_redirect_never_leaves_this_host(db: None, path: str) -> None:
+    response = send("GET", "/", PATH_INFO=path)
+    assert response.status_code in {308, 404}
+    location = response.headers.get("Location", "/")
+    assert location.startswith("/")
+    assert not location.startswith(("//", "/\\", "/\t"))
+    assert urlsplit(location).netloc == ""
+    assert "X-Evil" not in response.headers
+
+
+@pytest.mark.parametrize(
+    "segment", ["a?b", "a?b=c", "a#b", "100%", "a%2Fb", "a b", "ü", "😀", "a;b", "a&b", 'a"b', "a<b>", "%3F"]
+)
+def test_redirect_leads_to_the_same_path(db: None, segment: str) -> None:
+    location = send("GET", f"/users/{escaped(segment)}/?page=2").headers["Location"]
+    parts = urlsplit(location)
+    assert unquote(parts.path) == f"/users/{segment}"
+    assert (parts.query, parts.fragment) == ("page=2", "")
+
+
+@pytest.mark.parametrize("prefix", ["", "/api", "/api/v1"])
+def test_location_and_links_stay_under_the_prefix_that_was_used(admin: Caller, prefix: str) -> None:
+    created = admin.post(f"{prefix}/users/{admin.user.pk}/posts", {"title": "a"})
+    assert created.headers["Location"] == f"{prefix}/posts/{created.data['id']}"
+    assert {link["href"] for link in created.data["_links"].values()} == {
+        f"{prefix}/posts/{created.data['id']}",
+        f"{prefix}/posts/{created.data['id']}/comments",
+        f"{prefix}/users/{admin.user.pk}",
+    }
+    assert admin.get(created.headers["Location"]).data == created.data

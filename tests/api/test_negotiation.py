@@ -1,0 +1,168 @@
+"""Which media type answers, and the page that people get."""
+
+import json
+
+import pytest
+
+from orders.models import Order
+from tests.api.wire import error_of, quickly, send
+from tests.conftest import Caller
+
+JSON, HTML = "application/json", "text/html"
+
+CHOICES = {
+    "": JSON,
+    "*/*": JSON,
+    "application/*": JSON,
+    "application/json": JSON,
+    "Application/JSON": JSON,
+    "application/json; charset=utf-8": JSON,
+    "application/json;indent=4": JSON,
+    "application/vnd.api+json": JSON,
+    "application/vnd.users.v1+json": JSON,
+    "application/problem+json": JSON,
+    "text/html": HTML,
+    "text/*": HTML,
+    "TEXT/HTML;charset=utf-8": HTML,
+    "text/html, application/json": HTML,
+    "application/json, text/html": JSON,
+    "text/html;q=0.5, application/json": JSON,
+    "text/html;q=0.5, application/json;q=0.4": HTML,
+    "text/html;q=0.999, application/json;q=1.000": JSON,
+    "application/json;q=0.1, text/html;q=0.2": HTML,
+    "application/json;q=0, text/html": HTML,
+    "text/html;q=0, */*": JSON,
+    "application/json;q=0, */*;q=0.1": HTML,
+    "application/*;q=0, */*": HTML,
+    "application/json;q=0.1, */*;q=0.9": HTML,
+    "application/*;q=0.2, text/html;q=0.3": HTML,
+    "application/xml, text/html;q=0.1": HTML,
+    "application/xml, */*;q=0.1": JSON,
+    "application/vnd.api+json, text/html;q=0.9": JSON,
+    "text/html, application/vnd.api+json": HTML,
+    "application/vnd.users.v1+json;q=0.9, text/html;q=0.8": JSON,
+    "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8": HTML,
+    " text/html ;q=1 , */*": HTML,
+    "text/html;Q=0.1, application/json;Q=0.2": JSON,
+    ",, ,application/json": JSON,
+    'application/json;x="a,text/html;q=1"': JSON,
+    "application/json;x=1;q=0.2, text/html;q=0.3": HTML,
+}
+NONE = ["application/xml", "text/plain", "image/*", "*/*;q=0", "application/json;q=0", "application/json;q=0.000"]
+NONE += [
+    "text/html;q=0",
+    "application/vnd.other.v1+json",
+    "application/vnd.users+json",
+    "application/jsonx",
+    "json",
+    "*",
+    "a/*",
+]
+NONE += ["application/vnd.users.vx+json", "application/json;q=0, text/html;q=0, */*;q=0", "text/htm"]
+
+
+@pytest.mark.parametrize(("accept", "expected"), CHOICES.items())
+@pytest.mark.parametrize("path", ["/users", "/users/{id}", "/api/v1/orders", "/users/0"])
+def test_accept_chooses_the_type(user: Caller, path: str, accept: str, expected: str) -> None:
+    response = send("GET", path.format(id=user.user.pk), headers={**user.headers, "Accept": accept})
+    assert response.status_code == (404 if path == "/users/0" else 200)
+    kind = response.headers["Content-Type"]
+    if response.status_code == 404 and "problem" in accept:
+        assert kind == "application/problem+json"
+    else:
+        assert kind == (JSON if expected == JSON else "text/html; charset=utf-8")
+    assert "Accept" in {name.strip() for name in response.headers["Vary"].split(",")}
+
+
+@pytest.mark.parametrize("accept", NONE)
+def test_accept_of_nothing_there_is_refused_in_json_and_has_no_effect(user: Caller, accept: str) -> None:
+    headers = {**user.headers, "Accept": accept}
+    error_of(send("GET", "/users", headers=headers), 406, "NOT_ACCEPTABLE")
+    body = b'{"item": "a", "qty": 1}'
+    error_of(send("POST", "/orders", body, JSON, headers=headers), 406, "NOT_ACCEPTABLE")
+    assert not Order.objects.exists()
+
+
+@pytest.mark.parametrize("value", ["json", "html", "api", "xml", "admin", "", "%00"])
+def test_format_is_no_parameter(user: Caller, value: str) -> None:
+    for accept, kind in ((JSON, JSON), (HTML, "text/html; charset=utf-8")):
+        response = send("GET", f"/users?format={value}", headers={**user.headers, "Accept": accept})
+        assert (response.status_code, response.headers["Content-Type"]) == (200, kind)
+
+
+@pytest.mark.parametrize(
+    "accept",
+    [
+        '"' + '\\"' * 6_000,
+        '"a,' * 8_000,
+        "a/b;" * 8_000,
+        "," * 32_000,
+        "a/b," * 8_000,
+        ";q=0" * 8_000,
+        "\\" * 32_000,
+        '"' * 32_001,
+    ],
+    ids=["escapes", "open quotes", "parameters", "commas", "types", "qualities", "backslashes", "quotes"],
+)
+@pytest.mark.parametrize("path", ["/users", "/nowhere"])
+def test_accept_made_to_be_hard_to_read_is_answered_at_once(user: Caller, path: str, accept: str) -> None:
+    with quickly():
+        response = send("GET", path, headers={**user.headers, "Accept": accept})
+    assert response.status_code == (406 if path == "/users" else 404)
+    assert json.loads(response.content)["success"] is False
+
+
+EVIL = [
+    "<script>alert(1)</script>",
+    "</pre><img src=x onerror=alert(1)>",
+    '"><svg onload=alert(1)>',
+    "</script><script>x",
+]
+
+
+@pytest.mark.parametrize("evil", EVIL)
+def test_page_escapes_what_users_wrote(admin: Caller, make_user, evil: str) -> None:
+    somebody = make_user(name=evil)
+    assert admin.get(f"/users/{somebody.pk}").data["name"] == evil
+    for path in (
+        "/users",
+        f"/users/{somebody.pk}",
+        f"/users?cursor=&x={evil}",
+        f"/users?sort={evil}",
+        "/orders?fields=<script>",
+    ):
+        page = send("GET", path, headers={**admin.headers, "Accept": HTML}).content.decode()
+        assert "<title>" in page
+        assert evil not in page
+        assert "<script>alert" not in page
+        assert "<img src=x" not in page
+        assert "<svg onload" not in page
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/", 200),
+        ("GET", "/users", 200),
+        ("GET", "/users/0", 404),
+        ("GET", "/users?limit=0", 400),
+        ("OPTIONS", "/users", 200),
+        ("DELETE", "/users", 405),
+        ("POST", "/orders", 400),
+        ("GET", "/users?cursor=", 200),
+        ("GET", "/orders?envelope=false", 200),
+    ],
+)
+def test_page_is_the_browsable_api(user: Caller, method: str, path: str, status: int) -> None:
+    response = send(method, path, headers={**user.headers, "Accept": HTML})
+    assert (response.status_code, response.headers["Content-Type"]) == (status, "text/html; charset=utf-8")
+    page = response.content.decode()
+    assert page.lstrip().lower().startswith("<!doctype html>")
+    assert ("&quot;success&quot;" in page) or path.endswith("envelope=false")
+
+
+def test_page_shows_no_key(user: Caller) -> None:
+    key = user.headers["X-API-Key"]
+    page = send("GET", f"/users?api_key={key}", headers={"Accept": HTML}).content.decode()
+    assert "&quot;success&quot;" in page
+    assert key not in page

@@ -1,0 +1,148 @@
+"""`page`, `limit` and `offset` in the grammar of contract section 3."""
+
+from urllib.parse import quote
+
+import pytest
+
+from orders.models import Order
+from tests.api.wire import quickly
+from tests.conftest import Caller
+
+TOTAL = 25
+NOT_A_NUMBER = [
+    "",
+    "abc",
+    "٢",
+    "²",
+    "½",
+    "１",
+    "1a",
+    "a1",
+    "0x10",
+    "1_0",
+    "1,000",
+    "NaN",
+    "Infinity",
+    "inf",
+    "null",
+    "true",
+]
+NOT_A_NUMBER += ["--1", "1-1", "[]", "1 2", "😀", "%", "'", "e5", "\ufffd"]
+REFUSED_NUMBER = ["0", "00", "-0", "-1", "1.5", "1.0", "0.5", ".5", "1e1", "1E2", "1e+1", "1e-1", "1e400", "-1e400"]
+REFUSED_NUMBER += ["-" + "9" * 30, "0." + "0" * 30 + "1"]
+BEYOND = [10**6, 2**31, 2**63 - 1, 2**63, 2**64, 10**18, 10**30, 10**39]
+
+
+@pytest.fixture
+def orders(user: Caller) -> list[int]:
+    made = Order.objects.bulk_create(Order(user=user.user, item=f"i{number}", qty=1) for number in range(TOTAL))
+    return [order.pk for order in made]
+
+
+@pytest.mark.parametrize("value", NOT_A_NUMBER)
+@pytest.mark.parametrize("name", ["page", "limit", "offset"])
+def test_what_is_not_a_number_counts_as_absent(user: Caller, orders: list[int], name: str, value: str) -> None:
+    answer = user.get(f"/orders?{name}={quote(value)}")
+    assert answer.status == 200
+    assert answer.meta == {"page": 1, "limit": 20, "total": TOTAL, "totalPages": 2}
+    assert [item["id"] for item in answer.data] == orders[:20]
+
+
+@pytest.mark.parametrize("value", REFUSED_NUMBER)
+@pytest.mark.parametrize("name", ["page", "limit", "offset"])
+def test_number_below_its_least_or_not_plainly_whole_is_refused(
+    user: Caller, orders: list[int], name: str, value: str
+) -> None:
+    if name == "offset" and value in {"0", "00"}:
+        assert user.get(f"/orders?offset={value}").meta["page"] == 1
+        return
+    answer = user.get(f"/orders?{name}={quote(value)}")
+    assert (answer.status, answer.code, answer.fields) == (400, "VALIDATION_ERROR", {name})
+
+
+@pytest.mark.parametrize("limit", [101, 1000, 10**9, 2**63, 10**18, 10**30])
+def test_limit_above_its_maximum_is_the_maximum_and_says_so(user: Caller, orders: list[int], limit: int) -> None:
+    answer = user.get(f"/orders?limit={limit}")
+    assert answer.meta == {"page": 1, "limit": 100, "total": TOTAL, "totalPages": 1}
+    assert [item["id"] for item in answer.data] == orders
+    assert len(user.get(f"/orders?limit={limit}&cursor=").data) == TOTAL
+
+
+@pytest.mark.parametrize("limit", [1, 7, 24, 25, 26, 99, 100])
+def test_limit_within_its_maximum_is_used(user: Caller, orders: list[int], limit: int) -> None:
+    answer = user.get(f"/orders?limit={limit}")
+    assert answer.meta == {"page": 1, "limit": limit, "total": TOTAL, "totalPages": -(-TOTAL // limit)}
+    assert [item["id"] for item in answer.data] == orders[:limit]
+
+
+@pytest.mark.parametrize("page", [3, 4, *BEYOND])
+def test_page_past_the_end_is_empty_with_right_totals(user: Caller, orders: list[int], page: int) -> None:
+    answer = user.get(f"/orders?page={page}")
+    assert (answer.status, answer.data) == (200, [])
+    assert answer.meta == {"page": page, "limit": 20, "total": TOTAL, "totalPages": 2}
+    assert "next" not in answer.body["_links"]
+    assert user.get(answer.body["_links"]["prev"]["href"]).status == 200
+
+
+@pytest.mark.parametrize("offset", [TOTAL, TOTAL + 1, *BEYOND])
+def test_offset_past_the_end_is_empty_with_right_totals(user: Caller, orders: list[int], offset: int) -> None:
+    answer = user.get(f"/orders?offset={offset}")
+    assert (answer.status, answer.data) == (200, [])
+    assert answer.meta == {"page": offset // 20 + 1, "limit": 20, "total": TOTAL, "totalPages": 2}
+    assert "next" not in answer.body["_links"]
+
+
+@pytest.mark.parametrize(("page", "limit"), [(10**18, 100), (2**63 - 1, 100), (10**30, 10**30), (2**57, 64)])
+def test_page_and_limit_that_overflow_together_are_past_the_end(
+    user: Caller, orders: list[int], page: int, limit: int
+) -> None:
+    answer = user.get(f"/orders?page={page}&limit={limit}")
+    assert (answer.status, answer.data, answer.meta["total"]) == (200, [], TOTAL)
+
+
+@pytest.mark.parametrize(
+    ("offset", "limit", "page"), [(0, 10, 1), (1, 10, 1), (9, 10, 1), (10, 10, 2), (15, 10, 2), (24, 1, 25), (24, 5, 5)]
+)
+def test_offset_skips_that_many(user: Caller, orders: list[int], offset: int, limit: int, page: int) -> None:
+    answer = user.get(f"/orders?offset={offset}&limit={limit}")
+    assert [item["id"] for item in answer.data] == orders[offset : offset + limit]
+    assert answer.meta["page"] == page
+
+
+@pytest.mark.parametrize(
+    ("query", "given"),
+    [
+        ("page=1&offset=0", {"page", "offset"}),
+        ("page=1&cursor=", {"page", "cursor"}),
+        ("offset=0&cursor=", {"offset", "cursor"}),
+        ("cursor=&page=abc", {"page", "cursor"}),
+        ("page=&offset=", {"page", "offset"}),
+        ("page=1&offset=0&cursor=", {"page", "offset", "cursor"}),
+        ("page=1&cursor=junk", {"page", "cursor"}),
+    ],
+)
+def test_two_ways_through_a_list_are_refused_by_name(
+    user: Caller, orders: list[int], query: str, given: set[str]
+) -> None:
+    answer = user.get(f"/orders?{query}")
+    assert (answer.status, answer.code, answer.fields) == (400, "VALIDATION_ERROR", given)
+
+
+@pytest.mark.parametrize("digits", [41, 4_000, 4_301, 30_000])
+@pytest.mark.parametrize("name", ["page", "limit", "offset"])
+@pytest.mark.parametrize("sign", ["", "-", "0.", "1e"])
+def test_number_of_thousands_of_digits_is_answered_at_once(user: Caller, name: str, digits: int, sign: str) -> None:
+    with quickly():
+        answer = user.get(f"/orders?{name}={sign}{'1' * digits}")
+    # Without a sign both are in the contract: section 2 lets no number have more than 40 characters, section 3 lets
+    # a page be past any end.
+    assert (answer.status == 200 and not sign) or (answer.status, answer.fields) == (400, {name})
+
+
+@pytest.mark.parametrize("path", ["/users", "/payments", "/posts", "/users/{id}/orders", "/users/{id}/posts"])
+def test_every_list_reads_its_numbers_alike(user: Caller, path: str) -> None:
+    address = path.format(id=user.user.pk)
+    assert user.get(f"{address}?page=0&limit=1.5").fields == {"page", "limit"}
+    assert user.get(f"{address}?offset=-1").fields == {"offset"}
+    assert user.get(f"{address}?page=x&limit=1000").meta["limit"] == 100
+    assert user.get(f"{address}?page={10**18}").data == []

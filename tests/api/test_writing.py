@@ -1,0 +1,176 @@
+"""What a body's members do: required, ignored, read-only, and all their problems told at once."""
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.api.wire import quickly
+from tests.conftest import PASSWORD, Caller, with_password
+
+
+@pytest.fixture
+def address(admin: Caller):
+    """Fills in the ids of an address: the administrator's, and those of a post and a comment by it."""
+    post = admin.post(f"/users/{admin.user.pk}/posts", {"title": "first"}).data["id"]
+    comment = admin.post(f"/posts/{post}/comments", {"text": "first"}).data["id"]
+    return lambda path: path.format(id=admin.user.pk, post=post, comment=comment)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "required"),
+    [
+        ("POST", "/users", {"name", "email"}),
+        ("PUT", "/users/{id}", {"name", "email"}),
+        ("POST", "/orders", {"item", "qty"}),
+        ("POST", "/payments", {"amount"}),
+        ("POST", "/users/{id}/posts", {"title"}),
+        ("PUT", "/posts/{post}", {"title"}),
+        ("POST", "/posts/{post}/comments", {"text"}),
+        ("PUT", "/comments/{comment}", {"text"}),
+    ],
+)
+@pytest.mark.parametrize("empty", ["left out", "null"])
+def test_every_required_field_is_named_when_all_are_missing(
+    admin: Caller, address, *, method: str, path: str, required: set[str], empty: str
+) -> None:
+    body = {} if empty == "left out" else dict.fromkeys(required)
+    answer = admin(method, address(path), body, idempotency_key="k")
+    assert (answer.status, answer.code, answer.fields) == (400, "VALIDATION_ERROR", required)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "/users", {"name": 1, "email": "a", "role": "x", "status": None, "password": True}),
+        ("PUT", "/users/{id}", {"name": " ", "email": [], "role": 1, "status": {}}),
+        ("PATCH", "/users/{id}", {"name": "a\nb", "email": "a@", "role": "", "status": "gone"}),
+        ("POST", "/orders", {"item": "", "qty": "2", "user_id": None}),
+        ("POST", "/orders", {"item": ["a"], "qty": 1e3, "user_id": "1"}),
+        ("POST", "/payments", {"amount": 0.001, "user_id": True}),
+        ("POST", "/users/{id}/posts", {"title": "a" * 201, "body": 5}),
+        ("PUT", "/posts/{post}", {"title": None, "body": "\x00"}),
+        ("PATCH", "/posts/{post}", {"title": {}, "body": []}),
+    ],
+)
+def test_every_wrong_field_is_named_at_once(
+    admin: Caller, address, *, method: str, path: str, body: dict[str, Any]
+) -> None:
+    before = admin.get(address("/users/{id}")).data, admin.get(address("/posts/{post}")).data
+    answer = admin(method, address(path), body, idempotency_key="k")
+    assert (answer.status, answer.code, answer.fields) == (400, "VALIDATION_ERROR", set(body))
+    assert all(detail["message"] for detail in answer.error["details"])
+    assert (admin.get(address("/users/{id}")).data, admin.get(address("/posts/{post}")).data) == before
+
+
+@pytest.mark.parametrize(
+    "other", [{"name": ""}, {"email": "a@"}, {"role": "x"}, {"status": 1}], ids=lambda one: next(iter(one))
+)
+def test_weak_password_is_named_beside_every_other_problem(admin: Caller, other: dict[str, Any]) -> None:
+    body = {"name": "a", "email": "new@example.com", "password": "password", **other}
+    answer = admin.post("/users", body)
+    assert (answer.code, answer.fields) == ("VALIDATION_ERROR", {"password", *other})
+
+
+@pytest.mark.parametrize("current", [{}, {"current_password": "not this one"}], ids=["missing", "wrong"])
+@pytest.mark.parametrize("other", [{}, {"name": " "}, {"email": None}], ids=["alone", "name", "email"])
+def test_wrong_current_password_is_named_beside_every_other_problem(
+    make_user, current: dict[str, str], other: dict[str, Any]
+) -> None:
+    caller = with_password(make_user(password=PASSWORD))
+    answer = caller.patch(f"/users/{caller.user.pk}", {"password": "a wholly new one", **current, **other})
+    assert (answer.code, answer.fields) == ("VALIDATION_ERROR", {"current_password", *other})
+    assert caller.get("/api/protected").status == 200
+
+
+UNKNOWN = {
+    "x": 1,
+    "": None,
+    "password_hash": "x",
+    "is_superuser": True,
+    "removed_at": "now",
+    "a.b": [],
+    "\ud800": "\ud800",
+}
+READ_ONLY = {"id": 5, "user_id": 7, "version": 9, "created_at": "1999-01-01T00:00:00Z", "updated_at": None}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "ignored"),
+    [
+        ("POST", "/users", {"name": "a", "email": "new@example.com"}, READ_ONLY),
+        ("PUT", "/users/{id}", {"name": "a", "email": "new@example.com", "role": "admin"}, READ_ONLY),
+        ("PATCH", "/users/{id}", {"name": "a"}, READ_ONLY),
+        ("POST", "/orders", {"item": "a", "qty": 1}, {"id": 5, "created_at": "x"}),
+        ("POST", "/payments", {"amount": 1}, {"id": 5, "created_at": []}),
+        ("POST", "/users/{id}/posts", {"title": "a"}, {**READ_ONLY, "comments": [{"text": "x"}], "comments_count": 9}),
+        ("PUT", "/posts/{post}", {"title": "a"}, {**READ_ONLY, "comments": None, "comments_count": "x"}),
+        ("PATCH", "/posts/{post}", {"title": "a"}, {**READ_ONLY, "comments": [], "comments_count": -1}),
+        ("POST", "/posts/{post}/comments", {"text": "a"}, {**READ_ONLY, "post_id": 5}),
+        ("PUT", "/comments/{comment}", {"text": "a"}, {**READ_ONLY, "post_id": {}}),
+    ],
+)
+def test_unknown_and_read_only_members_are_ignored(
+    admin: Caller, address, *, method: str, path: str, body: dict[str, Any], ignored: dict[str, Any]
+) -> None:
+    answer = admin(method, address(path), {**UNKNOWN, **ignored, **body}, idempotency_key="k")
+    assert answer.status in {200, 201}
+    assert not UNKNOWN.keys() & answer.data.keys()
+    assert "version" not in answer.data
+    assert {name: value for name, value in answer.data.items() if name in ignored and value == ignored[name]} == {}
+    assert {name: answer.data[name] for name in body if name != "amount"} == {
+        name: value for name, value in body.items() if name != "amount"
+    }
+
+
+@pytest.mark.parametrize("path", ["/users/{id}", "/posts/{post}", "/comments/{comment}"])
+def test_what_get_gave_can_be_put_back(admin: Caller, address, path: str) -> None:
+    before = admin.get(address(path)).data
+    answer = admin.put(address(path), before)
+    assert answer.status == 200
+    assert {**answer.data, "updated_at": None} == {**before, "updated_at": None}
+
+
+@pytest.mark.parametrize("path", ["/users/{id}", "/posts/{post}", "/comments/{comment}"])
+def test_empty_patch_changes_nothing(admin: Caller, address, path: str) -> None:
+    before = admin.get(address(path)).data
+    assert (admin.patch(address(path), {}).status, admin.get(address(path)).data) == (200, before)
+
+
+def test_replacement_returns_what_it_leaves_out_to_its_default(admin: Caller, make_user, address) -> None:
+    somebody = make_user("support", status="inactive")
+    answer = admin.put(f"/users/{somebody.pk}", {"name": "a", "email": somebody.email})
+    assert (answer.data["role"], answer.data["status"]) == ("user", "active")
+    admin.patch(address("/posts/{post}"), {"body": "something"})
+    assert admin.put(address("/posts/{post}"), {"title": "a"}).data["body"] == ""
+
+
+def test_times_are_rfc_3339_in_utc(admin: Caller, address) -> None:
+    data = admin.get(address("/posts/{post}")).data
+    for value in (data["created_at"], data["updated_at"], data["comments"][0]["created_at"]):
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z", value)
+
+
+@pytest.mark.parametrize(
+    "current", ["\ud800", "\x00", "a\udfff", "x" * 200_000, 5, None, [], {}], ids=lambda one: repr(one)[:12]
+)
+def test_current_password_that_is_no_text_is_refused(make_user, current: Any) -> None:
+    caller = with_password(make_user(password=PASSWORD))
+    body = {"password": "a wholly new one", "current_password": current}
+    answer = caller.patch(f"/users/{caller.user.pk}", body)
+    assert (answer.status, answer.code, answer.fields) == (400, "VALIDATION_ERROR", {"current_password"})
+    assert caller.get("/api/protected").status == 200
+
+
+@pytest.mark.parametrize("field", ["name", "email"])
+@pytest.mark.parametrize(
+    ("password", "part"), [("p" * 30, "abcdefghij "), ("pq" * 60, "x" * 60 + " "), ("pq" * 50_000, "x" * 20_000 + " ")]
+)
+def test_password_beside_an_endless_name_is_refused_at_once(
+    admin: Caller, *, field: str, password: str, part: str
+) -> None:
+    body = {"name": "a", "email": "new@example.com", "password": password, field: part * (900_000 // len(part))}
+    with quickly():
+        answer = admin.post("/users", body)
+    assert (answer.status, answer.code) == (400, "VALIDATION_ERROR")
+    assert field in answer.fields

@@ -1,0 +1,54 @@
+"""Requests byte for byte, for what the client of the other tests would put right before it sends."""
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from django.test import Client
+
+from config.api.errors import ErrorCode
+
+MEBIBYTE = 1024 * 1024
+
+
+def send(method: str, path: str, body: bytes = b"", content_type: str = "", **environ: Any) -> Any:
+    """Sends a request as a stranger's program would: CSRF checks on. `headers=` and WSGI variables as given."""
+    client = environ.pop("client", None) or Client(raise_request_exception=False, enforce_csrf_checks=True)
+    return client.generic(method, path, body, content_type, **environ)
+
+
+def error_of(response: Any, status: int, code: str) -> dict[str, Any]:
+    """The error of a response, after the whole body was compared with the shape of contract section 5."""
+    assert response.status_code == status, response.content[:500]
+    assert response.headers["Content-Type"] == "application/json"
+    assert response.headers["Request-Id"]
+    body = json.loads(response.content)
+    assert list(body) == ["success", "error"]
+    assert body["success"] is False
+    error = body["error"]
+    assert set(error) == {"code", "message", "details"}
+    assert error["code"] == code
+    assert error["code"] in set(ErrorCode)
+    assert isinstance(error["message"], str)
+    assert error["message"]
+    assert all(set(detail) == {"field", "message"} for detail in error["details"])
+    assert all(isinstance(value, str) for detail in error["details"] for value in detail.values())
+    return error
+
+
+def query_of(address: str) -> dict[str, str]:
+    """The query parameters of an address, none of them repeated."""
+    pairs = parse_qsl(urlsplit(address).query, keep_blank_values=True)
+    assert len(dict(pairs)) == len(pairs)
+    return dict(pairs)
+
+
+@contextmanager
+def quickly(seconds: float = 1.0) -> Iterator[None]:
+    """Fails when the block takes more of the processor than a request may. Not the clock: others share the machine."""
+    start = time.process_time()
+    yield
+    assert time.process_time() - start < seconds

@@ -1,0 +1,156 @@
+"""manage.py seed: adds what it is told, after what is there, wholly or not at all."""
+
+from __future__ import annotations
+
+import re
+import threading
+from io import StringIO
+from itertools import count
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection, connections
+from django.db.models import Count
+
+from config.management import demo
+from config.management.commands import seed
+from orders.models import Order
+from posts.models import Comment, Post
+from users.models import User
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def run(**options: Any) -> str:
+    output = StringIO()
+    call_command("seed", stdout=output, **options)
+    return output.getvalue()
+
+
+def is_empty() -> bool:
+    return not any(model._base_manager.exists() for model in (User, Order, Post, Comment))
+
+
+def test_seed_adds_what_it_is_told_and_says_so():
+    output = run(users=30, orders_per_user=3, posts_per_user=2)
+
+    assert re.fullmatch(r"Added 30 users, 90 orders and 60 posts in [0-9]+\.[0-9] s\.\n", output)
+    assert User.objects.count() == 30
+    assert set(User.objects.annotate(each=Count("orders")).values_list("each", flat=True)) == {3}
+    assert set(User.objects.annotate(each=Count("posts")).values_list("each", flat=True)) == {2}
+    assert set(Post.objects.values_list("comments_count", flat=True)) == {0}
+
+
+def test_seed_adds_users_alone_by_default():
+    run(users="7")
+    assert (User.objects.count(), Order.objects.count(), Post.objects.count()) == (7, 0, 0)
+
+
+def test_seed_of_nobody_adds_nothing():
+    assert run(users=0, orders_per_user=5).startswith("Added 0 users, 0 orders and 0 posts")
+    assert is_empty()
+
+
+def test_seed_in_several_parts_adds_every_user(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(seed, "USERS_AT_ONCE", 8)
+    run(users=20, orders_per_user=1)
+    assert (User.objects.count(), Order.objects.count()) == (20, 20)
+    times = list(User.objects.order_by("id").values_list("created_at", flat=True))
+    assert times == sorted(times)
+
+
+def test_seed_after_demo_data_and_another_seed_appends():
+    demo.load()
+    run(users=400, orders_per_user=1)
+    first = list(User.objects.order_by("id").values_list("id", "email", "name"))
+    run(users=400)
+
+    everybody = list(User.objects.order_by("id").values_list("id", "email", "name"))
+    assert everybody[: len(first)] == first
+    assert len({email.lower() for _, email, _ in everybody}) == 250 + 400 + 400
+
+
+def test_seed_gives_users_that_obey_the_rules_and_cannot_log_in():
+    run(users=200)
+    for user in User.objects.all():
+        user.clean_fields()
+        assert user.email.endswith(demo.DOMAINS)
+        assert not user.has_usable_password()
+    assert not User.objects.administrators().exists()
+
+
+def test_user_created_after_a_seed_gets_the_next_id():
+    run(users=5)
+    greatest = User.objects.latest("id").pk
+    assert User.objects.create(name="Next", email="next@example.com").pk == greatest + 1
+
+
+def test_two_seeds_at_once_do_not_collide(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(seed, "USERS_AT_ONCE", 20)
+    start = threading.Barrier(2)
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            start.wait()
+            run(users=300, orders_per_user=1)
+        except BaseException as failure:  # noqa: BLE001 - whatever it is, the test's own thread shall show it
+            failures.append(failure)
+        finally:
+            connections.close_all()
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert failures == []
+    assert (User.objects.count(), Order.objects.count()) == (600, 600)
+
+
+def test_failure_in_the_middle_adds_nothing(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(seed, "USERS_AT_ONCE", 10)
+    monkeypatch.setattr(demo, "QUANTITIES", [1] * 20 + [0])
+
+    with pytest.raises(CommandError, match=r"\ANothing was added: .*orders_qty_range[^\n]*\Z"):
+        run(users=50, orders_per_user=1)
+
+    assert is_empty()
+
+
+def test_interrupt_in_the_middle_adds_nothing(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(seed, "USERS_AT_ONCE", 10)
+    calls, make = count(1), demo.order
+
+    def interrupted(*arguments: Any) -> demo.DemoOrder:
+        if next(calls) > 25:
+            raise KeyboardInterrupt
+        return make(*arguments)
+
+    monkeypatch.setattr(demo, "order", interrupted)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(users=50, orders_per_user=1)
+
+    assert is_empty()
+
+
+def test_seed_leaves_the_session_its_time_limits():
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW statement_timeout")
+        before = cursor.fetchone()
+        run(users=3)
+        cursor.execute("SHOW statement_timeout")
+        assert cursor.fetchone() == before
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("value", ["-1", "1.5", "1e3", "", "ten", "٣", " 3", "100000001", "9" * 5000])
+@pytest.mark.parametrize("option", ["users", "orders_per_user", "posts_per_user"])
+def test_wrong_number_is_refused_in_one_line(option: str, value: str):
+    name = "--" + option.replace("_", "-")
+    with pytest.raises(CommandError, match=rf"\A{name} must be a whole number from 0 to [0-9,]+, not [^\n]*\Z"):
+        run(**{"users": 1, option: value})
+    assert is_empty()

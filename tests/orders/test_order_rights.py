@@ -1,0 +1,120 @@
+"""Whose orders and payments a caller may read and create. Both obey the same rules."""
+
+import pytest
+
+from config.api.principal import SCOPES
+from orders.models import Order
+from payments.models import Payment
+from tests.conftest import with_key
+
+BODIES = {"orders": {"item": "Book", "qty": 2}, "payments": {"amount": 12.5}}
+ROLES = ["user", "support", "admin"]
+
+
+@pytest.fixture(params=BODIES)
+def kind(request):
+    return request.param
+
+
+@pytest.fixture
+def create(kind):
+    def post(caller, **fields):
+        return caller.post(f"/{kind}", {**BODIES[kind], **fields}, idempotency_key=f"{caller.user.pk}-{len(fields)}")
+
+    return post
+
+
+@pytest.fixture
+def count(kind):
+    return {"orders": Order, "payments": Payment}[kind].objects.count
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_row_without_user_id_is_the_callers(create, make_user, role):
+    caller = with_key(make_user(role))
+    created = create(caller)
+    assert (created.status, created.data["user_id"]) == (201, caller.user.pk)
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_own_user_id_may_be_named(create, make_user, role):
+    caller = with_key(make_user(role))
+    created = create(caller, user_id=caller.user.pk)
+    assert (created.status, created.data["user_id"]) == (201, caller.user.pk)
+
+
+@pytest.mark.parametrize(("role", "status"), [("user", 403), ("support", 403), ("admin", 201)])
+def test_another_user_is_for_administrators(create, count, make_user, other, *, role, status):
+    answer = create(with_key(make_user(role)), user_id=other.user.pk)
+    assert answer.status == status
+    if status == 201:
+        assert answer.data["user_id"] == other.user.pk
+    else:
+        assert (answer.code, answer.fields, count()) == ("FORBIDDEN", {"user_id"}, 0)
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize(
+    "user_id", [None, 0, -1, 2**62, 2**63 - 1, 2**63, -(2**63), 10**30, 10**60, "1", "", True, 1.0, [], {}]
+)
+def test_user_id_that_is_no_users_is_refused(create, count, make_user, role, user_id):
+    refused = create(with_key(make_user(role)), user_id=user_id)
+    assert (refused.status, refused.code, refused.fields) == (400, "VALIDATION_ERROR", {"user_id"})
+    assert count() == 0
+
+
+def test_user_id_of_a_removed_user_is_refused(create, count, admin, other):
+    assert create(admin, user_id=other.user.pk).status == 201
+    assert admin.delete(f"/users/{other.user.pk}").status == 204
+    refused = create(admin, user_id=other.user.pk)
+    assert (refused.status, refused.fields, count()) == (400, {"user_id"}, 1)
+
+
+@pytest.mark.parametrize(("role", "status"), [("user", 404), ("support", 200), ("admin", 200)])
+def test_row_of_another_is_read_by_the_staff(create, kind, make_user, other, *, role, status):
+    row = create(other).data
+    caller = with_key(make_user(role))
+    answer = caller.get(f"/{kind}/{row['id']}")
+    assert answer.status == status
+    assert answer.code == "NOT_FOUND" if status == 404 else answer.data == row
+    own = create(caller).data["id"]
+    seen = [own] if role == "user" else [row["id"], own]
+    listed = caller.get(f"/{kind}")
+    assert ([item["id"] for item in listed.data], listed.meta["total"]) == (seen, len(seen))
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_list_of_a_user_holds_its_rows_only(create, kind, make_user, other, role):
+    caller = with_key(make_user(role))
+    theirs, own = create(other).data["id"], create(caller).data["id"]
+    listed = caller.get(f"/users/{caller.user.pk}/{kind}")
+    assert ([item["id"] for item in listed.data], listed.meta["total"]) == ([own], 1)
+    of_other = caller.get(f"/users/{other.user.pk}/{kind}")
+    if role == "user":
+        assert (of_other.status, of_other.code) == (404, "NOT_FOUND")
+    else:
+        assert ([item["id"] for item in of_other.data], of_other.meta["total"]) == ([theirs], 1)
+
+
+@pytest.mark.parametrize("user_id", ["0", "999999999", "9223372036854775808", "x"])
+def test_list_of_nobody_is_not_found(admin, kind, user_id):
+    answer = admin.get(f"/users/{user_id}/{kind}")
+    assert (answer.status, answer.code) == (404, "NOT_FOUND")
+
+
+def test_list_of_a_user_takes_no_new_rows(kind, admin, count):
+    answer = admin.post(f"/users/{admin.user.pk}/{kind}", BODIES[kind], idempotency_key="k")
+    assert (answer.status, answer.code, count()) == (405, "METHOD_NOT_ALLOWED", 0)
+
+
+def test_link_to_the_user_needs_the_scope_to_read_it(create, kind, user):
+    row = create(user).data
+    assert set(row["_links"]) == {"self", "user"}
+    limited = with_key(user.user, set(SCOPES) - {"users:read"})
+    assert set(limited.get(f"/{kind}/{row['id']}").data["_links"]) == {"self"}
+
+
+def test_own_link_needs_the_scope_to_read(create, kind, user):
+    writer = with_key(user.user, {f"{kind}:write"})
+    created = create(writer)
+    assert (created.status, created.data["_links"]) == (201, {})

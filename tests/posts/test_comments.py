@@ -1,0 +1,184 @@
+"""Comments, on their own and inside their post."""
+
+import re
+
+import pytest
+
+from posts.models import Comment, Post
+
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z")
+
+
+@pytest.fixture
+def post(user):
+    return Post.objects.create(user=user.user, title="Hello")
+
+
+@pytest.fixture
+def comment_on(post):
+    """Comments on a post, by whom, through the API."""
+
+    def write(caller, text="Hi", on=post):
+        answer = caller.post(f"/posts/{on.pk}/comments", {"text": text})
+        assert answer.status == 201, answer
+        return answer.data
+
+    return write
+
+
+@pytest.fixture
+def read(post, user):
+    return lambda: user.get(f"/posts/{post.pk}").data
+
+
+def version(post):
+    return Post.objects.values_list("version", flat=True).get(pk=post.pk)
+
+
+def test_comment_has_exactly_the_fields_of_the_contract(post, other):
+    created = other.post(f"/posts/{post.pk}/comments", {"text": "Well\nwritten"})
+    assert created.status == 201
+    comment = created.data
+    path = f"/comments/{comment['id']}"
+    assert created.headers["Location"] == path
+    assert TIME.fullmatch(comment["created_at"])
+    assert TIME.fullmatch(comment["updated_at"])
+    assert set(comment) == {"id", "post_id", "user_id", "text", "created_at", "updated_at", "_links"}
+    assert (comment["post_id"], comment["user_id"], comment["text"]) == (post.pk, other.user.pk, "Well\nwritten")
+    assert other.get(path).data == comment
+    del comment["_links"]
+    assert other.get(f"/posts/{post.pk}/comments").data == [comment]
+    assert other.get(f"/posts/{post.pk}").data["comments"] == [comment]
+    assert other.get("/posts").data[0]["comments"] == [comment]
+
+
+@pytest.mark.parametrize("prefix", ["", "/api", "/api/v1"])
+def test_comment_links_are_those_of_the_contract(post, other, prefix):
+    created = other.post(f"{prefix}/posts/{post.pk}/comments", {"text": "Hi"})
+    path = f"{prefix}/comments/{created.data['id']}"
+    assert created.headers["Location"] == path
+    assert other.get(path).data["_links"] == {
+        "self": {"href": path},
+        "user": {"href": f"{prefix}/users/{other.user.pk}"},
+        "post": {"href": f"{prefix}/posts/{post.pk}"},
+    }
+
+
+def test_read_only_fields_in_a_body_are_ignored(post, user, other):
+    elsewhere = Post.objects.create(user=user.user, title="Elsewhere")
+    sent = {"text": "Hi", "id": 10**6, "post_id": elsewhere.pk, "user_id": user.user.pk}
+    created = other.post(f"/posts/{post.pk}/comments", sent).data
+    assert created["id"] != 10**6
+    assert (created["post_id"], created["user_id"]) == (post.pk, other.user.pk)
+    put = other.put(f"/comments/{created['id']}", sent)
+    assert (put.status, put.data["post_id"], put.data["user_id"]) == (200, post.pk, other.user.pk)
+
+
+@pytest.mark.parametrize("text", ["x", " a\tb\r\nc ", "\N{GRINNING FACE}" * 5000])
+def test_text_is_kept_as_sent(comment_on, other, text):
+    assert other.get(f"/comments/{comment_on(other, text)['id']}").data["text"] == text
+
+
+@pytest.mark.parametrize("text", ["", " ", "\r\n", "t" * 5001, "a\0b", "a\x1bb", "a\ud800", None, 5, True, []])
+def test_text_that_is_none_is_refused(post, comment_on, other, text):
+    own = f"/comments/{comment_on(other)['id']}"
+    for method, path in (("POST", f"/posts/{post.pk}/comments"), ("PUT", own), ("PATCH", own)):
+        refused = other(method, path, {"text": text})
+        assert (refused.status, refused.code, refused.fields) == (400, "VALIDATION_ERROR", {"text"}), method
+    assert list(Comment.objects.values_list("text", flat=True)) == ["Hi"]
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH"])
+def test_change_moves_updated_at(comment_on, other, method):
+    before = comment_on(other)
+    after = other(method, f"/comments/{before['id']}", {"text": "Better"})
+    assert (after.status, after.data["text"]) == (200, "Better")
+    assert after.data["updated_at"] > before["updated_at"]
+    assert after.data["created_at"] == before["created_at"]
+
+
+def test_put_needs_the_text_and_an_empty_patch_does_not(comment_on, other):
+    path = f"/comments/{comment_on(other)['id']}"
+    refused = other.put(path, {})
+    assert (refused.status, refused.fields) == (400, {"text"})
+    assert other.patch(path, {}).data["text"] == "Hi"
+
+
+def test_first_comments_are_embedded_oldest_first(post, other, user):
+    ids = [
+        row.pk for row in Comment.objects.bulk_create(Comment(post=post, user=other.user, text="x") for _ in range(25))
+    ]
+    single = user.get(f"/posts/{post.pk}").data
+    assert [comment["id"] for comment in single["comments"]] == ids[:20]
+    assert single["comments_count"] == 25
+    for path in ("/posts", f"/users/{user.user.pk}/posts", "/posts?sort=id&order=desc"):
+        (listed,) = user.get(path).data
+        assert [comment["id"] for comment in listed["comments"]] == ids[:3], path
+        assert listed["comments_count"] == 25
+    assert "_links" not in single["comments"][0]
+
+
+def test_each_post_of_a_list_has_its_own_comments(post, comment_on, user, other):
+    second, silent = (Post.objects.create(user=other.user, title=title) for title in ("Second", "Silent"))
+    texts = {post.pk: ["1", "2"], second.pk: ["3"], silent.pk: []}
+    for text, on in (("1", post), ("3", second), ("2", post)):
+        comment_on(user, text, on)
+    listed = user.get("/posts").data
+    assert {item["id"]: [comment["text"] for comment in item["comments"]] for item in listed} == texts
+    assert {item["id"]: item["comments_count"] for item in listed} == {key: len(value) for key, value in texts.items()}
+
+
+def test_list_of_comments_holds_those_of_its_post_only(post, comment_on, user, other):
+    elsewhere = Post.objects.create(user=other.user, title="Elsewhere")
+    first, _, third = comment_on(user, "1"), comment_on(user, "2", elsewhere), comment_on(other, "3")
+    listed = user.get(f"/posts/{post.pk}/comments")
+    assert [item["id"] for item in listed.data] == [first["id"], third["id"]]
+    assert listed.meta["total"] == 2
+
+
+def test_comments_count_follows_creation_and_deletion(comment_on, read, user, other):
+    assert read()["comments_count"] == 0
+    first, second = comment_on(user), comment_on(other)
+    assert read()["comments_count"] == 2
+    assert other.delete(f"/comments/{second['id']}").status == 204
+    assert read()["comments_count"] == 1
+    assert user.delete(f"/comments/{first['id']}").status == 204
+    assert (read()["comments_count"], read()["comments"]) == (0, [])
+
+
+def test_comments_count_follows_the_removal_of_an_author(comment_on, read, admin, user, other):
+    for caller in (other, user, other):
+        comment_on(caller)
+    assert admin.delete(f"/users/{other.user.pk}").status == 204
+    assert read()["comments_count"] == 1
+    assert [comment["user_id"] for comment in read()["comments"]] == [user.user.pk]
+
+
+def test_version_of_the_post_moves_with_its_comments_and_updated_at_does_not(comment_on, read, post, other):
+    before, versions = read(), [version(post)]
+    comment = comment_on(other)
+    versions.append(version(post))
+    assert other.patch(f"/comments/{comment['id']}", {"text": "Better"}).status == 200
+    versions.append(version(post))
+    assert other.delete(f"/comments/{comment['id']}").status == 204
+    versions.append(version(post))
+    assert versions == sorted(set(versions))
+    assert read() == before
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize("post_id", ["0", "999999999", "9223372036854775808", "x"])
+def test_comments_on_no_post_are_not_found(user, method, post_id):
+    answer = user(method, f"/posts/{post_id}/comments", {"text": "Hi"})
+    assert (answer.status, answer.code) == (404, "NOT_FOUND")
+
+
+def test_deleted_comment_is_gone(comment_on, other):
+    path = f"/comments/{comment_on(other)['id']}"
+    assert other.delete(path).status == 204
+    for method in ("GET", "PUT", "PATCH", "DELETE"):
+        assert other(method, path, {"text": "Hi"}).status == 404, method
+
+
+def test_there_is_no_list_of_all_comments(admin):
+    assert admin.get("/comments").status == 404

@@ -1,0 +1,178 @@
+"""Posts: what they look like, who writes them, and what becomes of them."""
+
+import re
+
+import pytest
+
+from posts.models import Post
+from tests.conftest import with_key
+
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z")
+HELLO = {"title": "Hello", "body": "First\nline"}
+
+
+@pytest.fixture
+def post(user):
+    return user.post(f"/users/{user.user.pk}/posts", HELLO).data
+
+
+def path_of(row):
+    return f"/posts/{row['id']}"
+
+
+def test_post_has_exactly_the_fields_of_the_contract(user):
+    created = user.post(f"/users/{user.user.pk}/posts", HELLO)
+    assert created.status == 201
+    post = created.data
+    path = path_of(post)
+    assert created.headers["Location"] == path
+    assert TIME.fullmatch(post["created_at"])
+    assert TIME.fullmatch(post["updated_at"])
+    assert post == {
+        "id": post["id"],
+        "user_id": user.user.pk,
+        **HELLO,
+        "comments": [],
+        "comments_count": 0,
+        "created_at": post["created_at"],
+        "updated_at": post["updated_at"],
+        "_links": {
+            "self": {"href": path},
+            "comments": {"href": f"{path}/comments"},
+            "user": {"href": f"/users/{user.user.pk}"},
+            "update": {"href": path, "method": "PUT"},
+            "delete": {"href": path, "method": "DELETE"},
+        },
+    }
+    assert user.get(path).data == post
+    del post["_links"]
+    assert user.get("/posts").data == [post]
+    assert user.get(f"/users/{user.user.pk}/posts").data == [post]
+
+
+def test_post_without_body_has_an_empty_one(user):
+    created = user.post(f"/users/{user.user.pk}/posts", {"title": "Hello"})
+    assert (created.status, created.data["body"]) == (201, "")
+    empty = user.post(f"/users/{user.user.pk}/posts", {"title": "Hello", "body": ""})
+    assert (empty.status, empty.data["body"]) == (201, "")
+
+
+def test_read_only_fields_in_a_body_are_ignored(user, other):
+    sent = {**HELLO, "id": 10**6, "user_id": other.user.pk, "comments_count": 7, "comments": [{"text": "x"}]}
+    created = user.post(f"/users/{user.user.pk}/posts", sent)
+    assert created.status == 201
+    assert created.data["id"] != 10**6
+    assert (created.data["user_id"], created.data["comments_count"], created.data["comments"]) == (user.user.pk, 0, [])
+    patched = user.patch(path_of(created.data), {"user_id": other.user.pk, "comments_count": 7})
+    assert (patched.data["user_id"], patched.data["comments_count"]) == (user.user.pk, 0)
+
+
+@pytest.mark.parametrize("body", [" a\tb\r\nc ", "b" * 20_000, "\N{GRINNING FACE}" * 20_000, "<script>"])
+def test_body_is_kept_as_sent(user, body):
+    created = user.post(f"/users/{user.user.pk}/posts", {"title": "T", "body": body})
+    assert created.status == 201
+    assert user.get(path_of(created.data)).data["body"] == body
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *[("title", value) for value in ("", " ", "t" * 201, "a\nb", "a\tb", "a\0b", "a\ud800b", None, 5, True, [])],
+        *[("body", value) for value in (" ", "\n", "b" * 20_001, "a\0b", "a\x1bb", "a\x0bb", "a\ud800", 5, False, {})],
+    ],
+)
+def test_text_that_is_none_is_refused(user, post, field, value):
+    for method, path in (("POST", f"/users/{user.user.pk}/posts"), ("PUT", path_of(post)), ("PATCH", path_of(post))):
+        refused = user(method, path, {**HELLO, field: value})
+        assert (refused.status, refused.code, refused.fields) == (400, "VALIDATION_ERROR", {field}), method
+    assert [row.title for row in Post.objects.all()] == ["Hello"]
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT"])
+def test_null_body_outside_a_patch_is_refused(user, post, method):
+    path = path_of(post) if method == "PUT" else f"/users/{user.user.pk}/posts"
+    refused = user(method, path, {"title": "New", "body": None})
+    assert (refused.status, refused.fields) == (400, {"body"})
+
+
+def test_put_returns_an_omitted_body_to_its_default(user, post):
+    answer = user.put(path_of(post), {"title": "New"})
+    assert (answer.status, answer.data["title"], answer.data["body"]) == (200, "New", "")
+    refused = user.put(path_of(post), {"body": "New"})
+    assert (refused.status, refused.fields) == (400, {"title"})
+    assert user.get(path_of(post)).data == answer.data
+
+
+@pytest.mark.parametrize("content_type", ["application/json", "application/merge-patch+json"])
+def test_patch_merges(user, post, content_type):
+    answer = user.patch(path_of(post), {"title": "New"}, content_type=content_type)
+    assert (answer.status, answer.data["title"], answer.data["body"]) == (200, "New", HELLO["body"])
+    answer = user.patch(path_of(post), {"body": None}, content_type=content_type)
+    assert (answer.status, answer.data["title"], answer.data["body"]) == (200, "New", "")
+    refused = user.patch(path_of(post), {"title": None}, content_type=content_type)
+    assert (refused.status, refused.fields) == (400, {"title"})
+
+
+def test_own_change_moves_updated_at(user, post):
+    after = user.patch(path_of(post), {"title": "New"}).data
+    assert after["updated_at"] > post["updated_at"]
+    assert after["created_at"] == post["created_at"]
+
+
+def test_deleted_post_is_gone_with_its_comments(user, other, post):
+    comment = other.post(f"{path_of(post)}/comments", {"text": "Hi"}).data
+    assert user.delete(path_of(post)).status == 204
+    for method in ("GET", "PUT", "PATCH", "DELETE"):
+        assert user(method, path_of(post), HELLO).status == 404, method
+    assert other.get(f"/comments/{comment['id']}").status == 404
+    assert other.get(f"{path_of(post)}/comments").status == 404
+    assert other.post(f"{path_of(post)}/comments", {"text": "Hi"}).status == 404
+
+
+@pytest.mark.parametrize("role", ["user", "support", "admin"])
+def test_posts_of_any_existing_user_are_read_by_everybody(make_user, post, user, role):
+    caller = with_key(make_user(role))
+    assert caller.get(path_of(post)).data["title"] == "Hello"
+    assert [item["id"] for item in caller.get("/posts").data] == [post["id"]]
+    assert [item["id"] for item in caller.get(f"/users/{user.user.pk}/posts").data] == [post["id"]]
+    assert caller.get(f"/users/{caller.user.pk}/posts").data == []
+
+
+def test_posts_of_an_inactive_user_are_still_read(admin, post, user, other):
+    assert admin.patch(f"/users/{user.user.pk}", {"status": "inactive"}).status == 200
+    assert other.get(path_of(post)).status == 200
+    assert [item["id"] for item in other.get(f"/users/{user.user.pk}/posts").data] == [post["id"]]
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize("user_id", ["removed", "0", "999999999", "9223372036854775808", "x"])
+def test_posts_of_nobody_are_not_found(admin, other, method, user_id):
+    gone = other.user.pk
+    assert admin.get(f"/users/{gone}/posts").status == 200
+    assert admin.delete(f"/users/{gone}").status == 204
+    answer = admin(method, f"/users/{gone if user_id == 'removed' else user_id}/posts", HELLO)
+    assert (answer.status, answer.code) == (404, "NOT_FOUND")
+    assert not Post.objects.exists()
+
+
+def test_posts_are_created_under_their_user_only(user, post):
+    refused = user.post("/posts", HELLO)
+    assert (refused.status, refused.code) == (405, "METHOD_NOT_ALLOWED")
+    assert set(re.split(r",\s*", refused.headers["Allow"])) == {"GET", "HEAD", "OPTIONS"}
+    methods = user("OPTIONS", path_of(post)).headers["Allow"]
+    assert set(re.split(r",\s*", methods)) == {"GET", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"}
+
+
+@pytest.mark.parametrize("prefix", ["", "/api", "/api/v1"])
+def test_links_and_location_keep_the_prefix(user, prefix):
+    created = user.post(f"{prefix}/users/{user.user.pk}/posts", HELLO)
+    path = f"{prefix}{path_of(created.data)}"
+    assert created.headers["Location"] == path
+    links = {name: link["href"] for name, link in user.get(path).data["_links"].items()}
+    assert links == {
+        "self": path,
+        "update": path,
+        "delete": path,
+        "comments": f"{path}/comments",
+        "user": f"{prefix}/users/{user.user.pk}",
+    }

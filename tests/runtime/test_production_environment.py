@@ -1,0 +1,51 @@
+"""Outside `make run` nothing is made up: a wrong environment stops the start with one line."""
+
+import os
+
+import pytest
+
+from tests.runtime.conftest import Copy
+
+PRODUCTION = {
+    "LOCAL": "false",
+    "DATABASE_URL": os.environ["DATABASE_URL"],
+    "SECRET_KEY": "s-3" * 20,
+    "JWT_SIGNING_KEY": "j-5" * 20,
+    "ALLOWED_HOSTS": "api.example.com",
+    "PUBLIC_URL": "https://api.example.com",
+}
+
+
+@pytest.mark.parametrize("name", ["DATABASE_URL", "SECRET_KEY", "JWT_SIGNING_KEY", "ALLOWED_HOSTS", "PUBLIC_URL"])
+def test_missing_variable_stops_the_start(checkout: Copy, name: str) -> None:
+    refuses(checkout, name, {key: value for key, value in PRODUCTION.items() if key not in {name, "LOCAL"}})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("DEBUG", "perhaps"),
+        ("LOCAL", "perhaps"),
+        ("SECRET_KEY", "short"),
+        ("JWT_SIGNING_KEY", "short"),
+        ("JWT_SIGNING_KEY", PRODUCTION["SECRET_KEY"]),
+        ("DATABASE_URL", "mysql://localhost/service"),
+        ("PUBLIC_URL", "api.example.com"),
+        ("PORT", "eighty"),
+        ("WORKERS", "0"),
+    ],
+)
+def test_wrong_value_stops_the_start(checkout: Copy, name: str, value: str) -> None:
+    refuses(checkout, name, PRODUCTION | {name: value})
+
+
+def test_unreachable_database_is_one_line(checkout: Copy) -> None:
+    refuses(checkout, "refused", PRODUCTION | {"DATABASE_URL": "postgresql://localhost:1/service"})
+
+
+def refuses(checkout: Copy, word: str, variables: dict[str, str]) -> None:
+    refused = checkout.manage("serve", **variables)
+    assert refused.returncode != 0
+    assert refused.stdout == ""
+    assert word in refused.stderr
+    assert refused.stderr.count("\n") == 1, refused.stderr

@@ -1,0 +1,91 @@
+"""A user's links: what this caller may do now, under the prefix it used."""
+
+import pytest
+
+from config.api.principal import SCOPES
+from tests.conftest import with_key
+
+READ = {"self", "orders", "posts", "payments"}
+WRITE = {"update", "delete"}
+
+
+@pytest.mark.parametrize(
+    ("role", "target", "expected"),
+    [
+        ("user", "own", READ | WRITE),
+        ("support", "own", READ | WRITE),
+        ("support", "other", READ),
+        ("admin", "own", READ | WRITE),
+        ("admin", "other", READ | WRITE),
+    ],
+)
+def test_links_are_those_that_role_and_row_allow(make_user, other, role, target, expected):
+    make_user("admin")
+    caller = with_key(make_user(role))
+    row = caller.user if target == "own" else other.user
+    links = caller.get(f"/users/{row.pk}").data["_links"]
+    assert set(links) == expected
+    for name in expected - WRITE:
+        assert caller.get(links[name]["href"]).status == 200, name
+    if "delete" in expected:
+        assert caller.delete(links["delete"]["href"]).status == 204
+
+
+def test_links_have_address_and_method(admin, other):
+    path = f"/users/{other.user.pk}"
+    assert admin.get(path).data["_links"] == {
+        "self": {"href": path},
+        "orders": {"href": f"{path}/orders"},
+        "posts": {"href": f"{path}/posts"},
+        "payments": {"href": f"{path}/payments"},
+        "update": {"href": path, "method": "PUT"},
+        "delete": {"href": path, "method": "DELETE"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("missing", "gone"),
+    [("orders:read", {"orders"}), ("posts:read", {"posts"}), ("payments:read", {"payments"}), ("users:write", WRITE)],
+)
+def test_link_that_needs_a_missing_scope_is_absent(user, missing, gone):
+    limited = with_key(user.user, set(SCOPES) - {missing})
+    assert set(limited.get(f"/users/{user.user.pk}").data["_links"]) == (READ | WRITE) - gone
+
+
+@pytest.mark.parametrize("prefix", ["", "/api", "/api/v1"])
+def test_links_and_location_keep_the_prefix(admin, prefix):
+    created = admin.post(f"{prefix}/users", {"name": "Ann", "email": "ann@example.com"})
+    path = f"{prefix}/users/{created.data['id']}"
+    assert created.headers["Location"] == path
+    read = admin.get(path)
+    assert read.status == 200
+    assert created.data["_links"] == read.data["_links"]
+    hrefs = {name: link["href"] for name, link in read.data["_links"].items()}
+    assert hrefs == {
+        "self": path,
+        "update": path,
+        "delete": path,
+        **{name: f"{path}/{name}" for name in ("orders", "posts", "payments")},
+    }
+
+
+@pytest.mark.parametrize("prefix", ["/users", "/api/users"])
+def test_links_and_location_keep_the_version_parameter(admin, prefix):
+    created = admin.post(f"{prefix}?version=1", {"name": "Ann", "email": "ann@example.com"})
+    path = f"{prefix}/{created.data['id']}"
+    assert created.headers["Location"] == f"{path}?version=1"
+    links = admin.get(f"{path}?version=1").data["_links"]
+    assert links["self"]["href"] == f"{path}?version=1"
+    assert links["orders"]["href"] == f"{path}/orders?version=1"
+
+
+@pytest.mark.parametrize("query", ["fields=id", "fields=id,name&envelope=false"])
+def test_user_of_chosen_fields_carries_no_links(user, query):
+    answer = user.get(f"/users/{user.user.pk}?{query}")
+    data = answer.body if "envelope" in query else answer.data
+    assert set(data) == set(query.split("&")[0].removeprefix("fields=").split(","))
+
+
+def test_bare_user_carries_its_links(user):
+    path = f"/users/{user.user.pk}"
+    assert user.get(f"{path}?envelope=false").body == user.get(path).data

@@ -1,0 +1,85 @@
+"""A list takes as many queries for twenty rows as for one."""
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from orders.models import Order
+from payments.models import Payment
+from posts.models import Comment, Post
+from users.models import User
+
+
+def users(owner, number):
+    for row in range(number):
+        User.objects.create(name="Row", email=f"row{User.objects.count()}-{row}@example.com", password="!")
+
+
+def orders(owner, number):
+    Order.objects.bulk_create(Order(user=owner, item="Book", qty=1) for _ in range(number))
+
+
+def payments(owner, number):
+    Payment.objects.bulk_create(Payment(user=owner, amount=1) for _ in range(number))
+
+
+def posts(owner, number):
+    for post in Post.objects.bulk_create(Post(user=owner, title="Title") for _ in range(number)):
+        Comment.objects.bulk_create(Comment(post=post, user=owner, text="Text") for _ in range(4))
+
+
+def comments(owner, number):
+    post = Post.objects.first() or Post.objects.create(user=owner, title="Title")
+    Comment.objects.bulk_create(Comment(post=post, user=owner, text="Text") for _ in range(number))
+
+
+@pytest.fixture
+def queries_of():
+    def count(caller, path):
+        # The first use of a key is written down, and no other within the minute.
+        caller.get("/api/protected")
+        with CaptureQueriesContext(connection) as captured:
+            answer = caller.get(path)
+        assert answer.status == 200
+        return len(captured), len(answer.data)
+
+    return count
+
+
+@pytest.mark.parametrize(
+    ("make", "path"),
+    [
+        (users, "/users"),
+        (orders, "/orders"),
+        (orders, "/users/{owner}/orders"),
+        (payments, "/payments"),
+        (payments, "/users/{owner}/payments"),
+        (posts, "/posts"),
+        (posts, "/users/{owner}/posts"),
+        (comments, "/posts/{post}/comments"),
+    ],
+)
+def test_list_of_twenty_takes_as_many_queries_as_of_one(queries_of, admin, other, make, path):
+    make(other.user, 1)
+    post = Post.objects.first()
+    path = path.format(owner=other.user.pk, post=post.pk if post else None)
+    few, shown_few = queries_of(admin, f"{path}?limit=100")
+    make(other.user, 19)
+    many, shown_many = queries_of(admin, f"{path}?limit=100")
+    assert shown_many == shown_few + 19
+    assert many == few
+
+
+def test_list_of_posts_reads_its_comments_in_one_query(queries_of, admin, other):
+    posts(other.user, 5)
+    with_comments, _ = queries_of(admin, "/posts")
+    without, _ = queries_of(admin, "/posts?fields=id,title")
+    assert with_comments == without + 1
+
+
+def test_post_takes_as_many_queries_with_twenty_comments_as_with_one(queries_of, admin, other):
+    comments(other.user, 1)
+    path = f"/posts/{Post.objects.get().pk}"
+    few, _ = queries_of(admin, path)
+    comments(other.user, 19)
+    assert queries_of(admin, path)[0] == few
