@@ -1,7 +1,7 @@
 """Two ways through a list behind one contract: by offset with an exact total, by cursor from any row on."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -64,11 +64,20 @@ class ListPagination(BasePagination):
         self.ordering = ordering
         self.scope = {**scope, "sort": ordering.field, "order": "desc" if ordering.descending else "asc"}
 
-    def page_of(self, rows: QuerySet[Any]) -> Page:
+    def page_of(self, rows: QuerySet[Any], parts: Sequence[QuerySet[Any]]) -> Page:
+        """The page of a list, which is given as a whole, and as the disjoint parts that indexes keep in order."""
         raise NotImplementedError
 
     def paginate_queryset(self, queryset: QuerySet[Any], request: Request, view: Any = None) -> list[Any]:
-        return self.page_of(queryset).rows
+        return self.page_of(queryset, [queryset]).rows
+
+    def _window(self, parts: Sequence[QuerySet[Any]], start: int, stop: int, *, backwards: bool = False) -> list[Any]:
+        """The rows from `start` up to `stop` of the parts taken together, none of which is read any further."""
+        read = [self.ordering.apply(part, backwards=backwards)[:stop] for part in parts]
+        if len(read) == 1:
+            return list(self.ordering.apply(parts[0], backwards=backwards)[start:stop])
+        together = read[0].union(*read[1:], all=True)
+        return list(self.ordering.apply(together, backwards=backwards)[start:stop])
 
 
 class OffsetPagination(ListPagination):
@@ -80,11 +89,10 @@ class OffsetPagination(ListPagination):
         page = _whole(parameters, "page", 1, 1)
         self.offset = _whole(parameters, "offset", 0, 0) if self.by_offset else (page - 1) * self.limit
 
-    def page_of(self, rows: QuerySet[Any]) -> Page:
+    def page_of(self, rows: QuerySet[Any], parts: Sequence[QuerySet[Any]]) -> Page:
         total = rows.count()
         # Past the end there is nothing to ask the database for, which could not read the number either.
-        window = slice(self.offset, self.offset + self.limit)
-        items = list(self.ordering.apply(rows)[window]) if self.offset < total else []
+        items = self._window(parts, self.offset, self.offset + self.limit) if self.offset < total else []
         page = self.offset // self.limit + 1
         meta = {
             # Written out as a decimal where it is beyond the 64 bits that the JSON library has for integers.
@@ -120,17 +128,14 @@ class CursorPagination(ListPagination):
         super().__init__(parameters, ordering, scope)
         self.cursor = parameters.get("cursor", opaque=True)
 
-    def page_of(self, rows: QuerySet[Any]) -> Page:
+    def page_of(self, rows: QuerySet[Any], parts: Sequence[QuerySet[Any]]) -> Page:
         if not self.cursor:
-            return self._forward(rows, rows, None)
+            return self._forward(parts, None)
         place = cursors.read(self.cursor, self.scope, rows.model, self.ordering.columns)
-        beyond = self._beyond(rows, place)
-        if place.backward:
-            return self._backward(rows, beyond, place)
-        return self._forward(rows, beyond, place)
+        return self._backward(parts, place) if place.backward else self._forward(parts, place)
 
-    def _forward(self, rows: QuerySet[Any], beyond: QuerySet[Any], place: cursors.Place | None) -> Page:
-        items = list(self.ordering.apply(beyond)[: self.limit + 1])
+    def _forward(self, parts: Sequence[QuerySet[Any]], place: cursors.Place | None) -> Page:
+        items = self._window(self._beyond(parts, place), 0, self.limit + 1)
         more = len(items) > self.limit
         del items[self.limit :]
         before = None
@@ -139,22 +144,24 @@ class CursorPagination(ListPagination):
             before = self._place("<", items[0]) if items else cursors.Place("<=", place.key)
         return self._page(items, before, self._place(">", items[-1]) if more else None, more)
 
-    def _backward(self, rows: QuerySet[Any], beyond: QuerySet[Any], place: cursors.Place) -> Page:
-        items = list(self.ordering.apply(beyond, backwards=True)[: self.limit + 1])
+    def _backward(self, parts: Sequence[QuerySet[Any]], place: cursors.Place) -> Page:
+        items = self._window(self._beyond(parts, place), 0, self.limit + 1, backwards=True)
         earlier = len(items) > self.limit
         del items[self.limit :]
         items.reverse()
         # The rows that the walk came from may be gone by now.
         rest = cursors.Place(">=" if place.comparison == "<" else ">", place.key)
-        more = self._beyond(rows, rest).exists()
+        more = bool(self._window(self._beyond(parts, rest), 0, 1))
         after = (self._place(">", items[-1]) if items else rest) if more else None
         return self._page(items, self._place("<", items[0]) if earlier else None, after, more)
 
-    def _beyond(self, rows: QuerySet[Any], place: cursors.Place) -> QuerySet[Any]:
-        """The rows beyond a place, by one row comparison that the sort's index serves as it stands."""
+    def _beyond(self, parts: Sequence[QuerySet[Any]], place: cursors.Place | None) -> Sequence[QuerySet[Any]]:
+        """What lies beyond a place, by one row comparison that the sort's index serves as it stands."""
+        if place is None:
+            return parts
         comparison = _MIRRORED[place.comparison] if self.ordering.descending else place.comparison
-        columns = self.ordering.columns
-        return rows.filter(_BEYOND[comparison](Tuple(*map(F, columns)), tuple(place.key)))
+        beyond = _BEYOND[comparison](Tuple(*map(F, self.ordering.columns)), tuple(place.key))
+        return [part.filter(beyond) for part in parts]
 
     def _place(self, comparison: str, row: Model) -> cursors.Place:
         return cursors.Place(comparison, self.ordering.key(row))
