@@ -53,7 +53,7 @@ class APIKey(models.Model):
         constraints = [models.CheckConstraint(condition=~Q(scopes=[]), name="api_keys_scopes_given")]
 
     def __str__(self) -> str:
-        return f"{self.prefix}… ({self.name})"
+        return f"{self.prefix}…"
 
     def touch(self) -> None:
         """Notes that the key was used, at most once a minute: a write a request would cost more than the read."""

@@ -79,7 +79,9 @@ def lists() -> Iterator[tuple[str, Any, list[dict[str, str]]]]:
 
 def page_statements(client: Client, address: str) -> Iterator[tuple[str, Statement]]:
     """The statements that read the first page and the next cursor page."""
-    first, _ = asked(client, f"{address}&page=1")
+    first, page = asked(client, f"{address}&page=1")
+    if not page["data"]:
+        return
     yield "first", first
     _, walk = asked(client, f"{address}&cursor=&limit=20")
     if walk["meta"]["hasMore"]:
@@ -98,7 +100,7 @@ def asked(client: Client, address: str) -> tuple[Statement, Any]:
         answer = client.get(address)
     if answer.status_code != 200:
         raise SystemExit(f"{address}: {answer.content.decode()}")
-    return seen[-1], json.loads(answer.content)
+    return (seen or [("", None)])[-1], json.loads(answer.content)
 
 
 def explained(statement: Statement) -> tuple[str, int, float]:

@@ -42,6 +42,9 @@ SETTINGS = {
     "shared_buffers": "256MB",
     # A bulk load would otherwise force a checkpoint a gigabyte, and write every page it touches twice.
     "max_wal_size": "4GB",
+    # Statements that fail hold people's data.
+    "log_min_error_statement": "panic",
+    "log_error_verbosity": "terse",
     "random_page_cost": "1.1",
     "jit": "off",
     "timezone": "UTC",

@@ -8,23 +8,23 @@ from django.db.models.functions import Now
 class Resource(models.Model):
     """A row that the API serves on its own.
 
-    `version` counts the writes to the row, whichever door they came through: a trigger keeps it, so that the
+    `row_version` counts the writes to the row, whichever door they came through: a trigger keeps it, so that the
     admin, a bulk update and plain SQL cannot forget to.
     """
 
     id = models.BigAutoField(primary_key=True)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
-    version = models.BigIntegerField(db_default=1, editable=False)
+    row_version = models.BigIntegerField(db_default=1, editable=False)
 
     class Meta:
         abstract = True
         ordering = ["id"]
         triggers = [
             pgtrigger.Trigger(
-                name="count_version",
+                name="count_row_version",
                 when=pgtrigger.Before,
                 operation=pgtrigger.Update,
-                func="NEW.version = OLD.version + 1; RETURN NEW;",
+                func="NEW.row_version = OLD.row_version + 1; RETURN NEW;",
             )
         ]
 

@@ -6,12 +6,13 @@ database. *Production*, as soon as one of the variables in REQUIRED is given: th
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
+from django.http.request import validate_host
 from environs import Env, EnvError
-from marshmallow.validate import Length, Range, Regexp
+from marshmallow.validate import And, ContainsNoneOf, Length, OneOf, Range, Regexp
 
 from config import embedded, local
 
@@ -19,8 +20,13 @@ from config import embedded, local
 
 REQUIRED = ("DATABASE_URL", "SECRET_KEY", "JWT_SIGNING_KEY", "ALLOWED_HOSTS", "PUBLIC_URL")
 
+LEAST_CHARACTERS_OF_A_KEY = 10
+
 # Lazy, so that seal() names every wrong variable at once instead of one a start.
 env = Env(eager=False, expand_vars=False)
+
+# Every version of the API there is, oldest first.
+API_VERSIONS = {1: {"released": "2026-12-01", "deprecated": None, "sunset": None}}
 
 LOCAL = env.bool("LOCAL", not any(name in os.environ for name in REQUIRED))
 HOST = env.str("HOST", "127.0.0.1")
@@ -45,31 +51,48 @@ EMBEDDED_DATABASE = LOCAL and "DATABASE_URL" not in os.environ
 DEBUG = env.bool("DEBUG", False)
 SECRET_KEY = _required(env.str, "SECRET_KEY", validate=Length(min=50))
 JWT_SIGNING_KEY = _required(env.str, "JWT_SIGNING_KEY", validate=Length(min=32))
-ALLOWED_HOSTS = _required(env.list, "ALLOWED_HOSTS", validate=Length(min=1))
+ALLOWED_HOSTS = _required(env.list, "ALLOWED_HOSTS", validate=And(Length(min=1), ContainsNoneOf([""])))
 PUBLIC_URL = _required(
     env.str,
     "PUBLIC_URL",
-    validate=Regexp(r"https?://[^/?#@\s]+\Z", error="Must be an origin such as https://api.example.com."),
+    validate=Regexp(
+        r"https?://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?\Z",
+        error="Must be an origin such as https://api.example.com.",
+    ),
 )
 TRUSTED_PROXIES = env.int("TRUSTED_PROXIES", 0, validate=Range(0, 10))
 WORKERS = env.int("WORKERS", max(2, (os.cpu_count() or 1) * 3 // 2), validate=Range(1, 256))
-DEFAULT_API_VERSION = env.int("DEFAULT_API_VERSION", 1)
+DEFAULT_API_VERSION = env.int("DEFAULT_API_VERSION", 1, validate=OneOf(API_VERSIONS))
 API_VENDOR = env.str("API_VENDOR", "users", validate=Regexp(r"[a-z][a-z0-9-]*\Z"))
 OPEN_SIGNUP = env.bool("OPEN_SIGNUP", False)
 _database = _required(env.dj_db_url, "DATABASE_URL", conn_max_age=None, conn_health_checks=True)
 
+
+def _faults() -> Iterator[str]:
+    """What is wrong with variables that are each right by themselves."""
+    if _database["ENGINE"] != "django.db.backends.postgresql":
+        yield "DATABASE_URL: PostgreSQL is the only database."
+    if JWT_SIGNING_KEY == SECRET_KEY:
+        yield "JWT_SIGNING_KEY: Must differ from SECRET_KEY."
+    for name, key in (("SECRET_KEY", SECRET_KEY), ("JWT_SIGNING_KEY", JWT_SIGNING_KEY)):
+        if len(set(key)) < LEAST_CHARACTERS_OF_A_KEY:
+            yield f"{name}: Too few different characters; make a random one."
+    if not validate_host(urlsplit(PUBLIC_URL).hostname or "", ALLOWED_HOSTS):
+        yield "ALLOWED_HOSTS: Must cover the host of PUBLIC_URL."
+
+
 try:
     env.seal()
-    if _database["ENGINE"] != "django.db.backends.postgresql":
-        raise EnvError("Environment variables invalid: {'DATABASE_URL': ['PostgreSQL is the only database.']}")
-    if JWT_SIGNING_KEY == SECRET_KEY:
-        raise EnvError("Environment variables invalid: {'JWT_SIGNING_KEY': ['Must differ from SECRET_KEY.']}")
+    if faults := list(_faults()):
+        raise EnvError(" ".join(faults))
 except EnvError as error:
-    sys.exit(f"{error} (docs/operations.md lists them)")
+    sys.exit(f"{error} (docs/operations.md lists the variables)")
 
 # --- Django ----------------------------------------------------------------------------------------------------------
 
 INSTALLED_APPS = [
+    # First, for its templates stand in front of the admin's.
+    "config",
     "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -81,7 +104,6 @@ INSTALLED_APPS = [
     "rest_framework",
     "drf_spectacular",
     "drf_spectacular_sidecar",
-    "config",
     "users",
     "orders",
     "posts",
@@ -152,6 +174,7 @@ AUTH_PASSWORD_VALIDATORS = [
         "OPTIONS": {"user_attributes": ("name", "email")},
     },
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
+    {"NAME": "users.validators.MaximumLengthValidator"},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
     {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
 ]
@@ -178,8 +201,6 @@ SILENCED_SYSTEM_CHECKS = [
 
 # --- The API ---------------------------------------------------------------------------------------------------------
 
-# Every version there is, oldest first. docs/versions.md says how one is added.
-API_VERSIONS = {1: {"released": "2026-12-01", "deprecated": None, "sunset": None}}
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["accounts.authentication.PrincipalAuthentication"],
@@ -195,6 +216,7 @@ REST_FRAMEWORK = {
     "DEFAULT_FILTER_BACKENDS": [],
     "EXCEPTION_HANDLER": "config.api.exceptions.handle",
     "UNAUTHENTICATED_USER": None,
+    "COERCE_DECIMAL_TO_STRING": False,
     # No ?format= and no .json suffix: the Accept header is the one way to choose a format.
     "URL_FORMAT_OVERRIDE": None,
     "FORMAT_SUFFIX_KWARG": None,
@@ -205,6 +227,8 @@ SPECTACULAR_SETTINGS = {
     "VERSION": "1",
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
+    "ENFORCE_NON_BLANK_FIELDS": True,
+    "GET_LIB_DOC_EXCLUDES": "config.api.schema.without_own_description",
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "SCHEMA_PATH_PREFIX": r"/api/v[0-9]+",

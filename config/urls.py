@@ -2,6 +2,7 @@
 
 from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path, re_path
+from django.views.generic import RedirectView
 
 import orders.urls
 import payments.urls
@@ -37,6 +38,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("docs", views.DocumentationView.as_view(url_name="schema"), name="documentation"),
     path("health/live", views.LiveView.as_view()),
     path("health/ready", views.ReadyView.as_view()),
+    path("admin", RedirectView.as_view(pattern_name="admin:index")),
     path("admin/", admin.site.urls),
     re_path(r"^(?P<path>.+)/$", views.without_trailing_slash),
 ]

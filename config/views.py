@@ -14,9 +14,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from config.api import envelope, links
-from config.api.parameters import Parameters
 from config.api.permissions import PublicPermission
 from config.api.renderers import JSONRenderer
+from config.api.versioning import prefix_of
 from config.api.viewsets import Conventions, View
 
 
@@ -27,15 +27,16 @@ class EntryView(View):
 
     @extend_schema(responses=inline_serializer("Entry", {"name": serializers.CharField()}))
     def get(self, request: Request, **kwargs: str) -> Response:
+        prefix = prefix_of(request.path)
         collections = {
             name: {"href": links.address(request, f"/{name}")} for name in ("users", "orders", "posts", "payments")
         }
         data = {
             "name": "Users Resource Service",
             "_links": {
-                "self": {"href": request.path},
+                "self": {"href": links.address(request, "" if prefix else "/")},
                 **collections,
-                "protected": {"href": "/api/protected"},
+                "protected": {"href": links.address(request, f"{'' if prefix else '/api'}/protected")},
                 "documentation": {"href": "/docs"},
                 "schema": {"href": "/openapi.json"},
             },
@@ -100,5 +101,5 @@ def without_trailing_slash(request: HttpRequest, path: str) -> HttpResponse:
 
     One leading slash: `//host/` must not become a redirect to another host.
     """
-    query = Parameters(request.GET).with_changes()
+    query = request.META.get("QUERY_STRING", "")
     return PermanentRedirect(f"/{quote(path.strip('/'), safe=PATH_CHARACTERS)}{'?' if query else ''}{query}")

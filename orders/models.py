@@ -1,20 +1,9 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
 from config.models import Resource
-
-if TYPE_CHECKING:
-    from config.api.principal import Principal
-
-
-class OrderQuerySet(models.QuerySet["Order"]):
-    def visible_to(self, principal: Principal) -> OrderQuerySet:
-        return self if principal.user.is_staff else self.filter(user_id=principal.user.pk)
+from users.models import OwnedQuerySet
 
 
 class Order(Resource):
@@ -23,7 +12,7 @@ class Order(Resource):
     item = models.CharField(max_length=200, db_collation="C")
     qty = models.IntegerField()
 
-    objects = OrderQuerySet.as_manager()
+    objects = OwnedQuerySet.as_manager()
 
     class Meta(Resource.Meta):
         indexes = [

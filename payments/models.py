@@ -1,24 +1,14 @@
-from __future__ import annotations
-
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
 from config.models import Resource
-
-if TYPE_CHECKING:
-    from config.api.principal import Principal
+from users.models import OwnedQuerySet
 
 LEAST_AMOUNT = Decimal("0.01")
 GREATEST_AMOUNT = Decimal("9999999999.99")
-
-
-class PaymentQuerySet(models.QuerySet["Payment"]):
-    def visible_to(self, principal: Principal) -> PaymentQuerySet:
-        return self if principal.user.is_staff else self.filter(user_id=principal.user.pk)
 
 
 class Payment(Resource):
@@ -28,7 +18,7 @@ class Payment(Resource):
     )
     amount = models.DecimalField(max_digits=12, decimal_places=2)
 
-    objects = PaymentQuerySet.as_manager()
+    objects = OwnedQuerySet.as_manager()
 
     class Meta(Resource.Meta):
         indexes = [

@@ -1,11 +1,9 @@
-from django.db.models import QuerySet
-
 from config.api.links import Link
 from config.api.viewsets import ResourceViewSet
 from payments.models import Payment
 from payments.serializers import PaymentSerializer
-from users.models import User
 from users.permissions import may_read_owner
+from users.views import OfVisibleUser
 
 
 class PaymentViewSet(ResourceViewSet):
@@ -22,11 +20,7 @@ class PaymentViewSet(ResourceViewSet):
     )
 
 
-class UserPaymentViewSet(PaymentViewSet):
+class UserPaymentViewSet(OfVisibleUser, PaymentViewSet):
     """The payments of one user."""
 
     http_method_names = ["get", "head", "options"]
-    parent_field = "user_id"
-
-    def parents(self) -> QuerySet[User]:
-        return User.objects.visible_to(self.principal)

@@ -8,11 +8,11 @@ from posts.models import Comment, Post
 class PostAdmin(ServiceAdmin):
     list_display = ("id", "user_id", "title", "comments_count", "created_at")
     search_fields = ("=id", "title__startswith")
-    raw_id_fields = ("user",)
+    readonly_fields = ("user",)
 
 
 @admin.register(Comment)
 class CommentAdmin(ServiceAdmin):
     list_display = ("id", "post_id", "user_id", "text", "created_at")
     search_fields = ("=id", "=post__id")
-    raw_id_fields = ("post", "user")
+    readonly_fields = ("post", "user")

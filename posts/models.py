@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING
 
 import pgtrigger
 from django.conf import settings
-from django.db import models
+from django.db import models, transaction
 from django.db.models import Q
 
 from config.models import ChangingResource, keep_updated_at
+from config.text import validate_line, validate_lines
 
 if TYPE_CHECKING:
     from config.api.principal import Principal
@@ -18,12 +19,21 @@ class PostQuerySet(models.QuerySet["Post"]):
     def visible_to(self, principal: Principal) -> PostQuerySet:
         return self
 
+    @transaction.atomic
+    def delete(self) -> tuple[int, dict[str, int]]:
+        # Locked before their comments go: a comment that is just being written waits, and then finds its post gone.
+        list(self.order_by("pk").select_for_update().values_list("pk"))
+        return super().delete()
+
+    delete.alters_data = True  # type: ignore[attr-defined]
+    delete.queryset_only = True  # type: ignore[attr-defined]
+
 
 class Post(ChangingResource):
     # CASCADE: posts go when their user is removed.
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="posts", db_index=False)
-    title = models.CharField(max_length=200, db_collation="C")
-    body = models.CharField(max_length=20_000, default="", blank=True)
+    title = models.CharField(max_length=200, db_collation="C", validators=[validate_line])
+    body = models.CharField(max_length=20_000, default="", blank=True, validators=[validate_lines])
     # Kept by triggers on the comments.
     comments_count = models.BigIntegerField(db_default=0, editable=False)
 
@@ -43,12 +53,30 @@ class Post(ChangingResource):
         triggers = [*ChangingResource.Meta.triggers, keep_updated_at("title", "body")]
 
     def __str__(self) -> str:
-        return self.title
+        # The admin's log keeps this text: it must not quote anybody.
+        return f"post {self.pk}"
 
 
 class CommentQuerySet(models.QuerySet["Comment"]):
     def visible_to(self, principal: Principal) -> CommentQuerySet:
         return self
+
+    def lock_posts(self) -> None:
+        """Locks the posts of these comments, which the counting trigger would do after the comments themselves.
+
+        Whoever writes a comment takes these locks first: two who took them in different orders would wait for
+        each other.
+        """
+        posts = Post.objects.filter(comments__in=self).order_by("pk")
+        list(posts.select_for_update(of=("self",), no_key=True).values_list("pk"))
+
+    @transaction.atomic
+    def delete(self) -> tuple[int, dict[str, int]]:
+        self.lock_posts()
+        return super().delete()
+
+    delete.alters_data = True  # type: ignore[attr-defined]
+    delete.queryset_only = True  # type: ignore[attr-defined]
 
     def first_of(self, posts: Sequence[Post], count: int) -> dict[int, list[Comment]]:
         """The first `count` comments of each post, oldest first, in one statement.
@@ -65,23 +93,32 @@ class CommentQuerySet(models.QuerySet["Comment"]):
         return found
 
 
-def _touch_post(name: str, operation: pgtrigger.Operation, rows: str, sign: str) -> pgtrigger.Trigger:
+_ARRIVED = "SELECT post_id, 1 AS change FROM arrived"
+_GONE = "SELECT post_id, -1 AS change FROM gone"
+
+
+def _count_into_posts(name: str, operation: pgtrigger.Operation, changes: str, **tables: str) -> pgtrigger.Trigger:
     """Counts a statement's comments into their posts, and so moves the posts' versions: a post shows its comments.
 
     The posts are locked in the order of their ids first: two statements that touch the same posts must not meet
     each other's locks in different orders.
+
+    Args:
+        changes: selects `post_id` and what each comment changes in the count of its post, from the `tables`.
+        tables: the names of the statement's rows as they were (`old`) and as they are (`new`).
     """
     return pgtrigger.Trigger(
         name=name,
         level=pgtrigger.Statement,
         when=pgtrigger.After,
         operation=operation,
-        referencing=pgtrigger.Referencing(**{"old" if rows == "gone" else "new": rows}),
+        referencing=pgtrigger.Referencing(**tables),
         func=f"""
-            PERFORM 1 FROM posts_post WHERE id IN (SELECT post_id FROM {rows}) ORDER BY id FOR NO KEY UPDATE;
-            UPDATE posts_post SET comments_count = comments_count + {sign} touched.count
-            FROM (SELECT post_id, count(*) FROM {rows} GROUP BY post_id) AS touched
-            WHERE posts_post.id = touched.post_id;
+            PERFORM 1 FROM posts_post WHERE id IN (SELECT post_id FROM ({changes}) AS changes)
+            ORDER BY id FOR NO KEY UPDATE;
+            UPDATE posts_post SET comments_count = comments_count + counted.change
+            FROM (SELECT post_id, sum(change) AS change FROM ({changes}) AS changes GROUP BY post_id) AS counted
+            WHERE posts_post.id = counted.post_id;
             RETURN NULL;
         """,  # noqa: S608 - made of constants
     )
@@ -93,7 +130,7 @@ class Comment(ChangingResource):
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="comments", db_index=False
     )
-    text = models.CharField(max_length=5_000)
+    text = models.CharField(max_length=5_000, validators=[validate_lines])
 
     objects = CommentQuerySet.as_manager()
 
@@ -108,10 +145,16 @@ class Comment(ChangingResource):
         triggers = [
             *ChangingResource.Meta.triggers,
             keep_updated_at("text"),
-            _touch_post("count_new_comments", pgtrigger.Insert, "added", ""),
-            _touch_post("count_gone_comments", pgtrigger.Delete, "gone", "-"),
-            _touch_post("touch_post_of_changed_comments", pgtrigger.Update, "changed", "0 *"),
+            _count_into_posts("count_new_comments", pgtrigger.Insert, _ARRIVED, new="arrived"),
+            _count_into_posts("count_gone_comments", pgtrigger.Delete, _GONE, old="gone"),
+            _count_into_posts(
+                "count_changed_comments",
+                pgtrigger.Update,
+                f"{_ARRIVED} UNION ALL {_GONE}",
+                new="arrived",
+                old="gone",
+            ),
         ]
 
     def __str__(self) -> str:
-        return self.text[:80]
+        return f"comment {self.pk}"

@@ -4,7 +4,7 @@ from django.db.models import QuerySet
 
 from config.api.errors import forbidden, not_found
 from config.api.links import Link
-from config.api.viewsets import ResourceViewSet
+from config.api.viewsets import ResourceViewSet, id_of
 from posts.models import Comment, Post
 from posts.permissions import AuthorPermission
 from posts.serializers import CommentSerializer, PostSerializer
@@ -32,7 +32,7 @@ class PostViewSet(ResourceViewSet):
         Link("delete", "/posts/{0.id}", "posts:write", "DELETE", AuthorPermission.may_change),
     )
 
-    def attach(self, rows: list[Post], names: frozenset[str], *, single: bool) -> None:
+    def prefetch(self, rows: list[Post], names: frozenset[str], *, single: bool) -> None:
         if "comments" in names:
             first = Comment.objects.first_of(rows, COMMENTS_OF_ONE if single else COMMENTS_IN_LIST)
             for post in rows:
@@ -48,13 +48,15 @@ class UserPostViewSet(PostViewSet):
     def parents(self) -> QuerySet[User]:
         return User.objects.all()
 
-    def perform_create(self, serializer: PostSerializer) -> Any:
-        user_id = self.parent_id
-        if not is_self_or_administrator(self.principal, user_id):
+    def check_parent(self) -> None:
+        super().check_parent()
+        if self.request.method == "POST" and not is_self_or_administrator(self.principal, self.parent_id):
             raise forbidden("Only an administrator may post for another user.", "user_id")
-        if not User.objects.hold(user_id):
+
+    def perform_create(self, serializer: PostSerializer) -> Any:
+        if not User.objects.lock_against_removal(self.parent_id):
             raise not_found()
-        return serializer.save(user_id=user_id)
+        return serializer.save(user_id=self.parent_id)
 
 
 class CommentViewSet(ResourceViewSet):
@@ -72,6 +74,11 @@ class CommentViewSet(ResourceViewSet):
     )
     http_method_names = ["get", "put", "patch", "delete", "head", "options"]
 
+    def get_object(self, *, lock: bool = False) -> Comment:
+        if lock:
+            Comment.objects.filter(pk=id_of(self.kwargs["id"])).lock_posts()
+        return super().get_object(lock=lock)
+
 
 class PostCommentViewSet(CommentViewSet):
     """The comments on one post."""
@@ -84,7 +91,7 @@ class PostCommentViewSet(CommentViewSet):
 
     def perform_create(self, serializer: CommentSerializer) -> Any:
         # The author first, then the post, whose lock the counting trigger takes anyway: both are there until the end.
-        if not User.objects.hold(self.principal.user.pk):
+        if not User.objects.lock_against_removal(self.principal.user.pk):
             raise not_found()
         post = Post.objects.select_for_update(no_key=True).filter(pk=self.parent_id).first()
         if post is None:

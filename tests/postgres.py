@@ -38,7 +38,7 @@ def start() -> None:
         "DATABASE_URL": cluster.url,
         "SECRET_KEY": secrets.token_urlsafe(48),
         "JWT_SIGNING_KEY": secrets.token_urlsafe(48),
-        "ALLOWED_HOSTS": "testserver,localhost,127.0.0.1",
+        "ALLOWED_HOSTS": "api.example.com,testserver,localhost,127.0.0.1",
         "PUBLIC_URL": "https://api.example.com",
     }
 

@@ -5,25 +5,35 @@ from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.forms import AdminUserCreationForm, UserChangeForm
 from django.contrib.auth.models import Group
-from django.db import transaction
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
 
 from config.admin import ServiceAdmin
+from config.api.errors import not_found
 from users import services
 from users.models import User
 
 COLUMNS = ("name", "email", "role", "status")
 
 
-class CreationForm(AdminUserCreationForm):
+class UniqueEmail(forms.ModelForm):
+    def clean_email(self) -> str:
+        """Told beside the field; should another user take the email just then, the service refuses."""
+        email: str = self.cleaned_data["email"]
+        if User.objects.with_email(email).exclude(pk=self.instance.pk).exists():
+            raise forms.ValidationError("Another user has this email.")
+        return email
+
+
+class CreationForm(UniqueEmail, AdminUserCreationForm):
     class Meta:
         model = User
         fields = COLUMNS
         field_classes: ClassVar[dict[str, type]] = {}
 
 
-class ChangeForm(UserChangeForm):
+class ChangeForm(UniqueEmail, UserChangeForm):
     class Meta:
         model = User
         fields = (*COLUMNS, "password")
@@ -45,24 +55,36 @@ class UserAdmin(ServiceAdmin, DjangoUserAdmin):
 
     def save_model(self, request: HttpRequest, obj: User, form: forms.ModelForm, change: bool) -> None:
         if not change:
-            super().save_model(request, obj, form, change)
+            password = form.cleaned_data["password1"] if obj.has_usable_password() else None
+            obj.pk = services.create(**{name: form.cleaned_data[name] for name in COLUMNS}, password=password).pk
             return
-        present = User.objects.select_for_update().get(pk=obj.pk)
-        services.change(present, {name: form.cleaned_data[name] for name in form.changed_data if name in COLUMNS})
+        changes = {name: form.cleaned_data[name] for name in form.changed_data if name in COLUMNS}
+        services.change(self._locked(obj), changes)
 
     def delete_model(self, request: HttpRequest, obj: User) -> None:
-        services.remove(User.objects.select_for_update().get(pk=obj.pk))
+        services.remove(self._locked(obj))
+
+    def _locked(self, user: User) -> User:
+        present = User.objects.select_for_update().filter(pk=user.pk).first()
+        if present is None:
+            raise not_found()
+        return present
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
-        with transaction.atomic():
-            for user in queryset.order_by("id").select_for_update():
-                services.remove(user)
+        for user in queryset.order_by("id").select_for_update():
+            services.remove(user)
 
-    def get_deleted_objects(
-        self, objs: Any, request: HttpRequest
-    ) -> tuple[list[str], dict[str, int], set[str], list[str]]:
-        """Removal keeps what the books need, so nothing that refers to a user stands in its way."""
-        return [str(user) for user in objs], {"users": len(objs)}, set(), []
+    def get_fieldsets(self, request: HttpRequest, obj: User | None = None) -> Any:
+        """Support, which changes nothing here, is not shown what Django tells of a password's hash."""
+        if obj is None or request.user.is_superuser:
+            return super().get_fieldsets(request, obj)
+        return ((None, {"fields": (*COLUMNS, "created_at", "updated_at")}),)
+
+    def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:  # noqa: A002
+        """One's own password is changed where the present one is asked for."""
+        if id == str(request.user.pk):
+            return HttpResponseRedirect(reverse("admin:password_change"))
+        return super().user_change_password(request, id, form_url)
 
 
 admin.site.unregister(Group)

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth.models import AbstractBaseUser, BaseUserManager
 from django.db import connection, models
 from django.db.models import Func, Q, Value
 from django.db.models.lookups import Exact
 
+from config.api.errors import not_found
 from config.models import ChangingResource, keep_updated_at
+from config.text import validate_line
 
 if TYPE_CHECKING:
     from config.api.principal import Principal
@@ -47,16 +49,30 @@ class UserQuerySet(models.QuerySet["User"]):
         return self.filter(role=Role.ADMIN, status=Status.ACTIVE)
 
 
+class OwnedQuerySet(models.QuerySet[Any]):
+    """Rows with a `user`: the staff sees all of them, a plain user its own."""
+
+    def visible_to(self, principal: Principal) -> OwnedQuerySet:
+        return self if principal.user.is_staff else self.filter(user_id=principal.user.pk)
+
+
 class UserManager(BaseUserManager["User"].from_queryset(UserQuerySet)):  # type: ignore[misc]
     """Users that are there; tombstones are reached through `User._base_manager` only, and by foreign keys."""
 
     def get_queryset(self) -> UserQuerySet:
         return UserQuerySet(self.model, using=self._db).filter(removed_at=None)
 
+    def create_superuser(self, email: str, password: str | None = None, **columns: Any) -> User:
+        """For `manage.py createsuperuser`."""
+        user: User = self.model(email=email, role=Role.ADMIN, **columns)
+        user.set_password(password)
+        user.save()
+        return user
+
     def get_by_natural_key(self, email: str | None) -> User:
         return self.with_email(email or "").get()
 
-    def hold(self, user_id: int) -> bool:
+    def lock_against_removal(self, user_id: int) -> bool:
         """Keeps a user from being removed until the transaction ends. False when it is removed already.
 
         The lock is the one a foreign key takes: it delays a removal, and no other write to the user.
@@ -70,8 +86,8 @@ class UserManager(BaseUserManager["User"].from_queryset(UserQuerySet)):  # type:
 
 
 class User(AbstractBaseUser, ChangingResource):
-    name = models.CharField(max_length=200, db_collation="C")
-    email = models.CharField(max_length=254, db_collation="C")
+    name = models.CharField(max_length=200, db_collation="C", validators=[validate_line])
+    email = models.EmailField(max_length=254, db_collation="C")
     role = models.CharField(max_length=7, choices=Role, default=Role.USER)
     status = models.CharField(max_length=8, choices=Status, default=Status.ACTIVE)
     removed_at = models.DateTimeField(null=True, editable=False)
@@ -117,6 +133,31 @@ class User(AbstractBaseUser, ChangingResource):
 
     def __str__(self) -> str:
         return f"{self.name} ({self.email})" if self.removed_at is None else f"removed user {self.pk}"
+
+    @classmethod
+    def from_db(cls, db: str | None, field_names: Any, values: Any, **options: Any) -> User:
+        user = super().from_db(db, field_names, values, **options)
+        user._loaded = dict(zip(field_names, values, strict=True))
+        return user
+
+    def save(self, *args: Any, update_fields: Any = None, **options: Any) -> None:
+        """Writes, of a user that is there, no more than what was changed since it was read.
+
+        Django's forms and commands save whole rows: read before a removal and written after it, such a row would
+        bring the user back.
+
+        Raises:
+            DomainError: NOT_FOUND when the user has been removed meanwhile.
+        """
+        if self._state.adding:
+            super().save(*args, update_fields=update_fields, **options)
+            return
+        loaded = getattr(self, "_loaded", {})
+        names = update_fields or [name for name, value in loaded.items() if getattr(self, name) != value]
+        changes = {name: getattr(self, name) for name in names}
+        if changes and not User.objects.filter(pk=self.pk).update(**changes):
+            raise not_found()
+        self._loaded = loaded | changes
 
     @property
     def is_active(self) -> bool:  # type: ignore[override]

@@ -3,19 +3,21 @@ from typing import Any
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError as DjangoValidationError
 from rest_framework.exceptions import ValidationError
+from rest_framework.fields import SkipField
 
 from config.api.errors import forbidden
 from config.api.serializers import GREATEST_ID, Email, Integer, ResourceSerializer, Text
 from users import services
 from users.models import Role, User
+from users.validators import LONGEST_PASSWORD
 
 PRIVILEGED_ROLES = frozenset({Role.ADMIN, Role.SUPPORT})
 
 
 class UserSerializer(ResourceSerializer):
     email = Email(max_length=254)
-    password = Text(max_length=128, write_only=True, required=False)
-    current_password = Text(max_length=128, write_only=True, required=False)
+    password = Text(max_length=LONGEST_PASSWORD, write_only=True, required=False)
+    current_password = Text(max_length=LONGEST_PASSWORD, write_only=True, required=False)
 
     class Meta:
         model = User
@@ -30,7 +32,6 @@ class UserSerializer(ResourceSerializer):
             "created_at",
             "updated_at",
         )
-        kept = frozenset({"password", "current_password"})
 
     def to_internal_value(self, data: Any) -> Any:
         """Also asks for the current password, here so that it is told beside every other problem."""
@@ -105,20 +106,26 @@ class UserSerializer(ResourceSerializer):
 
 
 class OwnerField(Integer):
-    """`user_id`: the caller when it is left out; an administrator may name another user."""
+    """`user_id`: the caller when it is left out; an administrator may name another user. It never changes."""
+
+    kept = True
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"required": False, **options})
 
     def get_default(self) -> int:
-        return int(self.context["request"].auth.user.pk)
+        if self.parent.instance is not None:
+            raise SkipField
+        return int(self.context["principal"].user.pk)
 
     def to_internal_value(self, data: Any) -> int:
         user_id = super().to_internal_value(data)
-        caller = self.context["request"].auth.user
+        caller = self.context["principal"].user
+        if self.parent.instance is not None and user_id != self.parent.instance.user_id:
+            raise ValidationError("Cannot be changed.")
         if user_id == caller.pk:
             return user_id
-        if not 0 < user_id <= GREATEST_ID or not User.objects.filter(pk=user_id).exists():
+        if not 0 < user_id <= GREATEST_ID or not User.objects.lock_against_removal(user_id):
             raise ValidationError("There is no such user.")
         if not caller.is_administrator:
             raise forbidden("Only an administrator may act for another user.", "user_id")

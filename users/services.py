@@ -5,13 +5,14 @@ from typing import Any
 from django.contrib.admin.models import LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.db import IntegrityError, connection, models, transaction
-from django.db.models.functions import Cast, Now
+from django.db.models.functions import Now
 
 from config.api.errors import Detail, DomainError, ErrorCode
 from users.models import Role, Status, User
 
-# Any constant will do, as long as nobody else takes the same advisory lock.
+# Any constants will do, as long as nobody else takes the same advisory locks.
 _ADMINISTRATORS_LOCK = 0x7573_6572
+_REMOVALS_LOCK = 0x7573_6573
 
 
 def create(*, name: str, email: str, role: str = Role.USER, status: str = Status.ACTIVE, password: str | None) -> User:
@@ -57,40 +58,37 @@ def remove(user: User) -> None:
     Raises:
         DomainError: CONFLICT for the last active administrator.
     """
+    # Two removals may touch each other's posts: one after the other, they cannot wait for each other.
+    _lock(_REMOVALS_LOCK)
     if user.is_superuser:
         _keep_an_administrator(user)
     for relation in User._meta.related_objects:
         if relation.on_delete is models.CASCADE:
-            rows = relation.related_model._base_manager.filter(**{relation.field.name: user.pk})
-            _forget(rows)
-            rows.delete()
-    _forget(User.objects.filter(pk=user.pk))
+            relation.related_model._default_manager.filter(**{relation.field.name: user.pk}).delete()
+    # The admin's log names the rows that were written. Of all models, only a user's name is a person's.
+    LogEntry.objects.filter(content_type=ContentType.objects.get_for_model(User), object_id=str(user.pk)).delete()
     User.objects.filter(pk=user.pk).update(
         name="", email="", password="", role=Role.USER, status=Status.INACTIVE, removed_at=Now()
     )
-
-
-def _forget(rows: models.QuerySet[Any]) -> None:
-    """Removes what the admin's log says about rows: it quotes them, and so may name their user."""
-    LogEntry.objects.filter(
-        content_type=ContentType.objects.get_for_model(rows.model),
-        object_id__in=rows.values_list(Cast("pk", models.TextField()), flat=True),
-    ).delete()
 
 
 def _keep_an_administrator(leaving: User) -> None:
     """Refuses when `leaving`, whose row is locked, is the last active administrator.
 
     Two administrators that leave at once would each count the other: the advisory lock lets the second count
-    only after the first has committed. Who holds it waits for no other lock, so it cannot deadlock.
+    only after the first has committed.
     """
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_ADMINISTRATORS_LOCK])
+    _lock(_ADMINISTRATORS_LOCK)
     if not User.objects.administrators().exclude(pk=leaving.pk).exists():
         raise DomainError(
             ErrorCode.CONFLICT,
             "This is the last active administrator; make another one first.",
         )
+
+
+def _lock(number: int) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [number])
 
 
 def _save(user: User, columns: list[str] | None = None) -> None:

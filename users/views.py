@@ -1,4 +1,9 @@
+from typing import ClassVar
+
+from django.db.models import QuerySet
+
 from config.api.links import Link
+from config.api.principal import Principal
 from config.api.viewsets import ResourceViewSet
 from users import services
 from users.filters import UserFilterSet
@@ -29,3 +34,13 @@ class UserViewSet(ResourceViewSet):
 
     def perform_destroy(self, instance: User) -> None:
         services.remove(instance)
+
+
+class OfVisibleUser:
+    """A collection below a user whom the caller may read."""
+
+    principal: Principal
+    parent_field: ClassVar[str | None] = "user_id"
+
+    def parents(self) -> QuerySet[User]:
+        return User.objects.visible_to(self.principal)

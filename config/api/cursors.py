@@ -32,14 +32,14 @@ class Place:
         return self.comparison.startswith("<")
 
 
-def seal(place: Place, scope: Mapping[str, str]) -> str:
+def seal(place: Place, bound_to: Mapping[str, str]) -> str:
     key = [value if isinstance(value, int) else str(value) for value in place.key]
     text = json.dumps([place.comparison, *key], ensure_ascii=False, separators=(",", ":"))
-    return _encode(_cipher(settings.SECRET_KEY).encrypt(text.encode(), [_bound_to(scope)]))
+    return _encode(_cipher(settings.SECRET_KEY).encrypt(text.encode(), [_authenticated(bound_to)]))
 
 
-def read(cursor: str, scope: Mapping[str, str], model: type[Model], columns: Sequence[str]) -> Place:
-    """Opens a cursor that `seal` made for the same scope.
+def read(cursor: str, bound_to: Mapping[str, str], model: type[Model], columns: Sequence[str]) -> Place:
+    """Opens a cursor that `seal` made for the same list, filters and order.
 
     Raises:
         DomainError: INVALID_CURSOR when it was altered, made elsewhere, or made for another list, filter or order.
@@ -49,7 +49,7 @@ def read(cursor: str, scope: Mapping[str, str], model: type[Model], columns: Seq
         # Base64 has several spellings for the same bytes; only one of them was given out.
         if _encode(sealed) != cursor:
             raise ValueError(cursor)
-        comparison, *key = json.loads(_cipher(settings.SECRET_KEY).decrypt(sealed, [_bound_to(scope)]))
+        comparison, *key = json.loads(_cipher(settings.SECRET_KEY).decrypt(sealed, [_authenticated(bound_to)]))
     except (ValueError, InvalidTag):
         message = "Not a cursor of this list in this order; start again with an empty one."
         raise DomainError(ErrorCode.INVALID_CURSOR, message, [Detail("cursor", message)]) from None
@@ -62,8 +62,8 @@ def _cipher(secret_key: str) -> AESSIV:
     return AESSIV(salted_hmac("config.api.cursors", "", secret_key, algorithm="sha512").digest())
 
 
-def _bound_to(scope: Mapping[str, str]) -> bytes:
-    return json.dumps(scope, sort_keys=True).encode()
+def _authenticated(bound_to: Mapping[str, str]) -> bytes:
+    return json.dumps(bound_to, sort_keys=True).encode()
 
 
 def _encode(sealed: bytes) -> str:

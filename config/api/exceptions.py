@@ -5,9 +5,10 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from django.core.exceptions import DisallowedHost, PermissionDenied, RequestDataTooBig, SuspiciousOperation
+from django.core.exceptions import BadRequest, DisallowedHost, PermissionDenied, RequestDataTooBig, SuspiciousOperation
 from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
+from django.http.multipartparser import MultiPartParserError
 from rest_framework import exceptions as drf
 from rest_framework.response import Response
 
@@ -19,6 +20,15 @@ from config.api.renderers import ProblemRenderer, render_as_data, to_json
 logger = logging.getLogger(__name__)
 
 CHALLENGE = 'Bearer realm="users", Basic realm="users", charset="UTF-8"'
+# Exceptions of DRF, and of the packages that raise its own, by their status.
+_CODES = {
+    400: ErrorCode.VALIDATION_ERROR,
+    401: ErrorCode.UNAUTHENTICATED,
+    403: ErrorCode.FORBIDDEN,
+    405: ErrorCode.METHOD_NOT_ALLOWED,
+    406: ErrorCode.NOT_ACCEPTABLE,
+    415: ErrorCode.UNSUPPORTED_MEDIA_TYPE,
+}
 _NO_STORE = {"Cache-Control": "no-store"}
 
 
@@ -26,10 +36,16 @@ def handle(exception: Exception, context: Mapping[str, Any]) -> Response:
     """DRF's hook: every exception of a view becomes an error body."""
     problem = _problem_of(exception)
     request = context["request"]
-    if problem.status >= 500:
-        logger.error("%s in %s %s", problem.code, request.method, request.path, exc_info=exception)
-    # What a view in a transaction wrote before it failed is rolled back by the exception itself; nothing is left here.
+    _log(problem, request, exception)
     return _answer(problem, request)
+
+
+def _log(problem: DomainError, request: Any, exception: BaseException | None) -> None:
+    """A fault of ours with its trace; a database that is away in one line, since it fails every request."""
+    if problem.code == ErrorCode.INTERNAL_ERROR:
+        logger.error("%s in %s %s", problem.code, request.method, request.path, exc_info=exception)
+    elif problem.status >= 500:
+        logger.error("%s in %s %s: %s", problem.code, request.method, request.path, exception)
 
 
 def _answer(problem: DomainError, request: Any) -> Response:
@@ -61,16 +77,16 @@ def _problem_of(exception: BaseException | None) -> DomainError:
             return invalid(*_flatten(exception.detail))
         case Http404() | drf.NotFound():
             return not_found()
-        case drf.MethodNotAllowed():
-            return DomainError(ErrorCode.METHOD_NOT_ALLOWED, "This resource does not have that method; see Allow.")
-        case PermissionDenied() | drf.PermissionDenied():
-            return DomainError(ErrorCode.FORBIDDEN, f"You may not do this. {exception}".strip())
+        case PermissionDenied():
+            return DomainError(ErrorCode.FORBIDDEN, "You may not do this.")
         case RequestDataTooBig():
             return DomainError(ErrorCode.PAYLOAD_TOO_LARGE, "The body is too long.")
         case DisallowedHost():
             return invalid(Detail("Host", "This service does not answer to that host name."))
-        case SuspiciousOperation():
-            return invalid(Detail("", "The request has too many parameters or is otherwise unreadable."))
+        case SuspiciousOperation() | BadRequest() | MultiPartParserError():
+            return invalid(Detail("", "The request has too many parameters, or a body that cannot be read."))
+        case drf.APIException() if exception.status_code in _CODES:
+            return DomainError(_CODES[exception.status_code], str(exception.detail))
         case OperationalError() | InterfaceError():
             return DomainError(ErrorCode.SERVICE_UNAVAILABLE, "The database is away or busy; try again.")
     return DomainError(ErrorCode.INTERNAL_ERROR, "Something failed on our side; the Request-Id finds it in the log.")
@@ -113,7 +129,10 @@ def permission_denied(request: HttpRequest, exception: Exception) -> HttpRespons
 
 def server_error(request: HttpRequest) -> HttpResponse:
     """Django calls this while it handles the exception, which tells a database that is away from a fault of ours."""
-    return plain_response(_problem_of(sys.exc_info()[1]), request)
+    exception = sys.exc_info()[1]
+    problem = _problem_of(exception)
+    _log(problem, request, exception)
+    return plain_response(problem, request)
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:

@@ -14,6 +14,7 @@ from rest_framework.request import Request
 
 from config.api.errors import DomainError, ErrorCode
 
+JSON = "application/json"
 PROBLEM_JSON = "application/problem+json"
 _QUALITY = re.compile(r"q=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)", re.IGNORECASE)
 # A quoted parameter may hold the separators. Possessive, and content with a quote that never ends: linear in time.
@@ -29,7 +30,12 @@ def accepted(header: str) -> Iterator[tuple[str, float]]:
 
 
 def wants_problem_json(header: str) -> bool:
-    return any(media_range == PROBLEM_JSON and quality > 0 for media_range, quality in accepted(header))
+    """Whether an error is asked for as problem details: they are named, and JSON is not preferred to them.
+
+    A client that names both alike means JSON for the data and problem details for the errors.
+    """
+    named = dict(accepted(header))
+    return named.get(PROBLEM_JSON, 0.0) > 0 and named[PROBLEM_JSON] >= named.get(JSON, 0.0)
 
 
 class Negotiation(BaseContentNegotiation):

@@ -14,8 +14,6 @@ from django.db.models.fields.tuple_lookups import (
     TupleLessThan,
     TupleLessThanOrEqual,
 )
-from rest_framework.pagination import BasePagination
-from rest_framework.request import Request
 
 from config.api import cursors
 from config.api.ordering import Ordering
@@ -27,7 +25,8 @@ MAX_LIMIT = 100
 MODES = ("page", "offset", "cursor")
 
 _DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
-_WHOLE = re.compile(r"[0-9]{1,40}")
+# Python converts no more digits than these, for the time that it takes.
+_WHOLE = re.compile(r"[0-9]{1,4300}")
 
 
 def _whole(parameters: Parameters, name: str, default: int, minimum: int) -> int:
@@ -36,7 +35,7 @@ def _whole(parameters: Parameters, name: str, default: int, minimum: int) -> int
     if text is None or not _DECIMAL.fullmatch(text):
         return default
     if not _WHOLE.fullmatch(text) or int(text) < minimum:
-        parameters.refuse(name, f"Must be a whole number from {minimum}, of at most 40 digits.")
+        parameters.refuse(name, f"Must be a whole number from {minimum}, of at most 4300 digits.")
         return default
     return int(text)
 
@@ -50,26 +49,23 @@ class Page:
     links: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
-class ListPagination(BasePagination):
+class ListPagination:
     """What both ways share: how they are read from the query, and what they return.
 
     Args:
         parameters: the request's; what is wrong with the paging ones is refused there.
         ordering: the order of the list.
-        scope: what a cursor is bound to beside the order, that is the list's address and its filters.
+        bound_to: what a cursor belongs to beside the order, that is the list's address and its filters.
     """
 
-    def __init__(self, parameters: Parameters, ordering: Ordering, scope: Mapping[str, str]) -> None:
+    def __init__(self, parameters: Parameters, ordering: Ordering, bound_to: Mapping[str, str]) -> None:
         self.limit = min(_whole(parameters, "limit", DEFAULT_LIMIT, 1), MAX_LIMIT)
         self.ordering = ordering
-        self.scope = {**scope, "sort": ordering.field, "order": "desc" if ordering.descending else "asc"}
+        self.bound_to = {**bound_to, "sort": ordering.field, "order": "desc" if ordering.descending else "asc"}
 
     def page_of(self, rows: QuerySet[Any], parts: Sequence[QuerySet[Any]]) -> Page:
         """The page of a list, which is given as a whole, and as the disjoint parts that indexes keep in order."""
         raise NotImplementedError
-
-    def paginate_queryset(self, queryset: QuerySet[Any], request: Request, view: Any = None) -> list[Any]:
-        return self.page_of(queryset, [queryset]).rows
 
     def _window(self, parts: Sequence[QuerySet[Any]], start: int, stop: int, *, backwards: bool = False) -> list[Any]:
         """The rows from `start` up to `stop` of the parts taken together, none of which is read any further."""
@@ -83,8 +79,8 @@ class ListPagination(BasePagination):
 class OffsetPagination(ListPagination):
     """`?page=` or `?offset=`, with `?limit=` and an exact total."""
 
-    def __init__(self, parameters: Parameters, ordering: Ordering, scope: Mapping[str, str]) -> None:
-        super().__init__(parameters, ordering, scope)
+    def __init__(self, parameters: Parameters, ordering: Ordering, bound_to: Mapping[str, str]) -> None:
+        super().__init__(parameters, ordering, bound_to)
         self.by_offset = "offset" in parameters.query
         page = _whole(parameters, "page", 1, 1)
         self.offset = _whole(parameters, "offset", 0, 0) if self.by_offset else (page - 1) * self.limit
@@ -124,14 +120,14 @@ _MIRRORED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
 class CursorPagination(ListPagination):
     """`?cursor=`: the rows beyond a place in the list, which is a sort key and outlives the row it was taken from."""
 
-    def __init__(self, parameters: Parameters, ordering: Ordering, scope: Mapping[str, str]) -> None:
-        super().__init__(parameters, ordering, scope)
+    def __init__(self, parameters: Parameters, ordering: Ordering, bound_to: Mapping[str, str]) -> None:
+        super().__init__(parameters, ordering, bound_to)
         self.cursor = parameters.get("cursor", opaque=True)
 
     def page_of(self, rows: QuerySet[Any], parts: Sequence[QuerySet[Any]]) -> Page:
         if not self.cursor:
             return self._forward(parts, None)
-        place = cursors.read(self.cursor, self.scope, rows.model, self.ordering.columns)
+        place = cursors.read(self.cursor, self.bound_to, rows.model, self.ordering.columns)
         return self._backward(parts, place) if place.backward else self._forward(parts, place)
 
     def _forward(self, parts: Sequence[QuerySet[Any]], place: cursors.Place | None) -> Page:
@@ -167,8 +163,8 @@ class CursorPagination(ListPagination):
         return cursors.Place(comparison, self.ordering.key(row))
 
     def _page(self, items: list[Any], before: cursors.Place | None, after: cursors.Place | None, more: bool) -> Page:
-        previous_cursor = cursors.seal(before, self.scope) if before else None
-        next_cursor = cursors.seal(after, self.scope) if after else None
+        previous_cursor = cursors.seal(before, self.bound_to) if before else None
+        next_cursor = cursors.seal(after, self.bound_to) if after else None
         links = {"first": {"cursor": ""}}
         if previous_cursor:
             links["prev"] = {"cursor": previous_cursor}
@@ -177,9 +173,9 @@ class CursorPagination(ListPagination):
         return Page(items, {"nextCursor": next_cursor, "prevCursor": previous_cursor, "hasMore": more}, links)
 
 
-def read(parameters: Parameters, ordering: Ordering, scope: Mapping[str, str]) -> ListPagination:
+def read(parameters: Parameters, ordering: Ordering, bound_to: Mapping[str, str]) -> ListPagination:
     """The way through the list that the request asks for."""
     given = [name for name in MODES if name in parameters.query]
     for name in given if len(given) > 1 else ():
         parameters.refuse(name, f"Give one of {' and '.join(given)}.")
-    return (CursorPagination if "cursor" in given else OffsetPagination)(parameters, ordering, scope)
+    return (CursorPagination if "cursor" in given else OffsetPagination)(parameters, ordering, bound_to)

@@ -42,8 +42,7 @@ class Parameters:
         if self.problems:
             raise invalid(*self.problems)
 
-    def with_changes(self, **changes: str | None) -> str:
-        """The query string with some parameters set, or left out where the value is None."""
+    def with_changes(self, **changes: str) -> str:
+        """The query string with some parameters set."""
         kept = [(name, value) for name, values in self.query.lists() for value in values if name not in changes]
-        pairs = kept + [(name, value) for name, value in changes.items() if value is not None]
-        return urlencode(pairs, safe=",")
+        return urlencode([*kept, *changes.items()], safe=",")

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import IO, Any
 
@@ -18,14 +19,14 @@ MAX_NUMBER_CHARACTERS = 40
 MAX_EXPONENT = 20
 
 
+@dataclass(frozen=True, slots=True)
 class UnusableNumber:
     """A number too long or too far out to be converted: `int()` and `Decimal` take minutes over some.
 
-    The parser leaves it in place, so that the field it stands in can refuse it by name.
+    The parser leaves it in place as it was sent, so that the field it stands in can refuse it by name.
     """
 
-
-UNUSABLE_NUMBER = UnusableNumber()
+    token: str
 
 
 class _MalformedError(ValueError):
@@ -33,13 +34,13 @@ class _MalformedError(ValueError):
 
 
 def _integer(token: str) -> int | UnusableNumber:
-    return int(token) if len(token) <= MAX_NUMBER_CHARACTERS else UNUSABLE_NUMBER
+    return int(token) if len(token) <= MAX_NUMBER_CHARACTERS else UnusableNumber(token)
 
 
 def _decimal(token: str) -> Decimal | UnusableNumber:
     exponent = token.lower().partition("e")[2]
     if len(token) > MAX_NUMBER_CHARACTERS or abs(int(exponent or 0)) > MAX_EXPONENT:
-        return UNUSABLE_NUMBER
+        return UnusableNumber(token)
     return Decimal(token)
 
 

@@ -35,8 +35,8 @@ class ResourcePermission(BasePermission):
 
     @staticmethod
     def may_change(principal: Principal, row: Any) -> bool:
-        """Whether the caller may replace, patch and delete a row that it sees."""
-        return True
+        """Whether the caller may replace, patch and delete a row that it sees. Nobody, unless an app says who."""
+        return False
 
     def allows_anonymous(self, request: Request) -> bool:
         return False
@@ -47,7 +47,8 @@ class ResourcePermission(BasePermission):
             if self.allows_anonymous(request):
                 return True
             raise DomainError(ErrorCode.UNAUTHENTICATED, "This needs a credential.")
-        if scope := view.required_scope(request.method):
+        scope = view.required_scope(request.method)
+        if scope and request.method != "OPTIONS":
             require_scope(principal, scope)
         if request.method == "POST" and not self.may_create(principal):
             raise forbidden(self.refusal)
@@ -57,10 +58,6 @@ class ResourcePermission(BasePermission):
         if request.method not in SAFE_METHODS and not self.may_change(request.auth, obj):
             raise forbidden(self.refusal, *view.fields_in(request))
         return True
-
-
-class CredentialPermission(ResourcePermission):
-    """Any credential, whatever its scopes."""
 
 
 class PublicPermission(ResourcePermission):

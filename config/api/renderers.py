@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 from rest_framework.renderers import BaseRenderer, BrowsableAPIRenderer
 
-_OPTIONS = orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS
+_OPTIONS = orjson.OPT_UTC_Z
 
 
 def _exact(value: Any) -> Any:

@@ -6,9 +6,12 @@ from typing import Any
 from django.conf import settings
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.plumbing import get_lib_doc_excludes
 from drf_spectacular.utils import OpenApiParameter
 
+from config.api.errors import ErrorCode
 from config.api.permissions import PublicPermission
+from config.api.serializers import ResourceSerializer
 
 Endpoint = tuple[str, str, str, Any]
 
@@ -46,7 +49,7 @@ _ERROR = {
         "error": {
             "type": "object",
             "properties": {
-                "code": {"type": "string"},
+                "code": {"enum": [code.value for code in ErrorCode]},
                 "message": {"type": "string"},
                 "details": {
                     "type": "array",
@@ -82,6 +85,11 @@ def with_errors(result: dict[str, Any], generator: Any, **options: Any) -> dict[
         for operation in operations.values():
             operation["responses"]["default"] = {"description": "An error", "content": content}
     return result
+
+
+def without_own_description() -> list[type]:
+    """The classes whose docstrings speak to developers of the service, not to its consumers."""
+    return [*get_lib_doc_excludes(), ResourceSerializer]
 
 
 class Generator(SchemaGenerator):

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-import unicodedata
 from decimal import Decimal
 from typing import Any, ClassVar
 
+from django.core.exceptions import ImproperlyConfigured
 from django.core.validators import EmailValidator
 from django.db import models
 from rest_framework import serializers
 from rest_framework.fields import empty
 
-from config.api.parsers import MAX_EXPONENT, MAX_NUMBER_CHARACTERS, UNUSABLE_NUMBER
+from config.api.parsers import MAX_EXPONENT, MAX_NUMBER_CHARACTERS, UnusableNumber
 from config.api.principal import Principal
+from config.text import NOT_TEXT, is_plain
 
 _CENT = Decimal("0.01")
-_LINE_CHARACTERS = frozenset("\t\n\r")
 GREATEST_ID = 2**63 - 1
 
 
 class StrictField(serializers.Field):
-    """Refuses a number that the parser would not convert, whatever the field wants."""
+    """A field that takes JSON as it is. It refuses a number that the parser would not convert, whatever it wants.
+
+    `kept`: on PUT, a field that is left out stays as it is instead of returning to its default.
+    """
+
+    kept = False
 
     def run_validation(self, data: Any = empty) -> Any:
-        if data is UNUSABLE_NUMBER:
+        if isinstance(data, UnusableNumber):
             raise serializers.ValidationError(
                 f"Numbers have at most {MAX_NUMBER_CHARACTERS} characters and an exponent within ±{MAX_EXPONENT}."
             )
@@ -33,25 +38,22 @@ class StrictField(serializers.Field):
 class Text(StrictField, serializers.CharField):
     """Text, kept as it was sent. Of control characters, `lines=True` lets tab and line breaks pass."""
 
+    default_error_messages = {"blank": "Must not be blank."}
+
     def __init__(self, *, lines: bool = False, **options: Any) -> None:
-        self.allowed_controls = _LINE_CHARACTERS if lines else frozenset()
+        self.lines = lines
         super().__init__(trim_whitespace=False, **options)
 
     def run_validation(self, data: Any = empty) -> Any:
         if isinstance(data, str) and data and data.isspace():
-            raise serializers.ValidationError("Must not be blank.")
+            self.fail("blank")
         return super().run_validation(data)
 
     def to_internal_value(self, data: Any) -> str:
         if not isinstance(data, str):
             raise serializers.ValidationError("Must be a string.")
-        # Cc: control characters, NUL among them. Cs: surrogates, which JSON can escape and UTF-8 cannot hold.
-        if any(
-            unicodedata.category(character) in {"Cc", "Cs"} and character not in self.allowed_controls
-            for character in data
-            if not character.isprintable()
-        ):
-            raise serializers.ValidationError("Must not hold NUL, other control characters or lone surrogates.")
+        if not is_plain(data, lines=self.lines):
+            raise serializers.ValidationError(NOT_TEXT)
         return data
 
 
@@ -67,6 +69,15 @@ class Integer(StrictField, serializers.IntegerField):
     def to_internal_value(self, data: Any) -> int:
         if not isinstance(data, int) or isinstance(data, bool):
             raise serializers.ValidationError("Must be an integer.")
+        return data
+
+
+class Boolean(StrictField, serializers.BooleanField):
+    """A JSON boolean: no string, no number."""
+
+    def to_internal_value(self, data: Any) -> bool:
+        if not isinstance(data, bool):
+            raise serializers.ValidationError("Must be true or false.")
         return data
 
 
@@ -98,8 +109,8 @@ class Choice(StrictField, serializers.ChoiceField):
 class ResourceSerializer(serializers.ModelSerializer[Any]):
     """A resource's representation, and the rules of writing it.
 
-    On PUT an optional field that is left out returns to its model's default, but for those named in
-    `Meta.kept`; in a merge patch null does the same (RFC 7396, section 2).
+    On PUT an optional field that is left out returns to its model's default, but for write-only and kept ones; in a
+    merge patch null does the same (RFC 7396, section 2).
     """
 
     serializer_field_mapping: ClassVar[
@@ -108,20 +119,30 @@ class ResourceSerializer(serializers.ModelSerializer[Any]):
         **serializers.ModelSerializer.serializer_field_mapping,
         models.CharField: Text,
         models.TextField: Text,
+        models.EmailField: Email,
+        models.BooleanField: Boolean,
         models.IntegerField: Integer,
+        models.BigIntegerField: Integer,
         models.DecimalField: Money,
     }
     serializer_choice_field = Choice
 
     @property
     def principal(self) -> Principal | None:
-        found: Principal | None = self.context["request"].auth
+        found: Principal | None = self.context["principal"]
         return found
+
+    def build_standard_field(self, field_name: str, model_field: models.Field[Any, Any]) -> tuple[Any, dict[str, Any]]:
+        """DRF's, but a column whose type has no strict field here cannot be written by mistake."""
+        field_class, options = super().build_standard_field(field_name, model_field)
+        if not options.get("read_only") and not issubclass(field_class, StrictField):
+            raise ImproperlyConfigured(f"{type(self).__name__}.{field_name} needs a strict field or read_only.")
+        return field_class, options
 
     def _default_of(self, name: str) -> Any:
         """The default of an optional field; `empty` when it has none to return to."""
         field = self.fields[name]
-        if field.required or field.read_only or name in getattr(self.Meta, "kept", ()):
+        if field.required or field.read_only or field.write_only or field.kept:
             return empty
         return self.Meta.model._meta.get_field(name).get_default()
 

@@ -130,13 +130,14 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
     pagination_class = None
 
     parameters: Parameters
+    parent_id: int
 
     # --- What a subclass may answer differently
 
     def parents(self) -> QuerySet[Any]:
         raise NotImplementedError
 
-    def attach(self, rows: list[Any], names: frozenset[str], *, single: bool) -> None:
+    def prefetch(self, rows: list[Any], names: frozenset[str], *, single: bool) -> None:
         """Loads what the named fields of these rows show beside their own columns, in one query for all rows."""
 
     def perform_create(self, serializer: Any) -> Any:
@@ -153,10 +154,10 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         order = ordering.read(self.parameters, self.sortable)
         rows, filters = self.filterset_class.read(self.parameters, self.get_queryset())
-        scope = {"list": request.path.removeprefix(prefix_of(request.path)), **filters}
-        way = pagination.read(self.parameters, order, scope)
+        bound_to = {"list": request.path.removeprefix(prefix_of(request.path)), **filters}
+        paginator = pagination.read(self.parameters, order, bound_to)
         self.parameters.check()
-        page = way.page_of(rows, self.parts(rows, order.field, filters))
+        page = paginator.page_of(rows, self.parts(rows, order.field, filters))
         page_links = links.of_page(request, self.parameters, page.links)
         items = self.represent(page.rows, single=False)
         response = Response(envelope.page(items, page.meta, page_links) if self.enveloped else items)
@@ -180,25 +181,25 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
     def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         data = request.data
 
-        def write() -> Any:
+        def write() -> Response:
             serializer = self.get_serializer(data=data)
             serializer.is_valid(raise_exception=True)
-            return self.perform_create(serializer)
+            row = self.perform_create(serializer)
+            response = self.respond(row, status=201)
+            response["Location"] = links.address(request, self.links[0].path.format(row))
+            return response
 
-        row = transactions.run(write)
-        response = self.respond(row, status=201)
-        response["Location"] = links.address(request, self.links[0].path.format(row))
-        return response
+        return transactions.run(write)
 
     def update(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         data, partial = request.data, request.method == "PATCH"
 
-        def write() -> Any:
+        def write() -> Response:
             serializer = self.get_serializer(self.get_object(lock=True), data=data, partial=partial)
             serializer.is_valid(raise_exception=True)
-            return self.perform_update(serializer)
+            return self.respond(self.perform_update(serializer))
 
-        return self.respond(transactions.run(write))
+        return transactions.run(write)
 
     partial_update = update
 
@@ -223,6 +224,8 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
         self.chosen = fields.read(self.parameters, readable_fields(self.serializer_class))
         if self.action != "list":
             self.parameters.check()
+        if self.parent_field and self.action != "metadata":
+            self.check_parent()
 
     def fields_in(self, request: Request) -> Sequence[str]:
         """The writable fields that the request's body names."""
@@ -240,13 +243,14 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
             return rows
         return rows.filter(**{self.parent_field: self.parent_id})
 
-    @property
-    def parent_id(self) -> int:
-        """The id of the parent, which the caller may look into; 404 otherwise."""
-        parent_id = id_of(self.kwargs[self.parent_field])
-        if not self.parents().filter(pk=parent_id).exists():
+    def check_parent(self) -> None:
+        """Reads the parent's id from the address; 404 unless the caller may look into that parent."""
+        self.parent_id = id_of(self.kwargs[self.parent_field])
+        if not self.parents().filter(pk=self.parent_id).exists():
             raise not_found()
-        return parent_id
+
+    def get_serializer_context(self) -> dict[str, Any]:
+        return {**super().get_serializer_context(), "principal": getattr(self.request, "auth", None)}
 
     def get_object(self, *, lock: bool = False) -> Any:
         rows = self.get_queryset().filter(pk=id_of(self.kwargs["id"]))
@@ -265,7 +269,7 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
         for name in list(serializer.fields):
             if name not in names:
                 serializer.fields.pop(name)
-        self.attach(list(rows), names, single=single)
+        self.prefetch(list(rows), names, single=single)
         return [serializer.to_representation(row) for row in rows]
 
     def respond(self, row: Model, status: int = 200) -> Response:

@@ -55,7 +55,8 @@ def test_error_is_problem_details_where_they_are_accepted(
     error = error_of(ask(user, method, path, sent), status, code)
     for accept in (
         "application/problem+json",
-        "application/json, application/problem+json;q=0.5",
+        "application/json, application/problem+json",
+        "application/json;q=0.5, application/problem+json;q=0.6",
         "Application/Problem+JSON",
     ):
         response = ask(user, method, path, sent, Accept=accept)
@@ -70,10 +71,12 @@ def test_error_is_problem_details_where_they_are_accepted(
 
 
 @EVERY_ERROR
-def test_problem_details_that_are_refused_are_not_sent(
+def test_problem_details_that_are_refused_or_not_preferred_are_not_sent(
     user: Caller, *, method: str, path: str, sent: dict[str, Any], status: int, code: str
 ) -> None:
-    error_of(ask(user, method, path, sent, Accept="application/json, application/problem+json;q=0"), status, code)
+    for quality in ("0", "0.5"):
+        accept = f"application/json, application/problem+json;q={quality}"
+        error_of(ask(user, method, path, sent, Accept=accept), status, code)
 
 
 def test_problem_details_are_for_errors_only(user: Caller) -> None:

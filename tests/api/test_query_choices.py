@@ -26,7 +26,17 @@ READABLE = {
     "/posts/{post}": {"id", "user_id", "title", "body", "comments", "comments_count", "created_at", "updated_at"},
     "/posts/{post}/comments": {"id", "post_id", "user_id", "text", "created_at", "updated_at"},
 }
-HIDDEN = ["password", "current_password", "version", "removed_at", "digest", "is_superuser", "last_login", "pk", "user"]
+HIDDEN = [
+    "password",
+    "current_password",
+    "row_version",
+    "removed_at",
+    "digest",
+    "is_superuser",
+    "last_login",
+    "pk",
+    "user",
+]
 HIDDEN += ["_links", "user__email", "user__password", "api_keys__digest", "first_comments"]
 COLUMNS = set().union(*READABLE.values())
 
@@ -231,7 +241,7 @@ def test_unknown_parameter_is_ignored(admin: Caller, query: str) -> None:
     assert (answer.status, answer.meta["total"], answer.headers["Content-Type"]) == (200, 1, "application/json")
 
 
-@pytest.mark.parametrize("path", ["/users", "/users/", "/posts/1", "/", "/api/protected", "/nowhere/"])
+@pytest.mark.parametrize("path", ["/users", "/posts/1", "/", "/api/protected"])
 @pytest.mark.parametrize("accept", ["application/json", "text/html"])
 def test_more_than_a_thousand_parameters_are_refused(admin: Caller, path: str, accept: str) -> None:
     query = "&".join(f"p{number}=1" for number in range(1_001))

@@ -92,7 +92,7 @@ UNKNOWN = {
     "a.b": [],
     "\ud800": "\ud800",
 }
-READ_ONLY = {"id": 5, "user_id": 7, "version": 9, "created_at": "1999-01-01T00:00:00Z", "updated_at": None}
+READ_ONLY = {"id": 5, "user_id": 7, "row_version": 9, "created_at": "1999-01-01T00:00:00Z", "updated_at": None}
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_unknown_and_read_only_members_are_ignored(
     answer = admin(method, address(path), {**UNKNOWN, **ignored, **body}, idempotency_key="k")
     assert answer.status in {200, 201}
     assert not UNKNOWN.keys() & answer.data.keys()
-    assert "version" not in answer.data
+    assert "row_version" not in answer.data
     assert {name: value for name, value in answer.data.items() if name in ignored and value == ignored[name]} == {}
     assert {name: answer.data[name] for name in body if name != "amount"} == {
         name: value for name, value in body.items() if name != "amount"

@@ -6,6 +6,7 @@ from functools import partial
 
 import pytest
 
+from config.api import transactions
 from posts.models import Comment, Post
 from tests.conftest import PASSWORD, with_key, with_password
 from users.models import User
@@ -56,7 +57,7 @@ def test_the_comments_of_a_post_are_counted_exactly(at_once, make_user):
     answers = at_once(partial(caller.post, f"/posts/{post.pk}/comments", {"text": "c"}) for caller in callers)
     assert {answer.status for answer in answers} == {201}
     post.refresh_from_db()
-    assert (post.comments_count, post.version) == (6, 7)
+    assert (post.comments_count, post.row_version) == (6, 7)
 
 
 def test_nothing_of_a_user_outlives_a_removal_that_races_its_writes(at_once, make_user):
@@ -93,7 +94,53 @@ def test_a_comment_that_races_the_end_of_its_post_is_there_or_not_found(at_once,
         assert not Comment.objects.exists()
 
 
-def test_removals_whose_comments_cross_do_not_fail(at_once, make_user):
+@pytest.mark.parametrize("method", ["PATCH", "DELETE"])
+def test_writes_to_comments_and_the_end_of_their_post_take_their_locks_in_one_order(
+    at_once, make_user, monkeypatch, method
+):
+    # Without a second attempt a deadlock is answered 503.
+    monkeypatch.setattr(transactions, "_ATTEMPTS", 1)
+    author = with_key(make_user())
+    for _ in range(ROUNDS):
+        post = Post.objects.create(user=author.user, title="T")
+        comments = [Comment.objects.create(post=post, user=author.user, text="x") for _ in range(4)]
+        answers = at_once(
+            [partial(author, method, f"/comments/{comment.pk}", {"text": "y"}) for comment in comments]
+            + [partial(author.delete, f"/posts/{post.pk}")]
+        )
+        assert answers[-1].status == 204
+        assert {answer.status for answer in answers[:-1]} <= {200, 204, 404}
+
+
+def test_comment_that_races_the_removal_of_the_posts_owner_is_there_or_not_found(at_once, make_user):
+    admin, writer = with_key(make_user("admin")), with_key(make_user())
+    for _ in range(ROUNDS):
+        owner = make_user()
+        posts = [Post.objects.create(user=owner, title="T") for _ in range(3)]
+        answers = at_once(
+            [partial(writer.post, f"/posts/{post.pk}/comments", {"text": "late"}) for post in posts]
+            + [partial(admin.delete, f"/users/{owner.pk}")]
+        )
+        assert answers[-1].status == 204
+        assert {answer.status for answer in answers[:-1]} <= {201, 404}
+        assert not Comment.objects.exists()
+
+
+def test_order_for_a_user_who_is_being_removed_is_there_before_or_refused(at_once, make_user):
+    admin = with_key(make_user("admin"))
+    for _ in range(ROUNDS):
+        user = make_user()
+        ordered, removed = at_once(
+            [
+                partial(admin.post, "/orders", {"item": "x", "qty": 1, "user_id": user.pk}),
+                partial(admin.delete, f"/users/{user.pk}"),
+            ]
+        )
+        assert (ordered.status, removed.status) in {(201, 204), (400, 204)}
+
+
+def test_removals_whose_comments_cross_do_not_fail(at_once, make_user, monkeypatch):
+    monkeypatch.setattr(transactions, "_ATTEMPTS", 1)
     admin = with_key(make_user("admin"))
     for _ in range(ROUNDS):
         pair = [make_user() for _ in range(2)]

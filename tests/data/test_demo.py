@@ -21,11 +21,11 @@ from posts.models import Comment, Post
 from users.models import User
 
 TABLES = {
-    User: ("name", "email", "role", "status", "password", "created_at", "updated_at", "version", "removed_at"),
-    Order: ("user__email", "item", "qty", "created_at", "version"),
-    Payment: ("user__email", "amount", "created_at", "version"),
-    Post: ("user__email", "title", "body", "comments_count", "created_at", "updated_at", "version"),
-    Comment: ("user__email", "post__title", "text", "created_at", "updated_at", "version"),
+    User: ("name", "email", "role", "status", "password", "created_at", "updated_at", "row_version", "removed_at"),
+    Order: ("user__email", "item", "qty", "created_at", "row_version"),
+    Payment: ("user__email", "amount", "created_at", "row_version"),
+    Post: ("user__email", "title", "body", "comments_count", "created_at", "updated_at", "row_version"),
+    Comment: ("user__email", "post__title", "text", "created_at", "updated_at", "row_version"),
 }
 SCRIPTS = (
     "LATIN CYRILLIC GREEK ARABIC HEBREW DEVANAGARI BENGALI TAMIL THAI CJK HIRAGANA HANGUL GEORGIAN ARMENIAN ETHIOPIC"

@@ -32,7 +32,7 @@ def read(post, user):
 
 
 def version(post):
-    return Post.objects.values_list("version", flat=True).get(pk=post.pk)
+    return Post.objects.values_list("row_version", flat=True).get(pk=post.pk)
 
 
 def test_comment_has_exactly_the_fields_of_the_contract(post, other):
@@ -182,3 +182,13 @@ def test_deleted_comment_is_gone(comment_on, other):
 
 def test_there_is_no_list_of_all_comments(admin):
     assert admin.get("/comments").status == 404
+
+
+def test_comment_that_is_moved_counts_in_its_new_post(user):
+    before, after = (Post.objects.create(user=user.user, title="T") for _ in range(2))
+    comment = Comment.objects.create(user=user.user, post=before, text="x")
+    Comment.objects.filter(pk=comment.pk).update(post=after)
+    before.refresh_from_db()
+    after.refresh_from_db()
+    assert (before.comments_count, before.row_version) == (0, 3)
+    assert (after.comments_count, after.row_version) == (1, 2)

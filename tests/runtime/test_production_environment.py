@@ -9,8 +9,8 @@ from tests.runtime.conftest import Copy
 PRODUCTION = {
     "LOCAL": "false",
     "DATABASE_URL": os.environ["DATABASE_URL"],
-    "SECRET_KEY": "s-3" * 20,
-    "JWT_SIGNING_KEY": "j-5" * 20,
+    "SECRET_KEY": "s-3kfjw9qpzm" * 5,
+    "JWT_SIGNING_KEY": "j-5kfjw9qpzm" * 5,
     "ALLOWED_HOSTS": "api.example.com",
     "PUBLIC_URL": "https://api.example.com",
 }
@@ -31,6 +31,12 @@ def test_missing_variable_stops_the_start(checkout: Copy, name: str) -> None:
         ("JWT_SIGNING_KEY", PRODUCTION["SECRET_KEY"]),
         ("DATABASE_URL", "mysql://localhost/service"),
         ("PUBLIC_URL", "api.example.com"),
+        ("SECRET_KEY", "a" * 60),
+        ("JWT_SIGNING_KEY", "a" * 60),
+        ("ALLOWED_HOSTS", ","),
+        ("ALLOWED_HOSTS", "other.example.com"),
+        ("PUBLIC_URL", "http://x:notaport"),
+        ("DEFAULT_API_VERSION", "9"),
         ("PORT", "eighty"),
         ("WORKERS", "0"),
     ],

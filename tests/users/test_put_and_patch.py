@@ -126,7 +126,7 @@ def test_empty_patch_changes_nothing(admin, sue):
 
 def test_unknown_and_read_only_fields_of_a_patch_are_ignored(admin, sue):
     before = admin.get(f"/users/{sue.pk}").data
-    sent = {"id": 1, "created_at": "2001-01-01T00:00:00Z", "shoe_size": 44, "version": 9, "removed_at": "x"}
+    sent = {"id": 1, "created_at": "2001-01-01T00:00:00Z", "shoe_size": 44, "row_version": 9, "removed_at": "x"}
     answer = admin.patch(f"/users/{sue.pk}", sent)
     assert answer.status == 200
     assert answer.data == before

@@ -69,7 +69,7 @@ def _reserved(host: str, port: int) -> Iterator[None]:
                 holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 holder.bind((host, port))
         except OSError as error:
-            raise CommandError(f"Cannot listen on {host}:{port}: {os.strerror(error.errno or 0)}") from error
+            raise CommandError(f"Cannot listen on {host}:{port}: {error.strerror}") from error
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         yield
 

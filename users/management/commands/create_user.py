@@ -1,7 +1,6 @@
 import getpass
 import sys
 from argparse import ArgumentParser
-from types import SimpleNamespace
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
@@ -23,12 +22,15 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         # The line's end is not the password's.
-        password = getpass.getpass() if sys.stdin.isatty() else sys.stdin.readline().rstrip("\r\n")
+        try:
+            password = getpass.getpass() if sys.stdin.isatty() else sys.stdin.readline().rstrip("\r\n")
+        except EOFError:
+            raise CommandError("no password was given") from None
         # Whoever may run this command may do everything: the rules of the API apply, not those of a role.
         operator = Principal(User(role=Role.ADMIN), ALL_SCOPES, "basic")
         serializer = UserSerializer(
             data={"email": options["email"], "name": options["name"], "role": options["role"], "password": password},
-            context={"request": SimpleNamespace(auth=operator)},
+            context={"principal": operator},
         )
         try:
             serializer.is_valid(raise_exception=True)

@@ -1,1 +1,0 @@
-"""System checks for settings that contradict each other or open a door."""

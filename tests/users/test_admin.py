@@ -1,0 +1,234 @@
+"""The admin's own forms, sent as a browser sends them: no door beside the API's rules."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.test import Client
+
+from posts.models import Comment, Post
+from tests.conftest import PASSWORD
+from users import services
+from users.models import User
+
+NEW = "another long phrase"
+
+
+def signed_in(user: User) -> Client:
+    client = Client(raise_request_exception=False)
+    client.force_login(user)
+    return client
+
+
+@pytest.fixture
+def chief(make_user: Any) -> User:
+    return make_user("admin", name="Chief", password=PASSWORD)
+
+
+@pytest.fixture
+def pages(chief: User) -> Client:
+    return signed_in(chief)
+
+
+def form_of(user: User, **changes: str) -> dict[str, str]:
+    return {"name": user.name, "email": user.email, "role": user.role, "status": user.status, **changes}
+
+
+def test_change_of_a_user_goes_through(pages, make_user):
+    user = make_user(name="  Before  ")
+    answer = pages.post(f"/admin/users/user/{user.pk}/change/", form_of(user, role="support"))
+    assert answer.status_code == 302
+    user.refresh_from_db()
+    assert (user.role, user.name) == ("support", "  Before  ")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("email", "not an email"), ("email", "TAKEN@example.com"), ("name", "a\x07b"), ("name", "   "), ("name", "")],
+)
+@pytest.mark.parametrize("action", ["add", "change"])
+def test_what_the_api_refuses_the_form_refuses_beside_its_field(pages, make_user, action, field, value):
+    make_user(email="taken@example.com")
+    user = make_user(name="N")
+    passwords = {"usable_password": "true", "password1": NEW, "password2": NEW}
+    path, form = {
+        "add": ("/admin/users/user/add/", {**form_of(user, email="new@example.com"), **passwords}),
+        "change": (f"/admin/users/user/{user.pk}/change/", form_of(user)),
+    }[action]
+    count = User.objects.count()
+    answer = pages.post(path, {**form, field: value})
+    assert answer.status_code == 200
+    assert field in answer.context["adminform"].form.errors
+    assert User.objects.count() == count
+
+
+def test_new_user_can_log_in_with_the_password_given(pages):
+    form = {"name": "N", "email": "n@example.com", "role": "user", "status": "active"}
+    passwords = {"usable_password": "true", "password1": NEW, "password2": NEW}
+    assert pages.post("/admin/users/user/add/", {**form, **passwords}).status_code == 302
+    assert User.objects.with_email("n@example.com").get().check_password(NEW)
+
+
+@pytest.mark.parametrize("change", [{"role": "user"}, {"status": "inactive"}])
+def test_last_administrator_is_kept(pages, chief, change):
+    answer = pages.post(f"/admin/users/user/{chief.pk}/change/", form_of(chief, **change), follow=True)
+    assert b"last active administrator" in answer.content
+    chief.refresh_from_db()
+    assert chief.is_superuser
+
+
+def test_refused_bulk_removal_removes_nobody_and_logs_nothing(pages, chief, make_user):
+    users = [chief, make_user(), make_user()]
+    form = {"action": "delete_selected", "_selected_action": [str(user.pk) for user in users], "post": "yes"}
+    answer = pages.post("/admin/users/user/", form, follow=True)
+    assert b"last active administrator" in answer.content
+    assert User.objects.count() == 3
+    assert not LogEntry.objects.exists()
+
+
+def test_removal_in_bulk_leaves_tombstones(pages, make_user):
+    users = [make_user(), make_user()]
+    form = {"action": "delete_selected", "_selected_action": [str(user.pk) for user in users], "post": "yes"}
+    assert pages.post("/admin/users/user/", form).status_code == 302
+    assert User._base_manager.exclude(removed_at=None).count() == 2
+
+
+@pytest.mark.parametrize("path", ["/admin/users/user/{}/password/", "/admin/password_change/"])
+def test_password_form_read_before_a_removal_does_not_bring_the_user_back(make_user, chief, path, monkeypatch):
+    user = make_user("admin", password=PASSWORD)
+    client = signed_in(user if "change" in path else chief)
+    set_password = User.set_password
+
+    def removed_meanwhile(self: User, raw: str) -> None:
+        services.remove(User.objects.get(pk=user.pk))
+        set_password(self, raw)
+
+    monkeypatch.setattr(User, "set_password", removed_meanwhile)
+    form = {"password1": NEW, "password2": NEW, "old_password": PASSWORD, "new_password1": NEW, "new_password2": NEW}
+    answer = client.post(path.format(user.pk), {**form, "usable_password": "true"})
+    assert answer.status_code in {302, 404}
+    tombstone = User._base_manager.get(pk=user.pk)
+    assert (tombstone.name, tombstone.email, tombstone.password) == ("", "", "")
+    assert tombstone.removed_at is not None
+
+
+def test_password_form_leaves_what_changed_meanwhile(make_user, chief, monkeypatch):
+    user = make_user(password=PASSWORD)
+    set_password = User.set_password
+
+    def demoted_meanwhile(self: User, raw: str) -> None:
+        User.objects.filter(pk=user.pk).update(name="Changed", status="inactive")
+        set_password(self, raw)
+
+    monkeypatch.setattr(User, "set_password", demoted_meanwhile)
+    form = {"password1": NEW, "password2": NEW, "usable_password": "true"}
+    assert signed_in(chief).post(f"/admin/users/user/{user.pk}/password/", form).status_code == 302
+    user.refresh_from_db()
+    assert (user.name, user.status) == ("Changed", "inactive")
+    assert user.check_password(NEW)
+
+
+def test_own_password_is_changed_where_the_present_one_is_asked_for(pages, chief):
+    answer = pages.post(f"/admin/users/user/{chief.pk}/password/", {"password1": NEW, "password2": NEW})
+    assert (answer.status_code, answer.headers["Location"]) == (302, "/admin/password_change/")
+    wrong = {"old_password": "wrong", "new_password1": NEW, "new_password2": NEW}
+    assert pages.post("/admin/password_change/", wrong).status_code == 200
+    chief.refresh_from_db()
+    assert chief.check_password(PASSWORD)
+
+
+def test_password_over_the_limit_is_refused(pages, make_user):
+    user, long = make_user(), "long words " * 12
+    pages.post(f"/admin/users/user/{user.pk}/password/", {"password1": long, "password2": long})
+    user.refresh_from_db()
+    assert not user.has_usable_password()
+
+
+def test_support_looks_and_changes_nothing(make_user, user):
+    support = make_user("support", password=PASSWORD)
+    client = signed_in(support)
+    page = client.get(f"/admin/users/user/{user.user.pk}/change/")
+    assert page.status_code == 200
+    assert b"argon2" not in page.content
+    assert client.post(f"/admin/users/user/{user.user.pk}/change/", form_of(user.user, name="X")).status_code == 403
+    assert client.post(f"/admin/users/user/{user.user.pk}/delete/", {"post": "yes"}).status_code == 403
+    assert list(client.get("/admin/accounts/apikey/").context["cl"].queryset) == []
+
+
+def test_lines_of_a_post_survive_an_unchanged_save(pages, make_user):
+    post = Post.objects.create(user=make_user(), title=" T ", body="First\nSecond ")
+    page = pages.get(f"/admin/posts/post/{post.pk}/change/")
+    assert b"<textarea" in page.content
+    pages.post(f"/admin/posts/post/{post.pk}/change/", {"title": " T ", "body": "First\r\nSecond "})
+    post.refresh_from_db()
+    assert (post.title, post.body) == (" T ", "First\nSecond ")
+
+
+def test_admin_log_quotes_nobody(pages, make_user):
+    author = make_user(name="Writer Named")
+    post = Post.objects.create(user=author, title="I am Writer Named")
+    comment = Comment.objects.create(user=author, post=post, text="call Writer Named")
+    pages.post(f"/admin/posts/comment/{comment.pk}/change/", {"text": "still Writer Named"})
+    pages.post(f"/admin/posts/post/{post.pk}/delete/", {"post": "yes"})
+    pages.post(f"/admin/users/user/{author.pk}/delete/", {"post": "yes"})
+    assert LogEntry.objects.exists()
+    assert not any("Named" in entry.object_repr + entry.change_message for entry in LogEntry.objects.all())
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "users/user/?email=%00",
+        "users/user/?role__exact=%00",
+        "users/user/?name__regex=%28",
+        "users/user/?created_at__year=99999",
+        "users/user/?q=%00",
+        "users/user/?o=99.x",
+        "users/user/?p=99999999999999999999",
+        "accounts/apikey/?digest=00",
+        "accounts/apikey/?scopes=%7B",
+        "payments/payment/?amount__gt=1e999999999",
+        "posts/post/?title=%00",
+    ],
+)
+def test_address_that_no_page_links_to_is_no_fault_of_ours(pages, address):
+    assert pages.get(f"/admin/{address}").status_code in {200, 302, 400}
+
+
+@pytest.mark.parametrize("selected", ["x", "\0", "-1", "9" * 30])
+def test_selection_of_what_is_not_there_is_told(pages, selected):
+    form = {"action": "delete_selected", "_selected_action": selected, "post": "yes"}
+    assert pages.post("/admin/users/user/", form).status_code in {200, 302}
+
+
+def test_search_of_thousands_of_words_is_short(pages):
+    import time
+
+    started = time.process_time()
+    assert pages.get("/admin/users/user/?q=" + "+".join(["word"] * 3000)).status_code == 200
+    assert time.process_time() - started < 2
+
+
+def test_pages_let_browsers_send_an_origin(client):
+    page = client.get("/admin/login/")
+    assert b'<meta name="referrer" content="same-origin">' in page.content
+    assert page.headers["Referrer-Policy"] == "no-referrer"
+
+
+def test_form_that_cannot_be_read_is_400(db):
+    client = Client(enforce_csrf_checks=True, raise_request_exception=False)
+    client.cookies["csrftoken"] = "a" * 32
+    for content_type in ("multipart/form-data", "application/x-www-form-urlencoded; charset=utf-16"):
+        answer = client.generic("POST", "/admin/login/", b"x", content_type)
+        assert (answer.status_code, answer.headers["Content-Type"]) == (400, "application/json"), content_type
+
+
+def test_simultaneous_additions_of_one_email_add_one(at_once, make_user):
+    clients = [signed_in(make_user("admin")) for _ in range(4)]
+    form = {"name": "N", "email": "same@example.com", "role": "user", "status": "active", "usable_password": "false"}
+    answers = at_once(partial(client.post, "/admin/users/user/add/", form) for client in clients)
+    assert {answer.status_code for answer in answers} <= {200, 302}
+    assert User.objects.with_email("same@example.com").count() == 1
