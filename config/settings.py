@@ -56,6 +56,9 @@ WORKERS = env.int("WORKERS", max(2, (os.cpu_count() or 1) * 3 // 2), validate=Ra
 DEFAULT_API_VERSION = env.int("DEFAULT_API_VERSION", 1)
 API_VENDOR = env.str("API_VENDOR", "users", validate=Regexp(r"[a-z][a-z0-9-]*\Z"))
 OPEN_SIGNUP = env.bool("OPEN_SIGNUP", False)
+# Failed log-ins a minute for one account from one address (ten times it from all addresses), and for one address.
+RATE_LIMIT_LOGIN_ACCOUNT = env.int("RATE_LIMIT_LOGIN_ACCOUNT", 10, validate=Range(0))
+RATE_LIMIT_LOGIN_ADDRESS = env.int("RATE_LIMIT_LOGIN_ADDRESS", 30, validate=Range(0))
 _database = _required(env.dj_db_url, "DATABASE_URL", conn_max_age=None, conn_health_checks=True)
 
 try:

@@ -13,7 +13,7 @@ def presented(request: Request) -> list[str]:
     return [*parts(request.META.get("HTTP_X_API_KEY")), *secret_parameters(request)]
 
 
-def resolve(key: str) -> Principal:
+def resolve(key: str, request: Request) -> Principal:
     row = APIKey.objects.usable().select_related("user").filter(digest=APIKey.digest_of(key)).first()
     if row is None or not row.user.is_active:
         raise DomainError(ErrorCode.INVALID_CREDENTIALS, "The API key is not valid, or not any more.")

@@ -12,10 +12,11 @@ from users.models import User
 
 
 def presented(request: Request) -> list[str]:
-    return parts(request.META.get("HTTP_AUTHORIZATION"))
+    header = parts(request.META.get("HTTP_AUTHORIZATION"))
+    return [part for part in header if not part.lower().startswith("bearer ")]
 
 
-def resolve(header: str) -> Principal:
+def resolve(header: str, request: Request) -> Principal:
     scheme, _, pair = header.strip().partition(" ")
     if scheme.lower() != "basic":
         raise DomainError(ErrorCode.INVALID_TOKEN, "The Authorization header is of no scheme known here.")

@@ -22,6 +22,7 @@ class RequestIdMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         given = request.META.get("HTTP_X_REQUEST_ID", "")
         request_id = given if _SANE.fullmatch(given) else str(uuid.uuid4())
+        request.request_id = request_id  # type: ignore[attr-defined]
         response = self.get_response(request)
         response["Request-Id"] = request_id
         return response

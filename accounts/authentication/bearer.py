@@ -1,0 +1,15 @@
+"""`Authorization: Bearer <token>` (RFC 6750): a JWT from login or an OAuth access token, told apart by shape."""
+
+from rest_framework.request import Request
+
+from accounts.authentication.headers import parts
+from config.api.errors import DomainError, ErrorCode
+from config.api.principal import Principal
+
+
+def presented(request: Request) -> list[str]:
+    return [part for part in parts(request.META.get("HTTP_AUTHORIZATION")) if part.lower().startswith("bearer ")]
+
+
+def resolve(header: str, request: Request) -> Principal:
+    raise DomainError(ErrorCode.INVALID_TOKEN, "The token is not valid, or not any more.")
