@@ -8,6 +8,7 @@ from django.db.models import Model
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
 from config.api.errors import DomainError
+from config.models import AuditEvent
 
 
 class BooksAdmin(admin.ModelAdmin):
@@ -45,3 +46,9 @@ class ServiceAdmin(admin.ModelAdmin):
 
     def changelist_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         return self._told(super().changelist_view, request, *args, **kwargs)
+
+
+@admin.register(AuditEvent)
+class AuditEventAdmin(BooksAdmin):
+    list_display = ("id", "at", "event", "user_id", "address", "request_id", "facts")
+    search_fields = ("event__startswith", "=user__id", "=request_id")

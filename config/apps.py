@@ -1,4 +1,5 @@
 from django.apps import AppConfig
+from django.contrib.admin import apps as admin_apps
 
 
 class ConfigConfig(AppConfig):
@@ -7,3 +8,9 @@ class ConfigConfig(AppConfig):
 
     def ready(self) -> None:
         from config import checks  # noqa: F401 - registers the system checks
+
+
+class AdminConfig(admin_apps.AdminConfig):
+    # Of this module, the other one is what `config` in INSTALLED_APPS means.
+    default = False
+    default_site = "config.admin_site.AdminSite"

@@ -7,6 +7,7 @@ database. *Production*, as soon as one of the variables in REQUIRED is given: th
 import os
 import sys
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -73,7 +74,7 @@ except EnvError as error:
 # --- Django ----------------------------------------------------------------------------------------------------------
 
 INSTALLED_APPS = [
-    "django.contrib.admin",
+    "config.apps.AdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.messages",
@@ -102,6 +103,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "config.api.middleware.DomainErrorMiddleware",
 ]
 ROOT_URLCONF = "config.urls"
 WSGI_APPLICATION = "config.wsgi.application"
@@ -129,6 +131,20 @@ STATIC_URL = "/static/"
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = False
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"json": {"()": "config.logs.JSONFormatter"}},
+    "handlers": {"standard_error": {"class": "logging.StreamHandler", "formatter": "json"}},
+    "root": {"handlers": ["standard_error"], "level": "WARNING"},
+    "loggers": {
+        # Configured to take Django's own handlers away, which would tell everything a second time.
+        "django": {"level": "WARNING"},
+        # A request that is refused is no event of the service.
+        "django.request": {"level": "ERROR"},
+        "audit": {"level": "INFO"},
+    },
+}
 
 # --- Database --------------------------------------------------------------------------------------------------------
 
@@ -147,6 +163,7 @@ DATABASES = {
 # --- Users and passwords ---------------------------------------------------------------------------------------------
 
 AUTH_USER_MODEL = "users.User"
+AUTHENTICATION_BACKENDS = ["accounts.backends.PasswordBackend"]
 SESSION_ENGINE = "config.sessions"
 PASSWORD_HASHERS = ["accounts.hashers.Argon2idPasswordHasher"]
 AUTH_PASSWORD_VALIDATORS = [
@@ -201,6 +218,14 @@ REST_FRAMEWORK = {
     # No ?format= and no .json suffix: the Accept header is the one way to choose a format.
     "URL_FORMAT_OVERRIDE": None,
     "FORMAT_SUFFIX_KWARG": None,
+}
+SIMPLE_JWT = {
+    "ALGORITHM": "HS256",
+    "SIGNING_KEY": JWT_SIGNING_KEY,
+    "ISSUER": PUBLIC_URL,
+    "AUDIENCE": f"{PUBLIC_URL}/api",
+    "ACCESS_TOKEN_LIFETIME": timedelta(minutes=15),
+    "REFRESH_TOKEN_LIFETIME": timedelta(days=14),
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "Users Resource Service",

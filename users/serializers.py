@@ -58,8 +58,11 @@ class UserSerializer(ResourceSerializer):
         return value
 
     def validate_current_password(self, value: str) -> str:
-        if self._changes_own_password and not self.instance.check_password(value):
-            raise ValidationError("Is not the current password.")
+        if self._changes_own_password:
+            right = self.instance.check_password(value)
+            self.context["looks_at_password"].append(right)
+            if not right:
+                raise ValidationError("Is not the current password.")
         return value
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:

@@ -2,13 +2,15 @@
 
 from base64 import b64decode
 
-from django.contrib.auth.hashers import check_password, make_password
 from rest_framework.request import Request
 
 from accounts.authentication.headers import parts
+from accounts.passwords import RememberedChecks, prove, wrong_password
 from config.api.errors import DomainError, ErrorCode
 from config.api.principal import ALL_SCOPES, Principal
-from users.models import User
+
+# The pair comes with every request, and the hash of a password is made to be slow.
+_check = RememberedChecks()
 
 
 def presented(request: Request) -> list[str]:
@@ -23,14 +25,5 @@ def resolve(header: str, request: Request) -> Principal:
     try:
         email, _, password = b64decode(pair.strip(), validate=True).decode().partition(":")
     except ValueError:
-        raise _refusal() from None
-    user = User.objects.with_email(email).first()
-    # The password is hashed whoever is asked for, so that the time tells nothing about which emails exist.
-    matches = check_password(password, user.password) if user else not make_password(password)
-    if user is None or not matches or not user.is_active:
-        raise _refusal()
-    return Principal(user, ALL_SCOPES, "basic")
-
-
-def _refusal() -> DomainError:
-    return DomainError(ErrorCode.INVALID_CREDENTIALS, "The email or the password is wrong.")
+        raise wrong_password() from None
+    return Principal(prove(request, email, password, door="basic", check=_check), ALL_SCOPES, "basic")

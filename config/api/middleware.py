@@ -3,18 +3,27 @@
 import re
 import uuid
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from typing import Any
 from urllib.parse import unquote_plus
 
 from django.http import HttpRequest, HttpResponse
 
+from config.api.errors import DomainError
+
 GetResponse = Callable[[HttpRequest], HttpResponse]
+
+present_request: ContextVar[HttpRequest | None] = ContextVar("present_request", default=None)
+"""The request being answered, for what is noted in passing: log lines and the audit trail."""
 
 _SANE = re.compile(r"[A-Za-z0-9._~-]{1,128}")
 
 
 class RequestIdMiddleware:
-    """Every answer carries a `Request-Id`: the client's own `X-Request-Id` when it is a sane one."""
+    """Every answer carries a `Request-Id`: the client's own `X-Request-Id` when it is a sane one.
+
+    It is in the log lines that are written meanwhile, too.
+    """
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
@@ -23,7 +32,11 @@ class RequestIdMiddleware:
         given = request.META.get("HTTP_X_REQUEST_ID", "")
         request_id = given if _SANE.fullmatch(given) else str(uuid.uuid4())
         request.request_id = request_id  # type: ignore[attr-defined]
-        response = self.get_response(request)
+        token = present_request.set(request)
+        try:
+            response = self.get_response(request)
+        finally:
+            present_request.reset(token)
         response["Request-Id"] = request_id
         return response
 
@@ -50,3 +63,18 @@ class SecretParameterMiddleware:
 def secret_parameters(request: Any) -> Sequence[str]:
     """The API keys that a request carried in its query."""
     return request.META.get(_SECRETS, ())
+
+
+class DomainErrorMiddleware:
+    """Answers a DomainError of a plain Django view, such as the admin's sign-in, as the API answers one of its own."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        from config.api.exceptions import plain_response
+
+        return plain_response(exception, request) if isinstance(exception, DomainError) else None
