@@ -35,6 +35,7 @@ class EntryView(View):
             "_links": {
                 "self": {"href": request.path},
                 **collections,
+                "login": {"href": "/api/login", "method": "POST"},
                 "protected": {"href": "/api/protected"},
                 "documentation": {"href": "/docs"},
                 "schema": {"href": "/openapi.json"},
