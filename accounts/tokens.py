@@ -44,8 +44,8 @@ class SessionToken(Token):
             raise invalid_token()
         try:
             return cls(text)  # type: ignore[arg-type]  # the library's annotation is wrong
-        except (TokenError, OverflowError, ValueError):
-            # The latter two: `exp` may be a number that is no date, and `sid` no id.
+        except (TokenError, OSError, OverflowError, ValueError):
+            # The latter three: `exp` may be a number that is no date, and `sid` no id.
             raise invalid_token() from None
 
     def verify(self) -> None:

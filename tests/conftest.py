@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from accounts import logins
 from accounts.services import create_api_key
 from config.api.principal import SCOPES
 from users import services
@@ -92,6 +93,11 @@ def with_password(user: User, password: str = PASSWORD) -> Caller:
 
     pair = b64encode(f"{user.email}:{password}".encode()).decode()
     return Caller(user, {"Authorization": f"Basic {pair}"})
+
+
+def with_bearer_of(user: User) -> Caller:
+    """A login, without the detour of proving the password."""
+    return Caller(user, {"Authorization": f"Bearer {logins.log_in(user).access}"})
 
 
 @pytest.fixture

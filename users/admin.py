@@ -2,6 +2,7 @@ from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin
+from django.contrib.admin.utils import unquote
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.forms import (
     AdminPasswordChangeForm,
@@ -12,7 +13,7 @@ from django.contrib.auth.forms import (
 from django.contrib.auth.models import Group
 from django.db import transaction
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 
@@ -94,6 +95,12 @@ class UserAdmin(ServiceAdmin, DjangoUserAdmin):
         present = User.objects.select_for_update().get(pk=obj.pk)
         services.change(present, {name: form.cleaned_data[name] for name in form.changed_data if name in COLUMNS})
 
+    def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:  # noqa: A002
+        """One's own password is changed on the page that asks for the present one."""
+        if self.get_object(request, unquote(id)) == request.user:
+            return HttpResponseRedirect(reverse("admin:password_change"))
+        return super().user_change_password(request, id, form_url)
+
     def delete_model(self, request: HttpRequest, obj: User) -> None:
         services.remove(User.objects.select_for_update().get(pk=obj.pk))
 
@@ -111,7 +118,8 @@ class UserAdmin(ServiceAdmin, DjangoUserAdmin):
     def recent_events(self, obj: User) -> str:
         """The latest of what the audit trail tells of the user, and the way to the rest."""
         events = AuditEvent.objects.filter(user=obj)[:RECENT]
-        rows = format_html_join("", "<li>{:%Y-%m-%d %H:%M:%S} {} {}</li>", ((e.at, e.event, e.address) for e in events))
+        told = ((f"{event.at:%Y-%m-%d %H:%M:%S}", event.event, event.address or "") for event in events)
+        rows = format_html_join("", "<li>{} {} {}</li>", told)
         every = f"{reverse('admin:config_auditevent_changelist')}?user__id__exact={obj.pk}"
         return format_html('<ul>{}</ul><a href="{}">All events</a>', rows, every)
 
