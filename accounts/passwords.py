@@ -27,16 +27,20 @@ def prove(request: Any, email: str, password: str, *, door: str, check: Check = 
     Args:
         request: the request that brings the password, for the limits on guessing.
         door: where it came in, for the audit trail.
-        check: how a password is compared with the stored hash.
+        check: how the password is compared with the stored hash of an active user.
 
     Raises:
         DomainError: INVALID_CREDENTIALS, or RATE_LIMITED.
     """
     user = User.objects.with_email(email).first()
     with guess(request, email, user=user, door=door) as right:
-        matches = check(password, user.password if user else UNUSABLE_PASSWORD_PREFIX)
-        right.append(bool(matches and user and user.is_active))
-        if user is None or not any(right):
+        if user is None or not user.is_active:
+            # Always hashed: the time of a quicker check would tell who is there, or that the password is right.
+            check_password(password, user.password if user else UNUSABLE_PASSWORD_PREFIX)
+            right.append(False)
+            raise wrong_password()
+        right.append(check(password, user.password))
+        if not any(right):
             raise wrong_password()
         return user
 

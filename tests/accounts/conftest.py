@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
@@ -42,10 +41,3 @@ def pair(owner: User) -> dict[str, Any]:
     answer = log_in(owner.email)
     assert answer.status == 200, answer
     return answer.data
-
-
-@pytest.fixture
-def one_minute() -> None:
-    """Lets the test begin where a minute, by which guesses are counted, has room for it."""
-    if time.time() % 60 > 45:
-        time.sleep(60 - time.time() % 60)

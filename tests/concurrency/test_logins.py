@@ -6,10 +6,8 @@ from collections import Counter
 from functools import partial
 
 from accounts.models import LoginSession
-from tests.accounts.conftest import WRONG, log_in, one_minute, refresh, with_bearer
+from tests.accounts.conftest import WRONG, log_in, refresh, with_bearer
 from tests.conftest import PASSWORD, with_password
-
-__all__ = ["one_minute"]
 
 
 def test_of_twenty_simultaneous_uses_of_a_refresh_token_one_is_answered(at_once, make_user):
