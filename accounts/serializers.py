@@ -13,7 +13,7 @@ class RefreshTokenSerializer(serializers.Serializer):
     refresh_token = Text()
 
 
-class PairSerializer(serializers.Serializer):
+class TokenPairSerializer(serializers.Serializer):
     """The tokens of a login, in the words of RFC 6749, section 5.1."""
 
     access_token = serializers.CharField()

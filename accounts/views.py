@@ -6,7 +6,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts import logins, passwords
-from accounts.serializers import LoginSerializer, PairSerializer, RefreshTokenSerializer
+from accounts.serializers import LoginSerializer, RefreshTokenSerializer, TokenPairSerializer
 from accounts.tokens import AccessToken, Pair
 from config.api import envelope
 from config.api.permissions import CredentialPermission, PublicPermission
@@ -86,7 +86,7 @@ class LoginView(TokenView):
 
     serializer_class = LoginSerializer
 
-    @extend_schema(request=LoginSerializer, responses=PairSerializer)
+    @extend_schema(request=LoginSerializer, responses=TokenPairSerializer)
     def post(self, request: Request, **kwargs: str) -> Response:
         given = self.read(request)
         return self.answer(logins.log_in(passwords.prove(request, **given, door="login")))
@@ -95,7 +95,7 @@ class LoginView(TokenView):
 class RefreshView(TokenView):
     """Exchanges a refresh token, which can be used once, for a new pair."""
 
-    @extend_schema(request=RefreshTokenSerializer, responses=PairSerializer)
+    @extend_schema(request=RefreshTokenSerializer, responses=TokenPairSerializer)
     def post(self, request: Request, **kwargs: str) -> Response:
         return self.answer(logins.refresh(self.read(request)["refresh_token"]))
 

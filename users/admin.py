@@ -10,6 +10,7 @@ from django.contrib.auth.forms import (
     PasswordChangeForm,
     UserChangeForm,
 )
+from django.contrib.auth.hashers import check_password
 from django.contrib.auth.models import Group
 from django.db import transaction
 from django.db.models import QuerySet
@@ -65,7 +66,7 @@ class OwnPasswordForm(PasswordChangeForm):
     def clean_old_password(self) -> str:
         request = present_request.get()
         with guess(request, self.user.email, user=self.user, door="current_password") as right:
-            right.append(self.user.check_password(self.cleaned_data["old_password"]))
+            right.append(check_password(self.cleaned_data["old_password"], self.user.password))
             if not any(right):
                 raise forms.ValidationError(self.error_messages["password_incorrect"], code="password_incorrect")
         return str(self.cleaned_data["old_password"])

@@ -1,5 +1,6 @@
 from typing import Any
 
+from django.contrib.auth.hashers import check_password
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError as DjangoValidationError
 from rest_framework.exceptions import ValidationError
@@ -59,7 +60,7 @@ class UserSerializer(ResourceSerializer):
 
     def validate_current_password(self, value: str) -> str:
         if self._changes_own_password:
-            right = self.instance.check_password(value)
+            right = check_password(value, self.instance.password)
             self.context["looks_at_password"].append(right)
             if not right:
                 raise ValidationError("Is not the current password.")

@@ -9,8 +9,6 @@ from urllib.parse import unquote_plus
 
 from django.http import HttpRequest, HttpResponse
 
-from config.api.errors import DomainError
-
 GetResponse = Callable[[HttpRequest], HttpResponse]
 
 present_request: ContextVar[HttpRequest | None] = ContextVar("present_request", default=None)
@@ -63,18 +61,3 @@ class SecretParameterMiddleware:
 def secret_parameters(request: Any) -> Sequence[str]:
     """The API keys that a request carried in its query."""
     return request.META.get(_SECRETS, ())
-
-
-class DomainErrorMiddleware:
-    """Answers a DomainError of a plain Django view, such as the admin's sign-in, as the API answers one of its own."""
-
-    def __init__(self, get_response: GetResponse) -> None:
-        self.get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponse:
-        return self.get_response(request)
-
-    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        from config.api.exceptions import plain_response
-
-        return plain_response(exception, request) if isinstance(exception, DomainError) else None

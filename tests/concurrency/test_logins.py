@@ -6,8 +6,9 @@ from collections import Counter
 from functools import partial
 
 from accounts.models import LoginSession
+from config.models import AuditEvent
 from tests.accounts.conftest import WRONG, log_in, refresh, with_bearer
-from tests.conftest import PASSWORD, with_password
+from tests.conftest import PASSWORD, with_bearer_of, with_password
 
 
 def test_of_twenty_simultaneous_uses_of_a_refresh_token_one_is_answered(at_once, make_user):
@@ -53,3 +54,11 @@ def test_simultaneous_right_passwords_are_all_taken(at_once, make_user):
     basic = with_password(owner)
     answers = at_once([partial(log_in, owner.email), partial(basic.get, "/api/protected")] * 20)
     assert {answer.status for answer in answers} == {200}
+
+
+def test_wrong_current_password_counts_although_its_transaction_is_rolled_back(transactional_db, make_user, one_minute):
+    owner = make_user(password=PASSWORD)
+    caller = with_bearer_of(owner)
+    body = {"name": "New", "password": "another long phrase", "current_password": WRONG}
+    assert [caller.patch(f"/users/{owner.pk}", body).status for _ in range(11)] == [400] * 10 + [429]
+    assert AuditEvent.objects.filter(event="login.failed", user=owner).count() == 10
