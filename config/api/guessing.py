@@ -29,7 +29,8 @@ def guess(request: Any, account: str, *, user: Any = None, **facts: Any) -> Iter
 
     Args:
         request: the request that brings the secret, for its address.
-        account: whose secret it is meant to be: an email, or a client id. Whether there is one makes no difference.
+        account: whose secret it is meant to be: an email, or a client id; of an account that there is, the stored one,
+            and else what was sent.
         user: whom the account belongs to, for the audit trail.
         facts: what else the audit trail should know, such as the door.
 
@@ -54,7 +55,7 @@ def guess(request: Any, account: str, *, user: Any = None, **facts: Any) -> Iter
 
 
 def _limits(network: str, account: str) -> Mapping[str, int]:
-    # Folded as the database folds, but for letters that no email of ours can hold; and short, whatever was sent.
+    # Short, whatever was sent.
     name = hashlib.sha256(account.casefold().encode("utf-8", "replace")).hexdigest()[:32]
     return {
         f"guess:{name}:{network}": settings.RATE_LIMIT_LOGIN_ACCOUNT,

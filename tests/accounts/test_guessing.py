@@ -106,6 +106,18 @@ def test_account_is_one_whatever_the_case_of_its_email(owner):
     assert log_in(owner.email, WRONG).status == 429
 
 
+def test_account_is_one_whatever_the_letters_that_fold_into_its_email(make_user):
+    owner = make_user(email="kim.lie@example.com", password=PASSWORD)
+    spellings = (
+        "kim.lie@example.com",
+        "K\N{LATIN CAPITAL LETTER I WITH DOT ABOVE}m.lie@example.com",
+        "\N{KELVIN SIGN}im.lie@example.com",
+    )
+    assert {log_in(email).status for email in spellings} == {200}
+    assert [log_in(spellings[number % 3], WRONG).status for number in range(11)] == [401] * 10 + [429]
+    assert by_basic(owner, PASSWORD) == 429
+
+
 def test_account_that_is_none_is_limited_alike(db):
     assert [log_in("nobody@example.com").status for _ in range(11)] == [401] * 10 + [429]
 
