@@ -5,4 +5,4 @@ class AccountsConfig(AppConfig):
     name = "accounts"
 
     def ready(self) -> None:
-        from accounts import schema  # noqa: F401 - registers the security schemes
+        from accounts import backends, schema  # noqa: F401 - registers signal receivers and the security schemes

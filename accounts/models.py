@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
@@ -11,12 +12,14 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
+from django.utils.crypto import constant_time_compare
 
 if TYPE_CHECKING:
     from config.api.principal import Principal
 
 PREFIX_CHARACTERS = 12
 USE_NOTED_EVERY = timedelta(minutes=1)
+SIMULTANEOUS = timedelta(seconds=10)
 
 
 class APIKeyQuerySet(models.QuerySet["APIKey"]):
@@ -69,3 +72,81 @@ class APIKey(models.Model):
     @staticmethod
     def digest_of(key: str) -> bytes:
         return hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
+
+
+class LoginSession(models.Model):
+    """A login and all tokens that came of it: at any time one refresh token of it is valid, which is used once.
+
+    An access token names its session, which is read at each request: so the session ends for all its tokens at once.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid4, editable=False)
+    # CASCADE: sessions go when their user is removed.
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="login_sessions", db_index=False
+    )
+    # Of the password at login, as Django keeps it in its own sessions: another password is the end of the session.
+    password_digest = models.CharField(max_length=64)
+    refresh_digest = models.BinaryField(max_length=32)
+    # What the valid refresh token was given for; empty until the first rotation.
+    previous_digest = models.BinaryField(max_length=32, null=True)
+    # The access token of the newest pair, and when it was first used. Only looked after once there was a rotation.
+    access_id = models.CharField(max_length=32)
+    access_used_at = models.DateTimeField(null=True, editable=False)
+    rotated_at = models.DateTimeField(null=True, editable=False)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+    expires_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True, editable=False)
+
+    class Meta:
+        ordering = ["-created_at"]
+        indexes = [models.Index(fields=["user", "-created_at"], name="login_sessions_user")]
+
+    def __str__(self) -> str:
+        return f"login of user {self.user_id} at {self.created_at}"
+
+    @property
+    def is_usable(self) -> bool:
+        return (
+            self.ended_at is None
+            and self.user.is_active
+            and constant_time_compare(self.password_digest, self.user.get_session_auth_hash())
+        )
+
+    def rotate(self, digest: bytes, *, refresh_digest: bytes, access_id: str, expires_at: datetime) -> bool:
+        """Puts a new pair in the place of the valid one. False when `digest` is not that of the valid refresh token.
+
+        Of simultaneous calls one comes first; the others wait for its row and then find another digest in it.
+        """
+        present = LoginSession.objects.filter(pk=self.pk, refresh_digest=digest, ended_at=None)
+        return bool(
+            present.update(
+                refresh_digest=refresh_digest,
+                previous_digest=digest,
+                access_id=access_id,
+                access_used_at=None,
+                rotated_at=Now(),
+                expires_at=expires_at,
+            )
+        )
+
+    def note_use(self, access_id: str) -> None:
+        """Notes the first use of an access token that a rotation gave: at most one write a rotation."""
+        if self.previous_digest and self.access_used_at is None and access_id == self.access_id:
+            LoginSession.objects.filter(pk=self.pk, access_id=access_id, access_used_at=None).update(
+                access_used_at=Now()
+            )
+
+    def end(self) -> bool:
+        """Ends the session, access tokens too. False when it was over."""
+        return bool(LoginSession.objects.filter(pk=self.pk, ended_at=None).update(ended_at=Now()))
+
+    def end_if_reused(self, digest: bytes) -> bool:
+        """Ends the session because one of its used refresh tokens was presented again. False when it lives on.
+
+        It lives on when the token was used a moment ago and nothing was done with what it was given for: then a
+        client sent it twice at once, or never got the answer. One statement, so that no rotation comes in between.
+        """
+        simultaneous = Q(previous_digest=digest, rotated_at__gt=Now() - SIMULTANEOUS, access_used_at=None)
+        reused = LoginSession.objects.filter(pk=self.pk, ended_at=None).exclude(refresh_digest=digest)
+        return bool(reused.exclude(simultaneous).update(ended_at=Now()))

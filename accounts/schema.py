@@ -7,7 +7,7 @@ from drf_spectacular.extensions import OpenApiAuthenticationExtension
 
 class PrincipalScheme(OpenApiAuthenticationExtension):
     target_class = "accounts.authentication.PrincipalAuthentication"
-    name = ["apiKey", "apiKeyInQuery", "basic"]
+    name = ["apiKey", "apiKeyInQuery", "bearer", "basic"]
 
     def get_security_requirement(self, auto_schema: Any) -> list[dict[str, list[str]]]:
         """Any one of them, not all of them."""
@@ -17,5 +17,6 @@ class PrincipalScheme(OpenApiAuthenticationExtension):
         return [
             {"type": "apiKey", "in": "header", "name": "X-API-Key"},
             {"type": "apiKey", "in": "query", "name": "api_key"},
+            {"type": "http", "scheme": "bearer", "description": "An access token from login."},
             {"type": "http", "scheme": "basic", "description": "Email and password."},
         ]

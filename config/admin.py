@@ -1,6 +1,6 @@
 """What the admin pages of several apps share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from django import forms
@@ -11,6 +11,7 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
 from config.api.errors import DomainError
+from config.models import AuditEvent
 
 LONGEST_LINE = 254
 # The search looks for every word by itself: thousands of them would take the database minutes.
@@ -28,10 +29,12 @@ class ServiceAdmin(admin.ModelAdmin):
     """An admin that keeps the rules of the API: what they refuse is told on the page, and nothing is written."""
 
     show_full_result_count = False
+    # What links of other pages filter by.
+    linked_filters: Sequence[str] = ()
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
         """Filters are those of the page; Django would take any column and any comparison from the address."""
-        return lookup.removesuffix("__exact") in self.list_filter
+        return lookup.removesuffix("__exact") in {*self.list_filter, *self.linked_filters}
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
@@ -88,3 +91,10 @@ class ReadOnlyAdmin(ServiceAdmin):
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
+
+
+@admin.register(AuditEvent)
+class AuditEventAdmin(ReadOnlyAdmin):
+    list_display = ("id", "at", "event", "user_id", "address", "request_id", "facts")
+    search_fields = ("event__startswith", "=user__id", "=request_id")
+    linked_filters = ("user__id",)

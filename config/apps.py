@@ -1,6 +1,13 @@
 from django.apps import AppConfig
+from django.contrib.admin import apps as admin_apps
 
 
 class ConfigConfig(AppConfig):
     name = "config"
     verbose_name = "Service"
+
+
+class AdminConfig(admin_apps.AdminConfig):
+    # Of this module, the other one is what `config` in INSTALLED_APPS means.
+    default = False
+    default_site = "config.admin_site.AdminSite"

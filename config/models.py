@@ -1,6 +1,7 @@
 """The columns every resource has: a 64-bit id, the database's clock, and a row version."""
 
 import pgtrigger
+from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
 
@@ -46,3 +47,37 @@ def keep_updated_at(*columns: str) -> pgtrigger.Trigger:
         operation=pgtrigger.UpdateOf(*columns),
         func="NEW.updated_at = statement_timestamp(); RETURN NEW;",
     )
+
+
+class Counter(models.Model):
+    """How often something happened in the present window: failed log-ins, and the requests that quotas count.
+
+    The table is UNLOGGED: a crash of the database forgets the last minute, and nothing waits for the disk.
+    """
+
+    key = models.TextField(primary_key=True, db_collation="C")
+    window = models.DateTimeField()
+    count = models.BigIntegerField()
+
+    def __str__(self) -> str:
+        return f"{self.key}: {self.count}"
+
+
+class AuditEvent(models.Model):
+    """Something that happened to a credential: what, to whom, from where, and never the secret itself."""
+
+    id = models.BigAutoField(primary_key=True)
+    at = models.DateTimeField(db_default=Now(), editable=False)
+    event = models.CharField(max_length=40)
+    # CASCADE: what is told of a user goes when the user is removed.
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, db_index=False)
+    address = models.GenericIPAddressField(null=True)
+    request_id = models.CharField(max_length=128, default="", blank=True)
+    facts = models.JSONField(default=dict)
+
+    class Meta:
+        ordering = ["-id"]
+        indexes = [models.Index(fields=["user", "-id"], name="audit_events_user")]
+
+    def __str__(self) -> str:
+        return f"{self.event} at {self.at}"

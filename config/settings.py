@@ -7,6 +7,7 @@ database. *Production*, as soon as one of the variables in REQUIRED is given: th
 import os
 import sys
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -65,6 +66,9 @@ WORKERS = env.int("WORKERS", max(2, (os.cpu_count() or 1) * 3 // 2), validate=Ra
 DEFAULT_API_VERSION = env.int("DEFAULT_API_VERSION", 1, validate=OneOf(API_VERSIONS))
 API_VENDOR = env.str("API_VENDOR", "users", validate=Regexp(r"[a-z][a-z0-9-]*\Z"))
 OPEN_SIGNUP = env.bool("OPEN_SIGNUP", False)
+# Failed log-ins a minute for one account from one address (ten times it from all addresses), and for one address.
+RATE_LIMIT_LOGIN_ACCOUNT = env.int("RATE_LIMIT_LOGIN_ACCOUNT", 10, validate=Range(0))
+RATE_LIMIT_LOGIN_ADDRESS = env.int("RATE_LIMIT_LOGIN_ADDRESS", 30, validate=Range(0))
 _database = _required(env.dj_db_url, "DATABASE_URL", conn_max_age=None, conn_health_checks=True)
 
 
@@ -92,8 +96,8 @@ except EnvError as error:
 
 INSTALLED_APPS = [
     # First, for its templates stand in front of the admin's.
-    "config",
-    "django.contrib.admin",
+    "config.apps.ConfigConfig",
+    "config.apps.AdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.messages",
@@ -121,6 +125,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "config.api.exceptions.DomainErrorMiddleware",
 ]
 ROOT_URLCONF = "config.urls"
 WSGI_APPLICATION = "config.wsgi.application"
@@ -148,6 +153,20 @@ STATIC_URL = "/static/"
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = False
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"json": {"()": "config.logs.JSONFormatter"}},
+    "handlers": {"standard_error": {"class": "logging.StreamHandler", "formatter": "json"}},
+    "root": {"handlers": ["standard_error"], "level": "WARNING"},
+    "loggers": {
+        # Configured to take Django's own handlers away, which would tell everything a second time.
+        "django": {"level": "WARNING"},
+        # A request that is refused is no event of the service.
+        "django.request": {"level": "ERROR"},
+        "audit": {"level": "INFO"},
+    },
+}
 
 # --- Database --------------------------------------------------------------------------------------------------------
 
@@ -166,6 +185,7 @@ DATABASES = {
 # --- Users and passwords ---------------------------------------------------------------------------------------------
 
 AUTH_USER_MODEL = "users.User"
+AUTHENTICATION_BACKENDS = ["accounts.backends.PasswordBackend"]
 SESSION_ENGINE = "config.sessions"
 PASSWORD_HASHERS = ["accounts.hashers.Argon2idPasswordHasher"]
 AUTH_PASSWORD_VALIDATORS = [
@@ -220,6 +240,14 @@ REST_FRAMEWORK = {
     # No ?format= and no .json suffix: the Accept header is the one way to choose a format.
     "URL_FORMAT_OVERRIDE": None,
     "FORMAT_SUFFIX_KWARG": None,
+}
+SIMPLE_JWT = {
+    "ALGORITHM": "HS256",
+    "SIGNING_KEY": JWT_SIGNING_KEY,
+    "ISSUER": PUBLIC_URL,
+    "AUDIENCE": f"{PUBLIC_URL}/api",
+    "ACCESS_TOKEN_LIFETIME": timedelta(minutes=15),
+    "REFRESH_TOKEN_LIFETIME": timedelta(days=14),
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "Users Resource Service",

@@ -8,7 +8,7 @@ import orders.urls
 import payments.urls
 import posts.urls
 import users.urls
-from accounts.views import ProtectedView
+from accounts.views import LoginView, LogoutView, ProtectedView, RefreshView
 from config import views
 
 resources: list[URLPattern | URLResolver] = [
@@ -24,6 +24,9 @@ resources: list[URLPattern | URLResolver] = [
 ]
 under_api: list[URLPattern | URLResolver] = [
     *resources,
+    path("login", LoginView.as_view()),
+    path("token/refresh", RefreshView.as_view()),
+    path("logout", LogoutView.as_view()),
     path("protected", ProtectedView.as_view()),
 ]
 

@@ -36,6 +36,7 @@ class EntryView(View):
             "_links": {
                 "self": {"href": links.address(request, "" if prefix else "/")},
                 **collections,
+                "login": {"href": links.address(request, f"{'' if prefix else '/api'}/login"), "method": "POST"},
                 "protected": {"href": links.address(request, f"{'' if prefix else '/api'}/protected")},
                 "documentation": {"href": "/docs"},
                 "schema": {"href": "/openapi.json"},

@@ -1,5 +1,6 @@
 from typing import Any
 
+from django.contrib.auth.hashers import check_password
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError as DjangoValidationError
 from rest_framework.exceptions import ValidationError
@@ -59,8 +60,11 @@ class UserSerializer(ResourceSerializer):
         return value
 
     def validate_current_password(self, value: str) -> str:
-        if self._changes_own_password and not self.instance.check_password(value):
-            raise ValidationError("Is not the current password.")
+        if self._changes_own_password:
+            right = check_password(value, self.instance.password)
+            self.context["looks_at_password"].append(right)
+            if not right:
+                raise ValidationError("Is not the current password.")
         return value
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:

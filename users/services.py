@@ -7,6 +7,7 @@ from django.contrib.contenttypes.models import ContentType
 from django.db import IntegrityError, connection, models, transaction
 from django.db.models.functions import Now
 
+from config import audit
 from config.api.errors import Detail, DomainError, ErrorCode
 from users.models import Role, Status, User
 
@@ -30,6 +31,8 @@ def create(*, name: str, email: str, role: str = Role.USER, status: str = Status
 def change(user: User, changes: dict[str, Any]) -> User:
     """Writes new values, of the password too, to a user whose row is locked.
 
+    A password of None leaves the user without one.
+
     Raises:
         DomainError: CONFLICT on `email` when another user has it, or for the last active administrator.
     """
@@ -45,6 +48,8 @@ def change(user: User, changes: dict[str, Any]) -> User:
     if columns:
         _save(user, columns)
         user.refresh_from_db()
+    if "password" in changes:
+        audit.record("password.changed", user=user)
     return user
 
 

@@ -7,12 +7,12 @@ from typing import Any
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
-from accounts.authentication import api_key, basic, session
+from accounts.authentication import api_key, basic, bearer, session
 from config.api.errors import DomainError, ErrorCode
 from config.api.exceptions import CHALLENGE
 from config.api.principal import Principal
 
-EXPLICIT = (api_key, basic)
+EXPLICIT = (api_key, bearer, basic)
 
 
 class PrincipalAuthentication(BaseAuthentication):
@@ -30,7 +30,7 @@ class PrincipalAuthentication(BaseAuthentication):
             )
         if presented:
             ((kind, value),) = presented
-            principal = kind.resolve(value)
+            principal = kind.resolve(value, request)
         else:
             principal = session.resolve(request)
         return principal and (principal.user, principal)

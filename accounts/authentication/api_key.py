@@ -4,6 +4,7 @@ from rest_framework.request import Request
 
 from accounts.authentication.headers import parts
 from accounts.models import APIKey
+from config import audit
 from config.api.errors import DomainError, ErrorCode
 from config.api.middleware import secret_parameters
 from config.api.principal import Principal
@@ -13,9 +14,10 @@ def presented(request: Request) -> list[str]:
     return [*parts(request.META.get("HTTP_X_API_KEY")), *secret_parameters(request)]
 
 
-def resolve(key: str) -> Principal:
+def resolve(key: str, request: Request) -> Principal:
     row = APIKey.objects.usable().select_related("user").filter(digest=APIKey.digest_of(key)).first()
     if row is None or not row.user.is_active:
+        audit.record("api_key.refused", user=row and row.user)
         raise DomainError(ErrorCode.INVALID_CREDENTIALS, "The API key is not valid, or not any more.")
     row.touch()
     return Principal(row.user, frozenset(row.scopes), "api_key", row.expires_at)

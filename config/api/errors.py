@@ -33,6 +33,7 @@ class ErrorCode(StrEnum):
     CONFLICT = 409, "CONFLICT"
     PAYLOAD_TOO_LARGE = 413, "PAYLOAD_TOO_LARGE"
     UNSUPPORTED_MEDIA_TYPE = 415, "UNSUPPORTED_MEDIA_TYPE"
+    RATE_LIMITED = 429, "RATE_LIMITED"
     INTERNAL_ERROR = 500, "INTERNAL_ERROR"
     SERVICE_UNAVAILABLE = 503, "SERVICE_UNAVAILABLE"
 
@@ -84,3 +85,12 @@ def forbidden(message: str, *fields: str) -> DomainError:
 
 def not_found() -> DomainError:
     return DomainError(ErrorCode.NOT_FOUND, "There is no such resource, or you may not see it.")
+
+
+def invalid_token() -> DomainError:
+    """The answer to every bearer or refresh token that is refused, whatever the reason (RFC 6750, section 3.1)."""
+    return DomainError(
+        ErrorCode.INVALID_TOKEN,
+        "The token is not valid, or not any more.",
+        headers={"WWW-Authenticate": 'Bearer realm="users", error="invalid_token"'},
+    )

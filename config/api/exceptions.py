@@ -14,6 +14,7 @@ from rest_framework.response import Response
 
 from config.api import envelope
 from config.api.errors import Detail, DomainError, ErrorCode, invalid, not_found
+from config.api.middleware import GetResponse
 from config.api.negotiation import PROBLEM_JSON, wants_problem_json
 from config.api.renderers import ProblemRenderer, render_as_data, to_json
 
@@ -137,3 +138,16 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     return plain_response(DomainError(ErrorCode.FORBIDDEN, f"CSRF check failed: {reason}"), request)
+
+
+class DomainErrorMiddleware:
+    """Answers a DomainError of a plain Django view, such as the admin's sign-in, as the API answers one of its own."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        return plain_response(exception, request) if isinstance(exception, DomainError) else None

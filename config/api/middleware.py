@@ -3,6 +3,7 @@
 import re
 import uuid
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from typing import Any
 from urllib.parse import unquote_plus
 
@@ -10,11 +11,17 @@ from django.http import HttpRequest, HttpResponse
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
 
+present_request: ContextVar[HttpRequest | None] = ContextVar("present_request", default=None)
+"""The request being answered, for what is noted in passing: log lines and the audit trail."""
+
 _SANE = re.compile(r"[A-Za-z0-9._~-]{1,128}")
 
 
 class RequestIdMiddleware:
-    """Every answer carries a `Request-Id`: the client's own `X-Request-Id` when it is a sane one."""
+    """Every answer carries a `Request-Id`: the client's own `X-Request-Id` when it is a sane one.
+
+    It is in the log lines that are written meanwhile, too.
+    """
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
@@ -22,7 +29,12 @@ class RequestIdMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         given = request.META.get("HTTP_X_REQUEST_ID", "")
         request_id = given if _SANE.fullmatch(given) else str(uuid.uuid4())
-        response = self.get_response(request)
+        request.request_id = request_id  # type: ignore[attr-defined]
+        token = present_request.set(request)
+        try:
+            response = self.get_response(request)
+        finally:
+            present_request.reset(token)
         response["Request-Id"] = request_id
         return response
 

@@ -3,7 +3,9 @@
 from base64 import b64encode
 
 import pytest
+from django.contrib.auth.hashers import check_password, make_password
 
+from accounts.passwords import RememberedChecks
 from tests.conftest import PASSWORD, Caller, with_password
 from users.models import User
 
@@ -111,3 +113,75 @@ def test_without_a_credential_a_challenge_is_the_answer(nobody, path):
     answer = nobody.get(path)
     assert (answer.status, answer.code) == (401, "UNAUTHENTICATED")
     assert answer.headers["WWW-Authenticate"]
+
+
+class Clock:
+    now = 1000.0
+
+    def monotonic(self):
+        return self.now
+
+
+@pytest.fixture
+def hashed(monkeypatch):
+    """The passwords that were compared with a hash, on a fresh memory of good ones."""
+    seen = []
+
+    def check(password, stored):
+        seen.append(password)
+        return check_password(password, stored)
+
+    monkeypatch.setattr("accounts.passwords.check_password", check)
+    monkeypatch.setattr("accounts.authentication.basic._check", RememberedChecks())
+    return seen
+
+
+def test_good_password_is_hashed_once_a_minute(owner, hashed, monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr("accounts.passwords.time", clock)
+    caller = with_password(owner)
+    for now, times in ((1000.0, 1), (1059.0, 1), (1061.0, 2), (1120.0, 2)):
+        clock.now = now
+        assert caller.get("/users").status == 200
+        assert len(hashed) == times, now
+
+
+def test_wrong_password_is_hashed_each_time(owner, hashed):
+    assert with_password(owner).get("/users").status == 200
+    for times in (2, 3):
+        assert basic("Ann@example.com:wrong").get("/users").status == 401
+        assert len(hashed) == times
+
+
+def test_remembered_password_ends_with_a_change_by_another_process(owner, hashed):
+    caller = with_password(owner)
+    assert caller.get("/users").status == 200
+    User.objects.filter(pk=owner.pk).update(password=make_password("four other words instead"))
+    assert caller.get("/users").status == 401
+
+
+def test_status_is_never_remembered(owner, hashed):
+    caller = with_password(owner)
+    assert caller.get("/users").status == 200
+    User.objects.filter(pk=owner.pk).update(status="inactive")
+    for times in (2, 3):
+        assert caller.get("/users").status == 401
+        assert len(hashed) == times, "a quick refusal would tell that the password is right"
+    User.objects.filter(pk=owner.pk).update(status="active")
+    assert caller.get("/users").status == 200
+    assert len(hashed) == 3
+
+
+def test_password_is_not_remembered_for_another_user(owner, make_user, hashed):
+    assert with_password(owner).get("/users").status == 200
+    other = make_user(password="four other words instead")
+    assert basic(f"{other.email}:{PASSWORD}").get("/users").status == 401
+
+
+def test_no_more_is_remembered_than_there_is_room_for(monkeypatch):
+    monkeypatch.setattr(RememberedChecks, "MOST", 3)
+    monkeypatch.setattr("accounts.passwords.check_password", lambda password, stored: True)
+    checks = RememberedChecks()
+    for number in range(10):
+        assert checks(f"password {number}", "hash")
+    assert len(checks._ends) == 3

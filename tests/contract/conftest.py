@@ -25,6 +25,5 @@ def rows(user: Any) -> dict[str, int]:
 @pytest.fixture
 def ids(rows: dict[str, int]) -> dict[str, dict[str, int]]:
     """What fills the placeholders of a route, by the collection it starts with."""
-    return {name: {"id": pk, "user_id": rows["users"], "post_id": rows["posts"]} for name, pk in rows.items()} | {
-        "protected": {}
-    }
+    of_resources = {name: {"id": pk, "user_id": rows["users"], "post_id": rows["posts"]} for name, pk in rows.items()}
+    return of_resources | {name: {} for name in ("login", "logout", "protected", "token")}

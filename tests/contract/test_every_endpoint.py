@@ -7,12 +7,17 @@ from rest_framework.settings import api_settings
 
 from config.api.permissions import PublicPermission, ResourcePermission
 from config.api.principal import SCOPES
-from tests.conftest import with_key
+from tests.conftest import Caller, with_key
 from tests.contract.routes import PREFIXES, resource_routes, routes
 
 ROUTES = routes()
 LISTS = [route for route in resource_routes() if route.is_list]
 ITEMS = [route for route in resource_routes() if not route.is_list]
+READABLE = [route for route in ROUTES if "GET" in route.methods]
+# What needs no credential beside its body.
+PUBLIC = [route for route in ROUTES if route.template in {"login", "logout", "token/refresh"}]
+PROTECTED = [route for route in ROUTES if route not in PUBLIC]
+UNDER_API_ONLY = {"login", "logout", "protected", "token/refresh"}
 WITH_BODY = [(route, method) for route in ROUTES for method in sorted(route.methods & {"POST", "PUT", "PATCH"})]
 ABSENT = [
     (route, method)
@@ -22,6 +27,8 @@ ABSENT = [
 ]
 EXPECTED = {
     "comments/<id>": "DELETE GET PATCH PUT",
+    "login": "POST",
+    "logout": "POST",
     "orders": "GET POST",
     "orders/<id>": "GET",
     "payments": "GET POST",
@@ -30,6 +37,7 @@ EXPECTED = {
     "posts/<id>": "DELETE GET PATCH PUT",
     "posts/<post_id>/comments": "GET POST",
     "protected": "GET",
+    "token/refresh": "POST",
     "users": "GET POST",
     "users/<id>": "DELETE GET PATCH PUT",
     "users/<user_id>/orders": "GET",
@@ -54,15 +62,22 @@ def test_every_view_declares_its_permissions():
     for route in ROUTES:
         for permission in route.view.permission_classes:
             assert issubclass(permission, ResourcePermission), route
-        assert PublicPermission not in route.view.permission_classes, route
+        assert (PublicPermission in route.view.permission_classes) == (route in PUBLIC), route
     assert [ResourcePermission] == api_settings.DEFAULT_PERMISSION_CLASSES
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=str)
+def test_what_is_no_resource_stands_under_api_only(user, ids, route):
+    expected = 404 if route.template in UNDER_API_ONLY else 200
+    assert user("OPTIONS", fill(route, ids, "")).status == expected
+    for prefix in ("/api", "/api/v1"):
+        assert user("OPTIONS", fill(route, ids, prefix)).status == 200
+
+
+@pytest.mark.parametrize("route", READABLE, ids=str)
 @pytest.mark.parametrize("prefix", PREFIXES)
 def test_every_prefix_serves_the_same_view(user, ids, route, prefix):
-    if route.template == "protected" and prefix == "":
-        assert user.get("/protected").status == 404
+    if route.template in UNDER_API_ONLY and prefix == "":
         return
     answer = user.get(fill(route, ids, prefix))
     assert answer.status == 200
@@ -73,12 +88,20 @@ def test_every_prefix_serves_the_same_view(user, ids, route, prefix):
     assert answer.headers["Content-Type"] == "application/json"
 
 
-@pytest.mark.parametrize("route", ROUTES, ids=str)
+@pytest.mark.parametrize("route", PROTECTED, ids=str)
 def test_no_credential_is_401_with_a_challenge(nobody, ids, route):
     for method in route.methods - {"OPTIONS"}:
         answer = nobody(method, fill(route, ids))
         assert (answer.status, answer.code) == (401, "UNAUTHENTICATED"), method
         assert answer.headers["WWW-Authenticate"]
+
+
+@pytest.mark.parametrize("route", PUBLIC, ids=str)
+@pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer none"}, {"X-API-Key": "none"}])
+def test_where_the_body_is_the_credential_no_other_is_looked_at(db, route, headers):
+    answer = Caller(headers=headers).post(route.path(), {})
+    assert (answer.status, answer.code) == (400, "VALIDATION_ERROR")
+    assert answer.headers["Cache-Control"] == "no-store"
 
 
 @pytest.mark.parametrize("route", resource_routes(), ids=str)
@@ -135,17 +158,22 @@ def test_an_id_that_is_none_is_404(admin, ids, route, wrong):
     assert (answer.status, answer.code) == (404, "NOT_FOUND")
 
 
-@pytest.mark.parametrize("route", ROUTES, ids=str)
-def test_head_is_get_without_a_body_and_options_tells_the_methods(user, ids, route):
+@pytest.mark.parametrize("route", READABLE, ids=str)
+def test_head_is_get_without_a_body(user, ids, route):
     path = fill(route, ids)
-    got, head, options = user.get(path), user("HEAD", path), user("OPTIONS", path)
+    got, head = user.get(path), user("HEAD", path)
     assert (head.status, head.body) == (200, None)
     ignored = {"Request-Id"}
     assert {n: v for n, v in head.headers.items() if n not in ignored} == {
         n: v for n, v in got.headers.items() if n not in ignored
     }
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=str)
+def test_options_tells_the_methods(user, ids, route):
+    options = user("OPTIONS", fill(route, ids))
     allowed = set(options.headers["Allow"].split(", "))
-    assert allowed == {*route.methods, "HEAD", "OPTIONS"}
+    assert allowed == {*route.methods, "OPTIONS"} | ({"HEAD"} if "GET" in route.methods else set())
     assert set(options.data["methods"]) == allowed
 
 

@@ -9,6 +9,7 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 
+import users.admin
 from posts.models import Comment, Post
 from tests.conftest import PASSWORD
 from users import services
@@ -100,13 +101,13 @@ def test_removal_in_bulk_leaves_tombstones(pages, make_user):
 def test_password_form_read_before_a_removal_does_not_bring_the_user_back(make_user, chief, path, monkeypatch):
     user = make_user("admin", password=PASSWORD)
     client = signed_in(user if "change" in path else chief)
-    set_password = User.set_password
+    change_password = users.admin._change_password
 
-    def removed_meanwhile(self: User, raw: str) -> None:
+    def after_a_removal(stale: User, password: str) -> User:
         services.remove(User.objects.get(pk=user.pk))
-        set_password(self, raw)
+        return change_password(stale, password)
 
-    monkeypatch.setattr(User, "set_password", removed_meanwhile)
+    monkeypatch.setattr(users.admin, "_change_password", after_a_removal)
     form = {"password1": NEW, "password2": NEW, "old_password": PASSWORD, "new_password1": NEW, "new_password2": NEW}
     answer = client.post(path.format(user.pk), {**form, "usable_password": "true"})
     assert answer.status_code in {302, 404}
@@ -117,13 +118,13 @@ def test_password_form_read_before_a_removal_does_not_bring_the_user_back(make_u
 
 def test_password_form_leaves_what_changed_meanwhile(make_user, chief, monkeypatch):
     user = make_user(password=PASSWORD)
-    set_password = User.set_password
+    change_password = users.admin._change_password
 
-    def demoted_meanwhile(self: User, raw: str) -> None:
+    def after_a_change(stale: User, password: str) -> User:
         User.objects.filter(pk=user.pk).update(name="Changed", status="inactive")
-        set_password(self, raw)
+        return change_password(stale, password)
 
-    monkeypatch.setattr(User, "set_password", demoted_meanwhile)
+    monkeypatch.setattr(users.admin, "_change_password", after_a_change)
     form = {"password1": NEW, "password2": NEW, "usable_password": "true"}
     assert signed_in(chief).post(f"/admin/users/user/{user.pk}/password/", form).status_code == 302
     user.refresh_from_db()

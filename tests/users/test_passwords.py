@@ -3,6 +3,7 @@
 import time
 
 import pytest
+from django.test import Client
 
 from tests.conftest import PASSWORD, with_key, with_password
 from users.models import User
@@ -199,3 +200,18 @@ def test_first_password_of_a_user_without_one_comes_from_an_administrator(admini
     row = make_user()
     assert with_password(administrator).patch(f"/users/{row.pk}", {"password": NEW}).status == 200
     assert logs_in(row, NEW)
+
+
+def test_own_password_is_not_changed_in_the_admin_without_the_current_one(administrator):
+    client = Client()
+    client.force_login(administrator)
+    new = {"password1": NEW, "password2": NEW}
+    for path in (f"/admin/users/user/{administrator.pk}/password/", f"/admin/users/user/0{administrator.pk}/password/"):
+        client.post(path, new)
+        assert logs_in(administrator, PASSWORD)
+    wrong = {"old_password": NEW, "new_password1": NEW, "new_password2": NEW}
+    assert client.post("/admin/password_change/", wrong).status_code == 200
+    assert logs_in(administrator, PASSWORD)
+    assert client.post("/admin/password_change/", wrong | {"old_password": PASSWORD}).status_code == 302
+    assert logs_in(administrator, NEW)
+    assert client.get("/admin/").status_code == 200

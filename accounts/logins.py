@@ -1,0 +1,78 @@
+"""Logins with a password: sessions whose tokens are rotated, watched for reuse, and ended together."""
+
+from __future__ import annotations
+
+from accounts.models import LoginSession
+from accounts.tokens import AccessToken, Pair, RefreshToken, SessionToken, digest_of, pair_of
+from config import audit
+from config.api.errors import DomainError, invalid_token
+from users.models import User
+
+
+def log_in(user: User) -> Pair:
+    """Opens a session for a user who has just proven the password."""
+    session = LoginSession(user=user, password_digest=user.get_session_auth_hash())
+    pair = pair_of(session)
+    session.refresh_digest = digest_of(str(pair.refresh))
+    session.access_id = pair.access["jti"]
+    session.expires_at = pair.refresh.expires_at
+    session.save(force_insert=True)
+    audit.record("login", user=user, door="login")
+    return pair
+
+
+def resolve(token: AccessToken) -> User:
+    """The user an access token acts for.
+
+    Raises:
+        DomainError: INVALID_TOKEN when the session is over, the user inactive or removed, or the password changed.
+    """
+    session = _session_of(token)
+    if session is None or not session.is_usable:
+        raise invalid_token()
+    session.note_use(token["jti"])
+    return session.user
+
+
+def refresh(presented: str) -> Pair:
+    """Exchanges the valid refresh token of a session for a new pair.
+
+    Outside of a transaction: the end of a session whose token was used twice must outlive the refusal.
+
+    Raises:
+        DomainError: INVALID_TOKEN. When the token was used before, the session is over for all its tokens, unless it
+            was used a moment ago and nothing was done with the new pair.
+    """
+    token, digest = RefreshToken.read(presented), digest_of(presented)
+    session = _session_of(token)
+    if session is None:
+        raise invalid_token()
+    if session.is_usable:
+        pair = pair_of(session)
+        if session.rotate(
+            digest,
+            refresh_digest=digest_of(str(pair.refresh)),
+            access_id=pair.access["jti"],
+            expires_at=pair.refresh.expires_at,
+        ):
+            audit.record("token.refreshed", user=session.user)
+            return pair
+    if session.end_if_reused(digest):
+        audit.record("token.reused", user=session.user)
+    raise invalid_token()
+
+
+def log_out(presented: str) -> None:
+    """Ends the session of a refresh token, also of a used one. One that is none of ours, or over, needs no end."""
+    try:
+        session = _session_of(RefreshToken.read(presented))
+    except DomainError:
+        return
+    if session is not None and session.end():
+        audit.record("logout", user=session.user)
+
+
+def _session_of(token: SessionToken) -> LoginSession | None:
+    """The session with its user, in one query."""
+    session = LoginSession.objects.select_related("user").filter(pk=token.session_id).first()
+    return session if session and str(session.user_id) == token["sub"] else None

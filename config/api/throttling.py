@@ -1,0 +1,68 @@
+"""Counting against a limit, exactly, across every process that shares the database."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from django.db import connection
+
+from config.api.errors import DomainError, ErrorCode
+
+WINDOW_SECONDS = 60
+
+_WINDOW = f"date_bin('{WINDOW_SECONDS} seconds', statement_timestamp(), timestamptz 'epoch')"
+_USAGE = f'key, count, extract(epoch FROM "window") + {WINDOW_SECONDS} - extract(epoch FROM statement_timestamp())'
+# The rows are written in the order of their keys: two statements that meet on several keys cannot deadlock.
+_COUNT = f"""
+INSERT INTO config_counter AS present (key, "window", count)
+SELECT key, {_WINDOW}, 1 FROM unnest(%s::text[]) AS key ORDER BY key
+ON CONFLICT (key) DO UPDATE SET
+    count = CASE WHEN present."window" = EXCLUDED."window" THEN present.count + 1 ELSE 1 END,
+    "window" = EXCLUDED."window"
+RETURNING {_USAGE}
+"""  # noqa: S608 - of constants
+_READ = f'SELECT {_USAGE} FROM config_counter WHERE key = ANY(%s) AND "window" = {_WINDOW}'  # noqa: S608
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Where a counter stands after it was counted: `reset` is in seconds from now."""
+
+    count: int
+    reset: float
+
+
+def count(keys: Sequence[str]) -> Mapping[str, Usage]:
+    """Counts the keys up in the present minute.
+
+    Outside the request's transaction, since what is counted has happened even when the request fails: call it before
+    one is opened.
+    """
+    return _usage(_COUNT, keys)
+
+
+def read(keys: Sequence[str]) -> Mapping[str, Usage]:
+    """Where the keys stand; those not counted in the present minute are left out."""
+    return _usage(_READ, keys)
+
+
+def _usage(statement: str, keys: Sequence[str]) -> Mapping[str, Usage]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [list(keys)])
+        return {key: Usage(number, float(reset)) for key, number, reset in cursor.fetchall()}
+
+
+def exceeded(usage: Mapping[str, Usage], limits: Mapping[str, int], more: int = 0) -> float | None:
+    """The seconds until the last limit that is exceeded, or would be by `more`, is over; None when none is.
+
+    A limit of 0 is none.
+    """
+    waits = [used.reset for key, used in usage.items() if limits[key] and used.count + more > limits[key]]
+    return max(waits) if waits else None
+
+
+def rate_limited(seconds: float) -> DomainError:
+    wait = max(1, math.ceil(seconds))
+    return DomainError(
+        ErrorCode.RATE_LIMITED, f"Too many; try again in {wait} seconds.", headers={"Retry-After": str(wait)}
+    )

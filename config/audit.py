@@ -1,0 +1,25 @@
+"""The audit trail of credentials: one structured line in the log and one row for the administrators."""
+
+import logging
+from typing import Any
+
+from config.api.addresses import client_address
+from config.api.middleware import present_request
+from config.models import AuditEvent
+
+logger = logging.getLogger("audit")
+
+
+def record(event: str, *, user: Any = None, **facts: Any) -> None:
+    """Notes an event, `login.failed` for one, with the address and Request-Id of the present request, if there is one.
+
+    Args:
+        event: what happened, as `thing.happening`.
+        user: whom it concerns, if that is known.
+        facts: what else is worth knowing. Never a secret, nor a part of one, nor a name of the user.
+    """
+    request = present_request.get()
+    address = str(client_address(request)) if request else None
+    request_id = getattr(request, "request_id", "")
+    AuditEvent.objects.create(event=event, user=user, address=address, request_id=request_id, facts=facts)
+    logger.info(event, extra={"facts": {"user": getattr(user, "pk", None), "address": address, **facts}})

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.conftest import PASSWORD, Answer, Caller
+from users.models import User
+
+WRONG = "not the password at all"
+
+
+def log_in(email: str, password: str = PASSWORD, **headers: str) -> Answer:
+    return Caller().post("/api/login", {"email": email, "password": password}, **headers)
+
+
+def refresh(token: str) -> Answer:
+    return Caller().post("/api/token/refresh", {"refresh_token": token})
+
+
+def log_out(token: str) -> Answer:
+    return Caller().post("/api/logout", {"refresh_token": token})
+
+
+def with_bearer(token: str) -> Caller:
+    return Caller(headers={"Authorization": f"Bearer {token}"})
+
+
+def refused(answer: Answer) -> bool:
+    return (answer.status, answer.code) == (401, "INVALID_TOKEN")
+
+
+@pytest.fixture
+def owner(make_user: Any) -> User:
+    return make_user(name="Ann Lee", email="Ann@example.com", password=PASSWORD)
+
+
+@pytest.fixture
+def pair(owner: User) -> dict[str, Any]:
+    """The tokens of a fresh login."""
+    answer = log_in(owner.email)
+    assert answer.status == 200, answer
+    return answer.data

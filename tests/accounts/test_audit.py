@@ -1,0 +1,197 @@
+"""The audit trail: what happens to credentials is written down, and never a secret."""
+
+import io
+import json
+import logging
+
+import pytest
+from django.test import Client
+
+from accounts.services import create_api_key
+from config.logs import JSONFormatter
+from config.models import AuditEvent
+from tests.accounts.conftest import WRONG, log_in, log_out, refresh, with_bearer
+from tests.conftest import PASSWORD, Caller, with_password
+
+pytestmark = pytest.mark.usefixtures("one_minute")
+
+NEW = "four other words instead"
+
+
+@pytest.fixture
+def told():
+    """What the service writes on standard error, line by line."""
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(JSONFormatter())
+    logging.getLogger().addHandler(handler)
+    yield lambda: [json.loads(line) for line in stream.getvalue().splitlines()]
+    logging.getLogger().removeHandler(handler)
+
+
+def events():
+    return [(event.event, event.user_id) for event in AuditEvent.objects.order_by("id")]
+
+
+def test_login_and_what_follows_are_noted(owner):
+    pair = log_in(owner.email).data
+    new = refresh(pair["refresh_token"]).data
+    log_out(new["refresh_token"])
+    log_out(new["refresh_token"])
+    assert events() == [("login", owner.pk), ("token.refreshed", owner.pk), ("logout", owner.pk)]
+
+
+def test_reuse_is_noted_once_although_the_answer_is_an_error(owner):
+    pair = log_in(owner.email).data
+    with_bearer(refresh(pair["refresh_token"]).data["access_token"]).get("/users")
+    for _ in range(2):
+        refresh(pair["refresh_token"])
+    assert events()[2:] == [("token.reused", owner.pk)]
+
+
+@pytest.mark.parametrize("door", ["login", "basic", "session"])
+def test_failures_and_refusals_are_noted_with_their_door(owner, door):
+    for password in [WRONG] * 10 + [PASSWORD]:
+        match door:
+            case "login":
+                log_in(owner.email, password)
+            case "basic":
+                with_password(owner, password).get("/users")
+            case "session":
+                Client().post("/admin/login/", {"username": owner.email, "password": password})
+    assert events() == [("login.failed", owner.pk)] * 10 + [("login.refused", owner.pk)]
+    assert {event.facts["door"] for event in AuditEvent.objects.all()} == {door}
+
+
+def test_failure_of_an_account_that_is_none_is_noted_without_what_was_sent(db, told):
+    log_in("my-own-password@example.com")
+    (event,) = AuditEvent.objects.all()
+    assert (event.event, event.user, event.facts) == ("login.failed", None, {"door": "login"})
+    assert "my-own-password" not in json.dumps(told())
+
+
+def test_bad_api_key_is_noted(owner, nobody):
+    key = create_api_key(owner, name="test")[1]
+    owner.api_keys.update(revoked_at=owner.created_at)
+    assert Caller(headers={"X-API-Key": "urs_none"}).get("/users").status == 401
+    assert nobody.get(f"/users?api_key={key}").status == 401
+    assert {event for event, _ in events()} == {"api_key.refused"}
+
+
+def test_password_changes_are_noted_by_every_door(owner, admin):
+    client = Client()
+    client.force_login(owner.__class__.objects.get(pk=admin.user.pk))
+    AuditEvent.objects.all().delete()
+    body = {"password": NEW, "current_password": PASSWORD}
+    assert with_password(owner).patch(f"/users/{owner.pk}", body).status == 200
+    page = f"/admin/users/user/{owner.pk}/password/"
+    assert client.post(page, {"password1": PASSWORD, "password2": PASSWORD}).status_code == 302
+    assert events() == [("password.changed", owner.pk)] * 2
+
+
+def test_change_that_is_refused_is_not_noted(owner, other):
+    body = {"password": NEW, "current_password": PASSWORD, "email": other.user.email}
+    assert with_password(owner).patch(f"/users/{owner.pk}", body).status == 409
+    assert events() == []
+
+
+def test_sign_in_and_out_of_the_admin_are_noted(make_user):
+    row = make_user("admin", password=PASSWORD)
+    client = Client()
+    assert client.post("/admin/login/", {"username": row.email, "password": PASSWORD}).status_code == 302
+    assert client.post("/admin/logout/").status_code == 200
+    assert events() == [("login", row.pk), ("logout", row.pk)]
+
+
+def test_user_who_is_no_staff_does_not_get_into_the_admin(owner):
+    answer = Client().post("/admin/login/", {"username": owner.email, "password": PASSWORD})
+    assert (answer.status_code, "sessionid" in answer.cookies) == (200, False)
+    assert events() == []
+
+
+def test_event_tells_address_and_request_and_so_does_the_log(owner, told):
+    log_in(owner.email, WRONG, x_request_id="try-1")
+    (event,) = AuditEvent.objects.all()
+    assert (event.address, event.request_id) == ("127.0.0.1", "try-1")
+    (line,) = told()
+    assert (line["logger"], line["message"], line["user"]) == ("audit", "login.failed", owner.pk)
+    assert (line["request_id"], line["address"], line["door"]) == ("try-1", "127.0.0.1", "login")
+
+
+def test_every_line_of_the_log_has_the_id_of_its_request(admin, told, monkeypatch):
+    monkeypatch.setattr("users.views.UserViewSet.list", lambda *args, **kwargs: 1 / 0)
+    assert admin.get("/users", x_request_id="try-2").status == 500
+    lines = told()
+    assert {line["request_id"] for line in lines} == {"try-2"}
+    assert any("ZeroDivisionError" in line.get("exception", "") for line in lines)
+
+
+def test_no_secret_is_told_to_the_log_or_the_trail(owner, nobody, caplog, told):
+    caplog.set_level(logging.DEBUG)
+    key = create_api_key(owner, name="test")[1]
+    pair = log_in(owner.email).data
+    new = refresh(pair["refresh_token"]).data
+    basic, wrong = with_password(owner), with_password(owner, WRONG)
+    wrong.get("/users")
+    log_in(owner.email, WRONG)
+    for caller in (with_bearer(new["access_token"]), with_bearer(pair["access_token"] + "x"), basic):
+        caller.get("/users")
+    nobody.get(f"/users?api_key={key}")
+    nobody.get(f"/users?api_key={key}x")
+    refresh(pair["refresh_token"])
+    basic.patch(f"/users/{owner.pk}", {"password": NEW, "current_password": WRONG})
+    basic.patch(f"/users/{owner.pk}", {"password": NEW, "current_password": PASSWORD})
+    log_out(pair["refresh_token"])
+    Client().post("/admin/login/", {"username": owner.email, "password": WRONG})
+    secrets = {PASSWORD, NEW, WRONG, key, pair["access_token"], pair["refresh_token"]}
+    secrets |= {new["access_token"], new["refresh_token"]}
+    secrets |= {caller.headers["Authorization"].removeprefix("Basic ") for caller in (basic, wrong)}
+    written = caplog.text + json.dumps(told()) + str(list(AuditEvent.objects.values()))
+    written += "".join(str(vars(record)) for record in caplog.records if record.name != "django.db.backends")
+    assert "login.failed" in written
+    assert not [secret for secret in secrets if secret in written]
+
+
+@pytest.fixture
+def browser(make_user):
+    client = Client()
+    client.force_login(make_user("support"))
+    return client
+
+
+def test_events_are_read_and_not_written_in_the_admin(owner, make_user):
+    log_in(owner.email)
+    client = Client()
+    client.force_login(make_user("admin"))
+    event = AuditEvent.objects.get(user=owner)
+    assert "login" in client.get("/admin/config/auditevent/").content.decode()
+    page = f"/admin/config/auditevent/{event.pk}/"
+    assert client.get(f"{page}change/").status_code == 200
+    assert client.get("/admin/config/auditevent/add/").status_code == 403
+    assert client.post(f"{page}delete/").status_code == 403
+    assert client.post(f"{page}change/", {"event": "x"}).status_code == 403
+
+
+def test_page_of_a_user_shows_its_recent_events_and_leads_to_all(owner, other, browser):
+    log_in(owner.email)
+    page = browser.get(f"/admin/users/user/{owner.pk}/change/").content.decode()
+    assert "login 127.0.0.1" in page
+    every = f"/admin/config/auditevent/?user__id__exact={owner.pk}"
+    assert every in page
+    assert "1 audit event" in browser.get(every).content.decode()
+    another = browser.get(f"/admin/users/user/{other.user.pk}/change/").content.decode()
+    assert "login 127.0.0.1" not in another
+
+
+def test_sessions_are_seen_in_the_admin_without_their_digests(owner, pair, browser):
+    session = owner.login_sessions.get()
+    page = browser.get(f"/admin/accounts/loginsession/{session.pk}/change/")
+    assert page.status_code == 200
+    assert "digest" not in page.content.decode()
+    assert browser.get("/admin/accounts/loginsession/").status_code == 200
+
+
+def test_events_of_a_user_go_with_it(owner, admin):
+    log_in(owner.email)
+    assert admin.delete(f"/users/{owner.pk}").status == 204
+    assert events() == []

@@ -1,0 +1,208 @@
+"""Access tokens of a login as credentials."""
+
+import base64
+import json
+import time
+
+import jwt
+import pytest
+from django.conf import settings
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from accounts.models import LoginSession
+from tests.accounts.conftest import log_in, refresh, refused, with_bearer
+from tests.conftest import PASSWORD, Caller, with_password
+from users.models import User
+
+OTHER_TYPE = {"access": "refresh", "refresh": "access"}
+NEW = "four other words instead"
+
+
+def claims_of(token):
+    return jwt.decode(token, options={"verify_signature": False})
+
+
+def signed(claims, key=None, algorithm="HS256", **headers):
+    return jwt.encode(claims, key or settings.JWT_SIGNING_KEY, algorithm, headers=headers or None)
+
+
+def segment(value):
+    data = value if isinstance(value, bytes) else json.dumps(value).encode()
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def test_claims_are_those_of_the_service(owner, pair):
+    for token, kind, seconds in (
+        (pair["access_token"], "access", 15 * 60),
+        (pair["refresh_token"], "refresh", 14 * 24 * 3600),
+    ):
+        claims = claims_of(token)
+        assert set(claims) == {"iss", "aud", "sub", "sid", "jti", "iat", "exp", "token_type"}
+        assert claims["iss"] == settings.PUBLIC_URL
+        assert claims["aud"] == f"{settings.PUBLIC_URL}/api"
+        assert claims["sub"] == str(owner.pk)
+        assert claims["token_type"] == kind
+        assert claims["exp"] - claims["iat"] == seconds
+        assert abs(claims["iat"] - time.time()) < 60
+        assert jwt.get_unverified_header(token) == {"alg": "HS256", "typ": "JWT"}
+
+
+def test_token_tells_when_it_ends(pair):
+    told = with_bearer(pair["access_token"]).get("/api/protected").data["credential"]["expires_at"]
+    assert told == time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(claims_of(pair["access_token"])["exp"]))
+
+
+@pytest.mark.parametrize("path", ["/users", "/orders", "/payments", "/posts", "/api/v1/users", "/api/protected"])
+@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
+def test_token_works_on_every_endpoint_whatever_the_case_of_the_scheme(pair, path, scheme):
+    assert Caller(headers={"Authorization": f"{scheme} {pair['access_token']}"}).get(path).status == 200
+
+
+def test_token_costs_one_query(pair):
+    caller = with_bearer(pair["access_token"])
+    with CaptureQueriesContext(connection) as captured:
+        assert caller.get("/api/protected").status == 200
+    assert len(captured) == 1
+
+
+FORGERIES = {
+    "alg none": lambda claims: f"{segment({'alg': 'none'})}.{segment(claims)}.",
+    "alg none with a signature": lambda claims: f"{segment({'alg': 'none'})}.{segment(claims)}.{segment(b'x' * 32)}",
+    "alg of another length": lambda claims: signed(claims, algorithm="HS512"),
+    "alg of no kind": lambda claims: f"{segment({'alg': 'ES999'})}.{segment(claims)}.{segment(b'x')}",
+    "alg that is no text": lambda claims: f"{segment({'alg': ['HS256']})}.{segment(claims)}.{segment(b'x')}",
+    "no alg": lambda claims: f"{segment({'typ': 'JWT'})}.{segment(claims)}.{segment(b'x')}",
+    "critical header": lambda claims: signed(claims, crit=["x"], x=1),
+    "detached payload": lambda claims: f"{segment({'alg': 'HS256', 'b64': False, 'crit': ['b64']})}..{segment(b'x')}",
+    "another key": lambda claims: signed(claims, "k" * 64),
+    "the key of Django": lambda claims: signed(claims, settings.SECRET_KEY),
+    "another issuer": lambda claims: signed(claims | {"iss": "https://evil.example.com"}),
+    "another audience": lambda claims: signed(claims | {"aud": "https://evil.example.com"}),
+    "expired": lambda claims: signed(claims | {"exp": int(time.time()) - 1}),
+    "not yet valid": lambda claims: signed(claims | {"nbf": int(time.time()) + 600}),
+    "issued in the future": lambda claims: signed(claims | {"iat": int(time.time()) + 600}),
+    "the other type": lambda claims: signed(claims | {"token_type": OTHER_TYPE[claims["token_type"]]}),
+    "token of no type": lambda claims: signed(claims | {"token_type": None}),
+    "another user": lambda claims: signed(claims | {"sub": "1"}),
+    "session that is none": lambda claims: signed(claims | {"sid": "00000000-0000-4000-8000-000000000000"}),
+    "session that is no id": lambda claims: signed(claims | {"sid": "\0' OR 1=1"}),
+    "session as a number": lambda claims: signed(claims | {"sid": 1}),
+    "end of another form": lambda claims: signed(claims | {"exp": str(claims["exp"])}, typ="JWT"),
+    "end that is no date": lambda claims: signed(claims | {"exp": 10**30}),
+    "end far away": lambda claims: signed(claims | {"exp": 10**17}),
+    "claims that are a list": lambda claims: jwt.PyJWS().encode(b"[]", settings.JWT_SIGNING_KEY, "HS256"),
+    "claims that are no JSON": lambda claims: jwt.PyJWS().encode(b"\xff", settings.JWT_SIGNING_KEY, "HS256"),
+    **{
+        f"no {name}": lambda claims, name=name: signed({k: v for k, v in claims.items() if k != name})
+        for name in ("iss", "aud", "sub", "sid", "jti", "iat", "exp", "token_type")
+    },
+}
+
+
+@pytest.mark.parametrize("forge", FORGERIES.values(), ids=FORGERIES)
+@pytest.mark.parametrize("kind", ["access_token", "refresh_token"])
+def test_forged_token_is_refused(pair, forge, kind):
+    forged = forge(claims_of(pair[kind]))
+    answer = refresh(forged) if kind == "refresh_token" else with_bearer(forged).get("/api/protected")
+    assert refused(answer), answer
+    assert 'error="invalid_token"' in answer.headers["WWW-Authenticate"]
+
+
+GARBAGE = ["x", "..", "a.b.c", "a.b", "a.b.c.d", "é.é.é", "x" * 100_000, ("x" * 3000 + ".") * 2 + "x", "\x7f.\x7f.\x7f"]
+
+
+@pytest.mark.parametrize("garbage", [*GARBAGE, segment(b"[" * 2900) + ".e30.x", segment(b'{"a":' * 600) + ".e30.x"])
+def test_garbage_is_refused(db, garbage):
+    assert refused(with_bearer(garbage).get("/api/protected"))
+    answer = refresh(garbage)
+    assert refused(answer) or (answer.status, answer.fields) == (400, {"refresh_token"}), answer
+
+
+def test_altered_token_is_refused(pair):
+    head, body, signature = pair["access_token"].split(".")
+    last = "A" if signature[0] != "A" else "B"
+    for altered in (f"{head}.{body}.{last}{signature[1:]}", f"{head}.{body[:-4]}AAAA.{signature}", f"{head}.{body}.A"):
+        assert refused(with_bearer(altered).get("/users"))
+
+
+def test_refresh_token_is_no_access_token_and_the_other_way_round(pair):
+    assert refused(with_bearer(pair["refresh_token"]).get("/users"))
+    assert refused(refresh(pair["access_token"]))
+    assert with_bearer(pair["access_token"]).get("/users").status == 200
+    assert refresh(pair["refresh_token"]).status == 200
+
+
+@pytest.mark.parametrize("token", ["sent twice", "beside a key", "beside Basic"])
+def test_token_beside_another_credential_is_a_conflict(pair, other, owner, token):
+    bearer = f"Bearer {pair['access_token']}"
+    headers = {
+        "sent twice": {"Authorization": f"{bearer}, {bearer}"},
+        "beside a key": {"Authorization": bearer, **other.headers},
+        "beside Basic": {"Authorization": f"{bearer}, {with_password(owner).headers['Authorization']}"},
+    }[token]
+    answer = Caller(headers=headers).get("/users")
+    assert (answer.status, answer.code) == (400, "CREDENTIAL_CONFLICT")
+
+
+def deactivated(owner, admin):
+    assert admin.patch(f"/users/{owner.pk}", {"status": "inactive"}).status == 200
+
+
+def removed(owner, admin):
+    assert admin.delete(f"/users/{owner.pk}").status == 204
+
+
+def changed_by_oneself(owner, admin):
+    body = {"password": NEW, "current_password": PASSWORD}
+    assert with_password(owner).patch(f"/users/{owner.pk}", body).status == 200
+
+
+def changed_in_the_admin(owner, admin):
+    client = Client()
+    client.force_login(admin.user)
+    answer = client.post(f"/admin/users/user/{owner.pk}/password/", {"password1": NEW, "password2": NEW})
+    assert answer.status_code == 302, answer.content
+
+
+def taken_away_in_the_admin(owner, admin):
+    client = Client()
+    client.force_login(admin.user)
+    body = {"usable_password": "false", "unset-password": "1"}
+    assert client.post(f"/admin/users/user/{owner.pk}/password/", body).status_code == 302
+
+
+def changed_by_hand(owner, admin):
+    User.objects.filter(pk=owner.pk).update(password="!")
+
+
+ENDS = [deactivated, removed, changed_by_oneself, changed_in_the_admin, taken_away_in_the_admin, changed_by_hand]
+
+
+@pytest.mark.parametrize("end", ENDS, ids=lambda end: end.__name__)
+def test_every_token_is_refused_from_the_request_after_its_user_was(owner, pair, admin, end):
+    callers = [with_bearer(one["access_token"]) for one in (pair, log_in(owner.email).data)]
+    assert {caller.get("/users").status for caller in callers} == {200}
+    end(owner, admin)
+    assert all(refused(caller.get("/users")) for caller in callers)
+    assert refused(refresh(pair["refresh_token"]))
+
+
+def test_login_after_a_password_change_works(owner, pair, admin):
+    changed_by_oneself(owner, admin)
+    again = log_in(owner.email, NEW)
+    assert again.status == 200
+    assert with_bearer(again.data["access_token"]).get("/users").status == 200
+
+
+def test_refused_refresh_of_a_deactivated_user_does_not_use_the_token_up(owner, pair, admin):
+    deactivated(owner, admin)
+    assert refused(refresh(pair["refresh_token"]))
+    assert admin.patch(f"/users/{owner.pk}", {"status": "active"}).status == 200
+    assert refresh(pair["refresh_token"]).status == 200
+
+
+def test_nothing_of_a_removed_users_logins_stays(owner, pair, admin):
+    removed(owner, admin)
+    assert not LoginSession.objects.exists()

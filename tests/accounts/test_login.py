@@ -1,0 +1,142 @@
+"""POST /api/login: email and password for a pair of tokens."""
+
+import time
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from accounts.models import LoginSession
+from config.api.principal import SCOPES
+from tests.accounts.conftest import WRONG, log_in, with_bearer
+from tests.conftest import PASSWORD, Caller, with_key
+from users.models import User
+
+
+@pytest.mark.parametrize("prefix", ["/api", "/api/v1"])
+def test_email_and_password_give_a_pair_of_tokens(owner, nobody, prefix):
+    answer = nobody.post(f"{prefix}/login", {"email": owner.email, "password": PASSWORD})
+    assert answer.status == 200
+    assert set(answer.body) == {"success", "data"}
+    assert set(answer.data) == {"access_token", "refresh_token", "token_type", "expires_in"}
+    assert answer.data["access_token"] != answer.data["refresh_token"]
+    assert (answer.data["token_type"], answer.data["expires_in"]) == ("Bearer", 900)
+    assert answer.headers["Cache-Control"] == "no-store"
+
+
+@pytest.mark.parametrize("email", ["ann@example.com", "ANN@EXAMPLE.COM"])
+def test_email_is_taken_without_regard_to_case(owner, email):
+    assert log_in(email).status == 200
+
+
+def test_access_token_is_its_user_with_all_scopes(owner, pair):
+    data = with_bearer(pair["access_token"]).get("/api/protected").data
+    assert data["user"] == {"id": owner.pk, "name": "Ann Lee", "email": "Ann@example.com", "role": "user"}
+    assert data["credential"]["kind"] == "jwt"
+    assert sorted(data["scopes"]) == sorted(SCOPES)
+
+
+def test_every_login_has_tokens_of_its_own(owner):
+    pairs = [log_in(owner.email).data for _ in range(3)]
+    assert len({token for pair in pairs for token in (pair["access_token"], pair["refresh_token"])}) == 6
+
+
+def test_refusals_look_the_same_whatever_the_reason(owner, make_user, admin):
+    make_user(email="off@example.com", password=PASSWORD, status="inactive")
+    make_user(email="none@example.com")
+    gone = make_user(email="gone@example.com", password=PASSWORD)
+    assert admin.delete(f"/users/{gone.pk}").status == 204
+    tries = [(owner.email, WRONG), ("nobody@example.com", PASSWORD), ("no email", PASSWORD)]
+    tries += [(f"{who}@example.com", PASSWORD) for who in ("off", "none", "gone")]
+    answers = [log_in(email, password) for email, password in tries]
+    assert {(answer.status, answer.code) for answer in answers} == {(401, "INVALID_CREDENTIALS")}
+    assert {answer.response.content for answer in answers} == {answers[0].response.content}
+    assert all(answer.headers["WWW-Authenticate"] for answer in answers)
+    assert all(answer.headers["Cache-Control"] == "no-store" for answer in answers)
+    assert not LoginSession.objects.exists()
+
+
+@pytest.fixture
+def bad_pairs(owner, make_user, settings):
+    settings.RATE_LIMIT_LOGIN_ACCOUNT = settings.RATE_LIMIT_LOGIN_ADDRESS = 0
+    make_user(email="off@example.com", password=PASSWORD, status="inactive")
+    make_user(email="none@example.com")
+    return [
+        (owner.email, WRONG),
+        ("nobody@example.com", PASSWORD),
+        ("off@example.com", PASSWORD),
+        ("none@example.com", PASSWORD),
+    ]
+
+
+def test_refusals_take_the_same_time_whatever_the_reason(bad_pairs):
+    """The least of several tries, on the processor's clock: whatever else the machine does only adds to it."""
+    took = {pair: [] for pair in bad_pairs}
+    for _ in range(12):
+        for pair in bad_pairs:
+            started = time.process_time()
+            assert log_in(*pair).status == 401
+            took[pair].append(time.process_time() - started)
+    least = [min(times) for times in took.values()]
+    assert max(least) < min(least) * 1.3, least
+
+
+def test_refusals_ask_the_database_as_much_whatever_the_reason(bad_pairs):
+    asked = []
+    for pair in bad_pairs:
+        with CaptureQueriesContext(connection) as captured:
+            log_in(*pair)
+        asked.append(len(captured))
+    assert len(set(asked)) == 1, asked
+
+
+@pytest.mark.parametrize(
+    ("body", "fields"),
+    [
+        ({}, {"email", "password"}),
+        ({"email": "a@example.com"}, {"password"}),
+        ({"email": 5, "password": None}, {"email", "password"}),
+        ({"email": ["a@example.com"], "password": True}, {"email", "password"}),
+        ({"email": "", "password": " "}, {"email", "password"}),
+        ({"email": "x\0@example.com", "password": "\ud800"}, {"email", "password"}),
+        ({"email": "x" * 255, "password": "x" * 129}, {"email", "password"}),
+        ({"email": 10**50, "password": {"a": 1}}, {"email", "password"}),
+    ],
+)
+def test_body_that_is_not_one_names_every_problem(nobody, body, fields):
+    answer = nobody.post("/api/login", body)
+    assert (answer.status, answer.code, answer.fields) == (400, "VALIDATION_ERROR", fields)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Authorization": "Bearer none"},
+        {"Authorization": "Basic bm9ib2R5Ong="},
+        {"Authorization": "nonsense, nonsense"},
+        {"X-API-Key": "none"},
+        {"Authorization": "Bearer none", "X-API-Key": "none"},
+    ],
+)
+def test_login_looks_at_no_other_credential(owner, headers):
+    body = {"email": owner.email, "password": PASSWORD}
+    assert Caller(headers=headers).post("/api/login", body).status == 200
+
+
+def test_there_is_none_at_the_root(nobody):
+    assert nobody.post("/login", {"email": "a@example.com", "password": "x"}).status == 404
+
+
+def test_login_with_a_jwt_may_do_what_the_password_may(make_user):
+    admin = make_user("admin", password=PASSWORD)
+    caller = with_bearer(log_in(admin.email).data["access_token"])
+    body = {"name": "New", "email": "new@example.com", "role": "support"}
+    assert with_key(admin).post("/users", body).status == 403
+    assert caller.post("/users", body).status == 201
+
+
+def test_only_digests_of_the_tokens_are_stored(owner, pair):
+    row = LoginSession.objects.values().get()
+    stored = str({name: bytes(value) if isinstance(value, memoryview) else value for name, value in row.items()})
+    assert not any(part in stored for token in pair.values() for part in str(token).split(".") if len(part) > 30)
+    assert User.objects.get(pk=owner.pk).password not in stored

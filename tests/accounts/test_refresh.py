@@ -1,0 +1,148 @@
+"""POST /api/token/refresh: a refresh token is used once, and its reuse ends the session."""
+
+from datetime import timedelta
+
+import pytest
+from django.db.models import F
+
+from accounts.models import LoginSession
+from tests.accounts.conftest import log_in, log_out, refresh, refused, with_bearer
+
+
+def later(seconds):
+    """Lets the last rotation have been so many seconds ago."""
+    LoginSession.objects.update(rotated_at=F("rotated_at") - timedelta(seconds=seconds))
+
+
+def works(pair):
+    return with_bearer(pair["access_token"]).get("/api/protected").status == 200
+
+
+@pytest.mark.parametrize("prefix", ["/api", "/api/v1"])
+def test_refresh_token_gives_a_new_pair(nobody, owner, pair, prefix):
+    answer = nobody.post(f"{prefix}/token/refresh", {"refresh_token": pair["refresh_token"]})
+    assert answer.status == 200
+    assert set(answer.data) == {"access_token", "refresh_token", "token_type", "expires_in"}
+    assert {answer.data["access_token"], answer.data["refresh_token"]}.isdisjoint(pair.values())
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert works(answer.data)
+    assert with_bearer(answer.data["access_token"]).get("/api/protected").data["user"]["id"] == owner.pk
+
+
+def test_old_access_token_works_until_it_expires(pair):
+    assert refresh(pair["refresh_token"]).status == 200
+    assert works(pair)
+
+
+def test_pairs_follow_each_other(pair):
+    present = pair
+    for _ in range(5):
+        answer = refresh(present["refresh_token"])
+        assert answer.status == 200
+        present = answer.data
+    assert works(present)
+
+
+def test_used_token_presented_again_later_ends_the_session(pair):
+    new = refresh(pair["refresh_token"]).data
+    later(11)
+    assert refused(refresh(pair["refresh_token"]))
+    assert not works(pair)
+    assert not works(new)
+    assert refused(refresh(new["refresh_token"]))
+
+
+def test_used_token_presented_again_at_once_is_refused_and_no_more(pair):
+    new = refresh(pair["refresh_token"]).data
+    for _ in range(3):
+        assert refused(refresh(pair["refresh_token"]))
+    assert works(new)
+    assert refresh(new["refresh_token"]).status == 200
+
+
+def test_used_token_presented_after_the_new_access_token_ends_the_session(pair):
+    new = refresh(pair["refresh_token"]).data
+    assert works(new)
+    assert refused(refresh(pair["refresh_token"]))
+    assert not works(new)
+    assert refused(refresh(new["refresh_token"]))
+
+
+def test_used_token_presented_after_the_new_refresh_token_ends_the_session(pair):
+    new = refresh(pair["refresh_token"]).data
+    newest = refresh(new["refresh_token"]).data
+    assert refused(refresh(pair["refresh_token"]))
+    assert not works(newest)
+
+
+def test_use_of_the_old_access_token_is_no_use_of_the_new_pair(pair):
+    new = refresh(pair["refresh_token"]).data
+    assert works(pair)
+    assert refused(refresh(pair["refresh_token"]))
+    assert works(new)
+
+
+def test_reuse_ends_one_session_and_leaves_the_others(owner, pair):
+    another = log_in(owner.email).data
+    new = refresh(pair["refresh_token"]).data
+    later(11)
+    assert refused(refresh(pair["refresh_token"]))
+    assert not works(new)
+    assert works(another)
+
+
+def test_first_use_of_a_new_access_token_is_written_once(pair, django_assert_num_queries):
+    with django_assert_num_queries(1):
+        assert works(pair)
+    new = refresh(pair["refresh_token"]).data
+    with django_assert_num_queries(2):
+        assert works(new)
+    with django_assert_num_queries(1):
+        assert works(new)
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"refresh_token": None}, {"refresh_token": 5}, {"refresh_token": ""}, {"refresh_token": ["x"]}]
+)
+@pytest.mark.parametrize("path", ["/api/token/refresh", "/api/logout"])
+def test_body_without_a_token_is_400(nobody, path, body):
+    answer = nobody.post(path, body)
+    assert (answer.status, answer.code, answer.fields) == (400, "VALIDATION_ERROR", {"refresh_token"})
+
+
+def test_logout_ends_access_and_refresh_tokens(pair):
+    answer = log_out(pair["refresh_token"])
+    assert (answer.status, answer.response.content) == (204, b"")
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert not works(pair)
+    assert refused(refresh(pair["refresh_token"]))
+
+
+def test_logout_ends_the_pairs_that_came_of_the_token_too(pair):
+    new = refresh(pair["refresh_token"]).data
+    assert log_out(pair["refresh_token"]).status == 204
+    assert not works(new)
+    assert refused(refresh(new["refresh_token"]))
+
+
+def test_logout_leaves_other_sessions(owner, pair):
+    another = log_in(owner.email).data
+    assert log_out(pair["refresh_token"]).status == 204
+    assert works(another)
+
+
+def test_logout_with_a_token_of_no_session_is_204_and_ends_nothing(pair):
+    for token in ("none", "a.b.c", pair["access_token"]):
+        assert log_out(token).status == 204
+    assert works(pair)
+
+
+def test_logout_twice_is_204(pair):
+    assert [log_out(pair["refresh_token"]).status for _ in range(2)] == [204, 204]
+
+
+def test_logout_needs_no_user_who_may_still_log_in(owner, pair, admin):
+    assert admin.patch(f"/users/{owner.pk}", {"status": "inactive"}).status == 200
+    assert log_out(pair["refresh_token"]).status == 204
+    assert admin.patch(f"/users/{owner.pk}", {"status": "active"}).status == 200
+    assert not works(pair)

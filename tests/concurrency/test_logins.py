@@ -1,0 +1,64 @@
+"""Simultaneous uses of one refresh token, and simultaneous guesses."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import partial
+
+from accounts.models import LoginSession
+from config.models import AuditEvent
+from tests.accounts.conftest import WRONG, log_in, refresh, with_bearer
+from tests.conftest import PASSWORD, with_bearer_of, with_password
+
+
+def test_of_twenty_simultaneous_uses_of_a_refresh_token_one_is_answered(at_once, make_user):
+    owner = make_user(password=PASSWORD)
+    for _ in range(3):
+        token = log_in(owner.email).data["refresh_token"]
+        answers = at_once(partial(refresh, token) for _ in range(20))
+        assert sorted(answer.status for answer in answers) == [200] + [401] * 19
+        (new,) = (answer.data for answer in answers if answer.status == 200)
+        assert with_bearer(new["access_token"]).get("/api/protected").status == 200
+        assert refresh(new["refresh_token"]).status == 200
+
+
+def test_session_is_over_after_simultaneous_reuse_and_refresh(at_once, make_user):
+    owner = make_user(password=PASSWORD)
+    for _ in range(5):
+        first = log_in(owner.email).data["refresh_token"]
+        second = refresh(first).data["refresh_token"]
+        third = refresh(second).data
+        answers = at_once(partial(refresh, token) for token in (first, third["refresh_token"]))
+        assert answers[0].status == 401
+        assert answers[1].status in {200, 401}
+        assert not LoginSession.objects.filter(ended_at=None).exists()
+        assert with_bearer(third["access_token"]).get("/api/protected").status == 401
+
+
+def test_of_forty_simultaneous_wrong_passwords_ten_are_told_so(at_once, make_user, one_minute):
+    owner = make_user(password=PASSWORD)
+    answers = at_once(partial(log_in, owner.email, WRONG) for _ in range(40))
+    assert Counter(answer.status for answer in answers) == {401: 10, 429: 30}
+    assert log_in(owner.email).status == 429
+
+
+def test_of_forty_simultaneous_wrong_passwords_at_several_doors_ten_are_told_so(at_once, make_user, one_minute):
+    owner = make_user(password=PASSWORD)
+    basic = with_password(owner, WRONG)
+    answers = at_once([partial(log_in, owner.email, WRONG), partial(basic.get, "/users")] * 20)
+    assert Counter(answer.status for answer in answers) == {401: 10, 429: 30}
+
+
+def test_simultaneous_right_passwords_are_all_taken(at_once, make_user):
+    owner = make_user(password=PASSWORD)
+    basic = with_password(owner)
+    answers = at_once([partial(log_in, owner.email), partial(basic.get, "/api/protected")] * 20)
+    assert {answer.status for answer in answers} == {200}
+
+
+def test_wrong_current_password_counts_although_its_transaction_is_rolled_back(transactional_db, make_user, one_minute):
+    owner = make_user(password=PASSWORD)
+    caller = with_bearer_of(owner)
+    body = {"name": "New", "password": "another long phrase", "current_password": WRONG}
+    assert [caller.patch(f"/users/{owner.pk}", body).status for _ in range(11)] == [400] * 10 + [429]
+    assert AuditEvent.objects.filter(event="login.failed", user=owner).count() == 10
