@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from threading import Barrier
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
 
 from accounts.services import create_api_key
@@ -131,3 +134,24 @@ def user(make_user: Callable[..., User]) -> Caller:
 @pytest.fixture
 def other(make_user: Callable[..., User]) -> Caller:
     return with_key(make_user("user", name="Otto Other"))
+
+
+@pytest.fixture
+def at_once(transactional_db: None) -> Callable[[Iterable[Callable[[], Any]]], list[Any]]:
+    """Runs calls in threads that start together, each on a connection of its own, and returns what they return."""
+
+    def run(calls: Iterable[Callable[[], Any]]) -> list[Any]:
+        waiting = list(calls)
+        start = Barrier(len(waiting))
+
+        def one(call: Callable[[], Any]) -> Any:
+            try:
+                start.wait()
+                return call()
+            finally:
+                connection.close()
+
+        with ThreadPoolExecutor(len(waiting)) as pool:
+            return [future.result() for future in [pool.submit(one, call) for call in waiting]]
+
+    return run
