@@ -24,7 +24,10 @@ SIMULTANEOUS = timedelta(seconds=10)
 
 class APIKeyQuerySet(models.QuerySet["APIKey"]):
     def visible_to(self, principal: Principal) -> APIKeyQuerySet:
-        return self if principal.user.is_administrator else self.filter(user_id=principal.user.pk)
+        return self if principal.user.is_administrator else self.of(principal)
+
+    def of(self, principal: Principal) -> APIKeyQuerySet:
+        return self.filter(user_id=principal.user.pk)
 
     def usable(self) -> APIKeyQuerySet:
         return self.filter(Q(expires_at=None) | Q(expires_at__gt=Now()), revoked_at=None)
@@ -46,6 +49,10 @@ class APIKey(models.Model):
     expires_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(null=True, editable=False)
     revoked_at = models.DateTimeField(null=True, editable=False)
+    rotated_at = models.DateTimeField(null=True, editable=False)
+
+    # The key itself, on the row that was just made and nowhere else.
+    key: str
 
     objects = APIKeyQuerySet.as_manager()
 

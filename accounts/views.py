@@ -1,16 +1,29 @@
+from datetime import timedelta
 from typing import Any, ClassVar
 
+from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema, inline_serializer
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts import logins, passwords
-from accounts.serializers import LoginSerializer, RefreshTokenSerializer, TokenPairSerializer
+from accounts import logins, passwords, services
+from accounts.models import APIKey
+from accounts.permissions import APIKeyPermission
+from accounts.serializers import (
+    APIKeySerializer,
+    LoginSerializer,
+    RefreshTokenSerializer,
+    RotationSerializer,
+    TokenPairSerializer,
+)
 from accounts.tokens import AccessToken, Pair
+from config import audit
 from config.api import envelope
+from config.api.errors import forbidden, not_found
+from config.api.links import Link
 from config.api.permissions import PublicPermission
-from config.api.viewsets import View
+from config.api.viewsets import ResourceViewSet, View, id_of
 from users.models import Role
 
 NO_STORE = {"Cache-Control": "no-store"}
@@ -105,3 +118,56 @@ class LogoutView(TokenView):
     def post(self, request: Request, **kwargs: str) -> Response:
         logins.log_out(self.read(request)["refresh_token"])
         return Response(status=204, headers=NO_STORE)
+
+
+class APIKeyViewSet(ResourceViewSet):
+    """API keys: one's own, and for administrators everybody's."""
+
+    queryset = APIKey.objects.all()
+    serializer_class = APIKeySerializer
+    permission_classes = [APIKeyPermission]
+    scope = None
+    cache_control = "no-store"
+    http_method_names = ["get", "post", "delete", "head", "options"]
+    links = (
+        Link("self", "/api-keys/{0.id}"),
+        Link("delete", "/api-keys/{0.id}", method="DELETE", when=APIKeyPermission.may_change),
+    )
+
+    def get_queryset(self) -> QuerySet[APIKey]:
+        rows: Any = super().get_queryset()
+        # The list shows what the credential may read; a single key of somebody else is refused by name instead.
+        own_only = self.action == "list" and not self.principal.made_from_password
+        return rows.of(self.principal) if own_only else rows
+
+    def perform_create(self, serializer: APIKeySerializer) -> APIKey:
+        values = {"scopes": self.principal.scopes, **serializer.validated_data}
+        row, key = services.create_api_key(self.principal.user, **values)
+        return self.told("api_key.created", row, key)
+
+    def told(self, event: str, row: APIKey, key: str) -> APIKey:
+        """Puts the key on the answer, this once."""
+        audit.record(event, user=self.principal.user, key=row.prefix)
+        row.key = key
+        return row
+
+    def perform_destroy(self, instance: APIKey) -> None:
+        services.revoke_api_key(instance)
+        audit.record("api_key.revoked", user=instance.user, key=instance.prefix)
+
+
+class RotationViewSet(APIKeyViewSet):
+    """The successors of a key, which are made here and read as keys."""
+
+    serializer_class = RotationSerializer
+    http_method_names = ["post", "options"]
+
+    def perform_create(self, serializer: RotationSerializer) -> APIKey:
+        key_id = id_of(self.kwargs["api_key_id"])
+        old = APIKey.objects.visible_to(self.principal).select_for_update(no_key=True).filter(pk=key_id).first()
+        if old is None:
+            raise not_found()
+        if old.user_id != self.principal.user.pk:
+            raise forbidden("A key is rotated by its own user.")
+        overlap = timedelta(seconds=serializer.validated_data["overlap_seconds"])
+        return self.told("api_key.rotated", *services.rotate_api_key(old, overlap))

@@ -4,6 +4,7 @@ from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path, re_path
 from django.views.generic import RedirectView
 
+import accounts.urls
 import orders.urls
 import payments.urls
 import posts.urls
@@ -21,6 +22,8 @@ resources: list[URLPattern | URLResolver] = [
     *posts.urls.user_posts.urls,
     *posts.urls.post_comments.urls,
     *posts.urls.comments.urls,
+    *accounts.urls.router.urls,
+    *accounts.urls.rotations.urls,
 ]
 under_api: list[URLPattern | URLResolver] = [
     *resources,

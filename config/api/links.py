@@ -22,19 +22,19 @@ class Link:
     Attributes:
         rel: its name in `_links`.
         path: where it leads, without prefix; `{0.id}` and the like are filled from the row.
-        scope: what the credential must allow.
+        scope: what the credential must allow, if anything.
         method: told only when it is not GET.
         when: what else must hold.
     """
 
     rel: str
     path: str
-    scope: str
+    scope: str | None = None
     method: str = "GET"
     when: Condition | None = None
 
     def open_to(self, principal: Principal | None, row: Any) -> bool:
-        if principal is None or self.scope not in principal.scopes:
+        if principal is None or (self.scope and self.scope not in principal.scopes):
             return False
         return self.when is None or self.when(principal, row)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from datetime import datetime
 from decimal import Decimal
 from typing import Any, ClassVar
 
@@ -16,6 +19,9 @@ from config.api.principal import Principal
 from config.text import NOT_TEXT, is_plain
 
 _CENT = Decimal("0.01")
+_RFC_3339 = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?([Zz]|[+-][0-9]{2}:[0-9]{2})"
+)
 GREATEST_ID = 2**63 - 1
 
 
@@ -97,6 +103,32 @@ class Money(StrictField, serializers.DecimalField):
 
     def to_representation(self, value: Decimal) -> Decimal:
         return value.quantize(_CENT)
+
+
+class Moment(StrictField, serializers.DateTimeField):
+    """An RFC 3339 time, with its offset."""
+
+    def to_internal_value(self, data: Any) -> datetime:
+        if not isinstance(data, str) or not _RFC_3339.fullmatch(data):
+            raise serializers.ValidationError("Must be an RFC 3339 time such as 2030-01-31T12:00:00Z.")
+        return super().to_internal_value(data)
+
+
+class TextList(StrictField, serializers.ListField):
+    """A list that names some of `choices`, each once."""
+
+    def __init__(self, *, choices: Sequence[str], **options: Any) -> None:
+        self.choices = choices
+        super().__init__(child=Text(), allow_empty=False, **options)
+
+    def to_internal_value(self, data: Any) -> list[str]:
+        if not isinstance(data, list):
+            raise serializers.ValidationError("Must be a list.")
+        if not data or any(not isinstance(item, str) or item not in self.choices for item in data):
+            raise serializers.ValidationError(f"Must name at least one, and only these: {', '.join(self.choices)}.")
+        if len(set(data)) < len(data):
+            raise serializers.ValidationError("Must not name one twice.")
+        return data
 
 
 class Choice(StrictField, serializers.ChoiceField):

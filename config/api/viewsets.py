@@ -43,6 +43,7 @@ class Conventions:
 
     # There is no format suffix to read it from.
     format_kwarg = None
+    cache_control = "private, no-cache"
 
     def initialize_request(self, request: Any, *args: Any, **kwargs: Any) -> Request:
         given = super().initialize_request(request, *args, **kwargs)  # type: ignore[misc]
@@ -83,7 +84,7 @@ class Conventions:
         response = super().finalize_response(request, response, *args, **kwargs)  # type: ignore[misc]
         if self.versioning_class:
             response["API-Version"] = getattr(request, "version", settings.DEFAULT_API_VERSION)
-        response.setdefault("Cache-Control", "private, no-cache")
+        response.setdefault("Cache-Control", self.cache_control)
         patch_vary_headers(response, VARY)
         if "PATCH" in self.allowed_methods and request.method == "OPTIONS":
             response["Accept-Patch"] = f"{JSONParser.media_type}, {MergePatchParser.media_type}"
@@ -107,7 +108,7 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
     Attributes:
         queryset: of a QuerySet class with `visible_to(principal)`.
         serializer_class: a ResourceSerializer.
-        scope: the part of a scope before the colon.
+        scope: the part of a scope before the colon; None where any credential will do.
         sortable: the fields a list may be sorted by, `id` among them.
         filterset_class: the equality filters of the list.
         partitions: the columns, with all their values, that divide the list into parts which the indexes keep in
@@ -118,7 +119,7 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
             `parents()` then says which parents the caller may look into.
     """
 
-    scope: ClassVar[str]
+    scope: ClassVar[str | None]
     sortable: ClassVar[Sequence[str]] = ("id",)
     filterset_class: ClassVar[type[StrictFilterSet]] = StrictFilterSet
     partitions: ClassVar[Mapping[str, Sequence[str]]] = {}
@@ -214,7 +215,9 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
         found: Principal = self.request.auth
         return found
 
-    def required_scope(self, method: str) -> str:
+    def required_scope(self, method: str) -> str | None:
+        if self.scope is None:
+            return None
         return f"{self.scope}:{'read' if method in SAFE_METHODS else 'write'}"
 
     def initial(self, request: Any, *args: Any, **kwargs: Any) -> None:

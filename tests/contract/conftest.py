@@ -19,11 +19,13 @@ def rows(user: Any) -> dict[str, int]:
         "payments": Payment.objects.create(user=user.user, amount="12.30").pk,
         "posts": post.pk,
         "comments": Comment.objects.create(post=post, user=user.user, text="A comment").pk,
+        "api-keys": user.user.api_keys.get().pk,
     }
 
 
 @pytest.fixture
 def ids(rows: dict[str, int]) -> dict[str, dict[str, int]]:
     """What fills the placeholders of a route, by the collection it starts with."""
-    of_resources = {name: {"id": pk, "user_id": rows["users"], "post_id": rows["posts"]} for name, pk in rows.items()}
+    parents = {"user_id": rows["users"], "post_id": rows["posts"], "api_key_id": rows["api-keys"]}
+    of_resources = {name: {"id": pk, **parents} for name, pk in rows.items()}
     return of_resources | {name: {} for name in ("login", "logout", "protected", "token")}

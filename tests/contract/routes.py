@@ -26,7 +26,7 @@ class Route:
 
     @property
     def is_list(self) -> bool:
-        return ("get", "list") in self.actions
+        return ("get", "list") in self.actions and "GET" in self.methods
 
     def path(self, prefix: str = "/api/v1", **ids: int | str) -> str:
         filled = self.template

@@ -1,0 +1,30 @@
+from typing import Any
+
+from rest_framework.permissions import SAFE_METHODS
+from rest_framework.request import Request
+
+from accounts.models import APIKey
+from config.api.errors import forbidden
+from config.api.permissions import ResourcePermission
+from config.api.principal import Principal
+
+_NEEDS_PASSWORD = "Managing keys, and reading other people's, needs a credential made from the password."
+
+
+class APIKeyPermission(ResourcePermission):
+    """One reads one's own keys with any credential; everything else needs one made from the password."""
+
+    @staticmethod
+    def may_change(principal: Principal, row: APIKey) -> bool:
+        return principal.made_from_password
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        allowed = super().has_permission(request, view)
+        if request.method not in {*SAFE_METHODS} and not request.auth.made_from_password:
+            raise forbidden(_NEEDS_PASSWORD, "credential")
+        return allowed
+
+    def has_object_permission(self, request: Request, view: Any, obj: APIKey) -> bool:
+        if obj.user_id != request.auth.user.pk and not request.auth.made_from_password:
+            raise forbidden(_NEEDS_PASSWORD, "credential")
+        return True
