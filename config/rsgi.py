@@ -5,10 +5,12 @@ the one request thread of the process: one request at a time, on one database co
 """
 
 import asyncio
+import logging
 import os
+import threading
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
+from queue import SimpleQueue
 
 from django.conf import settings
 from granian.rsgi import HTTPProtocol, ProtocolClosed, Scope  # type: ignore[attr-defined]
@@ -31,22 +33,53 @@ MAX_CHUNKS = 16 * 1024
 # Servers that take the first of two and others that take the last would disagree about the request.
 ONCE = ("host", "content-type", "content-length")
 
-_requests = ThreadPoolExecutor(max_workers=1, thread_name_prefix="requests")
+logger = logging.getLogger(__name__)
 
 
-async def application(scope: Scope, protocol: HTTPProtocol) -> None:
-    """Answers a request. A client that leaves meanwhile changes nothing: what was begun is finished."""
-    headers = _headers(scope)
-    environ = _environ(scope, headers)
-    refused = await _receive(protocol, headers, environ)
-    if refused:
-        protocol.response_bytes(*refused)
-    else:
-        await asyncio.get_running_loop().run_in_executor(_requests, _respond, environ, protocol)
+class Application:
+    """What Granian calls: at the start and the end of a worker, and in between for each request.
+
+    The requests of a worker run in one thread of its own, and not in an executor, which would cost as much again as
+    all the rest of this module.
+    """
+
+    def __init__(self) -> None:
+        self._received: SimpleQueue[tuple[Environ, HTTPProtocol, asyncio.Future[None]] | None] = SimpleQueue()
+
+    def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._thread = threading.Thread(target=self._run, name="requests", daemon=True)
+        self._thread.start()
+
+    def __rsgi_del__(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Lets what was begun end, also for clients that have left."""
+        self._received.put(None)
+        self._thread.join()
+
+    async def __rsgi__(self, scope: Scope, protocol: HTTPProtocol) -> None:
+        """Answers a request. A client that leaves meanwhile changes nothing: what was received whole is done."""
+        headers = _headers(scope)
+        environ = _environ(scope, headers)
+        refused = await _receive(protocol, headers, environ)
+        if refused:
+            protocol.response_bytes(*refused)
+        else:
+            done = self._loop.create_future()
+            self._received.put((environ, protocol, done))
+            await done
+
+    def _run(self) -> None:
+        while received := self._received.get():
+            environ, protocol, done = received
+            try:
+                protocol.response_bytes(*answer(environ))
+            except BaseException:
+                # Nothing may end the one thread. Granian answers 500 by itself.
+                logger.critical("A request was not answered", exc_info=True)
+            self._loop.call_soon_threadsafe(done.set_result, None)
 
 
-def _respond(environ: Environ, protocol: HTTPProtocol) -> None:
-    protocol.response_bytes(*answer(environ))
+application = Application()
 
 
 async def _receive(protocol: HTTPProtocol, headers: Headers, environ: Environ) -> Answer | None:
@@ -54,8 +87,10 @@ async def _receive(protocol: HTTPProtocol, headers: Headers, environ: Environ) -
     try:
         _refuse_repeated(headers)
         screen(environ)
-        async with asyncio.timeout(SECONDS_FOR_A_BODY):
-            body = await _body(protocol, headers, settings.DATA_UPLOAD_MAX_MEMORY_SIZE or 0)
+        body = b""
+        if "content-length" in headers or "transfer-encoding" in headers:
+            async with asyncio.timeout(SECONDS_FOR_A_BODY):
+                body = await _body(protocol, headers, settings.DATA_UPLOAD_MAX_MEMORY_SIZE or 0)
     except TimeoutError:
         message = f"The body did not arrive within {SECONDS_FOR_A_BODY:g} seconds."
         return refusal(invalid(Detail("", message)), environ)
@@ -81,7 +116,7 @@ async def _body(protocol: HTTPProtocol, headers: Headers, limit: int) -> bytes:
         DomainError: PAYLOAD_TOO_LARGE, or VALIDATION_ERROR for a body without its end.
     """
     if "content-length" not in headers:
-        return await _streamed(protocol, limit) if "transfer-encoding" in headers else b""
+        return await _streamed(protocol, limit)
     if int(headers["content-length"][0]) <= limit:
         try:
             return await protocol()

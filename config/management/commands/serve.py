@@ -8,7 +8,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from types import FrameType
 from typing import Any, NoReturn
@@ -166,7 +166,7 @@ def _announce(server: MPServer) -> None:
     print(f"Address: http://{host}:{settings.PORT}", flush=True)
 
 
-def _load() -> Callable[..., Any]:
+def _load() -> Any:
     """Runs in a worker: prepares the process, and returns the application."""
     # Until Granian sets its own handler, that of the parent would swallow the signal to stop.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
