@@ -23,8 +23,9 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
 Headers = Mapping[str, Sequence[str]]
 
-# From the end of the headers to the end of the body, however it trickles in.
-SECONDS_FOR_A_BODY = 20.0
+# From the end of the headers to the end of the body, however it trickles in. Less than `serve` gives its workers to
+# stop, so that a stalled body ends no worker before its other requests are done.
+SECONDS_FOR_A_BODY = 15.0
 # How much of a body that is refused for its size is still read. Many clients look for the answer only after they
 # sent everything, and find a broken pipe when the server closes on them first.
 DRAINED_BYTES = 64 * 1024 * 1024

@@ -117,7 +117,7 @@ def test_http_2_is_not_spoken(service: Service) -> None:
         assert connection.recv(9)[3:4] != b"\x04"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def impatient(checkout: Copy, first_start: list[str]) -> Iterator[Wire]:
     """A service that waits for a body a second and not longer."""
     code = (
