@@ -197,10 +197,10 @@ def test_charset_of_a_body_says_nothing_about_the_query(wire: Wire, charset: str
     assert answers[0].text == answers[1].text
 
 
-def test_api_key_cannot_be_smuggled_past_its_removal(wire: Wire) -> None:
-    secret = wire.key.partition(": ")[2]
-    answer = wire.ask(f"GET {USERS}?%2BAGE-pi_key={secret}", "Content-Type: text/plain; charset=utf-7")
-    assert answer.code == "UNAUTHENTICATED"
+def test_api_key_in_the_query_cannot_be_hidden_by_a_charset_until_the_links_show_it(wire: Wire) -> None:
+    answer = wire.ask(f"GET {USERS}?+AGE-pi_key=smuggled", wire.key, "Content-Type: text/plain; charset=utf-7")
+    assert answer.status == 200
+    assert "api_key" not in answer.text
 
 
 def test_too_many_parameters_are_refused_whatever_the_charset(wire: Wire) -> None:
