@@ -116,6 +116,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "config.api.middleware.RequestIdMiddleware",
+    "config.api.middleware.ExactMethodMiddleware",
     "config.api.middleware.SecretParameterMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",

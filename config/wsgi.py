@@ -1,64 +1,96 @@
-"""The WSGI application, and what Granian leaves to it: the bodies of requests."""
+"""The WSGI application, for any server that speaks WSGI. `manage.py serve` uses config.rsgi, which needs no proxy."""
 
+import logging
 import os
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from http.client import responses
 from io import BytesIO
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.core.wsgi import get_wsgi_application
+from django.http import HttpRequest
+
+from config.api.errors import DomainError, ErrorCode
+from config.api.requests import screen
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
+logger = logging.getLogger(__name__)
+
 Environ = dict[str, Any]
-StartResponse = Callable[..., Any]
 
-# How much of a body that is refused for its size is still read. Many clients look for the answer only after they
-# sent everything, and find a broken pipe when the server closes on them first.
-DRAINED_BYTES = 64 * 1024 * 1024
-PIECE = 256 * 1024
-
-_django = get_wsgi_application()
-# A request runs in this thread, whichever thread received it: one request at a time and one database connection in a
-# process. The threads of Granian only wait for bodies, so that a slow client does not keep the others waiting.
-_requests = ThreadPoolExecutor(max_workers=1, thread_name_prefix="requests")
+_django: Any = get_wsgi_application()
 
 
-def application(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-    """Answers a request whose body, however it is sent, has been received and counted."""
-    _receive_body(environ, settings.DATA_UPLOAD_MAX_MEMORY_SIZE or 0)
-    return _requests.submit(_respond, environ, start_response).result()
+class Answer(NamedTuple):
+    status: int
+    headers: list[tuple[str, str]]
+    body: bytes
+
+
+def application(environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
+    """Answers a request. It is the server's task, or that of a proxy in front, to bring the body in time and whole."""
+    try:
+        screen(environ)
+        _receive_body(environ, settings.DATA_UPLOAD_MAX_MEMORY_SIZE or 0)
+    except DomainError as problem:
+        given = refusal(problem, environ)
+    else:
+        given = answer(environ)
+    start_response(f"{given.status} {responses.get(given.status, '')}", given.headers)
+    return [given.body]
 
 
 def _receive_body(environ: Environ, limit: int) -> None:
-    """Puts the body, up to one byte over the limit, into memory.
+    """Puts a chunked body, up to one byte over the limit, into memory: Django reads none without Content-Length."""
+    if not environ.get("CONTENT_LENGTH") and environ.get("HTTP_TRANSFER_ENCODING"):
+        body = environ["wsgi.input"].read(limit + 1)
+        environ["CONTENT_LENGTH"] = str(len(body))
+        environ["wsgi.input"] = BytesIO(body)
 
-    Django reads nothing where there is no Content-Length, as with `Transfer-Encoding: chunked`. Such a body gets its
-    length here; one over the limit is seen to be, by that one byte.
+
+def answer(environ: Environ) -> Answer:
+    """Runs Django in this thread, whose database connection it uses.
+
+    Args:
+        environ: a WSGI environment that `screen` let pass.
+
+    Returns:
+        the whole answer; INTERNAL_ERROR for what Django lets escape.
     """
-    declared = environ.get("CONTENT_LENGTH")
-    if declared and int(declared) > limit and environ.get("HTTP_EXPECT"):
-        # The client waits for `100 Continue` before it sends so much; it is refused first.
-        return
-    stream = environ["wsgi.input"]
-    body = BytesIO()
-    while body.tell() <= limit and (piece := stream.read(limit + 1 - body.tell())):
-        body.write(piece)
-    if body.tell() > limit:
-        for _ in range(DRAINED_BYTES // PIECE):
-            if not stream.read(PIECE):
-                break
-    if not declared and body.tell():
-        environ["CONTENT_LENGTH"] = str(body.tell())
-    body.seek(0)
-    environ["wsgi.input"] = body
+    try:
+        return _run(environ)
+    except Exception as exception:  # noqa: BLE001 - the last place where a fault can become an answer
+        return failure(exception, environ)
 
 
-def _respond(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-    response: Any = _django(environ, start_response)
-    if response.streaming:
-        return response
-    # Closed in this thread: the signal that a request ended concerns the connections of the thread that sends it.
-    response.close()
-    return [response.content]
+def _run(environ: Environ) -> Answer:
+    started: list[Any] = []
+    response = _django(environ, lambda status, headers, *rest: started.extend((status, headers)))
+    try:
+        body = b"".join(response)
+    finally:
+        # In this thread: the signal that a request ended concerns the connections of the thread that sends it.
+        response.close()
+    status, headers = started
+    return Answer(int(status[:3]), headers, body)
+
+
+def refusal(problem: DomainError, environ: Environ) -> Answer:
+    """The error body of the contract for a request that never reached Django."""
+    from config.api.exceptions import plain_response
+    from config.api.middleware import RequestIdMiddleware
+
+    request = HttpRequest()
+    request.META = environ
+    response = RequestIdMiddleware(lambda request: plain_response(problem, request))(request)
+    return Answer(response.status_code, list(response.items()), response.content)
+
+
+def failure(exception: BaseException, environ: Environ) -> Answer:
+    """INTERNAL_ERROR, and a line in the log under the Request-Id of the answer."""
+    message = "Something failed on our side; the Request-Id finds it in the log."
+    given = refusal(DomainError(ErrorCode.INTERNAL_ERROR, message), environ)
+    logger.error("Request-Id %s", dict(given.headers)["Request-Id"], exc_info=exception)
+    return given

@@ -39,6 +39,17 @@ class RequestIdMiddleware:
         return response
 
 
+class ExactMethodMiddleware:
+    """`post` is no `POST` (RFC 9110, section 9.1), which Django takes it for; so it is a method that nothing has."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        request.method = request.META["REQUEST_METHOD"]
+        return self.get_response(request)
+
+
 _SECRET_PARAMETER = "api_key"
 _SECRETS = "config.api.secret_parameters"
 
@@ -50,11 +61,16 @@ class SecretParameterMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        parts = request.META.get("QUERY_STRING", "").split("&")
-        secret = [part for part in parts if unquote_plus(part.partition("=")[0]) == _SECRET_PARAMETER]
-        if secret:
-            request.META["QUERY_STRING"] = "&".join(part for part in parts if part not in secret)
-            request.META[_SECRETS] = [unquote_plus(part.partition("=")[2]) for part in secret]
+        rest, secrets = [], []
+        for part in request.META.get("QUERY_STRING", "").split("&"):
+            name, _, value = part.partition("=")
+            if unquote_plus(name) == _SECRET_PARAMETER:
+                secrets.append(unquote_plus(value))
+            else:
+                rest.append(part)
+        if secrets:
+            request.META["QUERY_STRING"] = "&".join(rest)
+            request.META[_SECRETS] = secrets
         return self.get_response(request)
 
 

@@ -1,13 +1,14 @@
 import ctypes
 import logging
 import os
+import resource
 import secrets
 import signal
 import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from types import FrameType
 from typing import Any, NoReturn
@@ -15,7 +16,8 @@ from typing import Any, NoReturn
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connections, transaction
-from granian.constants import Interfaces
+from granian.constants import HTTPModes, Interfaces
+from granian.http import HTTP1Settings
 from granian.log import LogLevels
 from granian.server.mp import MPServer
 
@@ -24,6 +26,12 @@ from config.management.migrations import migrate, one_at_a_time
 
 ADMINISTRATOR = "admin@example.com"
 SECONDS_TO_STOP = 20
+# Of a worker, at once. A connection that only waits costs little, so there are many: further ones wait for a place.
+CONNECTIONS = 4096
+# What a worker opens beside connections of clients.
+OTHER_FILES = 256
+# For the headers of a request, and also between two requests of a connection.
+SECONDS_FOR_HEADERS = 30
 
 
 class Command(BaseCommand):
@@ -97,16 +105,19 @@ def _fill() -> None:
 
 def _serve() -> None:
     # In the parent, for the forks to share; and so that a mistake in the code ends the start with its traceback.
-    import config.wsgi  # noqa: F401
+    import config.rsgi  # noqa: F401
 
     server = _Server(
-        "config.wsgi:application",
+        "config.rsgi:application",
         address=settings.HOST,
         port=settings.PORT,
-        interface=Interfaces.WSGI,
+        interface=Interfaces.RSGI,
         workers=settings.WORKERS,
-        # They only receive bodies and send answers; config.wsgi runs one request at a time.
-        blocking_threads=32,
+        # HTTP/2 is for the proxy: clients that vanish in it are noticed by no deadline of Granian's.
+        http=HTTPModes.http1,
+        http1_settings=HTTP1Settings(header_read_timeout=SECONDS_FOR_HEADERS * 1000, max_buffer_size=64 * 1024),
+        websockets=False,
+        backpressure=_connections(),
         respawn_failed_workers=True,
         workers_kill_timeout=SECONDS_TO_STOP,
         log_access=False,
@@ -123,6 +134,16 @@ def _serve() -> None:
         # Granian also ends with 1 when it was asked to stop just after a worker died.
         if not server.interrupt_signal:
             raise
+
+
+def _connections() -> int:
+    """How many connections a worker may hold; the limit of open files, which workers inherit, is raised to fit."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = CONNECTIONS + OTHER_FILES
+    if 0 <= soft < wanted:
+        soft = wanted if hard < 0 else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return CONNECTIONS if soft < 0 else max(1, min(CONNECTIONS, soft - OTHER_FILES))
 
 
 class _Server(MPServer):
@@ -145,7 +166,7 @@ def _announce(server: MPServer) -> None:
     print(f"Address: http://{host}:{settings.PORT}", flush=True)
 
 
-def _load() -> Callable[..., Any]:
+def _load() -> Any:
     """Runs in a worker: prepares the process, and returns the application."""
     # Until Granian sets its own handler, that of the parent would swallow the signal to stop.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -154,6 +175,6 @@ def _load() -> Callable[..., Any]:
     if sys.platform == "linux":
         parent_death_signal = 1  # PR_SET_PDEATHSIG of prctl(2): no worker outlives the parent
         ctypes.CDLL(None).prctl(parent_death_signal, signal.SIGTERM)
-    from config.wsgi import application
+    from config.rsgi import application
 
     return application
