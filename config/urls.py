@@ -3,6 +3,7 @@
 from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path, re_path
 
+import accounts.urls
 import orders.urls
 import payments.urls
 import posts.urls
@@ -37,6 +38,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("docs", views.DocumentationView.as_view(url_name="schema"), name="documentation"),
     path("health/live", views.LiveView.as_view()),
     path("health/ready", views.ReadyView.as_view()),
+    path("", include(accounts.urls.at_root)),
     path("admin/", admin.site.urls),
     re_path(r"^(?P<path>.+)/$", views.without_trailing_slash),
 ]

@@ -2,8 +2,8 @@
 
 from rest_framework.request import Request
 
+from accounts.authentication import oauth
 from accounts.authentication.headers import parts
-from config.api.errors import DomainError, ErrorCode
 from config.api.principal import Principal
 
 
@@ -12,4 +12,4 @@ def presented(request: Request) -> list[str]:
 
 
 def resolve(header: str, request: Request) -> Principal:
-    raise DomainError(ErrorCode.INVALID_TOKEN, "The token is not valid, or not any more.")
+    return oauth.resolve(header.partition(" ")[2].strip(), request)

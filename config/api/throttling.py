@@ -20,7 +20,7 @@ ON CONFLICT (key) DO UPDATE SET
                  ELSE greatest(EXCLUDED.count, 0) END,
     "window" = EXCLUDED."window"
 RETURNING key, count, extract(epoch FROM "window") + {WINDOW_SECONDS} - extract(epoch FROM statement_timestamp())
-"""
+"""  # noqa: S608 - the one value written into it is a constant
 
 
 @dataclass(frozen=True, slots=True)
