@@ -2,6 +2,7 @@ from typing import ClassVar
 
 from django import forms
 from django.contrib import admin
+from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -76,5 +77,6 @@ class ApplicationAdmin(ServiceAdmin):
         services.remove_application(obj, request)
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Application]) -> None:
-        for application in queryset.order_by("id"):
-            services.remove_application(application, request)
+        with transaction.atomic():
+            for application in queryset.order_by("id"):
+                services.remove_application(application, request)

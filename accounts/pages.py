@@ -39,7 +39,7 @@ class Page(View):
         return super().dispatch(request, *args, **kwargs)
 
     def http_method_not_allowed(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        allowed = ", ".join(self._allowed_methods())
+        allowed = ", ".join(self._allowed_methods())  # type: ignore[attr-defined]  # the stubs leave it out
         message = "This page does not have that method; see Allow."
         return plain_response(DomainError(ErrorCode.METHOD_NOT_ALLOWED, message, headers={"Allow": allowed}), request)
 
@@ -81,5 +81,5 @@ class LoginView(Page, views.LoginView):
             return response
 
 
-class LogoutView(Page, views.LogoutView):
+class LogoutView(Page, views.LogoutView):  # type: ignore[misc]  # the stubs know one kind of answer only
     http_method_names = ["post", "options"]

@@ -3,11 +3,11 @@
 from typing import Any
 from urllib.parse import urlsplit
 
-from django.contrib.auth.mixins import LoginRequiredMixin
+from django.contrib.auth.decorators import login_required
 from django.contrib.auth.views import redirect_to_login
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import redirect, render
-from django.views import View
+from django.utils.decorators import method_decorator
 from oauth2_provider.exceptions import FatalClientError, OAuthToolkitError
 from oauth2_provider.oauth2_backends import _add_iss_to_redirect
 from oauth2_provider.settings import oauth2_settings
@@ -19,7 +19,7 @@ from accounts.pages import Page, notice, policy
 from config.api.principal import SCOPE_TEXTS
 
 
-class AuthorizeView(Page, OAuthLibMixin, View):
+class AuthorizeView(OAuthLibMixin, Page):
     """The authorization endpoint (RFC 6749, section 3.1).
 
     The form posts to the very address of the request, which is validated again; the toolkit's view carries the request
@@ -67,13 +67,15 @@ class AuthorizeView(Page, OAuthLibMixin, View):
         return self.validate_authorization_request(request)
 
 
-class GrantsView(Page, LoginRequiredMixin, View):
+class GrantsView(Page):
     """The applications one has authorised."""
 
+    @method_decorator(login_required)
     def get(self, request: HttpRequest) -> HttpResponse:
         applications = Application.objects.authorised_by(request.user)
         return render(request, "accounts/grants.html", {"applications": applications})
 
+    @method_decorator(login_required)
     def post(self, request: HttpRequest) -> HttpResponse:
         chosen = Application.objects.filter(client_id=request.POST.get("client_id", "").replace("\0", "")).first()
         if chosen is None:

@@ -64,13 +64,17 @@ class ClientEndpoint(Endpoint):
     http_method_names = ("post", "options")
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        charset = (request.content_params or {}).get("charset", "utf-8").lower()
-        if request.content_type != FORM or charset != "utf-8" or "HTTP_CONTENT_ENCODING" in request.META:
+        if request.body and not _is_form(request):
             return failure("invalid_request", f"The body must be {FORM}, in UTF-8.", 415)
         return self.answer(request)
 
     def answer(self, request: HttpRequest) -> HttpResponse:
         raise NotImplementedError
+
+
+def _is_form(request: HttpRequest) -> bool:
+    charset = (request.content_params or {}).get("charset", "utf-8").lower()
+    return request.content_type == FORM and charset == "utf-8" and "HTTP_CONTENT_ENCODING" not in request.META
 
 
 class TokenView(ClientEndpoint):

@@ -191,7 +191,9 @@ def _secret_in(request: Any) -> tuple[str, str] | None:
         pair = b64decode(encoded.strip(), validate=True).decode() if scheme.lower() == "basic" else ""
         client_id, secret = (unquote_plus(part) for part in pair.split(":", 1))
     except ValueError:
-        raise errors.InvalidClientError("The Authorization header is not readable as Basic.", request=request) from None
+        client_id = secret = "\0"
+    if "\0" in client_id:
+        raise errors.InvalidClientError("The Authorization header is not readable as Basic.", request=request)
     if request.client_secret or request.client_id not in {None, client_id}:
         raise errors.InvalidRequestError("The client authenticates twice.", request=request)
     return client_id, secret
