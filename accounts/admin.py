@@ -69,9 +69,7 @@ class ApplicationAdmin(ServiceAdmin):
     ) -> HttpResponse:
         """Shows the secret, this once: not in a message, which would keep it in a cookie until the next page."""
         context = {**self.admin_site.each_context(request), "application": obj, "secret": request.new_secret}  # type: ignore[attr-defined]
-        response = render(request, "admin/accounts/application/added.html", context)
-        response["Cache-Control"] = "no-store"
-        return response
+        return render(request, "admin/accounts/application/added.html", context)
 
     def delete_model(self, request: HttpRequest, obj: Application) -> None:
         services.remove_application(obj, request)

@@ -82,8 +82,10 @@ LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
 
 def is_redirect_permitted(uri: str) -> bool:
-    """Redirects go to https; while one develops also to http on one's own machine."""
+    """Redirects go to https; while one develops also to http on one's own machine. None carries a user name."""
     parts = urlsplit(uri)
+    if "@" in parts.netloc:
+        return False
     return parts.scheme == "https" or (settings.DEBUG and parts.scheme == "http" and parts.hostname in LOOPBACK)
 
 
@@ -153,7 +155,9 @@ class Application(AbstractApplication):
         except ValidationError as found:
             problems.update(found.error_dict)
         if not problems and not all(map(is_redirect_permitted, self.redirect_uris.split())):
-            problems["redirect_uris"].append(ValidationError("Plain http is for redirects to this machine alone."))
+            problems["redirect_uris"].append(ValidationError("Redirects go to https, and their address names nobody."))
+        if not self.name.isprintable():
+            problems["name"].append(ValidationError("The name holds a character that cannot be shown."))
         if self.authorization_grant_type == self.GRANT_CLIENT_CREDENTIALS:
             if self.owner is None:
                 problems["owner"].append(ValidationError("A client-credentials token acts for an owner: choose one."))
