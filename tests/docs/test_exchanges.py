@@ -6,6 +6,7 @@ import pytest
 
 from accounts.services import create_api_key
 from config.management import demo
+from tests.accounts.oauth.actors import register
 from tests.conftest import Caller
 from tests.docs.exchanges import exchanges, matches
 from users import services
@@ -20,7 +21,9 @@ def test_every_exchange_of_the_page_happens_as_shown(page):
     demo.load()
     administrator = services.create(name="Administrator", email="admin@example.com", role="admin", password=None)
     key = create_api_key(administrator, name="First key")[1]
-    shown = list(exchanges(ROOT / page, {"KEY": key, "API": f"{ORIGIN}/api/v1"}))
+    robot = register(administrator, grant="client-credentials", redirect_uris="")
+    variables = {"KEY": key, "CLIENT": robot.client_id, "SECRET": robot.secret}
+    shown = list(exchanges(ROOT / page, variables | {"ORIGIN": ORIGIN, "API": f"{ORIGIN}/api/v1"}))
     assert shown
     for exchange in shown:
         path = exchange.url.removeprefix(ORIGIN)
