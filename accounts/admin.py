@@ -10,6 +10,7 @@ from oauth2_provider.models import get_access_token_model, get_grant_model, get_
 
 from accounts import services
 from accounts.models import APIKey, Application
+from config import audit
 from config.admin import BooksAdmin, ServiceAdmin
 from config.api.principal import SCOPE_TEXTS
 
@@ -61,6 +62,8 @@ class ApplicationAdmin(ServiceAdmin):
     def save_model(self, request: HttpRequest, obj: Application, form: forms.ModelForm, change: bool) -> None:
         if change:
             super().save_model(request, obj, form, change)
+            facts = {"client_id": obj.client_id, "changed": form.changed_data}
+            audit.record("oauth_application.changed", request, user=obj.owner, **facts)
         else:
             request.new_secret = services.save_new_application(obj, request)  # type: ignore[attr-defined]
 

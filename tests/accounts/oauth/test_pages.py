@@ -66,6 +66,12 @@ def test_every_page_is_closed_to_frames_inline_code_and_caches(pages):
         assert not [found for _, found in page.tags if "style" in found or any(key.startswith("on") for key in found)]
 
 
+def test_every_page_lets_a_browser_send_the_origin_with_its_forms(pages):
+    for name, response in pages.items():
+        assert response["Referrer-Policy"] == "no-referrer", name
+        assert ("meta", {"name": "referrer", "content": "same-origin"}) in Page(response).tags, name
+
+
 def test_every_page_can_be_read_and_used_by_everybody(pages):
     for name, response in pages.items():
         page = Page(response)

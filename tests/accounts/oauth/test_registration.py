@@ -158,6 +158,7 @@ def test_admin_changes_scopes_and_not_the_kind(browser, client, person):
     assert bearer(token).get("/api/protected").data["scopes"] == ["orders:read"]
     client.row.refresh_from_db()
     assert client.row.authorization_grant_type == "authorization-code"
+    assert AuditEvent.objects.get(event="oauth_application.changed").facts["changed"] == ["allowed_scopes"]
     assert client.exchange(person.code(client, scope="orders:read")).status == 200
 
 
