@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import secrets
 from collections import defaultdict
 from datetime import timedelta
@@ -79,12 +80,14 @@ class APIKey(models.Model):
 
 
 LOOPBACK = {"localhost", "127.0.0.1", "::1"}
+# A host and a port, and nothing that a policy or a person could read otherwise, as a user name in front of it.
+_HOST = re.compile(r"[A-Za-z0-9.:\[\]-]+")
 
 
 def is_redirect_permitted(uri: str) -> bool:
-    """Redirects go to https; while one develops also to http on one's own machine. None carries a user name."""
+    """Redirects go to https; while one develops also to http on one's own machine."""
     parts = urlsplit(uri)
-    if "@" in parts.netloc:
+    if not _HOST.fullmatch(parts.netloc):
         return False
     return parts.scheme == "https" or (settings.DEBUG and parts.scheme == "http" and parts.hostname in LOOPBACK)
 
@@ -155,7 +158,7 @@ class Application(AbstractApplication):
         except ValidationError as found:
             problems.update(found.error_dict)
         if not problems and not all(map(is_redirect_permitted, self.redirect_uris.split())):
-            problems["redirect_uris"].append(ValidationError("Redirects go to https, and their address names nobody."))
+            problems["redirect_uris"].append(ValidationError("A redirect is an https address of a plain host."))
         if not self.name.isprintable():
             problems["name"].append(ValidationError("The name holds a character that cannot be shown."))
         if self.authorization_grant_type == self.GRANT_CLIENT_CREDENTIALS:

@@ -70,6 +70,7 @@ def test_command_gives_a_public_client_no_secret(run, person):
         (["--redirect-uri", "https://client.example/cb#f"], {"grant": "authorization-code"}),
         (["--redirect-uri", "https://*.client.example/cb"], {"grant": "authorization-code"}),
         (["--redirect-uri", "https://u:p@client.example/cb"], {"grant": "authorization-code"}),
+        (["--redirect-uri", "https://client.example;x/cb"], {"grant": "authorization-code"}),
         (["--redirect-uri", "javascript:alert(1)"], {"grant": "authorization-code"}),
         (["--redirect-uri", "com.example.app:/cb"], {"grant": "authorization-code"}),
         (["--redirect-uri", "/cb"], {"grant": "authorization-code"}),
@@ -153,7 +154,7 @@ def test_admin_refuses_what_the_command_refuses(browser, changes, field):
 def test_admin_changes_scopes_and_not_the_kind(browser, client, person):
     token = person.tokens(client)["access_token"]
     path = f"/admin/accounts/application/{client.row.pk}/change/"
-    changed = form(allowed_scopes=["orders:read"], authorization_grant_type="client-credentials")
+    changed = form(name="Reader", allowed_scopes=["orders:read"], authorization_grant_type="client-credentials")
     assert browser.post(path, changed).status_code == 302
     assert bearer(token).get("/api/protected").data["scopes"] == ["orders:read"]
     client.row.refresh_from_db()
