@@ -6,10 +6,10 @@ PORT ?= 8000
 
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format lock runtime-environment development-environment
+.PHONY: help run test test-clients lint format lock runtime-environment development-environment
 
 help:  ## lists the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
 
 run: runtime-environment  ## sets everything up and serves the API; HOST=127.0.0.1 PORT=8000
 	@# exec, so that the signal which make passes on reaches the service and not a shell.
@@ -20,6 +20,10 @@ test: lint  ## sets everything up and runs all checks and tests on a database of
 	@$(BIN)/python -m tests.postgres $(BIN)/python -W ignore manage.py check --deploy --fail-level WARNING
 	@$(BIN)/python -m tests.postgres $(BIN)/python -W ignore manage.py spectacular --validate --fail-on-warn --file /dev/null
 	@$(BIN)/python -m pytest -n auto
+
+test-clients: runtime-environment  ## runs clients from npm against the running service; ORIGIN=http://127.0.0.1:8000
+	@command -v npm > /dev/null || { echo 'There is no npm; the clients need Node 20 or later' >&2; exit 1; }
+	@cd tests/clients && npm ci --silent --no-audit --no-fund && ORIGIN='$(or $(ORIGIN),http://$(HOST):$(PORT))' npm test --silent
 
 lint: development-environment  ## checks style, types and who imports whom
 	@$(BIN)/python -m ruff format --check --quiet .

@@ -1,3 +1,7 @@
+from django.urls import URLPattern, path
+
+from accounts.oauth import consent, endpoints
+from accounts.pages import LoginView, LogoutView
 from accounts.views import APIKeyViewSet, RotationViewSet
 from config.api.routers import NestedRouter, Router
 
@@ -5,3 +9,15 @@ router = Router()
 router.register("api-keys", APIKeyViewSet, basename="api-key")
 rotations = NestedRouter(router, "api-keys", lookup="api_key")
 rotations.register("rotations", RotationViewSet, basename="api-key-rotation")
+
+# Views one by one: the toolkit's own map also opens the registration of applications to every user.
+at_root: list[URLPattern] = [
+    path("session/login", LoginView.as_view(), name="login"),
+    path("session/logout", LogoutView.as_view(), name="logout"),
+    path("oauth/authorize", consent.AuthorizeView.as_view(), name="oauth-authorize"),
+    path("oauth/grants", consent.GrantsView.as_view(), name="oauth-grants"),
+    path("oauth/token", endpoints.TokenView.as_view(), name="oauth-token"),
+    path("oauth/revoke", endpoints.RevokeView.as_view(), name="oauth-revoke"),
+    path("oauth/introspect", endpoints.IntrospectView.as_view(), name="oauth-introspect"),
+    path(".well-known/oauth-authorization-server", endpoints.MetadataView.as_view(), name="oauth-metadata"),
+]

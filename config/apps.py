@@ -6,6 +6,9 @@ class ConfigConfig(AppConfig):
     name = "config"
     verbose_name = "Service"
 
+    def ready(self) -> None:
+        from config import checks  # noqa: F401 - registers the system checks
+
 
 class AdminConfig(admin_apps.AdminConfig):
     # Of this module, the other one is what `config` in INSTALLED_APPS means.

@@ -108,6 +108,7 @@ INSTALLED_APPS = [
     "rest_framework",
     "drf_spectacular",
     "drf_spectacular_sidecar",
+    "oauth2_provider",
     "users",
     "orders",
     "posts",
@@ -199,6 +200,39 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
     {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
 ]
+
+LOGIN_URL = "/session/login"
+LOGIN_REDIRECT_URL = "/oauth/grants"
+LOGOUT_REDIRECT_URL = "/session/login"
+
+# --- OAuth 2.0 -------------------------------------------------------------------------------------------------------
+
+OAUTH2_PROVIDER_APPLICATION_MODEL = "accounts.Application"
+OAUTH2_PROVIDER = {
+    "OAUTH2_BACKEND_CLASS": "accounts.oauth.server.Core",
+    "OAUTH2_SERVER_CLASS": "accounts.oauth.server.Server",
+    "OAUTH2_VALIDATOR_CLASS": "accounts.oauth.validator.Validator",
+    "SCOPES_BACKEND_CLASS": "accounts.oauth.scopes.Scopes",
+    # The issuer of the metadata and of RFC 9207, whatever Host a request names.
+    "OIDC_ISS_ENDPOINT": PUBLIC_URL,
+    "ACCESS_TOKEN_EXPIRE_SECONDS": 15 * 60,
+    "AUTHORIZATION_CODE_EXPIRE_SECONDS": 60,
+    # Counted by the toolkit from the end of the access token that was given with it: 14 days from the start.
+    "REFRESH_TOKEN_EXPIRE_SECONDS": 14 * 24 * 60 * 60 - 15 * 60,
+    "REFRESH_TOKEN_REUSE_PROTECTION": True,
+    # http is for loopback alone (accounts.models.Application).
+    "ALLOWED_REDIRECT_URI_SCHEMES": ["https", "http"] if DEBUG else ["https"],
+    "COMPLIANT_BCP_RFC9700_ACCESS_TOKEN_TRANSPORT": True,
+    "COMPLIANT_BCP_RFC9700_AUTHZ_RESPONSE_ISS": True,
+    "COMPLIANT_BCP_RFC9700_IMPLICIT_GRANT": True,
+    "COMPLIANT_BCP_RFC9700_PASSWORD_GRANT": True,
+    "COMPLIANT_BCP_RFC9700_PKCE_METHOD": True,
+    "COMPLIANT_BCP_RFC9700_PKCE_REQUIRED": True,
+    "COMPLIANT_BCP_RFC9700_REDIRECT_URI_MATCHING": True,
+    "COMPLIANT_BCP_RFC9700_REDIRECT_URI_SCHEME": True,
+    "COMPLIANT_BCP_RFC9700_REFRESH_TOKEN": True,
+    "COMPLIANT_BCP_RFC9700_TOKEN_STORAGE": True,
+}
 
 # --- Transport -------------------------------------------------------------------------------------------------------
 

@@ -4,16 +4,18 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-SCOPES = (
-    "users:read",
-    "users:write",
-    "orders:read",
-    "orders:write",
-    "posts:read",
-    "posts:write",
-    "payments:read",
-    "payments:write",
-)
+# Every scope there is, with the words in which a user is asked for it.
+SCOPE_TEXTS = {
+    "users:read": "See your profile, and the other users that you may see",
+    "users:write": "Change your profile, and the other users that you may change",
+    "orders:read": "See your orders, and the others that you may see",
+    "orders:write": "Place orders",
+    "posts:read": "Read posts and comments",
+    "posts:write": "Write, change and delete your posts and comments, and the others that you may change",
+    "payments:read": "See your payments, and the others that you may see",
+    "payments:write": "Make payments",
+}
+SCOPES = tuple(SCOPE_TEXTS)
 ALL_SCOPES = frozenset(SCOPES)
 
 # The kinds that are made from the password, and so may do what the password's owner alone should do.

@@ -67,6 +67,8 @@ def _read(command: str, printed: str, variables: dict[str, str]) -> Exchange:
                     exchange.method = "POST"
             case _:
                 exchange.url = word
+    if exchange.body:
+        exchange.headers.setdefault("Content-Type", "application/x-www-form-urlencoded")
     return exchange
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from accounts.services import create_api_key
 from config.management import demo
+from tests.accounts.oauth.actors import register
 from tests.conftest import PASSWORD, Caller
 from tests.docs.exchanges import exchanges, matches
 from users import services
@@ -28,7 +29,9 @@ def test_every_exchange_of_the_page_happens_as_shown(page):
     demo.load()
     administrator = services.create(name="Administrator", email="admin@example.com", role="admin", password=PASSWORD)
     key = create_api_key(administrator, name="First key")[1]
-    variables = {"KEY": key, "PASSWORD": PASSWORD, "API": f"{ORIGIN}/api/v1"}
+    robot = register(administrator, grant="client-credentials", redirect_uris="")
+    variables = {"KEY": key, "PASSWORD": PASSWORD, "CLIENT": robot.client_id, "SECRET": robot.secret}
+    variables |= {"ORIGIN": ORIGIN, "API": f"{ORIGIN}/api/v1"}
     shown = 0
     for exchange in exchanges(ROOT / page, variables):
         shown += 1

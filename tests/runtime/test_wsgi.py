@@ -8,6 +8,9 @@ import pytest
 
 from config import wsgi
 
+# The end of a request looks after the connections of its thread.
+pytestmark = pytest.mark.django_db
+
 
 def call(**environ: Any) -> tuple[str, dict[str, str], Any]:
     started: list[Any] = []

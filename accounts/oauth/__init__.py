@@ -1,0 +1,1 @@
+"""The authorization server: what django-oauth-toolkit leaves open, or does otherwise than the contract says."""

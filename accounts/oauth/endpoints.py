@@ -1,0 +1,164 @@
+"""What programs call: bodies, errors and headers are OAuth's own (RFC 6749, 7009, 7662 and 8414)."""
+
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
+from django.db import InterfaceError, OperationalError
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.urls import reverse
+from django.utils.decorators import method_decorator
+from django.views import View
+from django.views.decorators.csrf import csrf_exempt
+from oauth2_provider.models import get_refresh_token_model, refresh_token_expire_timedelta
+from oauth2_provider.settings import oauth2_settings
+from oauth2_provider.views.mixins import OAuthLibMixin
+from oauthlib.oauth2.rfc6749 import errors
+
+from accounts.authentication.oauth import acting_user, scopes_of, usable_token
+from accounts.models import digest_of
+from config.api.errors import DomainError
+from config.api.principal import SCOPES
+
+FORM = "application/x-www-form-urlencoded"
+
+
+def failure(error: str, description: str, status: int = 400, headers: dict[str, str] | None = None) -> HttpResponse:
+    return JsonResponse({"error": error, "error_description": description}, status=status, headers=headers)
+
+
+class Endpoint(OAuthLibMixin, View):
+    """An endpoint whose every answer, errors too, is JSON that no cache keeps."""
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        response = self._answer(request)
+        if response.status_code == 401:
+            # RFC 6749, section 5.2: with the scheme by which a client authenticates; oauthlib names Bearer.
+            response["WWW-Authenticate"] = 'Basic realm="users", charset="UTF-8"'
+        response["Cache-Control"] = "no-store"
+        return response
+
+    def _answer(self, request: HttpRequest) -> HttpResponseBase:
+        try:
+            return super().dispatch(request)
+        except errors.OAuth2Error as error:
+            return failure(error.error, error.description, error.status_code)
+        except DomainError as error:
+            return failure("temporarily_unavailable", error.message, error.status, error.headers)
+        except RequestDataTooBig:
+            return failure("invalid_request", "The body is too long.", 413)
+        except SuspiciousOperation:
+            return failure("invalid_request", "The request is not readable.")
+        except (OperationalError, InterfaceError):
+            return failure("temporarily_unavailable", "The database is away or busy.", 503, {"Retry-After": "1"})
+
+    def http_method_not_allowed(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        allowed = {"Allow": ", ".join(self._allowed_methods())}
+        return failure("invalid_request", "This endpoint does not have that method; see Allow.", 405, allowed)
+
+
+@method_decorator(csrf_exempt, name="dispatch")
+class ClientEndpoint(Endpoint):
+    """An endpoint that clients post forms to."""
+
+    http_method_names = ("post", "options")
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        if request.body and not _is_form(request):
+            return failure("invalid_request", f"The body must be {FORM}, in UTF-8.", 415)
+        return self.answer(request)
+
+    def answer(self, request: HttpRequest) -> HttpResponse:
+        raise NotImplementedError
+
+
+def _is_form(request: HttpRequest) -> bool:
+    charset = (request.content_params or {}).get("charset", "utf-8").lower()
+    return request.content_type == FORM and charset == "utf-8" and "HTTP_CONTENT_ENCODING" not in request.META
+
+
+class TokenView(ClientEndpoint):
+    def answer(self, request: HttpRequest) -> HttpResponse:
+        if not request.POST.get("grant_type"):
+            raise errors.InvalidRequestError("The parameter grant_type is missing.")
+        _, headers, body, status = self.create_token_response(request)
+        return HttpResponse(body, status=status, headers={"Content-Type": "application/json", **headers})
+
+
+class RevokeView(ClientEndpoint):
+    def answer(self, request: HttpRequest) -> HttpResponse:
+        _, headers, body, status = self.create_revocation_response(request)
+        return HttpResponse(body, status=status, headers={"Content-Type": "application/json", **headers})
+
+
+class IntrospectView(ClientEndpoint):
+    """RFC 7662 for the asking client's tokens only; the toolkit's view tells any client of any token."""
+
+    def answer(self, request: HttpRequest) -> HttpResponse:
+        client = self.get_oauthlib_core().authenticated_client(request)
+        if client is None:
+            raise errors.InvalidClientError
+        token = request.POST.get("token")
+        if not token:
+            raise errors.InvalidRequestError("The parameter token is missing.")
+        return JsonResponse(
+            _access_token_state(token, client) or _refresh_token_state(token, client) or {"active": False}
+        )
+
+
+def _access_token_state(token: str, client: Any) -> dict[str, Any] | None:
+    row = usable_token(token)
+    if row is None or row.application_id != client.pk:
+        return None
+    return _state(row, client, acting_user(row)) | {"token_type": "Bearer", "exp": int(row.expires.timestamp())}
+
+
+def _refresh_token_state(token: str, client: Any) -> dict[str, Any] | None:
+    own = get_refresh_token_model().objects.filter(application=client, revoked=None, access_token__isnull=False)
+    row = own.select_related("access_token__application", "user").filter(token_checksum=digest_of(token)).first()
+    if row is None or not row.user.is_active:
+        return None
+    end = row.access_token.expires + refresh_token_expire_timedelta()
+    return _state(row.access_token, client, row.user) | {"exp": int(end.timestamp())}
+
+
+def _state(row: Any, client: Any, user: Any) -> dict[str, Any]:
+    return {
+        "active": True,
+        "iss": oauth2_settings.OIDC_ISS_ENDPOINT,
+        "client_id": client.client_id,
+        "sub": str(user.pk),
+        "scope": " ".join(sorted(scopes_of(row))),
+        "iat": int(row.created.timestamp()),
+    }
+
+
+class MetadataView(Endpoint):
+    """RFC 8414. Every address begins with PUBLIC_URL, whatever Host the request names."""
+
+    http_method_names = ("get", "head", "options")
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        with_secret = ["client_secret_basic", "client_secret_post"]
+        document = {
+            "issuer": oauth2_settings.OIDC_ISS_ENDPOINT,
+            "authorization_endpoint": _address("oauth-authorize"),
+            "token_endpoint": _address("oauth-token"),
+            "revocation_endpoint": _address("oauth-revoke"),
+            "introspection_endpoint": _address("oauth-introspect"),
+            "scopes_supported": list(SCOPES),
+            "response_types_supported": ["code"],
+            "response_modes_supported": ["query"],
+            "grant_types_supported": ["authorization_code", "client_credentials", "refresh_token"],
+            "code_challenge_methods_supported": ["S256"],
+            "token_endpoint_auth_methods_supported": [*with_secret, "none"],
+            "revocation_endpoint_auth_methods_supported": [*with_secret, "none"],
+            "introspection_endpoint_auth_methods_supported": with_secret,
+            "authorization_response_iss_parameter_supported": True,
+            "service_documentation": _address("documentation"),
+        }
+        return JsonResponse(document)
+
+
+def _address(name: str) -> str:
+    return f"{settings.PUBLIC_URL}{reverse(name)}"

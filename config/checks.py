@@ -1,0 +1,49 @@
+"""System checks for settings that contradict each other or open a door."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Tags, register
+
+# RFC 9700's gates of the toolkit: each refuses something that OAuth 2.0 once allowed.
+GATES = {
+    f"COMPLIANT_BCP_RFC9700_{name}"
+    for name in (
+        "ACCESS_TOKEN_TRANSPORT",
+        "AUTHZ_RESPONSE_ISS",
+        "IMPLICIT_GRANT",
+        "PASSWORD_GRANT",
+        "PKCE_METHOD",
+        "PKCE_REQUIRED",
+        "REDIRECT_URI_MATCHING",
+        "REDIRECT_URI_SCHEME",
+        "REFRESH_TOKEN",
+        "TOKEN_STORAGE",
+    )
+}
+
+
+@register(Tags.security)
+def oauth_doors(**options: Any) -> list[CheckMessage]:
+    return [Error(message, id=f"config.E00{number}") for number, message in _oauth_doors()]
+
+
+def _oauth_doors() -> Iterator[tuple[int, str]]:
+    # The backend lets any bearer token log in with a wrong password; the middleware lets one into every page.
+    if any(path.startswith("oauth2_provider.") for path in settings.AUTHENTICATION_BACKENDS):
+        yield 1, "AUTHENTICATION_BACKENDS must not list a backend of django-oauth-toolkit."
+    if any(path.startswith("oauth2_provider.") for path in settings.MIDDLEWARE):
+        yield 2, "MIDDLEWARE must not list a middleware of django-oauth-toolkit."
+    if off := sorted(gate for gate in GATES if not settings.OAUTH2_PROVIDER.get(gate)):
+        yield 3, f"OAUTH2_PROVIDER must turn on {', '.join(off)}."
+    if "http" in settings.OAUTH2_PROVIDER.get("ALLOWED_REDIRECT_URI_SCHEMES", ["http"]) and not settings.DEBUG:
+        yield 4, "ALLOWED_REDIRECT_URI_SCHEMES of OAUTH2_PROVIDER must not hold http outside DEBUG."
+
+
+@register(Tags.security)
+def keys(**options: Any) -> list[CheckMessage]:
+    """The environment is checked as it is read (config.settings); this is for settings that come from elsewhere."""
+    least = {"SECRET_KEY": 50, "JWT_SIGNING_KEY": 32}
+    short = [name for name, length in least.items() if len(getattr(settings, name)) < length]
+    return [Error(f"{name} must have at least {least[name]} characters.", id="config.E005") for name in short]

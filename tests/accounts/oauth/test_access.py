@@ -1,0 +1,113 @@
+"""An access token at the resources: whose it is, what it allows, and when it is refused."""
+
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth import authenticate
+from django.test import Client
+from django.utils import timezone
+from oauth2_provider.models import get_access_token_model
+
+from accounts.models import Application
+from tests.accounts.oauth.actors import Person, bearer
+from tests.conftest import PASSWORD, with_key, with_password
+
+
+@pytest.fixture
+def token(person, client):
+    return person.tokens(client)["access_token"]
+
+
+def refused(token):
+    answer = bearer(token).get("/api/v1/users")
+    if answer.status == 200:
+        return False
+    assert (answer.status, answer.code) == (401, "INVALID_TOKEN")
+    assert answer.headers["WWW-Authenticate"]
+    return True
+
+
+def test_token_is_its_user_within_its_scopes(person, token):
+    assert bearer(token).get(f"/users/{person.user.pk}").status == 200
+    assert bearer(token).get("/posts").code == "INSUFFICIENT_SCOPE"
+    assert bearer(token).post("/orders", {"item": "Tea", "qty": 1}).code == "INSUFFICIENT_SCOPE"
+
+
+def test_token_costs_one_query(token, django_assert_num_queries):
+    with django_assert_num_queries(1):
+        assert bearer(token).get("/api/protected").status == 200
+
+
+def test_token_is_not_made_from_the_password(person, client):
+    Application.objects.update(allowed_scopes=["users:write"])
+    token = person.tokens(client, scope="users:write")["access_token"]
+    answer = bearer(token).patch(f"/users/{person.user.pk}", {"password": "a long enough one", "current_password": "x"})
+    assert (answer.status, answer.fields) == (403, {"password"})
+
+
+@pytest.mark.parametrize("way", ["?access_token={}", "?api_key={}"])
+def test_token_in_the_query_is_no_credential(token, nobody, way):
+    assert nobody.get("/users" + way.format(token)).status == 401
+
+
+def test_token_in_a_form_is_no_credential(token):
+    answer = Client().post("/users", {"access_token": token})
+    assert answer.status_code in {401, 415}
+
+
+def test_token_beside_another_credential_is_a_conflict(token, make_user):
+    answer = with_key(make_user()).get("/users", Authorization=f"Bearer {token}")
+    assert (answer.status, answer.code) == (400, "CREDENTIAL_CONFLICT")
+
+
+@pytest.mark.parametrize("made", ["", "none", "x" * 5000, "é", "a b"])
+def test_token_that_is_none_is_refused(db, made):
+    assert refused(made)
+
+
+def test_expired_token_is_refused(token):
+    get_access_token_model().objects.update(expires=timezone.now())
+    assert refused(token)
+
+
+def test_token_lives_a_quarter_of_an_hour(token):
+    left = get_access_token_model().objects.get().expires - timezone.now()
+    assert timedelta(minutes=14, seconds=50) < left <= timedelta(minutes=15)
+
+
+def test_token_is_refused_from_the_request_after_its_user_was_deactivated(person, token, admin):
+    assert not refused(token)
+    admin.patch(f"/users/{person.user.pk}", {"status": "inactive"})
+    assert refused(token)
+
+
+def test_token_is_refused_from_the_request_after_its_user_was_removed(person, token, admin):
+    assert admin.delete(f"/users/{person.user.pk}").status == 204
+    assert refused(token)
+    assert not get_access_token_model().objects.exists()
+
+
+def test_token_is_refused_from_the_request_after_its_application_was_removed(client, token):
+    client.row.delete()
+    assert refused(token)
+
+
+def test_scope_taken_from_the_application_counts_from_the_next_request_on(client, token):
+    Application.objects.update(allowed_scopes=["orders:read"])
+    assert bearer(token).get("/api/protected").data["scopes"] == ["orders:read"]
+    assert bearer(token).get("/users").code == "INSUFFICIENT_SCOPE"
+
+
+def test_token_outlives_a_password_change(make_user, client):
+    user = make_user(password=PASSWORD)
+    token = Person(user).tokens(client)["access_token"]
+    new = {"password": "another long phrase", "current_password": PASSWORD}
+    assert with_password(user).patch(f"/users/{user.pk}", new).status == 200
+    assert not refused(token)
+
+
+def test_token_signs_in_nowhere(token, person):
+    assert authenticate(None, username=person.user.email, password=token) is None
+    browser = Client(headers={"Authorization": f"Bearer {token}"})
+    assert browser.get("/oauth/grants").status_code == 302
+    assert browser.get("/admin/").status_code == 302

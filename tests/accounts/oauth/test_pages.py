@@ -1,0 +1,294 @@
+"""The pages for people: sign-in, consent, and the applications one has authorised."""
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+from django.test import Client
+
+from accounts.hashers import Argon2idPasswordHasher
+from config.api.principal import SCOPE_TEXTS
+from config.models import AuditEvent
+from tests.accounts.oauth.actors import CALLBACK, Person, bearer, register, returned
+from tests.conftest import PASSWORD
+
+LOGIN = "/session/login"
+
+
+def sign_in(email, password, after="/oauth/grants", browser=None):
+    browser = browser or Client(raise_request_exception=False)
+    return browser.post(LOGIN, {"username": email, "password": password, "next": after})
+
+
+class Page(HTMLParser):
+    """What of a page assistive technology and a policy look at."""
+
+    def __init__(self, response):
+        super().__init__()
+        self.tags, self.labelled, self.fields = [], set(), []
+        self.feed(response.content.decode())
+
+    def handle_starttag(self, tag, attributes):
+        found = dict(attributes)
+        self.tags.append((tag, found))
+        if tag == "label":
+            self.labelled.add(found["for"])
+        if tag == "input" and found.get("type") != "hidden":
+            self.fields.append(found)
+
+    def names(self):
+        return [tag for tag, _ in self.tags]
+
+
+@pytest.fixture
+def pages(person, client):
+    person.tokens(client)
+    return {
+        "login": Client().get(LOGIN),
+        "wrong login": sign_in("nobody@example.com", "wrong"),
+        "consent": person.look(client),
+        "refusal": person.look(client, client_id="nobody"),
+        "grants": person.browser.get("/oauth/grants"),
+    }
+
+
+def test_every_page_is_closed_to_frames_inline_code_and_caches(pages):
+    for name, response in pages.items():
+        policy = response["Content-Security-Policy"]
+        assert "frame-ancestors 'none'" in policy, name
+        assert "default-src 'none'" in policy, name
+        assert "unsafe" not in policy, name
+        assert response["X-Frame-Options"] == "DENY", name
+        assert response["Cache-Control"] == "no-store", name
+        page = Page(response)
+        assert not {"script", "style"} & set(page.names()), name
+        assert not [found for _, found in page.tags if "style" in found or any(key.startswith("on") for key in found)]
+
+
+def test_every_page_lets_a_browser_send_the_origin_with_its_forms(pages):
+    for name, response in pages.items():
+        assert response["Referrer-Policy"] == "no-referrer", name
+        assert ("meta", {"name": "referrer", "content": "same-origin"}) in Page(response).tags, name
+
+
+def test_every_page_can_be_read_and_used_by_everybody(pages):
+    for name, response in pages.items():
+        page = Page(response)
+        assert ("html", {"lang": "en"}) in page.tags, name
+        assert page.names().count("h1") == 1, name
+        assert page.names().count("main") == 1, name
+        assert re.search(r"<title>\S.*</title>", response.content.decode()), name
+        assert {field["id"] for field in page.fields} == page.labelled, name
+
+
+def test_consent_page_says_who_asks_for_what(person, client):
+    text = person.look(client).content.decode()
+    for part in (
+        client.row.name,
+        SCOPE_TEXTS["users:read"],
+        SCOPE_TEXTS["orders:read"],
+        "client.example",
+        "Pia Person",
+    ):
+        assert part in text
+    assert SCOPE_TEXTS["orders:write"] not in text
+
+
+def test_consent_page_lets_its_form_lead_to_the_client(person, client):
+    assert "form-action 'self' https://client.example;" in person.look(client)["Content-Security-Policy"]
+
+
+def test_name_of_an_application_is_text(person):
+    client = register(name="<script>alert(1)</script>")
+    assert "<script>" not in person.look(client).content.decode()
+
+
+def test_consent_needs_the_csrf_token(person, client):
+    browser = Client(enforce_csrf_checks=True, raise_request_exception=False)
+    browser.force_login(person.user)
+    answer = browser.post(Person.address(client), {"decision": "approve"})
+    assert answer.status_code == 403
+    browser.cookies["csrftoken"] = "t" * 32
+    form = {"decision": "approve", "csrfmiddlewaretoken": "t" * 32}
+    assert "code" in returned(browser.post(Person.address(client), form))
+
+
+def test_anything_but_approval_is_denial(person, client):
+    for decision in ("", "deny", "APPROVE", "yes"):
+        assert person.decide(client, decision)["error"] == "access_denied"
+
+
+def test_consent_sends_a_stranger_through_sign_in_and_back(make_user, client):
+    user = make_user(password=PASSWORD)
+    stranger = Person(user, signed_in=False)
+    for answer in (stranger.look(client), stranger.browser.post(Person.address(client), {"decision": "approve"})):
+        assert answer.status_code == 302
+        assert answer["Location"].startswith(f"{LOGIN}?next=/oauth/authorize")
+    address = Person.address(client)
+    answer = sign_in(user.email, PASSWORD, address, stranger.browser)
+    assert (answer.status_code, answer["Location"]) == (302, address)
+    assert "code" in stranger.decide(client)
+
+
+def test_wrong_request_is_refused_before_sign_in(make_user, client):
+    stranger = Person(make_user(), signed_in=False)
+    assert returned(stranger.look(client, scope="users:fly"))["error"] == "invalid_scope"
+    assert stranger.look(client, redirect_uri="https://evil.example").status_code == 400
+
+
+@pytest.mark.parametrize("role", ["user", "support", "admin"])
+def test_any_active_user_signs_in(make_user, role):
+    user = make_user(role, password=PASSWORD)
+    browser = Client()
+    assert sign_in(user.email.upper(), PASSWORD, browser=browser)["Location"] == "/oauth/grants"
+    assert browser.get("/api/protected").json()["data"]["credential"]["kind"] == "session"
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        "https://evil.example/",
+        "//evil.example/",
+        "/\\evil.example",
+        "https:evil.example",
+        "javascript:alert(1)",
+        "http:///evil",
+    ],
+)
+def test_sign_in_leads_to_this_host_only(make_user, after):
+    user = make_user(password=PASSWORD)
+    assert sign_in(user.email, PASSWORD, after)["Location"] == "/oauth/grants"
+
+
+@pytest.fixture
+def wrong(make_user):
+    return {
+        "password": (make_user(password=PASSWORD).email, "not this one"),
+        "email": ("nobody@example.com", PASSWORD),
+        "inactive": (make_user(password=PASSWORD, status="inactive").email, PASSWORD),
+        "without a password": (make_user().email, PASSWORD),
+        "hostile": ("a\0b@example.com", PASSWORD),
+    }
+
+
+def test_sign_in_answers_the_same_whatever_is_wrong(wrong):
+    def shown(email, password):
+        response = sign_in(email, password)
+        text = re.sub(r'name="csrfmiddlewaretoken" value="\w+"', "", response.content.decode())
+        return response.status_code, text.replace(email.replace("\0", ""), "").replace(email, "")
+
+    first = shown(*wrong["password"])
+    assert first[0] == 200
+    assert "The email or the password is wrong." in first[1]
+    for name in ("email", "inactive", "without a password"):
+        assert shown(*wrong[name]) == first, name
+    assert shown(*wrong["hostile"])[0] == 200
+
+
+@pytest.mark.parametrize("what", ["password", "email", "inactive", "without a password", "nothing"])
+def test_sign_in_costs_one_hash_whatever_is_wrong(wrong, make_user, monkeypatch, what):
+    email, password = wrong[what] if what != "nothing" else (make_user(password=PASSWORD).email, PASSWORD)
+    hashed = []
+
+    def counted(name):
+        original = getattr(Argon2idPasswordHasher, name)
+
+        def call(*arguments, **options):
+            hashed.append(name)
+            return original(*arguments, **options)
+
+        monkeypatch.setattr(Argon2idPasswordHasher, name, call)
+
+    counted("encode")
+    counted("verify")
+    sign_in(email, password)
+    assert len(hashed) == 1
+
+
+def test_sign_in_is_limited(make_user, settings):
+    settings.RATE_LIMIT_LOGIN_ACCOUNT = 3
+    user, other = make_user(password=PASSWORD), make_user(password=PASSWORD)
+    for _ in range(3):
+        assert sign_in(user.email, "wrong").status_code == 200
+    answer = sign_in(user.email, PASSWORD)
+    assert answer.status_code == 429
+    assert 1 <= int(answer["Retry-After"]) <= 60
+    assert answer["Content-Type"].startswith("text/html")
+    assert sign_in(other.email, PASSWORD).status_code == 302
+
+
+def test_sign_out_ends_the_session(person):
+    assert person.browser.get("/session/logout").status_code == 405
+    assert person.browser.post("/session/logout")["Location"] == LOGIN
+    assert person.browser.get("/oauth/grants").status_code == 302
+
+
+@pytest.mark.parametrize("path", [LOGIN, "/oauth/grants", "/session/logout"])
+def test_other_method_is_405(nobody, path):
+    answer = nobody("PUT", path)
+    assert (answer.status, answer.code) == (405, "METHOD_NOT_ALLOWED")
+
+
+def test_other_method_at_the_consent_page_is_405(nobody):
+    assert nobody("DELETE", "/oauth/authorize").status == 405
+
+
+def test_applications_page_lists_what_one_has_authorised(person, client, make_user):
+    assert client.row.name not in person.browser.get("/oauth/grants").content.decode()
+    Person(make_user()).tokens(register(name="Elsewhere"))
+    person.tokens(client)
+    person.tokens(client)
+    text = person.browser.get("/oauth/grants").content.decode()
+    assert text.count(f"<h2>{client.row.name}</h2>") == 1
+    assert "Elsewhere" not in text
+
+
+def test_ending_a_grant_kills_its_tokens_and_codes_and_no_others(person, client, make_user):
+    mine, another = person.tokens(client), person.tokens(client)
+    code, kept = person.code(client), person.tokens(register(name="Kept"))
+    others = Person(make_user()).tokens(client)
+    answer = person.browser.post("/oauth/grants", {"client_id": client.client_id})
+    assert (answer.status_code, answer["Location"]) == (302, "/oauth/grants")
+    for tokens in (mine, another):
+        assert bearer(tokens["access_token"]).get("/api/protected").status == 401
+        assert client.refresh(tokens["refresh_token"]).status == 400
+    assert client.exchange(code).body["error"] == "invalid_grant"
+    assert bearer(kept["access_token"]).get("/api/protected").status == 200
+    assert bearer(others["access_token"]).get("/api/protected").status == 200
+    assert client.row.name not in person.browser.get("/oauth/grants").content.decode()
+
+
+@pytest.mark.parametrize("chosen", ["", "nobody", "a\0b"])
+def test_ending_a_grant_to_nobody_is_not_found(person, chosen):
+    assert person.browser.post("/oauth/grants", {"client_id": chosen}).status_code == 404
+
+
+def test_what_happens_is_noted_without_secrets(person, client, machine):
+    code = person.code(client)
+    tokens = client.exchange(code).body
+    second = client.refresh(tokens["refresh_token"]).body
+    client.refresh(tokens["refresh_token"])
+    client.exchange(code)
+    machine.act()
+    other = person.tokens(client)
+    client.post("/oauth/revoke", token=other["access_token"])
+    person.browser.post("/oauth/grants", {"client_id": client.client_id})
+    noted = list(AuditEvent.objects.order_by("id").values_list("event", "user_id"))
+    own = [event for event, user in noted if user == person.user.pk]
+    assert own == [
+        "login",
+        "oauth_code.issued",
+        "oauth_token.issued",
+        "oauth_token.refreshed",
+        "oauth_refresh_token.reused",
+        "oauth_code.reused",
+        "oauth_code.issued",
+        "oauth_token.issued",
+        "oauth_token.revoked",
+        "oauth_grant.ended",
+    ]
+    assert ("oauth_token.issued", machine.row.owner_id) in noted
+    text = repr(list(AuditEvent.objects.values()))
+    assert CALLBACK not in text
+    for secret in (code, client.secret, *tokens.values(), *second.values()):
+        assert secret == "Bearer" or not isinstance(secret, str) or " " in secret or secret not in text
