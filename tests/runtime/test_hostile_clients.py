@@ -167,11 +167,12 @@ def test_body_without_its_end_is_not_executed(wire: Wire) -> None:
     assert not wire.known("cut@example.com")
 
 
-def test_whole_request_is_executed_although_the_client_has_left(wire: Wire) -> None:
+def test_whole_request_is_executed_although_nobody_reads_the_answer(wire: Wire) -> None:
     body = creation("left@example.com")
     headers = ["Content-Type: application/json", wire.key, f"Content-Length: {len(body)}"]
     with wire.sent(f"POST {USERS}", headers, body):
-        pass
+        # Who leaves before the request was handed on may find it executed or not.
+        time.sleep(0.5)
     wait_for(lambda: wire.known("left@example.com"), seconds=3)
 
 
