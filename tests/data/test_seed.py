@@ -154,3 +154,19 @@ def test_wrong_number_is_refused_in_one_line(option: str, value: str):
     with pytest.raises(CommandError, match=rf"\A{name} must be a whole number from 0 to [0-9,]+, not [^\n]*\Z"):
         run(**{"users": 1, option: value})
     assert is_empty()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_large_seed_leaves_the_indexes_as_they_were(monkeypatch):
+    tables = ["users_user", "orders_order", "posts_post"]
+
+    def indexes():
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT indexdef FROM pg_indexes WHERE tablename = ANY(%s) ORDER BY indexname", [tables])
+            return cursor.fetchall()
+
+    monkeypatch.setattr(seed, "LARGE", 10)
+    before = indexes()
+    call_command("seed", users="20", orders_per_user="1", posts_per_user="1", stdout=StringIO())
+    assert indexes() == before
+    assert User.objects.count() == 20

@@ -26,6 +26,7 @@ USERS_AT_ONCE = 10_000
 ROWS_PER_STEP = 1_000
 MOST_USERS = 100_000_000
 MOST_PER_USER = 1_000
+LARGE = 100_000
 
 Advance = Callable[[int], None]
 
@@ -86,6 +87,7 @@ def _add(count: int, orders: int, posts: int, advance: Advance) -> None:
             cursor.execute("SET LOCAL statement_timeout = 0")
             # Left to the commit, the checks of millions of foreign keys would queue up in the server's memory.
             cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+            indexes = _drop_indexes(cursor, count)
             for start in range(0, count, USERS_AT_ONCE):
                 moments = [demo.moment(at, count) for at in range(start, min(start + USERS_AT_ONCE, count))]
                 people = [NewUser(*pair) for pair in zip(_new_ids(cursor, len(moments)), moments, strict=True)]
@@ -94,9 +96,32 @@ def _add(count: int, orders: int, posts: int, advance: Advance) -> None:
                     _copy(cursor, Order, ("user_id", *demo.DemoOrder._fields), _order_rows(people, orders), advance)
                 if posts:
                     _copy(cursor, Post, ("user_id", *demo.DemoPost._fields), _post_rows(people, posts), advance)
+            for definition in indexes:
+                cursor.execute(definition)
     except DatabaseError as error:
         reason = str(error).partition("\n")[0]
         raise CommandError(f"Nothing was added: {reason}") from error
+
+
+def _drop_indexes(cursor: CursorWrapper, count: int) -> list[str]:
+    """Drops the indexes for a load that is large and larger than what is there: made afterwards, they take a fraction.
+
+    The tables are locked until the commit then. Returns how the indexes are made again.
+    """
+    cursor.execute("SELECT count(*) FROM (SELECT FROM users_user LIMIT %s) AS present", [count])
+    if count < LARGE or cursor.fetchone() == (count,):
+        return []
+    tables = [model._meta.db_table for model in (User, Order, Post)]
+    cursor.execute(
+        "SELECT indexrelid::regclass::text, pg_get_indexdef(indexrelid) FROM pg_index "
+        "WHERE indrelid = ANY(%s::text[]::regclass[]) AND NOT indisprimary",
+        [tables],
+    )
+    found = cursor.fetchall()
+    for name, _ in found:
+        cursor.execute(f"DROP INDEX {name}")
+    cursor.execute("SET LOCAL maintenance_work_mem = '512MB'")
+    return [definition for _, definition in found]
 
 
 def _new_ids(cursor: CursorWrapper, count: int) -> list[int]:
