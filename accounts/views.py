@@ -26,8 +26,6 @@ from config.api.permissions import PublicPermission
 from config.api.viewsets import ResourceViewSet, View, id_of
 from users.models import Role
 
-NO_STORE = {"Cache-Control": "no-store"}
-
 _PROTECTED = inline_serializer(
     "Protected",
     {
@@ -74,6 +72,7 @@ class TokenView(View):
     """An endpoint whose body is the credential: any other one of the request is not looked at."""
 
     permission_classes = [PublicPermission]
+    cache_control = "no-store"
     authentication_classes: ClassVar[list[type]] = []
     serializer_class: ClassVar[type[serializers.Serializer]] = RefreshTokenSerializer
 
@@ -89,7 +88,7 @@ class TokenView(View):
             "token_type": "Bearer",
             "expires_in": int(AccessToken.lifetime.total_seconds()),
         }
-        return Response(envelope.single(data), headers=NO_STORE)
+        return Response(envelope.single(data))
 
 
 class LoginView(TokenView):
@@ -117,7 +116,7 @@ class LogoutView(TokenView):
     @extend_schema(request=RefreshTokenSerializer, responses={204: None})
     def post(self, request: Request, **kwargs: str) -> Response:
         logins.log_out(self.read(request)["refresh_token"])
-        return Response(status=204, headers=NO_STORE)
+        return Response(status=204)
 
 
 class APIKeyViewSet(ResourceViewSet):

@@ -56,8 +56,10 @@ class UnversionedView(View):
 class LiveView(UnversionedView):
     """The process answers."""
 
+    cache_control = "no-store"
+
     def get(self, request: Request) -> Response:
-        return Response(envelope.single({"status": "ok"}), headers={"Cache-Control": "no-store"})
+        return Response(envelope.single({"status": "ok"}))
 
 
 class ReadyView(LiveView):
