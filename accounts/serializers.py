@@ -9,7 +9,7 @@ from rest_framework.exceptions import ValidationError
 
 from accounts.models import APIKey
 from config.api.principal import SCOPES
-from config.api.serializers import Integer, Moment, ResourceSerializer, Text, TextList
+from config.api.serializers import Integer, Moment, ResourceSerializer, StrictSerializer, Text, TextList
 
 FIELDS: tuple[str, ...] = (
     "id",
@@ -57,13 +57,13 @@ class RotationSerializer(APIKeySerializer):
         return {"overlap_seconds": DEFAULT_OVERLAP, **attrs}
 
 
-class LoginSerializer(serializers.Serializer):
+class LoginSerializer(StrictSerializer):
     # Any text: what is no email is nobody's, and is answered like any other wrong one.
     email = Text(max_length=254)
     password = Text(max_length=128)
 
 
-class RefreshTokenSerializer(serializers.Serializer):
+class RefreshTokenSerializer(StrictSerializer):
     refresh_token = Text()
 
 

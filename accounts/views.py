@@ -19,7 +19,6 @@ from accounts.serializers import (
 )
 from accounts.tokens import AccessToken, Pair
 from config import audit
-from config.api import envelope
 from config.api.errors import forbidden, not_found
 from config.api.links import Link
 from config.api.permissions import PublicPermission
@@ -57,14 +56,12 @@ class ProtectedView(View):
     def get(self, request: Request, **kwargs: str) -> Response:
         principal = request.auth
         user = principal.user
-        return Response(
-            envelope.single(
-                {
-                    "user": {"id": user.pk, "name": user.name, "email": user.email, "role": user.role},
-                    "credential": {"kind": principal.kind, "expires_at": principal.expires_at},
-                    "scopes": sorted(principal.scopes),
-                }
-            )
+        return self.success(
+            {
+                "user": {"id": user.pk, "name": user.name, "email": user.email, "role": user.role},
+                "credential": {"kind": principal.kind, "expires_at": principal.expires_at},
+                "scopes": sorted(principal.scopes),
+            }
         )
 
 
@@ -77,7 +74,7 @@ class TokenView(View):
     serializer_class: ClassVar[type[serializers.Serializer]] = RefreshTokenSerializer
 
     def read(self, request: Request) -> dict[str, Any]:
-        serializer = self.serializer_class(data=request.data)
+        serializer = self.serializer_class(data=request.data, context={"version": request.version})
         serializer.is_valid(raise_exception=True)
         return serializer.validated_data
 
@@ -88,7 +85,7 @@ class TokenView(View):
             "token_type": "Bearer",
             "expires_in": int(AccessToken.lifetime.total_seconds()),
         }
-        return Response(envelope.single(data))
+        return self.success(data)
 
 
 class LoginView(TokenView):

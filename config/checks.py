@@ -1,10 +1,18 @@
 """System checks for settings that contradict each other or open a door."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
+from django.core import checks
 from django.core.checks import CheckMessage, Error, Tags, register
+from django.utils import timezone
+
+from config.api import versioning
+from config.api.versions import midnight
+
+NOTICE_BEFORE_SUNSET = timedelta(days=90)
 
 # RFC 9700's gates of the toolkit: each refuses something that OAuth 2.0 once allowed.
 GATES = {
@@ -47,3 +55,12 @@ def keys(**options: Any) -> list[CheckMessage]:
     least = {"SECRET_KEY": 50, "JWT_SIGNING_KEY": 32}
     short = [name for name, length in least.items() if len(getattr(settings, name)) < length]
     return [Error(f"{name} must have at least {least[name]} characters.", id="config.E005") for name in short]
+
+
+@register(Tags.compatibility)
+def default_version(**options: Any) -> list[CheckMessage]:
+    version = versioning.default()
+    if version.sunset is None or timezone.now() < midnight(version.sunset) - NOTICE_BEFORE_SUNSET:
+        return []
+    message = f"Version {version}, which a request without a version gets, ends on {version.sunset}."
+    return [checks.Warning(message, hint="Move DEFAULT_API_VERSION.", id="config.W001")]

@@ -7,7 +7,7 @@ database. *Production*, as soon as one of the variables in REQUIRED is given: th
 import os
 import sys
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -16,6 +16,7 @@ from environs import Env, EnvError
 from marshmallow.validate import And, ContainsNoneOf, Length, OneOf, Range, Regexp
 
 from config import embedded, local
+from config.api.versions import Version
 
 # --- The environment -------------------------------------------------------------------------------------------------
 
@@ -26,8 +27,11 @@ LEAST_CHARACTERS_OF_A_KEY = 10
 # Lazy, so that seal() names every wrong variable at once instead of one a start.
 env = Env(eager=False, expand_vars=False)
 
-# Every version of the API there is, oldest first.
-API_VERSIONS = {1: {"released": "2026-12-01", "deprecated": None, "sunset": None}}
+# Every version of the API there is, oldest first. What each changed stands in config.api.versions.
+API_VERSIONS = (
+    Version(1, released=date(2026, 12, 1), deprecated=date(2026, 12, 1), sunset=date(2028, 12, 1)),
+    Version(2, released=date(2026, 12, 1)),
+)
 
 LOCAL = env.bool("LOCAL", not any(name in os.environ for name in REQUIRED))
 HOST = env.str("HOST", "127.0.0.1")
@@ -63,7 +67,7 @@ PUBLIC_URL = _required(
 )
 TRUSTED_PROXIES = env.int("TRUSTED_PROXIES", 0, validate=Range(0, 10))
 WORKERS = env.int("WORKERS", max(2, (os.cpu_count() or 1) * 3 // 2), validate=Range(1, 256))
-DEFAULT_API_VERSION = env.int("DEFAULT_API_VERSION", 1, validate=OneOf(API_VERSIONS))
+DEFAULT_API_VERSION = env.int("DEFAULT_API_VERSION", 1, validate=OneOf([version.number for version in API_VERSIONS]))
 API_VENDOR = env.str("API_VENDOR", "users", validate=Regexp(r"[a-z][a-z0-9-]*\Z"))
 OPEN_SIGNUP = env.bool("OPEN_SIGNUP", False)
 # Failed log-ins a minute for one account from one address (ten times it from all addresses), and for one address.
@@ -117,6 +121,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "config.api.middleware.RequestIdMiddleware",
+    "config.api.versioning.VersionMiddleware",
     "config.api.middleware.ExactMethodMiddleware",
     "config.api.middleware.SecretParameterMiddleware",
     "django.middleware.security.SecurityMiddleware",
@@ -296,7 +301,6 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "SCHEMA_PATH_PREFIX": r"/api/v[0-9]+",
     "DEFAULT_GENERATOR_CLASS": "config.api.schema.Generator",
-    "PREPROCESSING_HOOKS": ["config.api.schema.of_one_version"],
     "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enums", "config.api.schema.with_errors"],
     "ENUM_NAME_OVERRIDES": {"Role": "users.models.Role", "Status": "users.models.Status"},
 }

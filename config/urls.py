@@ -1,7 +1,7 @@
 """The map of the service. Resources stand under three prefixes, by the same views; all else once, at the root."""
 
 from django.contrib import admin
-from django.urls import URLPattern, URLResolver, include, path, re_path
+from django.urls import URLPattern, URLResolver, include, path, re_path, register_converter
 from django.views.generic import RedirectView
 
 import accounts.urls
@@ -11,6 +11,9 @@ import posts.urls
 import users.urls
 from accounts.views import LoginView, LogoutView, ProtectedView, RefreshView
 from config import views
+from config.api.paths import VersionConverter
+
+register_converter(VersionConverter, "version")
 
 resources: list[URLPattern | URLResolver] = [
     *users.urls.router.urls,
@@ -25,8 +28,10 @@ resources: list[URLPattern | URLResolver] = [
     *accounts.urls.router.urls,
     *accounts.urls.rotations.urls,
 ]
+# Under all three prefixes.
+everywhere: list[URLPattern | URLResolver] = [*resources, path("versions", views.VersionsView.as_view())]
 under_api: list[URLPattern | URLResolver] = [
-    *resources,
+    *everywhere,
     path("login", LoginView.as_view()),
     path("token/refresh", RefreshView.as_view()),
     path("logout", LogoutView.as_view()),
@@ -36,10 +41,10 @@ under_api: list[URLPattern | URLResolver] = [
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", views.EntryView.as_view()),
     path("api", views.EntryView.as_view()),
-    path("api/v<version>", views.EntryView.as_view()),
-    path("", include(resources)),
+    path("api/v<version:version>", views.EntryView.as_view()),
+    path("", include(everywhere)),
     path("api/", include(under_api)),
-    path("api/v<version>/", include(under_api)),
+    path("api/v<version:version>/", include(under_api)),
     path("openapi.json", views.SchemaView.as_view(), name="schema"),
     path("docs", views.DocumentationView.as_view(url_name="schema"), name="documentation"),
     path("health/live", views.LiveView.as_view()),

@@ -1,9 +1,9 @@
 """What stands beside the resources: entry document, health, documentation, and addresses with a trailing slash."""
 
 from collections.abc import Sequence
-from typing import ClassVar
-from urllib.parse import quote
+from typing import Any, ClassVar
 
+from django.conf import settings
 from django.db import connection
 from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
 from django.views.decorators.csrf import csrf_exempt
@@ -13,11 +13,21 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from config.api import envelope, links
+from config.api import envelope, links, versioning
+from config.api.paths import prefix_of, quoted
 from config.api.permissions import PublicPermission
 from config.api.renderers import JSONRenderer
-from config.api.versioning import prefix_of
+from config.api.versions import Status, Version
 from config.api.viewsets import Conventions, View
+
+
+class VersionSerializer(serializers.Serializer[Version]):
+    version = serializers.IntegerField(source="number")
+    status = serializers.ChoiceField([status.value for status in Status])
+    released = serializers.DateField()
+    deprecated = serializers.DateField(allow_null=True)
+    sunset = serializers.DateField(allow_null=True)
+    changes = serializers.ListField(child=serializers.CharField())
 
 
 class EntryView(View):
@@ -33,16 +43,28 @@ class EntryView(View):
         }
         data = {
             "name": "Users Resource Service",
-            "_links": {
+            envelope.LINKS: {
                 "self": {"href": links.address(request, "" if prefix else "/")},
                 **collections,
                 "login": {"href": links.address(request, f"{'' if prefix else '/api'}/login"), "method": "POST"},
                 "protected": {"href": links.address(request, f"{'' if prefix else '/api'}/protected")},
+                "versions": {"href": links.address(request, "/versions")},
                 "documentation": {"href": "/docs"},
                 "schema": {"href": "/openapi.json"},
             },
         }
-        return Response(envelope.single(data))
+        return self.success(data)
+
+
+class VersionsView(View):
+    """The versions of the API: their dates, and what changed with each."""
+
+    permission_classes = [PublicPermission]
+
+    @extend_schema(responses=VersionSerializer(many=True))
+    def get(self, request: Request, **kwargs: str) -> Response:
+        data = VersionSerializer(settings.API_VERSIONS, many=True).data
+        return self.success(data)
 
 
 class UnversionedView(View):
@@ -59,7 +81,7 @@ class LiveView(UnversionedView):
     cache_control = "no-store"
 
     def get(self, request: Request) -> Response:
-        return Response(envelope.single({"status": "ok"}))
+        return self.success({"status": "ok"})
 
 
 class ReadyView(LiveView):
@@ -72,12 +94,16 @@ class ReadyView(LiveView):
 
 
 class SchemaView(Conventions, SpectacularAPIView):
-    """The OpenAPI document."""
+    """The OpenAPI document of the version that `?version=` names, or the Accept header."""
 
     permission_classes = [PublicPermission]
     authentication_classes: ClassVar[Sequence[type]] = ()
     versioning_class = None
     renderer_classes = [JSONRenderer]
+
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        self.api_version = str(versioning.of(request))
+        return super().get(request, *args, **kwargs)
 
 
 class DocumentationView(Conventions, SpectacularSwaggerSplitView):
@@ -86,10 +112,6 @@ class DocumentationView(Conventions, SpectacularSwaggerSplitView):
     permission_classes = [PublicPermission]
     authentication_classes: ClassVar[Sequence[type]] = ()
     versioning_class = None
-
-
-# RFC 3986, section 3.3: what a path may hold as it stands.
-PATH_CHARACTERS = "/:@!$&'()*+,;=~"
 
 
 class PermanentRedirect(HttpResponsePermanentRedirect):
@@ -104,5 +126,4 @@ def without_trailing_slash(request: HttpRequest, path: str) -> HttpResponse:
 
     One leading slash: `//host/` must not become a redirect to another host.
     """
-    query = request.META.get("QUERY_STRING", "")
-    return PermanentRedirect(f"/{quote(path.strip('/'), safe=PATH_CHARACTERS)}{'?' if query else ''}{query}")
+    return PermanentRedirect(quoted(f"/{path.strip('/')}", request.META.get("QUERY_STRING", "")))

@@ -8,8 +8,8 @@ from io import BytesIO
 from typing import Any, NamedTuple
 
 from django.conf import settings
+from django.core.handlers.wsgi import WSGIRequest
 from django.core.wsgi import get_wsgi_application
-from django.http import HttpRequest
 
 from config.api.errors import DomainError, ErrorCode
 from config.api.requests import screen
@@ -81,10 +81,10 @@ def refusal(problem: DomainError, environ: Environ) -> Answer:
     """The error body of the contract for a request that never reached Django."""
     from config.api.exceptions import plain_response
     from config.api.middleware import RequestIdMiddleware
+    from config.api.versioning import VersionMiddleware
 
-    request = HttpRequest()
-    request.META = environ
-    response = RequestIdMiddleware(lambda request: plain_response(problem, request))(request)
+    outermost = RequestIdMiddleware(VersionMiddleware(lambda request: plain_response(problem, request)))
+    response = outermost(WSGIRequest(environ))
     return Answer(response.status_code, list(response.items()), response.content)
 
 

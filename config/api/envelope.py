@@ -5,13 +5,15 @@ from typing import Any
 
 from config.api.errors import Detail, DomainError
 
+LINKS = "_links"
+
 
 def single(data: Any) -> dict[str, Any]:
     return {"success": True, "data": data}
 
 
 def page(items: Sequence[Any], meta: Mapping[str, Any], links: Mapping[str, Any]) -> dict[str, Any]:
-    return {"success": True, "data": items, "meta": meta, "_links": links}
+    return {"success": True, "data": items, "meta": meta, LINKS: links}
 
 
 def error(problem: DomainError) -> dict[str, Any]:

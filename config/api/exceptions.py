@@ -13,9 +13,9 @@ from rest_framework import exceptions as drf
 from rest_framework.response import Response
 
 from config.api import envelope
+from config.api.accept import PROBLEM_JSON, wants_problem_json
 from config.api.errors import Detail, DomainError, ErrorCode, invalid, not_found
 from config.api.middleware import GetResponse
-from config.api.negotiation import PROBLEM_JSON, wants_problem_json
 from config.api.renderers import ProblemRenderer, render_as_data, to_json
 
 logger = logging.getLogger(__name__)

@@ -8,8 +8,8 @@ from urllib.parse import urlencode
 from rest_framework.request import Request
 
 from config.api.parameters import Parameters
+from config.api.paths import prefix_of
 from config.api.principal import Principal
-from config.api.versioning import prefix_of
 
 # What says whether a caller may follow a link from a row.
 Condition = Callable[[Principal, Any], bool]

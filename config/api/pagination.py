@@ -18,6 +18,7 @@ from django.db.models.fields.tuple_lookups import (
 from config.api import cursors
 from config.api.ordering import Ordering
 from config.api.parameters import Parameters
+from config.api.versions import Change
 
 DEFAULT_LIMIT = 20
 MAX_LIMIT = 100
@@ -30,9 +31,10 @@ _WHOLE = re.compile(r"[0-9]{1,4300}")
 
 
 def _whole(parameters: Parameters, name: str, default: int, minimum: int) -> int:
-    """A whole number from the query. What is not a number at all counts as absent (contract section 3, v1)."""
+    """A whole number from the query. What is not a number at all once counted as absent."""
     text = parameters.get(name)
-    if text is None or not _DECIMAL.fullmatch(text):
+    lenient = not parameters.obey(Change.NUMBERS_ONLY)
+    if text is None or (lenient and not _DECIMAL.fullmatch(text)):
         return default
     if not _WHOLE.fullmatch(text) or int(text) < minimum:
         parameters.refuse(name, f"Must be a whole number from {minimum}, of at most 4300 digits.")
@@ -178,4 +180,5 @@ def read(parameters: Parameters, ordering: Ordering, bound_to: Mapping[str, str]
     given = [name for name in MODES if name in parameters.query]
     for name in given if len(given) > 1 else ():
         parameters.refuse(name, f"Give one of {' and '.join(given)}.")
-    return (CursorPagination if "cursor" in given else OffsetPagination)(parameters, ordering, bound_to)
+    by_cursor = "cursor" in given or (not given and parameters.obey(Change.CURSOR_BY_DEFAULT))
+    return (CursorPagination if by_cursor else OffsetPagination)(parameters, ordering, bound_to)

@@ -6,19 +6,33 @@ from urllib.parse import urlencode
 from django.http import QueryDict
 
 from config.api.errors import Detail, invalid
+from config.api.versions import Change, Version
+
+VERSION_PARAMETER = "version"
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 class Parameters:
-    """Reads query parameters and keeps what is wrong with them until `check()` tells all of it at once."""
+    """Reads query parameters and keeps what is wrong with them until `check()` tells all of it at once.
 
-    def __init__(self, query: QueryDict) -> None:
+    Args:
+        query: the request's.
+        version: that the request speaks, which says how strict to be; None is as strict as the first one.
+    """
+
+    def __init__(self, query: QueryDict, version: Version | None) -> None:
         self.query = query
         self.problems: list[Detail] = []
+        self._version = version
+        self._known = {VERSION_PARAMETER}
+
+    def obey(self, change: Change) -> bool:
+        return self._version is not None and self._version.has(change)
 
     def get(self, name: str, *, opaque: bool = False) -> str | None:
         """The value of a parameter; None when it is absent, or refused: repeated or, unless opaque, no text."""
+        self._known.add(name)
         values = self.query.getlist(name)
         if len(values) > 1:
             self.refuse(name, "Must not be repeated.")
@@ -38,7 +52,10 @@ class Parameters:
         self.problems.append(Detail(name, message))
 
     def check(self) -> None:
-        """Raises DomainError, a VALIDATION_ERROR, when anything was refused."""
+        """Call it when every parameter was read: raises DomainError, a VALIDATION_ERROR, when anything was refused."""
+        if self.obey(Change.NO_UNKNOWN_NAMES):
+            for name in sorted(self.query.keys() - self._known):
+                self.refuse(name, f"There is no such parameter here. Known: {', '.join(sorted(self._known))}.")
         if self.problems:
             raise invalid(*self.problems)
 

@@ -1,6 +1,5 @@
 """The OpenAPI document: what drf-spectacular cannot see of the conventions."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from django.conf import settings
@@ -9,9 +8,12 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.plumbing import get_lib_doc_excludes
 from drf_spectacular.utils import OpenApiParameter
 
+from config.api import versioning
 from config.api.errors import ErrorCode
+from config.api.paths import prefix_of
 from config.api.permissions import PublicPermission
-from config.api.serializers import ResourceSerializer
+from config.api.serializers import Money, ResourceSerializer
+from config.api.versions import Change, Version
 
 Endpoint = tuple[str, str, str, Any]
 
@@ -67,16 +69,6 @@ _ERROR = {
 }
 
 
-def of_one_version(endpoints: Sequence[Endpoint]) -> list[Endpoint]:
-    """The endpoints under the canonical prefix of the default version; the others are the same views."""
-    prefix = f"/api/v{settings.DEFAULT_API_VERSION}"
-    return [
-        (path.replace(_PATH, prefix), path_regex.replace(_PATH, prefix), method, view)
-        for path, path_regex, method, view in endpoints
-        if path.startswith(_PATH)
-    ]
-
-
 def with_errors(result: dict[str, Any], generator: Any, **options: Any) -> dict[str, Any]:
     """Gives every operation the one error body, for whatever status it does not name."""
     result.setdefault("components", {}).setdefault("schemas", {})["Error"] = _ERROR
@@ -93,18 +85,46 @@ def without_own_description() -> list[type]:
 
 
 class Generator(SchemaGenerator):
+    """Describes the endpoints under the canonical prefix of one version; the others are the same views.
+
+    drf-spectacular knows no version that may stand in several places, so it takes them for views without any.
+    """
+
+    @property
+    def described(self) -> Version:
+        return versioning.by_number()[str(self.api_version or settings.DEFAULT_API_VERSION)]
+
     def create_view(self, callback: Any, method: str, request: Any = None) -> Any:
         view = super().create_view(callback, method, request)
-        # `of_one_version` has chosen; drf-spectacular knows no version that may stand in several places.
         view.versioning_class = None
+        view.described_version = self.described
         return view
+
+    def _get_paths_and_endpoints(self) -> list[Endpoint]:
+        prefix = f"/api/v{self.described}"
+        return [
+            (path.replace(_PATH, prefix), path_regex.replace(_PATH, prefix), method, view)
+            for path, path_regex, method, view in super()._get_paths_and_endpoints()
+            if path.startswith(_PATH)
+        ]
 
 
 class Schema(AutoSchema):
     """Adds the parameters, the envelope and the scope that the base viewset gives every resource."""
 
     def get_tags(self) -> list[str]:
-        return [self.path.removeprefix(f"/api/v{settings.DEFAULT_API_VERSION}/").split("/")[0] or "entry"]
+        return [self.path.removeprefix(prefix_of(self.path)).strip("/").split("/")[0] or "entry"]
+
+    def is_deprecated(self) -> bool:
+        return self.view.described_version.deprecated is not None
+
+    def _map_serializer_field(self, field: Any, direction: str, bypass_extensions: bool = False) -> dict[str, Any]:
+        described = super()._map_serializer_field(field, direction, bypass_extensions)
+        if isinstance(field, Money) and self.view.described_version.has(Change.MONEY_AS_TEXT):
+            text = {"type": "string", "pattern": r"^[0-9]+\.[0-9]{2}$"}
+            digits = {"type": "string", "pattern": r"^[0-9]+(\.[0-9]{1,2})?$"}
+            return {"anyOf": [digits, described]} if direction == "request" else text
+        return described
 
     def get_auth(self) -> list[dict[str, Any]]:
         return [] if PublicPermission in self.view.permission_classes else super().get_auth()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, ClassVar
@@ -11,14 +12,19 @@ from typing import Any, ClassVar
 from django.core.exceptions import ImproperlyConfigured
 from django.core.validators import EmailValidator
 from django.db import models
+from django.utils.functional import cached_property
 from rest_framework import serializers
 from rest_framework.fields import empty
 
+from config.api import envelope
 from config.api.parsers import MAX_EXPONENT, MAX_NUMBER_CHARACTERS, UnusableNumber
 from config.api.principal import Principal
+from config.api.renderers import to_json
+from config.api.versions import Change, Version
 from config.text import NOT_TEXT, is_plain
 
 _CENT = Decimal("0.01")
+_DIGITS = re.compile(r"[0-9]{1,38}(\.[0-9]{1,2})?")
 _RFC_3339 = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?([Zz]|[+-][0-9]{2}:[0-9]{2})"
 )
@@ -32,6 +38,10 @@ class StrictField(serializers.Field):
     """
 
     kept = False
+
+    def obeys(self, change: Change) -> bool:
+        version: Version | None = self.context["version"]
+        return version is not None and version.has(change)
 
     def run_validation(self, data: Any = empty) -> Any:
         if isinstance(data, UnusableNumber):
@@ -88,11 +98,15 @@ class Boolean(StrictField, serializers.BooleanField):
 
 
 class Money(StrictField, serializers.DecimalField):
-    """A JSON number with at most two decimals, exact to the column and back."""
+    """An amount with at most two decimals, exact to the column and back: a JSON number, later a string."""
 
     def to_internal_value(self, data: Any) -> Decimal:
+        as_text = self.obeys(Change.MONEY_AS_TEXT)
+        if as_text and isinstance(data, str) and _DIGITS.fullmatch(data):
+            data = Decimal(data)
         if not isinstance(data, int | Decimal) or isinstance(data, bool):
-            raise serializers.ValidationError("Must be a number.")
+            other = ", or a string of plain digits with at most two decimals" if as_text else ""
+            raise serializers.ValidationError(f"Must be a number{other}.")
         amount = Decimal(data)
         # Compared before it is quantized: the bounds keep it within the precision that quantize() has.
         for validator in self.validators:
@@ -101,8 +115,9 @@ class Money(StrictField, serializers.DecimalField):
             raise serializers.ValidationError("Must have at most two decimals.")
         return amount.quantize(_CENT)
 
-    def to_representation(self, value: Decimal) -> Decimal:
-        return value.quantize(_CENT)
+    def to_representation(self, value: Decimal) -> Decimal | str:
+        amount = value.quantize(_CENT)
+        return str(amount) if self.obeys(Change.MONEY_AS_TEXT) else amount
 
 
 class Moment(StrictField, serializers.DateTimeField):
@@ -138,7 +153,35 @@ class Choice(StrictField, serializers.ChoiceField):
         return data
 
 
-class ResourceSerializer(serializers.ModelSerializer[Any]):
+class StrictSerializer(serializers.Serializer[Any]):
+    """Refuses names that it does not know, and read-only fields that differ, from the version on that says so."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        version: Version | None = self.context["version"]
+        strict = version is not None and version.has(Change.NO_UNKNOWN_NAMES)
+        problems: dict[str, Any] = dict(self._unwritable(data)) if strict else {}
+        try:
+            values = super().to_internal_value(data)
+        except serializers.ValidationError as error:
+            raise serializers.ValidationError({**problems, **error.detail}) from None
+        if problems:
+            raise serializers.ValidationError(problems)
+        return values
+
+    def _unwritable(self, data: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
+        for name, value in data.items():
+            field = self.fields.get(name)
+            if field is None and name != envelope.LINKS:
+                yield name, ["There is no such field."]
+            elif field is not None and field.read_only and not self.shows(name, value):
+                yield name, ["Is read-only."]
+
+    def shows(self, name: str, value: Any) -> bool:
+        """Whether a read-only field has this value now: what was read may be sent back."""
+        return False
+
+
+class ResourceSerializer(StrictSerializer, serializers.ModelSerializer[Any]):
     """A resource's representation, and the rules of writing it.
 
     On PUT an optional field that is left out returns to its model's default, but for write-only and kept ones; in a
@@ -163,6 +206,15 @@ class ResourceSerializer(serializers.ModelSerializer[Any]):
     def principal(self) -> Principal | None:
         found: Principal | None = self.context["principal"]
         return found
+
+    def shows(self, name: str, value: Any) -> bool:
+        # True is equal to 1, and no read-only field is a boolean.
+        return self.instance is not None and self._present[name] == value and not isinstance(value, bool)
+
+    @cached_property
+    def _present(self) -> Mapping[str, Any]:
+        """The row as a client reads it."""
+        return json.loads(to_json(self.context["view"].present(self.instance)))
 
     def build_standard_field(self, field_name: str, model_field: models.Field[Any, Any]) -> tuple[Any, dict[str, Any]]:
         """DRF's, but a column whose type has no strict field here cannot be written by mistake."""

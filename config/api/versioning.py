@@ -1,36 +1,146 @@
-"""Which version of the API a request speaks, and under which prefix it came."""
+"""Which version of the API a request speaks, and the notice that its answer gives."""
 
-import re
+from collections.abc import Iterator
+from datetime import date
 from typing import Any
 
 from django.conf import settings
+from django.core.exceptions import SuspiciousOperation
+from django.http import HttpRequest, HttpResponse
+from django.urls import Resolver404, resolve
+from django.utils.cache import patch_vary_headers
+from django.utils.http import http_date
 from rest_framework.request import Request
 from rest_framework.versioning import BaseVersioning
 
-from config.api.errors import DomainError, ErrorCode
+from config.api import accept
+from config.api.errors import Detail, DomainError, ErrorCode, invalid
+from config.api.middleware import GetResponse
+from config.api.parameters import VERSION_PARAMETER
+from config.api.paths import prefix_of, quoted, version_in
+from config.api.versions import Status, Version, midnight
 
-_PREFIX = re.compile(r"/api(?:/v(?P<version>[^/]+))?(?=/|$)")
-VERSION_HEADER = "API-Version"
+# Says what changes and when; a page for people too, in the browsable API.
+NOTICE_PAGE = "/versions"
 
 
-def prefix_of(path: str) -> str:
-    """The part of a path before the resource: `/api/v1`, `/api` or nothing."""
-    found = _PREFIX.match(path)
-    return found[0] if found else ""
+def by_number() -> dict[str, Version]:
+    return {str(version): version for version in settings.API_VERSIONS}
+
+
+def default() -> Version:
+    """What a request gets that names no version."""
+    return by_number()[str(settings.DEFAULT_API_VERSION)]
+
+
+def supported() -> str:
+    return ", ".join(str(version) for version in settings.API_VERSIONS if version.status != Status.RETIRED)
+
+
+def of(request: HttpRequest | Request) -> Version:
+    """The version that a request asks for by path, query and Accept header together, or the default.
+
+    Raises:
+        DomainError: UNSUPPORTED_VERSION for one that there never was, VERSION_CONFLICT for two.
+    """
+    asked = {version.number: version for version in _asked(request)}
+    if len(asked) > 1:
+        message = f"The request asks for the versions {' and '.join(map(str, sorted(asked)))}; name one."
+        raise DomainError(ErrorCode.VERSION_CONFLICT, message)
+    return next(iter(asked.values()), None) or default()
+
+
+def _asked(request: HttpRequest | Request) -> Iterator[Version]:
+    given = request.GET.getlist(VERSION_PARAMETER)
+    if len(given) > 1:
+        raise invalid(Detail(VERSION_PARAMETER, "Must not be repeated."))
+    accepted = accept.choose(request.META.get("HTTP_ACCEPT", "")).version
+    for number, status in ((version_in(request.path), 404), (given[0] if given else None, 400), (accepted, 406)):
+        if number is not None:
+            version = by_number().get(number)
+            if version is None:
+                raise unsupported(number, status)
+            yield version
+
+
+def unsupported(number: str, status: int) -> DomainError:
+    message = f"There is no version {number!r}. Supported: {supported()}."
+    return DomainError(ErrorCode.UNSUPPORTED_VERSION, message, status=status)
+
+
+def told_of(request: HttpRequest) -> Version:
+    """The version that an answer names, also one which says that the request asks for none or for two."""
+    try:
+        return getattr(request, "api_version", None) or of(request)
+    except (DomainError, SuspiciousOperation):
+        return by_number().get(version_in(request.path) or "", default())
 
 
 class Versioning(BaseVersioning):
-    """Takes the version from the path; without one it is DEFAULT_API_VERSION."""
+    """Gives DRF's `request.version`."""
 
-    def determine_version(self, request: Request, *args: Any, **kwargs: Any) -> int:
-        found = _PREFIX.match(request.path)
-        asked = found and found["version"]
-        if asked is None:
-            return settings.DEFAULT_API_VERSION
-        for version in settings.API_VERSIONS:
-            if asked == str(version):
-                return version
-        supported = ", ".join(map(str, settings.API_VERSIONS))
-        raise DomainError(
-            ErrorCode.UNSUPPORTED_VERSION, f"There is no version {asked!r}. Supported: {supported}.", status=404
-        )
+    def determine_version(self, request: Request, *args: Any, **kwargs: Any) -> Version:
+        version = request._request.api_version = of(request)
+        if version.status == Status.RETIRED:
+            message = f"Version {version} has been retired. Supported: {supported()}; see `Link` for the successor."
+            raise DomainError(ErrorCode.VERSION_RETIRED, message)
+        return version
+
+
+class VersionMiddleware:
+    """Every answer under the prefixes tells its version, and the notice of a deprecated one.
+
+    RFC 9745 (Deprecation), RFC 8594 (Sunset), RFC 5829 (successor-version).
+    """
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        if is_versioned(request):
+            version = told_of(request)
+            response["API-Version"] = str(version)
+            patch_vary_headers(response, ["Accept"])
+            if version.deprecated:
+                _give_notice(response, request, version.deprecated, version.sunset)
+        return response
+
+
+def is_versioned(request: HttpRequest) -> bool:
+    """Whether a request is one for the API, and no page, health or OAuth: what a view says of itself.
+
+    What is answered without a view, a redirect to the same address without its slash for one, is what it leads to.
+    """
+    stated: bool | None = getattr(request, "versioned", None)
+    if stated is not None:
+        return stated
+    if prefix_of(request.path):
+        return True
+    try:
+        callback = resolve(request.path_info.rstrip("/") or "/").func
+    except Resolver404:
+        return False
+    view = getattr(callback, "cls", None)
+    return getattr(view, "versioning_class", None) is not None
+
+
+def _give_notice(response: HttpResponse, request: HttpRequest, deprecated: date, sunset: date | None) -> None:
+    links = {"deprecation": NOTICE_PAGE}
+    response["Deprecation"] = f"@{midnight(deprecated).timestamp():.0f}"
+    if sunset:
+        response["Sunset"] = http_date(midnight(sunset).timestamp())
+        links["sunset"] = NOTICE_PAGE
+    links["successor-version"] = _successor(request)
+    notice = ", ".join(f'<{href}>; rel="{relation}"' for relation, href in links.items())
+    response["Link"] = ", ".join(filter(None, (response.get("Link"), notice)))
+
+
+def _successor(request: HttpRequest) -> str:
+    """The same resource in the newest version, by its canonical address."""
+    path = request.path.removeprefix(prefix_of(request.path)).rstrip("/")
+    newest = max(version.number for version in settings.API_VERSIONS)
+    kept = [
+        part for part in request.META.get("QUERY_STRING", "").split("&") if part.partition("=")[0] != VERSION_PARAMETER
+    ]
+    return quoted(f"/api/v{newest}{path}", "&".join(kept))

@@ -6,7 +6,6 @@ from functools import cache
 from itertools import product
 from typing import Any, ClassVar
 
-from django.conf import settings
 from django.db.models import Model, QuerySet
 from django.utils.cache import patch_vary_headers
 from rest_framework.exceptions import MethodNotAllowed
@@ -22,10 +21,10 @@ from config.api.errors import not_found
 from config.api.filters import StrictFilterSet
 from config.api.parameters import Parameters
 from config.api.parsers import JSONParser, MergePatchParser, StrictRequest
+from config.api.paths import prefix_of
 from config.api.principal import Principal
 from config.api.renderers import render_as_data
 from config.api.serializers import GREATEST_ID, ResourceSerializer
-from config.api.versioning import prefix_of
 
 _ID = re.compile(r"[1-9][0-9]{0,18}")
 VARY = ("Accept", "Authorization", "X-API-Key", "Cookie")
@@ -45,7 +44,9 @@ class Conventions:
     format_kwarg = None
     cache_control = "private, no-cache"
 
-    def initialize_request(self, request: Any, *args: Any, **kwargs: Any) -> Request:
+    def initialize_request(self: Any, request: Any, *args: Any, **kwargs: Any) -> Request:
+        # For what happens to the answer outside of the view.
+        request.versioned = self.versioning_class is not None
         given = super().initialize_request(request, *args, **kwargs)  # type: ignore[misc]
         return StrictRequest(
             request, given.parsers, given.authenticators, given.negotiator, parser_context=given.parser_context
@@ -57,33 +58,34 @@ class Conventions:
         request.version, request.versioning_scheme = self.determine_version(request, *args, **kwargs)
         if request.method not in self.allowed_methods:
             raise MethodNotAllowed(request.method)
-        self.parameters = Parameters(request.query_params)
+        # A description is asked for with the parameters of whatever it describes.
+        self.parameters = Parameters(request.query_params, None if request.method == "OPTIONS" else request.version)
+        self.enveloped = self.parameters.flag("envelope", default=True)
         self.perform_authentication(request)
         self.check_permissions(request)
         self.check_throttles(request)
+
+    def success(self, data: Any, status: int = 200) -> Response:
+        """The answer that holds one object, in the envelope unless the request wants it bare."""
+        return Response(envelope.single(data) if self.enveloped else data, status)
 
     def required_scope(self, method: str) -> str | None:
         return None
 
     def options(self: Any, request: Request, *args: Any, **kwargs: Any) -> Response:
         render_as_data(request)
-        return Response(
-            envelope.single(
-                {
-                    "name": self.get_view_name(),
-                    "description": self.get_view_description(),
-                    "methods": self.allowed_methods,
-                    "scopes": sorted(
-                        {scope for method in self.allowed_methods if (scope := self.required_scope(method))}
-                    ),
-                }
-            )
+        scopes = {scope for method in self.allowed_methods if (scope := self.required_scope(method))}
+        return self.success(
+            {
+                "name": self.get_view_name(),
+                "description": self.get_view_description(),
+                "methods": self.allowed_methods,
+                "scopes": sorted(scopes),
+            }
         )
 
     def finalize_response(self: Any, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
         response = super().finalize_response(request, response, *args, **kwargs)  # type: ignore[misc]
-        if self.versioning_class:
-            response["API-Version"] = getattr(request, "version", settings.DEFAULT_API_VERSION)
         response.setdefault("Cache-Control", self.cache_control)
         patch_vary_headers(response, VARY)
         if "PATCH" in self.allowed_methods and request.method == "OPTIONS":
@@ -93,6 +95,10 @@ class Conventions:
 
 class View(Conventions, APIView):
     """An endpoint that is no resource."""
+
+    def initial(self, request: Any, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        self.parameters.check()
 
 
 @cache
@@ -160,7 +166,7 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
         self.parameters.check()
         page = paginator.page_of(rows, self.parts(rows, order.field, filters))
         page_links = links.of_page(request, self.parameters, page.links)
-        items = self.represent(page.rows, single=False)
+        items = self.represent(page.rows, single=False, chosen=self.chosen)
         response = Response(envelope.page(items, page.meta, page_links) if self.enveloped else items)
         response["Link"] = links.header(page_links)
         if not self.enveloped and "total" in page.meta:
@@ -223,7 +229,6 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
     def initial(self, request: Any, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
         # Read before anything is written: a request that is refused must not have had an effect.
-        self.enveloped = self.parameters.flag("envelope", default=True)
         self.chosen = fields.read(self.parameters, readable_fields(self.serializer_class))
         if self.action != "list":
             self.parameters.check()
@@ -253,7 +258,11 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
             raise not_found()
 
     def get_serializer_context(self) -> dict[str, Any]:
-        return {**super().get_serializer_context(), "principal": getattr(self.request, "auth", None)}
+        return {
+            **super().get_serializer_context(),
+            "principal": getattr(self.request, "auth", None),
+            "version": getattr(self.request, "version", None),
+        }
 
     def get_object(self, *, lock: bool = False) -> Any:
         rows = self.get_queryset().filter(pk=id_of(self.kwargs["id"]))
@@ -266,9 +275,16 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
         self.check_object_permissions(self.request, row)
         return row
 
-    def represent(self, rows: Sequence[Model], *, single: bool) -> Sequence[dict[str, Any]]:
+    def present(self, row: Model) -> dict[str, Any]:
+        """A row as it is shown now, for a write that names what cannot be written."""
+        (data,) = self.represent([row], single=True, chosen=None)
+        return data
+
+    def represent(
+        self, rows: Sequence[Model], *, single: bool, chosen: frozenset[str] | None
+    ) -> Sequence[dict[str, Any]]:
         serializer = self.get_serializer()
-        names = self.chosen or frozenset(readable_fields(self.serializer_class))
+        names = chosen or frozenset(readable_fields(self.serializer_class))
         for name in list(serializer.fields):
             if name not in names:
                 serializer.fields.pop(name)
@@ -276,7 +292,7 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
         return [serializer.to_representation(row) for row in rows]
 
     def respond(self, row: Model, status: int = 200) -> Response:
-        (data,) = self.represent([row], single=True)
+        (data,) = self.represent([row], single=True, chosen=self.chosen)
         if self.chosen is None:
-            data["_links"] = links.of_row(self.request, self.links, row)
-        return Response(envelope.single(data) if self.enveloped else data, status)
+            data[envelope.LINKS] = links.of_row(self.request, self.links, row)
+        return self.success(data, status)

@@ -28,4 +28,4 @@ def ids(rows: dict[str, int]) -> dict[str, dict[str, int]]:
     """What fills the placeholders of a route, by the collection it starts with."""
     parents = {"user_id": rows["users"], "post_id": rows["posts"], "api_key_id": rows["api-keys"]}
     of_resources = {name: {"id": pk, **parents} for name, pk in rows.items()}
-    return of_resources | {name: {} for name in ("login", "logout", "protected", "token")}
+    return of_resources | {name: {} for name in ("login", "logout", "protected", "token", "versions")}

@@ -64,13 +64,13 @@ def _walk(resolver: URLResolver, prefix: str) -> Iterator[Route]:
         template = prefix + _template(str(entry.pattern))
         if isinstance(entry, URLResolver):
             yield from _walk(entry, template)
-        elif template.startswith("api/v<version>/"):
+        elif template.startswith("api/v<version:version>/"):
             view = entry.callback
             actions = getattr(view, "actions", None) or {
                 method: method for method in View.http_method_names if hasattr(view.view_class, method)
             }
             cls = getattr(view, "cls", None) or view.view_class
-            yield Route(template.removeprefix("api/v<version>/"), cls, tuple(sorted(actions.items())))
+            yield Route(template.removeprefix("api/v<version:version>/"), cls, tuple(sorted(actions.items())))
 
 
 def _template(pattern: str) -> str:

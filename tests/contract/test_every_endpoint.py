@@ -1,12 +1,11 @@
 """What holds for every endpoint that the URL map has."""
 
 import pytest
-from django.conf import settings
-from drf_spectacular.generators import SchemaGenerator
 from rest_framework.settings import api_settings
 
 from config.api.permissions import PublicPermission, ResourcePermission
 from config.api.principal import SCOPES
+from config.api.schema import Generator
 from tests.conftest import PASSWORD, Caller, with_key, with_password
 from tests.contract.routes import PREFIXES, resource_routes, routes
 
@@ -16,7 +15,8 @@ READ = [route for route in ROUTES if "GET" in route.methods]
 LISTS = [route for route in resource_routes() if route.is_list]
 ITEMS = [route for route in resource_routes() if ("get", "retrieve") in route.actions]
 # What needs no credential beside its body.
-PUBLIC = [route for route in ROUTES if route.template in {"login", "logout", "token/refresh"}]
+BODY_IS_CREDENTIAL = [route for route in ROUTES if route.template in {"login", "logout", "token/refresh"}]
+PUBLIC = [*BODY_IS_CREDENTIAL, *(route for route in ROUTES if route.template == "versions")]
 PROTECTED = [route for route in ROUTES if route not in PUBLIC]
 UNDER_API_ONLY = {"login", "logout", "protected", "token/refresh"}
 WITH_BODY = [(route, method) for route in ROUTES for method in sorted(route.methods & {"POST", "PUT", "PATCH"})]
@@ -47,6 +47,7 @@ EXPECTED = {
     "users/<user_id>/orders": "GET",
     "users/<user_id>/payments": "GET",
     "users/<user_id>/posts": "GET POST",
+    "versions": "GET",
 }
 
 
@@ -100,7 +101,7 @@ def test_no_credential_is_401_with_a_challenge(nobody, ids, route):
         assert answer.headers["WWW-Authenticate"]
 
 
-@pytest.mark.parametrize("route", PUBLIC, ids=str)
+@pytest.mark.parametrize("route", BODY_IS_CREDENTIAL, ids=str)
 @pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer none"}, {"X-API-Key": "none"}])
 def test_where_the_body_is_the_credential_no_other_is_looked_at(db, route, headers):
     answer = Caller(headers=headers).post(route.path(), {})
@@ -234,12 +235,14 @@ def test_hostile_queries_never_reach_the_database(admin, ids, route, query, stat
         assert len(answer.data) == (expected if "limit" in query else 0)
 
 
-def test_the_schema_has_every_endpoint_and_no_other():
-    paths = SchemaGenerator().get_schema(public=True)["paths"]
+@pytest.mark.parametrize("version", [1, 2])
+def test_the_schema_has_every_endpoint_and_no_other(version):
+    prefix = f"/api/v{version}"
+    paths = Generator(api_version=str(version)).get_schema(public=True)["paths"]
     described = {
-        path: {method.upper() for method in operations} for path, operations in paths.items() if path != "/api/v1"
+        path: {method.upper() for method in operations} for path, operations in paths.items() if path != prefix
     }
     assert described == {
-        f"/api/v1/{route.template.replace('<', '{').replace('>', '}')}": route.methods - {"OPTIONS"} for route in ROUTES
+        f"{prefix}/{route.template.replace('<', '{').replace('>', '}')}": route.methods - {"OPTIONS"}
+        for route in ROUTES
     }
-    assert settings.DEFAULT_API_VERSION == 1

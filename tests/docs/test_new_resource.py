@@ -23,7 +23,7 @@ URLS = """
 from config.urls import *
 from notes.urls import router
 
-urlpatterns = [path("api/v<version>/", include(router.urls)), *urlpatterns]
+urlpatterns = [path("api/v<version:version>/", include(router.urls)), *urlpatterns]
 """
 CALLS = """
 import json

@@ -1,0 +1,37 @@
+"""The form of the service's own addresses: the prefix before the resource, the version in it, quoting."""
+
+import re
+from urllib.parse import quote
+
+_PREFIX = re.compile(r"/api(?:/v(?P<version>[0-9][^/]*))?(?=/|$)")
+# RFC 3986, sections 3.3 and 3.4: what a path and a query may hold as they stand.
+_PATH_CHARACTERS = "/:@!$&'()*+,;=~"
+_QUERY_CHARACTERS = f"{_PATH_CHARACTERS}?%"
+
+
+class VersionConverter:
+    """What stands behind `/api/v` in an address of the URL map; `/api/versions` is none."""
+
+    regex = "[0-9][^/]*"
+
+    def to_python(self, value: str) -> str:
+        return value
+
+    def to_url(self, value: object) -> str:
+        return str(value)
+
+
+def prefix_of(path: str) -> str:
+    """The part of a path before the resource: `/api/v1`, `/api` or nothing."""
+    found = _PREFIX.match(path)
+    return found[0] if found else ""
+
+
+def version_in(path: str) -> str | None:
+    found = _PREFIX.match(path)
+    return found["version"] if found else None
+
+
+def quoted(path: str, query: str) -> str:
+    """An address for a header, of a decoded path and a query as it was sent."""
+    return f"{quote(path, safe=_PATH_CHARACTERS)}{'?' if query else ''}{quote(query, safe=_QUERY_CHARACTERS)}"

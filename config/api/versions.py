@@ -1,0 +1,78 @@
+"""What a version of the API is, and every breaking change there ever was.
+
+Plain Python: the settings build their table of it.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
+from enum import Enum, StrEnum
+
+
+class Change(Enum):
+    """A breaking change: the version that it came with, and what it means to a consumer.
+
+    The code asks `version.has(Change.…)` in the one place that behaves differently; `GET /versions` and the
+    documentation show the text.
+    """
+
+    def __init__(self, since: int, text: str) -> None:
+        self.since = since
+        self.text = " ".join(text.split())
+
+    CURSOR_BY_DEFAULT = (2, "A list asked for without `page` or `offset` is paged by cursor.")
+    NUMBERS_ONLY = (2, "A `page`, `offset` or `limit` that is not a number is refused instead of read as the default.")
+    NO_UNKNOWN_NAMES = (
+        2,
+        """Unknown body fields, read-only fields whose value differs from the present one, and unknown query parameters
+        are refused instead of ignored.""",
+    )
+    MONEY_AS_TEXT = (
+        2,
+        """An `amount` is answered as a string with two decimals ("12.30"), and taken as a string of plain digits with
+        at most two decimals, too.""",
+    )
+
+
+class Status(StrEnum):
+    CURRENT = "current"
+    DEPRECATED = "deprecated"
+    RETIRED = "retired"
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A version and the dates of its life, each of which begins at midnight UTC.
+
+    Attributes:
+        number: as addresses and headers name it.
+        released: when it became usable.
+        deprecated: from when on it should not be used any more; it is told as soon as it is set.
+        sunset: from when on it is not answered any more.
+    """
+
+    number: int
+    released: date
+    deprecated: date | None = None
+    sunset: date | None = None
+
+    def __str__(self) -> str:
+        return str(self.number)
+
+    def has(self, change: Change) -> bool:
+        return self.number >= change.since
+
+    @property
+    def changes(self) -> list[str]:
+        """What changed with this version, in words."""
+        return [change.text for change in Change if change.since == self.number]
+
+    @property
+    def status(self) -> Status:
+        if self.sunset and datetime.now(UTC) >= midnight(self.sunset):
+            return Status.RETIRED
+        return Status.DEPRECATED if self.deprecated else Status.CURRENT
+
+
+def midnight(day: date) -> datetime:
+    """The moment at which a day begins, in UTC."""
+    return datetime.combine(day, time(), UTC)

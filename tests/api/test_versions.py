@@ -1,0 +1,284 @@
+"""What differs between the versions, one test for each change, and how a version ends."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import time_machine
+from django.conf import settings
+from django.core.checks import run_checks
+from django.test import override_settings
+
+from config.api.versions import Change
+from tests.conftest import Caller, with_bearer_of
+
+
+def test_the_versions_are_listed_with_their_dates_and_changes(nobody):
+    answer = nobody.get("/versions")
+    assert answer.status == 200
+    first, second = answer.data
+    assert first == {
+        "version": 1,
+        "status": "deprecated",
+        "released": "2026-12-01",
+        "deprecated": "2026-12-01",
+        "sunset": "2028-12-01",
+        "changes": [],
+    }
+    assert (second["version"], second["status"], second["deprecated"], second["sunset"]) == (2, "current", None, None)
+    assert second["changes"] == [change.text for change in Change]
+    assert nobody.get("/api/v2/versions").data == answer.data
+    assert nobody.get("/versions?envelope=false").body == answer.data
+
+
+def test_every_change_is_asked_for_in_one_place_only():
+    sources = [
+        path
+        for app in ("config", "users", "orders", "posts", "payments", "accounts")
+        for path in sorted(Path(app).rglob("*.py"))
+    ]
+    asked = {
+        change: [str(path) for path in sources if f"Change.{change.name}" in path.read_text()] for change in Change
+    }
+    assert {
+        change.name: [path for path in paths if path != "config/api/schema.py"] for change, paths in asked.items()
+    } == {
+        "CURSOR_BY_DEFAULT": ["config/api/pagination.py"],
+        "NUMBERS_ONLY": ["config/api/pagination.py"],
+        "NO_UNKNOWN_NAMES": ["config/api/parameters.py", "config/api/serializers.py"],
+        "MONEY_AS_TEXT": ["config/api/serializers.py"],
+    }
+
+
+@pytest.mark.parametrize("query", ["", "?limit=1", "?sort=name&order=desc", "?role=user"])
+def test_a_list_is_paged_by_cursor_unless_a_page_is_asked_for(admin, user, query):
+    assert set(admin.get(f"/api/v1/users{query}").meta) == {"page", "limit", "total", "totalPages"}
+    answer = admin.get(f"/api/v2/users{query}")
+    assert set(answer.meta) == {"nextCursor", "prevCursor", "hasMore"}
+    assert "last" not in answer.body["_links"]
+    other = "&" if query else "?"
+    for asked in ("page=1", "offset=0"):
+        assert admin.get(f"/api/v2/users{query}{other}{asked}").meta["page"] == 1
+
+
+@pytest.mark.parametrize("value", ["abc", "", "٢", "1x", "0x10", "NaN"])
+@pytest.mark.parametrize("name", ["page", "offset", "limit"])
+def test_what_is_not_a_number_is_the_default_at_first_and_refused_later(admin, name, value):
+    assert admin.get(f"/api/v1/users?{name}={value}").meta["limit"] == 20
+    answer = admin.get(f"/api/v2/users?{name}={value}")
+    assert (answer.status, answer.code, answer.fields) == (400, "VALIDATION_ERROR", {name})
+
+
+def test_unknown_parameters_are_ignored_at_first_and_refused_later(admin):
+    for path in ("/users", "/users/1", "/protected", "/versions", "/"):
+        v1 = admin.get(f"/api/v1{path.rstrip('/')}?colour=red&version=1")
+        assert v1.status in {200, 404}
+        v2 = admin.get(f"/api/v2{path.rstrip('/')}?colour=red&version=2&size=1")
+        assert (v2.status, v2.code, v2.fields) == (400, "VALIDATION_ERROR", {"colour", "size"}), path
+    assert admin("OPTIONS", "/api/v2/users?page=1&colour=red").status == 200
+    assert admin.post("/api/v2/orders?page=1", {"item": "Tea", "qty": 1}).fields == {"page"}
+
+
+def test_unknown_parameters_are_told_beside_every_other_problem(admin):
+    assert admin.get("/api/v2/users?colour=red&sort=colour&limit=0&fields=colour").fields == {
+        "colour",
+        "sort",
+        "limit",
+        "fields",
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "wrong"),
+    [
+        ("/orders", {"item": "Tea", "qty": 1, "colour": "red"}, {"colour"}),
+        ("/orders", {"item": "", "qty": 1, "colour": "red", "id": 5}, {"item", "colour", "id"}),
+        ("/orders", {"item": "Tea", "qty": 1, "created_at": None}, {"created_at"}),
+        ("/orders", {"item": "Tea", "qty": 1, "_links": {"self": 1}}, set()),
+        ("/users", {"name": "N", "email": "n@example.com", "is_staff": True}, {"is_staff"}),
+        ("/login", {"email": "n@example.com", "password": "wrong", "otp": "1"}, {"otp"}),
+        ("/token/refresh", {"refresh_token": "none", "scope": "users:read"}, {"scope"}),
+        ("/api-keys", {"name": "Robot", "prefix": "abc"}, {"prefix"}),
+    ],
+)
+def test_unknown_and_read_only_fields_are_ignored_at_first_and_refused_later(make_user, path, body, wrong):
+    admin = with_bearer_of(make_user("admin"))
+    caller = admin if path in {"/orders", "/users", "/api-keys"} else Caller()
+    answer = caller.post(f"/api/v2{path}", body)
+    assert answer.fields == wrong if wrong else answer.status == 201
+    lenient = caller.post(f"/api/v1{path}", body)
+    assert lenient.status in {201, 401} or lenient.fields == {"item"}
+
+
+@pytest.fixture
+def post(user):
+    return user.post(f"/api/v1/users/{user.user.pk}/posts", {"title": "A title"}).data["id"]
+
+
+def test_what_was_read_can_be_put_back(admin, user, post):
+    comment = user.post(f"/api/v1/posts/{post}/comments", {"text": "A comment"}).data["id"]
+    for path in (f"/users/{user.user.pk}", f"/posts/{post}", f"/comments/{comment}"):
+        read = admin.get(f"/api/v2{path}").data
+        assert "_links" in read
+        assert admin.put(f"/api/v2{path}", read).status == 200
+        read = admin.get(f"/api/v2{path}").data
+        changed = {**read, "id": read["id"] + 1, "created_at": "2020-01-01T00:00:00Z"}
+        assert admin.put(f"/api/v2{path}", changed).fields == {"id", "created_at"}
+        assert admin.patch(f"/api/v2{path}", {"id": True}).fields == {"id"}
+        assert admin.patch(f"/api/v2{path}", {"updated_at": read["updated_at"]}).status == 200
+        assert admin.put(f"/api/v1{path}", changed).status == 200
+
+
+def test_a_posts_comments_can_be_put_back_and_not_changed(admin, post):
+    path = f"/api/v2/posts/{post}"
+    admin.post(f"{path}/comments", {"text": "A comment"})
+    comments = admin.get(path).data["comments"]
+    assert admin.patch(path, {"comments": comments}).status == 200
+    assert admin.patch(path, {"comments": [{**comments[0], "text": "Another"}]}).fields == {"comments"}
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        ("12.3", "12.30"),
+        ('"12.30"', "12.30"),
+        ('"12.3"', "12.30"),
+        ('"12"', "12.00"),
+        ('"0012.50"', "12.50"),
+        ("1e2", "100.00"),
+        ('"9999999999.99"', "9999999999.99"),
+        ('"0.01"', "0.01"),
+    ],
+)
+def test_money_is_text_later(user, raw, shown):
+    body = b'{"amount": %s}' % raw.encode()
+    made = user("POST", "/api/v2/payments", raw=body, Idempotency_Key="one")
+    assert made.status == 201, made
+    assert made.data["amount"] == shown
+    assert user.get(f"/api/v2/payments/{made.data['id']}").data["amount"] == shown
+    assert user.get("/api/v2/payments").data[0]["amount"] == shown
+    first = user.get(f"/api/v1/payments/{made.data['id']}").response.content
+    assert f'"amount":{shown}'.encode() in first
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        '"1e2"',
+        '"+1"',
+        '"-1.00"',
+        '" 1"',
+        '"1."',
+        '".5"',
+        '"1.001"',
+        '"١"',
+        '"1,00"',
+        '""',
+        '"0.00"',
+        '"10000000000.00"',
+        f'"{"9" * 60}"',
+        "true",
+        "null",
+    ],
+)
+def test_text_that_is_no_plain_amount_is_refused(user, raw):
+    for version in (1, 2):
+        answer = user("POST", f"/api/v{version}/payments", raw=b'{"amount": %s}' % raw.encode(), Idempotency_Key="one")
+        assert (answer.status, answer.fields) == (400, {"amount"}), answer
+
+
+def test_money_as_text_is_refused_at_first(user):
+    assert user.post("/api/v1/payments", {"amount": "12.30"}, Idempotency_Key="one").fields == {"amount"}
+
+
+def test_the_schemas_differ_as_the_versions_do(nobody):
+    first, second = (nobody.get(f"/openapi.json?version={version}").body for version in (1, 2))
+    amount = "/api/v{}/payments/{{id}}"
+    operations = [schema["paths"][amount.format(number)]["get"] for number, schema in ((1, first), (2, second))]
+    assert [operation.get("deprecated", False) for operation in operations] == [True, False]
+    kinds = [schema["components"]["schemas"]["Payment"]["properties"]["amount"]["type"] for schema in (first, second)]
+    assert kinds == ["number", "string"]
+    assert nobody.get("/openapi.json?version=9").code == "UNSUPPORTED_VERSION"
+
+
+DAY_BEFORE = datetime(2028, 11, 30, 23, 59, 59, tzinfo=UTC)
+SUNSET = datetime(2028, 12, 1, tzinfo=UTC)
+
+
+def test_a_version_is_answered_until_its_sunset_and_not_from_then_on(nobody):
+    with time_machine.travel(DAY_BEFORE, tick=False):
+        assert nobody.get("/api/v1").status == 200
+    with time_machine.travel(SUNSET, tick=False):
+        for path, headers in (
+            ("/api/v1/users", {}),
+            ("/users?version=1", {}),
+            ("/users", {}),
+            ("/api/users", {"Accept": "application/vnd.users.v1+json"}),
+        ):
+            answer = nobody.get(path, **headers)
+            assert (answer.status, answer.code) == (410, "VERSION_RETIRED"), path
+            assert answer.headers["API-Version"] == "1"
+            assert answer.headers["Sunset"] == "Fri, 01 Dec 2028 00:00:00 GMT"
+            assert '</api/v2/users>; rel="successor-version"' in answer.headers["Link"]
+        assert nobody.get("/api/v2/users").status == 401
+        assert [one["status"] for one in nobody.get("/api/v2/versions").data] == ["retired", "current"]
+        assert nobody.post("/api/v1/login", {}).code == "VERSION_RETIRED"
+        assert "Supported: 2" in nobody.get("/api/v9/users").error["message"]
+
+
+def test_the_successor_is_the_same_resource_with_its_query(admin):
+    link = admin.get("/users?version=1&sort=name&limit=2").headers["Link"]
+    assert '</api/v2/users?sort=name&limit=2>; rel="successor-version"' in link
+    assert "</api/v2>" in admin.get("/").headers["Link"]
+    assert '</api/v2/users/%3E%22;x>; rel="successor-version"' in admin.get("/users/%3E%22;x").headers["Link"]
+    key = admin.headers["X-API-Key"]
+    assert key not in Caller().get(f"/users?api_key={key}").headers["Link"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/api/nothing", 404),
+        ("GET", "/api/v2/nothing", 404),
+        ("GET", "/api/v1/users/", 308),
+        ("GET", "/users/", 308),
+        ("POST", "/api/v2/users/7/", 308),
+    ],
+)
+def test_what_no_view_answers_tells_the_version_too(nobody, method, path, status):
+    answer = nobody(method, path)
+    assert answer.status == status
+    assert answer.headers["API-Version"] == ("2" if "v2" in path else "1")
+    assert "Accept" in answer.headers["Vary"]
+    assert ("Deprecation" in answer.headers) == ("v2" not in path)
+
+
+@pytest.mark.parametrize(
+    "path", ["/health/live", "/docs", "/openapi.json", "/nothing", "/admin/login/", "/session/login"]
+)
+def test_what_stands_at_the_root_only_has_no_version(client, db, path):
+    response = client.get(path)
+    assert not {"API-Version", "Deprecation", "Sunset", "Link"} & set(response.headers)
+
+
+@pytest.mark.parametrize(("day", "warned"), [("2028-09-01", False), ("2028-09-02", True), ("2029-01-01", True)])
+def test_the_checks_warn_before_the_default_version_ends(day, warned):
+    with time_machine.travel(f"{day}T12:00:00Z", tick=False):
+        assert ("config.W001" in {message.id for message in run_checks()}) == warned
+        with override_settings(DEFAULT_API_VERSION=2):
+            assert "config.W001" not in {message.id for message in run_checks()}
+
+
+def test_the_operator_moves_the_default(admin):
+    with override_settings(DEFAULT_API_VERSION=2):
+        answer = admin.get("/users")
+    assert answer.headers["API-Version"] == "2"
+    assert "Deprecation" not in answer.headers
+    assert "nextCursor" in answer.meta
+
+
+def test_the_table_of_versions_is_in_order():
+    numbers = [version.number for version in settings.API_VERSIONS]
+    assert numbers == sorted(set(numbers))
+    assert json.dumps([version.changes for version in settings.API_VERSIONS])

@@ -1,0 +1,166 @@
+"""Every endpoint × method × way to choose a version, against one matrix: status, shape of the body, headers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from urllib.parse import urlsplit
+
+import http_sf
+import pytest
+from django.db import transaction
+
+from tests.conftest import with_bearer_of
+from tests.contract.routes import routes
+
+# What an administrator is answered by each endpoint, with what it sends. In both versions, however they are chosen.
+SENT = {
+    ("api-keys", "POST"): {"name": "Robot"},
+    ("comments/<id>", "PUT"): {"text": "Another"},
+    ("orders", "POST"): {"item": "Tea", "qty": 1},
+    ("payments", "POST"): {"amount": 12.5},
+    ("posts/<id>", "PUT"): {"title": "Another"},
+    ("posts/<post_id>/comments", "POST"): {"text": "New"},
+    ("users", "POST"): {"name": "New", "email": "new@example.com"},
+    ("users/<id>", "PUT"): {"name": "Another", "email": "another@example.com"},
+    ("users/<user_id>/posts", "POST"): {"title": "New"},
+}
+STATUS = {
+    "api-keys": {"GET": 200, "POST": 201},
+    "api-keys/<id>": {"GET": 200, "DELETE": 204},
+    "api-keys/<api_key_id>/rotations": {"POST": 403},
+    "comments/<id>": {"GET": 200, "PUT": 200, "PATCH": 200, "DELETE": 204},
+    "login": {"POST": 400},
+    "logout": {"POST": 400},
+    "orders": {"GET": 200, "POST": 201},
+    "orders/<id>": {"GET": 200},
+    "payments": {"GET": 200, "POST": 201},
+    "payments/<id>": {"GET": 200},
+    "posts": {"GET": 200},
+    "posts/<id>": {"GET": 200, "PUT": 200, "PATCH": 200, "DELETE": 204},
+    "posts/<post_id>/comments": {"GET": 200, "POST": 201},
+    "protected": {"GET": 200},
+    "token/refresh": {"POST": 400},
+    "users": {"GET": 200, "POST": 201},
+    "users/<id>": {"GET": 200, "PUT": 200, "PATCH": 200, "DELETE": 204},
+    "users/<user_id>/orders": {"GET": 200},
+    "users/<user_id>/payments": {"GET": 200},
+    "users/<user_id>/posts": {"GET": 200, "POST": 201},
+    "versions": {"GET": 200},
+}
+METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE", "PROPFIND")
+UNDER_API_ONLY = {"login", "logout", "protected", "token/refresh"}
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a version is asked for, which one answers, and the refusal when none does."""
+
+    prefix: str
+    query: str
+    accept: str
+    version: int
+    refused: tuple[int, str] | None = None
+
+    def path(self, route, ids) -> str:
+        return route.path(self.prefix, **ids[route.template.split("/")[0]]) + (f"?{self.query}" if self.query else "")
+
+
+WAYS = [
+    Way("/api/v1", "", "", 1),
+    Way("/api/v2", "", "", 2),
+    Way("/api", "", "", 1),
+    Way("", "", "application/json", 1),
+    Way("", "version=1", "", 1),
+    Way("", "version=2", "*/*", 2),
+    Way("/api", "version=2", "application/json", 2),
+    Way("", "", "application/vnd.api+json;version=2", 2),
+    Way("/api", "", "application/vnd.api+json", 1),
+    Way("", "", "application/vnd.users.v2+json", 2),
+    Way("/api", "", "application/vnd.users.v1+json", 1),
+    Way("/api/v2", "version=2", "application/vnd.users.v2+json, application/vnd.api+json;version=1;q=0.9", 2),
+    Way("/api/v1", "version=2", "", 1, (400, "VERSION_CONFLICT")),
+    Way("/api/v2", "", "application/vnd.users.v1+json", 2, (400, "VERSION_CONFLICT")),
+    Way("", "version=1", "application/vnd.api+json;version=2", 1, (400, "VERSION_CONFLICT")),
+    Way("/api/v9", "", "", 1, (404, "UNSUPPORTED_VERSION")),
+    Way("/api/v01", "", "", 1, (404, "UNSUPPORTED_VERSION")),
+    Way("", "version=9", "", 1, (400, "UNSUPPORTED_VERSION")),
+    Way("/api", "version=", "", 1, (400, "UNSUPPORTED_VERSION")),
+    Way("/api/v2", "version=%00", "", 2, (400, "UNSUPPORTED_VERSION")),
+    Way("", "version=1&version=1", "", 1, (400, "VALIDATION_ERROR")),
+    Way("", "", "application/vnd.users.v9+json", 1, (406, "UNSUPPORTED_VERSION")),
+    Way("/api/v2", "", "application/vnd.api+json;version=", 2, (406, "UNSUPPORTED_VERSION")),
+    Way("/api", "", "application/vnd.others.v2+json", 1, (406, "NOT_ACCEPTABLE")),
+]
+
+
+def expected(route, method, way):
+    status = STATUS[route.template].get("GET" if method == "HEAD" else method, 405)
+    if way.refused:
+        return way.refused[0]
+    return 200 if method == "OPTIONS" else status
+
+
+def check_notice(answer, way, route, ids):
+    links = answer.headers.get("Link", "")
+    if way.version == 2:
+        assert not {"Deprecation", "Sunset"} & set(answer.headers)
+        assert "successor-version" not in links
+        return
+    # Read by the parser of the standard that the header is written in (RFC 9651), not by a pattern of our own.
+    assert http_sf.parse(answer.headers["Deprecation"].encode(), tltype="item")[0] == datetime(2026, 12, 1, tzinfo=UTC)
+    assert parsedate_to_datetime(answer.headers["Sunset"]) == datetime(2028, 12, 1, tzinfo=UTC)
+    assert '</versions>; rel="deprecation"' in links
+    assert '</versions>; rel="sunset"' in links
+    successor = Way("/api/v2", "", "", 2).path(route, ids)
+    assert f'<{successor}>; rel="successor-version"' in links
+
+
+def check_body(answer, method, way, status):
+    if method == "HEAD" or status == 204:
+        assert answer.body is None
+    elif status >= 400:
+        assert set(answer.body) == {"success", "error"}
+        assert set(answer.error) == {"code", "message", "details"}
+    elif "meta" in answer.body:
+        by_cursor = {"nextCursor", "prevCursor", "hasMore"}
+        assert set(answer.meta) == (by_cursor if way.version == 2 else {"page", "limit", "total", "totalPages"})
+        assert all(link["href"].startswith(way.prefix) for link in answer.body["_links"].values())
+    else:
+        assert set(answer.body) == {"success", "data"}
+
+
+@pytest.mark.parametrize("route", routes(), ids=str)
+def test_every_way_to_choose_a_version(make_user, ids, route):
+    admin = with_bearer_of(make_user("admin"))
+    for way in WAYS:
+        if way.prefix == "" and route.template in UNDER_API_ONLY:
+            continue
+        for method in METHODS if not way.refused else ("GET", "HEAD", "POST"):
+            before = transaction.savepoint()
+            sent = SENT.get((route.template, method), {})
+            headers = {"Accept": way.accept} if way.accept else {}
+            answer = admin(method, way.path(route, ids), sent, Idempotency_Key=f"key-{route}", **headers)
+            transaction.savepoint_rollback(before)
+
+            told = (way, method, answer)
+            status = expected(route, method, way)
+            assert answer.status == status, told
+            if way.refused and method != "HEAD":
+                assert answer.code == way.refused[1], told
+            assert answer.headers["API-Version"] == str(way.version), told
+            assert "Accept" in answer.headers["Vary"].split(", "), told
+            if status != 204:
+                assert answer.headers["Content-Type"] == "application/json", told
+            check_notice(answer, way, route, ids)
+            check_body(answer, method, way, status)
+
+
+def test_links_keep_the_form_that_the_caller_used(admin, user):
+    for form in ("/api/v2{}", "/api{}", "{}", "/api{}?version=2", "{}?version=1"):
+        data = admin.get(form.format(f"/users/{user.user.pk}")).data
+        assert data["_links"]["orders"]["href"] == form.format(f"/users/{user.user.pk}/orders")
+        page = admin.get(form.format("/users")).body["_links"]
+        assert {urlsplit(link["href"]).path for link in page.values()} == {form.partition("?")[0].format("/users")}
+        assert all(form.partition("?")[2] in link["href"] for link in page.values())
