@@ -7,7 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import psycopg
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -73,15 +72,6 @@ def example(tmp_path):
     for name, text in (files | {"example_settings.py": SETTINGS, "example_urls.py": URLS, "calls.py": CALLS}).items():
         (tmp_path / name).write_text(text)
     return tmp_path, files
-
-
-@pytest.fixture
-def empty_database():
-    name = f"example_{os.getpid()}"
-    with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
-        yield os.environ["DATABASE_URL"].rpartition("/")[0] + f"/{name}"
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 def test_the_worked_example_is_a_resource_in_under_100_lines(example, empty_database):
