@@ -11,7 +11,7 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
 from config.api.errors import DomainError
-from config.models import AuditEvent
+from config.models import AuditEvent, VersionUse
 
 LONGEST_LINE = 254
 # The search looks for every word by itself: thousands of them would take the database minutes.
@@ -97,4 +97,12 @@ class ReadOnlyAdmin(ServiceAdmin):
 class AuditEventAdmin(ReadOnlyAdmin):
     list_display = ("id", "at", "event", "user_id", "address", "request_id", "facts")
     search_fields = ("event__startswith", "=user__id", "=request_id")
+    linked_filters = ("user__id",)
+
+
+@admin.register(VersionUse)
+class VersionUseAdmin(ReadOnlyAdmin):
+    list_display = ("day", "version", "user_id", "kind", "credential", "count")
+    list_filter = ("version", "kind")
+    search_fields = ("=user__id", "=credential")
     linked_filters = ("user__id",)

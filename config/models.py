@@ -81,3 +81,38 @@ class AuditEvent(models.Model):
 
     def __str__(self) -> str:
         return f"{self.event} at {self.at}"
+
+
+class VersionUse(models.Model):
+    """How many requests a credential made to a version of the API on a day (UTC).
+
+    Attributes:
+        user: None for requests without a good credential.
+        kind: of the credential, as a Principal has it.
+        credential: which one of its kind, as far as it has a name: the prefix of an API key, a client id.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    day = models.DateField()
+    version = models.IntegerField()
+    # CASCADE: what is told of a user goes when the user is removed.
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, db_index=False)
+    kind = models.TextField(db_collation="C", blank=True)
+    credential = models.TextField(db_collation="C", blank=True)
+    count = models.BigIntegerField()
+
+    class Meta:
+        ordering = ["-day", "-id"]
+        verbose_name = "use of a version"
+        verbose_name_plural = "use of versions"
+        indexes = [models.Index(fields=["-day", "-id"], name="version_uses_day")]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["user", "day", "version", "kind", "credential"],
+                nulls_distinct=False,
+                name="version_uses_once",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"version {self.version} on {self.day}: {self.count}"

@@ -20,4 +20,4 @@ def resolve(key: str, request: Request) -> Principal:
         audit.record("api_key.refused", user=row and row.user)
         raise DomainError(ErrorCode.INVALID_CREDENTIALS, "The API key is not valid, or not any more.")
     row.touch()
-    return Principal(row.user, frozenset(row.scopes), "api_key", row.expires_at)
+    return Principal(row.user, frozenset(row.scopes), "api_key", row.expires_at, row.prefix)

@@ -15,7 +15,7 @@ def resolve(token: str, request: Request) -> Principal:
     row = usable_token(token)
     if row is None:
         raise invalid_token()
-    return Principal(acting_user(row), scopes_of(row), "oauth", row.expires)
+    return Principal(acting_user(row), scopes_of(row), "oauth", row.expires, row.application.client_id)
 
 
 def usable_token(token: str) -> Any:

@@ -31,12 +31,14 @@ class Principal:
         scopes: what the credential allows; the user's role limits it further.
         kind: `api_key`, `jwt`, `oauth`, `basic` or `session`.
         expires_at: when the credential ends, None when it does not by itself.
+        credential: which one of its kind, where it has a name: the prefix of an API key, a client id. Never a secret.
     """
 
     user: Any
     scopes: frozenset[str]
     kind: str
     expires_at: datetime | None = None
+    credential: str = ""
 
     @property
     def made_from_password(self) -> bool:

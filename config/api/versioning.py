@@ -18,6 +18,7 @@ from config.api.errors import Detail, DomainError, ErrorCode, invalid
 from config.api.middleware import GetResponse
 from config.api.parameters import VERSION_PARAMETER
 from config.api.paths import prefix_of, quoted, version_in
+from config.api.version_use import uses
 from config.api.versions import Status, Version, midnight
 
 # Says what changes and when; a page for people too, in the browsable API.
@@ -100,6 +101,7 @@ class VersionMiddleware:
         response = self.get_response(request)
         if is_versioned(request):
             version = told_of(request)
+            uses.count(version, getattr(request, "principal", None))
             response["API-Version"] = str(version)
             patch_vary_headers(response, ["Accept"])
             if version.deprecated:

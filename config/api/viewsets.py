@@ -62,6 +62,7 @@ class Conventions:
         self.parameters = Parameters(request.query_params, None if request.method == "OPTIONS" else request.version)
         self.enveloped = self.parameters.flag("envelope", default=True)
         self.perform_authentication(request)
+        request._request.principal = request.auth
         self.check_permissions(request)
         self.check_throttles(request)
 

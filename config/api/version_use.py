@@ -1,0 +1,77 @@
+"""Who still calls which version: counted in each process, and written down together every few seconds.
+
+A write for each request would cost more than many a request does. A process that is killed takes its last seconds
+with it.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from threading import Lock
+
+from django.db import Error, close_old_connections, connection
+
+from config.api.principal import Principal
+from config.api.versions import Version
+
+SECONDS_BETWEEN_WRITES = 10
+
+# In the order of the unique columns: two processes that write the same rows cannot deadlock.
+_WRITE = """
+INSERT INTO config_versionuse AS present (day, version, user_id, kind, credential, count)
+SELECT (now() AT TIME ZONE 'UTC')::date, version, user_id, kind, credential, count
+FROM unnest(%s::int[], %s::bigint[], %s::text[], %s::text[], %s::bigint[])
+    AS seen (version, user_id, kind, credential, count)
+ORDER BY user_id, version, kind, credential
+ON CONFLICT (user_id, day, version, kind, credential) DO UPDATE SET count = present.count + EXCLUDED.count
+"""
+
+logger = logging.getLogger(__name__)
+
+
+class VersionUses:
+    """The counts of a process that are not written down yet, by version, user, kind and name of the credential."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[int, int | None, str, str]] = Counter()
+        self._lock = Lock()
+        self._next_write = 0.0
+
+    def count(self, version: Version, principal: Principal | None) -> None:
+        """Counts an answer of a version: of which user, by which credential; nobody's, where there was no good one."""
+        user, kind, name = (None, "", "")
+        if principal is not None:
+            user, kind, name = principal.user.pk, principal.kind, principal.credential
+        with self._lock:
+            self._counts[version.number, user, kind, name] += 1
+
+    def write_when_due(self) -> None:
+        """Writes the counts down unless that was done a few seconds ago."""
+        now = time.monotonic()
+        if now >= self._next_write:
+            self._next_write = now + SECONDS_BETWEEN_WRITES
+            self.write()
+
+    def write(self) -> None:
+        """Adds the counts to the table, outside of any request's transaction.
+
+        While the database is away they are kept for the next time.
+        """
+        with self._lock:
+            seen = [(*use, number) for use, number in self._counts.items()]
+            self._counts.clear()
+        if not seen:
+            return
+        close_old_connections()
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute(_WRITE, [list(column) for column in zip(*seen, strict=True)])
+        except Error as error:
+            logger.warning("The use of versions was not written down: %s", error)
+            with self._lock:
+                self._counts.update({(version, user, kind, name): n for version, user, kind, name, n in seen})
+
+
+uses = VersionUses()

@@ -1,0 +1,74 @@
+import pytest
+from django.db import transaction
+
+from config.api import version_use
+from config.api.version_use import uses
+from config.models import VersionUse
+from tests.conftest import Caller, with_bearer_of, with_key
+
+
+@pytest.fixture(autouse=True)
+def nothing_counted(db):
+    """Writes down what earlier tests left, so that each begins at nothing."""
+    uses.write()
+    VersionUse.objects.all().delete()
+
+
+def written():
+    uses.write()
+    return {(use.version, use.user_id, use.kind, use.credential): use.count for use in VersionUse.objects.all()}
+
+
+def test_requests_are_counted_by_version_and_credential(make_user, nobody):
+    user = make_user()
+    key, other_key, bearer = with_key(user), with_key(user), with_bearer_of(user)
+    for _ in range(3):
+        key.get("/users")
+    key.get("/api/v2/users")
+    other_key.get("/users?version=2")
+    bearer.get("/api/v1/nothing/here")
+    bearer.get("/api/v1/users/0")
+    nobody.get("/api/v2/users")
+    Caller(headers={"X-API-Key": "wrong"}).get("/api/v1/users")
+    first, second = user.api_keys.order_by("id").values_list("prefix", flat=True)
+    assert written() == {
+        (1, user.pk, "api_key", first): 3,
+        (2, user.pk, "api_key", first): 1,
+        (2, user.pk, "api_key", second): 1,
+        (1, user.pk, "jwt", ""): 1,
+        (1, None, "", ""): 2,
+        (2, None, "", ""): 1,
+    }
+
+
+def test_counts_of_a_day_add_up(nobody):
+    for _ in range(2):
+        nobody.get("/")
+        assert written()
+    assert written() == {(1, None, "", ""): 2}
+
+
+def test_what_is_no_request_to_the_api_is_not_counted(nobody):
+    for path in ("/health/live", "/openapi.json", "/nothing"):
+        nobody.get(path)
+    assert written() == {}
+
+
+def test_a_write_that_fails_loses_nothing(nobody, monkeypatch):
+    nobody.get("/")
+    with monkeypatch.context() as patched:
+        patched.setattr(version_use, "_WRITE", "SELECT 1 FROM nowhere")
+        before = transaction.savepoint()
+        uses.write()
+        transaction.savepoint_rollback(before)
+    assert written() == {(1, None, "", ""): 1}
+
+
+def test_an_administrator_reads_who_uses_which_version(make_user, client):
+    user = make_user()
+    with_key(user).get("/api/v1/users")
+    uses.write()
+    client.force_login(make_user("admin"))
+    page = client.get("/admin/config/versionuse/?version=1").content.decode()
+    assert user.api_keys.get().prefix in page
+    assert client.get("/admin/config/versionuse/add/").status_code == 403
