@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from threading import Lock
 
-from django.db import Error, close_old_connections, connection
+from django.db import Error, connection
 
 from config.api.principal import Principal
 from config.api.versions import Version
@@ -64,7 +64,6 @@ class VersionUses:
             self._counts.clear()
         if not seen:
             return
-        close_old_connections()
         try:
             with connection.cursor() as cursor:
                 cursor.execute(_WRITE, [list(column) for column in zip(*seen, strict=True)])
