@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from django.conf import settings
 from django.db.models import Model, QuerySet
 from django.utils.cache import patch_vary_headers
-from rest_framework.exceptions import MethodNotAllowed
+from rest_framework.exceptions import APIException, MethodNotAllowed
 from rest_framework.generics import GenericAPIView
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
@@ -17,8 +17,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 from rest_framework.viewsets import ViewSetMixin
 
-from config.api import envelope, fields, links, ordering, pagination, transactions
-from config.api.errors import not_found
+from config.api import envelope, fields, links, ordering, pagination, quotas, transactions
+from config.api.errors import DomainError, not_found
 from config.api.filters import StrictFilterSet
 from config.api.parameters import Parameters
 from config.api.parsers import JSONParser, MergePatchParser, StrictRequest
@@ -61,6 +61,14 @@ class Conventions:
         self.perform_authentication(request)
         self.check_permissions(request)
         self.check_throttles(request)
+
+    def perform_authentication(self, request: Any) -> None:
+        try:
+            super().perform_authentication(request)  # type: ignore[misc]
+        except (DomainError, APIException):
+            quotas.charge(request, None)
+            raise
+        quotas.charge(request, request.user)
 
     def required_scope(self, method: str) -> str | None:
         return None
