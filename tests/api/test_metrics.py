@@ -81,7 +81,7 @@ def test_answer_is_prometheus_text_which_nobody_keeps_and_nothing_counts():
 )
 def test_request_is_counted_by_its_route_and_never_by_its_address(user, *, method, path, route, status, shown):
     before = requests(shown, route, status)
-    assert user(method, path.format(id=user.user.pk)).status == status
+    assert send(method, path.format(id=user.user.pk), headers=user.headers).status_code == status
     assert requests(shown, route, status) == before + 1
 
 
