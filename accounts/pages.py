@@ -21,8 +21,8 @@ def policy(*form_targets: str) -> str:
         form_targets: the origins, beside our own, to which the answer to a form may redirect.
     """
     targets = " ".join(["'self'", *form_targets])
-    own = "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'"
-    return f"{own}; form-action {targets}"
+    sources = "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'"
+    return f"{sources}; form-action {targets}; frame-ancestors 'none'"
 
 
 class Page(View):
