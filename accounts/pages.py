@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.views import View
 
+from config.api import quotas
 from config.api.errors import DomainError, ErrorCode
 from config.api.exceptions import plain_response
 
@@ -20,7 +21,8 @@ def policy(*form_targets: str) -> str:
         form_targets: the origins, beside our own, to which the answer to a form may redirect.
     """
     targets = " ".join(["'self'", *form_targets])
-    return f"default-src 'none'; style-src 'self'; base-uri 'none'; form-action {targets}; frame-ancestors 'none'"
+    sources = "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'"
+    return f"{sources}; form-action {targets}; frame-ancestors 'none'"
 
 
 class Page(View):
@@ -29,7 +31,13 @@ class Page(View):
     http_method_names = ["get", "head", "post", "options"]
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        response = self.respond(request, *args, **kwargs)
+        try:
+            quotas.charge(request, request.user if request.user.is_authenticated else None)
+            response = self.respond(request, *args, **kwargs)
+        except DomainError as error:
+            response = notice(request, "Try again later", error.message, error.status)
+            for name, value in error.headers.items():
+                response[name] = value
         response.setdefault("Content-Security-Policy", policy())
         response["Cache-Control"] = "no-store"
         return response
@@ -67,15 +75,6 @@ class LoginView(Page, views.LoginView):
 
     template_name = "accounts/login.html"
     authentication_form = LoginForm
-
-    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        try:
-            return super().post(request, *args, **kwargs)
-        except DomainError as error:
-            response = notice(request, "Try again later", error.message, error.status)
-            for name, value in error.headers.items():
-                response[name] = value
-            return response
 
 
 class LogoutView(Page, views.LogoutView):  # type: ignore[misc]  # the stubs know one kind of answer only

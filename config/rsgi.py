@@ -17,7 +17,7 @@ from granian.rsgi import HTTPProtocol, ProtocolClosed, Scope  # type: ignore[att
 
 from config.api.errors import Detail, DomainError, ErrorCode, invalid
 from config.api.requests import screen
-from config.wsgi import Answer, Environ, answer, failure, refusal
+from config.wsgi import Environ, answer, refuse
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
@@ -61,13 +61,10 @@ class Application:
         """Answers a request. A client that leaves meanwhile changes nothing: what was received whole is done."""
         headers = _headers(scope)
         environ = _environ(scope, headers)
-        refused = await _receive(protocol, headers, environ)
-        if refused:
-            protocol.response_bytes(*refused)
-        else:
-            done = self._loop.create_future()
-            self._received.put((environ, protocol, done))
-            await done
+        await _receive(protocol, headers, environ)
+        done = self._loop.create_future()
+        self._received.put((environ, protocol, done))
+        await done
 
     def _run(self) -> None:
         while received := self._received.get():
@@ -83,8 +80,8 @@ class Application:
 application = Application()
 
 
-async def _receive(protocol: HTTPProtocol, headers: Headers, environ: Environ) -> Answer | None:
-    """Puts the body into the environment. Returns the answer to a request that must not be run."""
+async def _receive(protocol: HTTPProtocol, headers: Headers, environ: Environ) -> None:
+    """Puts the body into the environment, or the refusal of a request that must not be run."""
     try:
         _refuse_repeated(headers)
         screen(environ)
@@ -94,14 +91,12 @@ async def _receive(protocol: HTTPProtocol, headers: Headers, environ: Environ) -
                 body = await _body(protocol, headers, settings.DATA_UPLOAD_MAX_MEMORY_SIZE or 0)
     except TimeoutError:
         message = f"The body did not arrive within {SECONDS_FOR_A_BODY:g} seconds."
-        return refusal(invalid(Detail("", message)), environ)
-    except DomainError as problem:
-        return refusal(problem, environ)
-    except Exception as exception:  # noqa: BLE001 - Granian's own answer has no body
-        return failure(exception, environ)
-    environ["CONTENT_LENGTH"] = str(len(body))
-    environ["wsgi.input"] = BytesIO(body)
-    return None
+        refuse(environ, invalid(Detail("", message)))
+    except Exception as problem:  # noqa: BLE001 - a DomainError, or a fault of ours: Granian's answer has no body
+        refuse(environ, problem)
+    else:
+        environ["CONTENT_LENGTH"] = str(len(body))
+        environ["wsgi.input"] = BytesIO(body)
 
 
 def _refuse_repeated(headers: Headers) -> None:

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from datetime import date, timedelta
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -32,6 +33,15 @@ API_VERSIONS = (
     Version(1, released=date(2026, 12, 1), deprecated=date(2026, 12, 1), sunset=date(2028, 12, 1)),
     Version(2, released=date(2026, 12, 1)),
 )
+
+_ORIGIN = r"https?://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?\Z"
+_ORIGIN_WANTED = "Must be an origin such as https://api.example.com."
+
+
+def _origins(given: list[str]) -> None:
+    for origin in given:
+        Regexp(_ORIGIN, error=_ORIGIN_WANTED)(origin)
+
 
 LOCAL = env.bool("LOCAL", not any(name in os.environ for name in REQUIRED))
 HOST = env.str("HOST", "127.0.0.1")
@@ -60,16 +70,18 @@ ALLOWED_HOSTS = _required(env.list, "ALLOWED_HOSTS", validate=And(Length(min=1),
 PUBLIC_URL = _required(
     env.str,
     "PUBLIC_URL",
-    validate=Regexp(
-        r"https?://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?\Z",
-        error="Must be an origin such as https://api.example.com.",
-    ),
+    validate=Regexp(_ORIGIN, error=_ORIGIN_WANTED),
 )
 TRUSTED_PROXIES = env.int("TRUSTED_PROXIES", 0, validate=Range(0, 10))
 WORKERS = env.int("WORKERS", max(2, (os.cpu_count() or 1) * 3 // 2), validate=Range(1, 256))
 DEFAULT_API_VERSION = env.int("DEFAULT_API_VERSION", 1, validate=OneOf([version.number for version in API_VERSIONS]))
 API_VENDOR = env.str("API_VENDOR", "users", validate=Regexp(r"[a-z][a-z0-9-]*\Z"))
+CORS_ALLOWED_ORIGINS: list[str] = env.list("CORS_ALLOWED_ORIGINS", [], validate=_origins)
+METRICS_TOKEN = env.str("METRICS_TOKEN", "", validate=Regexp(r"[!-~]*\Z", error="Must be visible ASCII."))
 OPEN_SIGNUP = env.bool("OPEN_SIGNUP", False)
+# Requests a minute: of a user over all its credentials, and of an address that sends no good one.
+RATE_LIMIT_PRINCIPAL = env.int("RATE_LIMIT_PRINCIPAL", 600, validate=Range(0))
+RATE_LIMIT_ANONYMOUS = env.int("RATE_LIMIT_ANONYMOUS", 60, validate=Range(0))
 # Failed log-ins a minute for one account from one address (ten times it from all addresses), and for one address.
 RATE_LIMIT_LOGIN_ACCOUNT = env.int("RATE_LIMIT_LOGIN_ACCOUNT", 10, validate=Range(0))
 RATE_LIMIT_LOGIN_ADDRESS = env.int("RATE_LIMIT_LOGIN_ADDRESS", 30, validate=Range(0))
@@ -109,6 +121,7 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "pgtrigger",
     "django_filters",
+    "corsheaders",
     "rest_framework",
     "drf_spectacular",
     "drf_spectacular_sidecar",
@@ -120,11 +133,15 @@ INSTALLED_APPS = [
     "accounts",
 ]
 MIDDLEWARE = [
+    "config.metrics.MetricsMiddleware",
     "config.api.middleware.RequestIdMiddleware",
-    "config.api.versioning.VersionMiddleware",
     "config.api.middleware.ExactMethodMiddleware",
     "config.api.middleware.SecretParameterMiddleware",
     "django.middleware.security.SecurityMiddleware",
+    "config.content_policy.ContentPolicyMiddleware",
+    "corsheaders.middleware.CorsMiddleware",
+    "config.api.versioning.VersionMiddleware",
+    "config.api.quotas.QuotaMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -159,6 +176,8 @@ STATIC_URL = "/static/"
 # Served from the packages themselves: no STATIC_ROOT, no collectstatic step that could be forgotten.
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = False
+# The icon that browsers ask for by themselves.
+WHITENOISE_ROOT = Path(__file__).parent / "root"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 LOGGING = {
     "version": 1,
@@ -257,6 +276,37 @@ SILENCED_SYSTEM_CHECKS = [
     # Emails are unique without regard to case, among users not removed: an index that the check does not know.
     "auth.E003",
     "auth.W004",
+]
+
+# --- CORS: closed until CORS_ALLOWED_ORIGINS opens it, and never for cookies --------------------------------------
+
+CORS_ALLOW_METHODS = ["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"]
+CORS_ALLOW_HEADERS = [
+    "Accept",
+    "Authorization",
+    "Content-Type",
+    "Idempotency-Key",
+    "If-Match",
+    "If-None-Match",
+    "X-API-Key",
+    "X-Request-Id",
+]
+CORS_EXPOSE_HEADERS = [
+    "Accept-Patch",
+    "Allow",
+    "API-Version",
+    "Deprecation",
+    "ETag",
+    "Idempotent-Replayed",
+    "Link",
+    "Location",
+    "RateLimit",
+    "RateLimit-Policy",
+    "Request-Id",
+    "Retry-After",
+    "Sunset",
+    "WWW-Authenticate",
+    "X-Total-Count",
 ]
 
 # --- The API ---------------------------------------------------------------------------------------------------------

@@ -49,6 +49,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("docs", views.DocumentationView.as_view(url_name="schema"), name="documentation"),
     path("health/live", views.LiveView.as_view()),
     path("health/ready", views.ReadyView.as_view()),
+    path("metrics", views.MetricsView.as_view()),
     path("", include(accounts.urls.at_root)),
     path("admin", RedirectView.as_view(pattern_name="admin:index")),
     path("admin/", admin.site.urls),

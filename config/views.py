@@ -6,14 +6,19 @@ from typing import Any, ClassVar
 from django.conf import settings
 from django.db import connection
 from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
+from django.utils.crypto import constant_time_compare
 from django.views.decorators.csrf import csrf_exempt
 from drf_spectacular.utils import extend_schema, inline_serializer
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 from rest_framework import serializers
+from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from config import metrics
 from config.api import envelope, links, versioning
+from config.api.errors import DomainError, ErrorCode, not_found
 from config.api.paths import prefix_of, quoted
 from config.api.permissions import PublicPermission
 from config.api.renderers import JSONRenderer
@@ -109,9 +114,44 @@ class SchemaView(Conventions, SpectacularAPIView):
 class DocumentationView(Conventions, SpectacularSwaggerSplitView):
     """The interactive documentation."""
 
+    template_name = "config/documentation.html"
+
     permission_classes = [PublicPermission]
     authentication_classes: ClassVar[Sequence[type]] = ()
     versioning_class = None
+
+
+class ExpositionRenderer(BaseRenderer):
+    """Prometheus' text format, which is bytes already."""
+
+    media_type = "text/plain"
+    format = "prometheus"
+
+    def render(self, data: bytes, accepted_media_type: str | None = None, renderer_context: Any = None) -> bytes:
+        return data
+
+
+class MetricsView(UnversionedView):
+    """What Prometheus reads, with METRICS_TOKEN as its bearer token; without that setting nothing is here."""
+
+    cache_control = "no-store"
+    renderer_classes = [ExpositionRenderer]
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        if not settings.METRICS_TOKEN:
+            raise not_found()
+        super().initial(request, *args, **kwargs)
+
+    def perform_authentication(self, request: Request) -> None:
+        given = request.META.get("HTTP_AUTHORIZATION", "")
+        scheme, _, token = given.partition(" ")
+        if scheme.lower() != "bearer" or not constant_time_compare(token.strip(), settings.METRICS_TOKEN):
+            code = ErrorCode.INVALID_TOKEN if given else ErrorCode.UNAUTHENTICATED
+            challenge = {"WWW-Authenticate": 'Bearer realm="metrics"'}
+            raise DomainError(code, "This is for the bearer of METRICS_TOKEN.", headers=challenge)
+
+    def get(self, request: Request) -> Response:
+        return Response(metrics.exposition(), content_type=CONTENT_TYPE_PLAIN_0_0_4)
 
 
 class PermanentRedirect(HttpResponsePermanentRedirect):

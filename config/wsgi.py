@@ -8,11 +8,11 @@ from io import BytesIO
 from typing import Any, NamedTuple
 
 from django.conf import settings
-from django.core.handlers.wsgi import WSGIRequest
 from django.core.wsgi import get_wsgi_application
+from django.http import HttpRequest
 
 from config.api.errors import DomainError, ErrorCode
-from config.api.requests import screen
+from config.api.requests import REFUSED, screen
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
@@ -35,9 +35,8 @@ def application(environ: Environ, start_response: Callable[..., Any]) -> Iterabl
         screen(environ)
         _receive_body(environ, settings.DATA_UPLOAD_MAX_MEMORY_SIZE or 0)
     except DomainError as problem:
-        given = refusal(problem, environ)
-    else:
-        given = answer(environ)
+        refuse(environ, problem)
+    given = answer(environ)
     start_response(f"{given.status} {responses.get(given.status, '')}", given.headers)
     return [given.body]
 
@@ -77,20 +76,20 @@ def _run(environ: Environ) -> Answer:
     return Answer(int(status[:3]), headers, body)
 
 
-def refusal(problem: DomainError, environ: Environ) -> Answer:
-    """The error body of the contract for a request that never reached Django."""
-    from config.api.exceptions import plain_response
-    from config.api.middleware import RequestIdMiddleware
-    from config.api.versioning import VersionMiddleware
-
-    outermost = RequestIdMiddleware(VersionMiddleware(lambda request: plain_response(problem, request)))
-    response = outermost(WSGIRequest(environ))
-    return Answer(response.status_code, list(response.items()), response.content)
+def refuse(environ: Environ, problem: Exception) -> None:
+    """Makes Django answer a request with the problem and look no further: by the way, and with the headers, of all."""
+    environ |= {REFUSED: problem, "CONTENT_TYPE": "", "CONTENT_LENGTH": "0", "wsgi.input": BytesIO()}
 
 
 def failure(exception: BaseException, environ: Environ) -> Answer:
     """INTERNAL_ERROR, and a line in the log under the Request-Id of the answer."""
+    from config.api.exceptions import plain_response
+    from config.api.middleware import RequestIdMiddleware
+
     message = "Something failed on our side; the Request-Id finds it in the log."
-    given = refusal(DomainError(ErrorCode.INTERNAL_ERROR, message), environ)
-    logger.error("Request-Id %s", dict(given.headers)["Request-Id"], exc_info=exception)
-    return given
+    problem = DomainError(ErrorCode.INTERNAL_ERROR, message)
+    request = HttpRequest()
+    request.META = environ
+    response = RequestIdMiddleware(lambda request: plain_response(problem, request))(request)
+    logger.error("Request-Id %s", response["Request-Id"], exc_info=exception)
+    return Answer(response.status_code, list(response.items()), response.content)

@@ -40,6 +40,9 @@ def start() -> None:
         "JWT_SIGNING_KEY": secrets.token_urlsafe(48),
         "ALLOWED_HOSTS": "api.example.com,testserver,localhost,127.0.0.1",
         "PUBLIC_URL": "https://api.example.com",
+        # High enough for any test, and counted all the same.
+        "RATE_LIMIT_PRINCIPAL": "1000000",
+        "RATE_LIMIT_ANONYMOUS": "1000000",
     }
 
 

@@ -17,6 +17,7 @@ from oauthlib.oauth2.rfc6749 import errors
 
 from accounts.authentication.oauth import acting_user, scopes_of, usable_token
 from accounts.models import digest_of
+from config.api import quotas
 from config.api.errors import DomainError
 from config.api.principal import SCOPES
 
@@ -40,6 +41,7 @@ class Endpoint(OAuthLibMixin, View):
 
     def _answer(self, request: HttpRequest) -> HttpResponseBase:
         try:
+            quotas.charge(request, None)
             return super().dispatch(request)
         except errors.OAuth2Error as error:
             return failure(error.error, error.description, error.status_code)

@@ -17,6 +17,7 @@ from config.api.accept import PROBLEM_JSON, wants_problem_json
 from config.api.errors import Detail, DomainError, ErrorCode, invalid, not_found
 from config.api.middleware import GetResponse
 from config.api.renderers import ProblemRenderer, render_as_data, to_json
+from config.api.requests import REFUSED
 
 logger = logging.getLogger(__name__)
 
@@ -141,13 +142,21 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
 
 
 class DomainErrorMiddleware:
-    """Answers a DomainError of a plain Django view, such as the admin's sign-in, as the API answers one of its own."""
+    """Answers a DomainError of a plain Django view, such as the admin's sign-in, as the API answers one of its own.
+
+    And a request that was refused before Django saw it, without a look at it.
+    """
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        return self.get_response(request)
+        refused = request.META.get(REFUSED)
+        if refused is None:
+            return self.get_response(request)
+        problem = _problem_of(refused)
+        _log(problem, request, refused)
+        return plain_response(problem, request)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         return plain_response(exception, request) if isinstance(exception, DomainError) else None

@@ -7,6 +7,12 @@ _PREFIX = re.compile(r"/api(?:/v(?P<version>[0-9][^/]*))?(?=/|$)")
 # RFC 3986, sections 3.3 and 3.4: what a path and a query may hold as they stand.
 _PATH_CHARACTERS = "/:@!$&'()*+,;=~"
 _QUERY_CHARACTERS = f"{_PATH_CHARACTERS}?%"
+# What stands at the root only, unversioned: pages for people, health, OAuth, files. Every other address is one of the
+# API's, one that leads nowhere too, since the root is one of the prefixes.
+_ROOT_ONLY = re.compile(
+    r"/(?:\.well-known|admin|docs|favicon\.ico|health|metrics|oauth|openapi\.json|session|static)(?:/|$)"
+)
+_OAUTH = re.compile(r"/(?:\.well-known|oauth)(?:/|$)")
 
 
 class VersionConverter:
@@ -30,6 +36,15 @@ def prefix_of(path: str) -> str:
 def version_in(path: str) -> str | None:
     found = _PREFIX.match(path)
     return found["version"] if found else None
+
+
+def is_versioned(path: str) -> bool:
+    return not _ROOT_ONLY.match(path)
+
+
+def is_oauth(path: str) -> bool:
+    """Whether `Authorization: Basic` holds a client's secret here, and is no credential of a user."""
+    return bool(_OAUTH.match(path))
 
 
 def quoted(path: str, query: str) -> str:

@@ -53,6 +53,10 @@ class BrowsableRenderer(BrowsableAPIRenderer):
         finally:
             http_request.method = method
 
+    def get_context(self, data: Any, accepted_media_type: str, renderer_context: Any) -> dict[str, Any]:
+        # An inline style for highlighted code, of which there is none; the Content-Security-Policy refuses it.
+        return {**super().get_context(data, accepted_media_type, renderer_context), "code_style": ""}
+
     def get_default_renderer(self, view: Any) -> BaseRenderer:
         return JSONRenderer()
 

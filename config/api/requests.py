@@ -12,6 +12,8 @@ MAX_HEADER = 8192
 # Longer ones cost seconds: the standard library reads parameters in quadratic time.
 MAX_CONTENT_TYPE = 256
 
+# Where the environment holds what kept a request from Django: a DomainError, or a fault of ours.
+REFUSED = "config.refused"
 _CONTENT_TYPE = "config.content_type"
 _MEDIA_TYPE = re.compile(r"[ \t]*+([!#$%&'*+.^_`|~0-9A-Za-z-]++/[!#$%&'*+.^_`|~0-9A-Za-z-]++)")
 _BOUNDARY = re.compile(r""";[ \t]*+(boundary=(?:"[^"\\;]{1,70}"|[^"\\;\s]{1,70}))""", re.IGNORECASE)

@@ -7,7 +7,6 @@ from typing import Any
 from django.conf import settings
 from django.core.exceptions import SuspiciousOperation
 from django.http import HttpRequest, HttpResponse
-from django.urls import Resolver404, resolve
 from django.utils.cache import patch_vary_headers
 from django.utils.http import http_date
 from rest_framework.request import Request
@@ -17,7 +16,7 @@ from config.api import accept
 from config.api.errors import Detail, DomainError, ErrorCode, invalid
 from config.api.middleware import GetResponse
 from config.api.parameters import VERSION_PARAMETER
-from config.api.paths import prefix_of, quoted, version_in
+from config.api.paths import is_versioned, prefix_of, quoted, version_in
 from config.api.version_use import uses
 from config.api.versions import Status, Version, midnight
 
@@ -99,7 +98,7 @@ class VersionMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
-        if is_versioned(request):
+        if is_versioned(request.path_info):
             version = told_of(request)
             uses.count(version, getattr(request, "principal", None))
             response["API-Version"] = str(version)
@@ -107,24 +106,6 @@ class VersionMiddleware:
             if version.deprecated:
                 _give_notice(response, request, version.deprecated, version.sunset)
         return response
-
-
-def is_versioned(request: HttpRequest) -> bool:
-    """Whether a request is one for the API, and no page, health or OAuth: what a view says of itself.
-
-    What is answered without a view, a redirect to the same address without its slash for one, is what it leads to.
-    """
-    stated: bool | None = getattr(request, "versioned", None)
-    if stated is not None:
-        return stated
-    if prefix_of(request.path):
-        return True
-    try:
-        callback = resolve(request.path_info.rstrip("/") or "/").func
-    except Resolver404:
-        return False
-    view = getattr(callback, "cls", None)
-    return getattr(view, "versioning_class", None) is not None
 
 
 def _give_notice(response: HttpResponse, request: HttpRequest, deprecated: date, sunset: date | None) -> None:

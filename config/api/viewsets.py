@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from django.db.models import Model, QuerySet
 from django.utils.cache import patch_vary_headers
-from rest_framework.exceptions import MethodNotAllowed
+from rest_framework.exceptions import APIException, MethodNotAllowed
 from rest_framework.generics import GenericAPIView
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
@@ -16,8 +16,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 from rest_framework.viewsets import ViewSetMixin
 
-from config.api import envelope, fields, links, ordering, pagination, transactions
-from config.api.errors import not_found
+from config.api import envelope, fields, links, ordering, pagination, quotas, transactions
+from config.api.errors import DomainError, not_found
 from config.api.filters import StrictFilterSet
 from config.api.parameters import Parameters
 from config.api.parsers import JSONParser, MergePatchParser, StrictRequest
@@ -45,8 +45,6 @@ class Conventions:
     cache_control = "private, no-cache"
 
     def initialize_request(self: Any, request: Any, *args: Any, **kwargs: Any) -> Request:
-        # For what happens to the answer outside of the view.
-        request.versioned = self.versioning_class is not None
         given = super().initialize_request(request, *args, **kwargs)  # type: ignore[misc]
         return StrictRequest(
             request, given.parsers, given.authenticators, given.negotiator, parser_context=given.parser_context
@@ -65,6 +63,14 @@ class Conventions:
         request._request.principal = request.auth
         self.check_permissions(request)
         self.check_throttles(request)
+
+    def perform_authentication(self, request: Any) -> None:
+        try:
+            super().perform_authentication(request)  # type: ignore[misc]
+        except (DomainError, APIException):
+            quotas.charge(request, None)
+            raise
+        quotas.charge(request, request.user)
 
     def success(self, data: Any, status: int = 200) -> Response:
         """The answer that holds one object, in the envelope unless the request wants it bare."""

@@ -121,7 +121,6 @@ def test_greatest_id_is_an_id_of_nothing(admin: Caller, path: str) -> None:
         "/users/..%2F..%2Fetc%2Fpasswd",
         "/static/%00",
         "/static/nothing.css",
-        "/favicon.ico",
     ],
 )
 def test_path_that_is_no_resource_is_not_found(admin: Caller, path: str) -> None:

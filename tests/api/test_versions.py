@@ -255,7 +255,7 @@ def test_what_no_view_answers_tells_the_version_too(nobody, method, path, status
 
 
 @pytest.mark.parametrize(
-    "path", ["/health/live", "/docs", "/openapi.json", "/nothing", "/admin/login/", "/session/login"]
+    "path", ["/health/live", "/docs", "/openapi.json", "/oauth/token", "/admin/login/", "/session/login"]
 )
 def test_what_stands_at_the_root_only_has_no_version(client, db, path):
     response = client.get(path)

@@ -25,7 +25,8 @@ def tokens_of(body: Any) -> dict[str, str]:
 
 @pytest.mark.django_db(transaction=True, reset_sequences=True)
 @pytest.mark.parametrize("page", ["README.md", "docs/api.md"])
-def test_every_exchange_of_the_page_happens_as_shown(page):
+def test_every_exchange_of_the_page_happens_as_shown(page, settings):
+    settings.RATE_LIMIT_PRINCIPAL, settings.RATE_LIMIT_ANONYMOUS = 600, 60
     demo.load()
     administrator = services.create(name="Administrator", email="admin@example.com", role="admin", password=PASSWORD)
     key = create_api_key(administrator, name="First key")[1]

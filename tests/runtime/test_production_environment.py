@@ -39,6 +39,9 @@ def test_missing_variable_stops_the_start(checkout: Copy, name: str) -> None:
         ("DEFAULT_API_VERSION", "9"),
         ("PORT", "eighty"),
         ("WORKERS", "0"),
+        ("RATE_LIMIT_PRINCIPAL", "-1"),
+        ("CORS_ALLOWED_ORIGINS", "https://app.example,https://other.example/"),
+        ("METRICS_TOKEN", "two words"),
     ],
 )
 def test_wrong_value_stops_the_start(checkout: Copy, name: str, value: str) -> None:

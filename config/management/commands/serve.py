@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
+from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -21,7 +22,7 @@ from granian.http import HTTP1Settings
 from granian.log import LogLevels
 from granian.server.mp import MPServer
 
-from config import embedded
+from config import embedded, metrics
 from config.management.migrations import migrate, one_at_a_time
 
 ADMINISTRATOR = "admin@example.com"
@@ -48,7 +49,9 @@ class Command(BaseCommand):
                     _fill()
             # A worker is a fork: it must find no connection that it would share with its siblings.
             connections.close_all()
-            _serve()
+            with TemporaryDirectory(prefix="metrics-") as folder:
+                os.environ[metrics.FOLDER] = folder
+                _serve()
 
 
 def _stop(number: int, frame: FrameType | None) -> NoReturn:
@@ -175,6 +178,7 @@ def _load() -> Any:
     if sys.platform == "linux":
         parent_death_signal = 1  # PR_SET_PDEATHSIG of prctl(2): no worker outlives the parent
         ctypes.CDLL(None).prctl(parent_death_signal, signal.SIGTERM)
+    metrics.share()
     from config.rsgi import application
 
     return application

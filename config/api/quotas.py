@@ -1,0 +1,102 @@
+"""Quotas: how many requests a user, or an address that sends no good credential, may make in a minute."""
+
+from __future__ import annotations
+
+import logging
+import math
+from typing import Any
+
+from django.conf import settings
+from django.db import InterfaceError, OperationalError
+from django.http import HttpRequest, HttpResponse
+from rest_framework.exceptions import APIException
+from rest_framework.request import Request
+from rest_framework.settings import api_settings
+
+from config.api import throttling
+from config.api.addresses import client_address, network_of
+from config.api.errors import DomainError
+from config.api.exceptions import plain_response
+from config.api.middleware import GetResponse
+from config.api.paths import is_oauth, is_versioned
+
+logger = logging.getLogger(__name__)
+
+_FIELDS = "config.quota"
+
+
+def charge(request: Any, user: Any) -> None:
+    """Counts a request, once, before anything is done for it.
+
+    A credential that is no good counts for the address it comes from: nobody uses up the quota of somebody else by
+    guessing. While the database is away nothing is limited, since what needs no database shall answer.
+
+    Args:
+        request: of Django or of DRF.
+        user: whom its credential belongs to; None for no credential, and for one that is no good.
+
+    Raises:
+        DomainError: RATE_LIMITED, the quota of this minute is used up.
+    """
+    if not _counts(request):
+        return
+    policy, limit = (
+        ("anonymous", settings.RATE_LIMIT_ANONYMOUS) if user is None else ("principal", settings.RATE_LIMIT_PRINCIPAL)
+    )
+    request.META[_FIELDS] = {}
+    if not limit:
+        return
+    key = f"quota:{network_of(client_address(request)) if user is None else user.pk}"
+    try:
+        used = throttling.count([key])
+    except (OperationalError, InterfaceError) as error:
+        logger.warning("A request was not counted: %s", error)
+        return
+    request.META[_FIELDS] = _fields(policy, limit, used[key])
+    wait = throttling.exceeded(used, {key: limit})
+    if wait is not None:
+        raise throttling.rate_limited(wait)
+
+
+def _counts(request: Any) -> bool:
+    return _FIELDS not in request.META and (is_versioned(request.path_info) or is_oauth(request.path_info))
+
+
+def _fields(policy: str, limit: int, used: throttling.Usage) -> dict[str, str]:
+    """draft-ietf-httpapi-ratelimit-headers-10, sections 3 and 4: lists of structured fields (RFC 9651)."""
+    return {
+        "RateLimit-Policy": f'"{policy}";q={limit};w={throttling.WINDOW_SECONDS}',
+        "RateLimit": f'"{policy}";r={max(0, limit - used.count)};t={math.ceil(used.reset)}',
+    }
+
+
+class QuotaMiddleware:
+    """Puts the quota's fields on each answer that counts, and counts the requests that no view has.
+
+    Those are of unknown addresses, redirected, or refused before or beside their view; nothing was done for them.
+    """
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        if _counts(request) and response.status_code < 500:
+            try:
+                charge(request, _caller(request))
+            except DomainError as problem:
+                response = plain_response(problem, request)
+        for name, value in request.META.get(_FIELDS, {}).items():
+            response[name] = value
+        return response
+
+
+def _caller(request: HttpRequest) -> Any:
+    """The user whom the credential of a request belongs to, None when it has no good one."""
+    if is_oauth(request.path_info):
+        return None
+    authenticators = [authenticator() for authenticator in api_settings.DEFAULT_AUTHENTICATION_CLASSES]
+    try:
+        return Request(request, authenticators=authenticators).user
+    except (DomainError, APIException, OperationalError, InterfaceError):
+        return None

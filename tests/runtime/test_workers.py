@@ -1,0 +1,124 @@
+"""What several worker processes do as one: quotas, metrics, and answers given before Django sees a request."""
+
+import os
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPConnection, HTTPResponse
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.runtime.conftest import Copy, Service, wait_for
+
+TOKEN = "the-token-of-prometheus"
+QUOTA = 100
+SETTINGS = {
+    "WORKERS": "3",
+    "RATE_LIMIT_PRINCIPAL": str(QUOTA),
+    "RATE_LIMIT_ANONYMOUS": "0",
+    "METRICS_TOKEN": TOKEN,
+    "CORS_ALLOWED_ORIGINS": "https://app.example",
+}
+
+
+# Users of the demo data.
+_UNUSED = iter(["olena.shevchenko@example.org", "wei.wang@example.net"])
+
+
+@pytest.fixture(scope="module")
+def limited(checkout: Copy, first_start: list[str]) -> Iterator[Service]:
+    running = Service(checkout, **SETTINGS)
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def key(limited: Service) -> dict[str, str]:
+    """A key of a user who has used nothing of the quota."""
+    return {"X-API-Key": limited.copy.manage("create_api_key", next(_UNUSED)).stdout.strip()}
+
+
+def ask(service: Service, path: str, method: str = "GET", body: bytes | None = None, **headers: str) -> HTTPResponse:
+    """Asks on a connection of its own, so that the kernel chooses among the workers."""
+    connection = HTTPConnection("127.0.0.1", service.port, timeout=30)
+    connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
+    response = connection.getresponse()
+    response.content = response.read()  # type: ignore[attr-defined]
+    connection.close()
+    return response
+
+
+def samples(service: Service) -> dict[tuple[str, str], float]:
+    """The sum of each metric by route."""
+    text = ask(service, "/metrics", Authorization=f"Bearer {TOKEN}").content.decode()  # type: ignore[attr-defined]
+    found: Counter[tuple[str, str]] = Counter()
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            found[sample.name, sample.labels["route"]] += sample.value
+    return found
+
+
+def folder_of_metrics(service: Service) -> Path:
+    """Where the workers hold the locks of their slots."""
+    open_files = [link.readlink() for pid in service.workers() for link in Path(f"/proc/{pid}/fd").iterdir()]
+    (folder,) = {file.parent for file in open_files if file.suffix == ".lock" and "metrics-" in str(file)}
+    return folder
+
+
+def test_of_200_calls_at_once_a_quota_of_100_lets_100_through(
+    limited: Service, key: dict[str, str], one_minute: None
+) -> None:
+    with ThreadPoolExecutor(32) as pool:
+        answers = list(pool.map(lambda _: ask(limited, "/api/v1/users", **key), range(2 * QUOTA)))
+    assert Counter(answer.status for answer in answers) == {200: QUOTA, 429: QUOTA}
+    rest = sorted(int(answer.headers["RateLimit"].split(";")[1].removeprefix("r=")) for answer in answers)
+    assert rest == [0] * QUOTA + [*range(QUOTA)]
+
+
+def test_metrics_are_summed_over_workers_also_dead_ones(limited: Service) -> None:
+    counted = ("http_requests_total", "/health/live")
+    before = samples(limited)[counted]
+    for _ in range(30):
+        assert ask(limited, "/health/live").status == 200
+    assert samples(limited)[counted] == before + 30
+    folder = folder_of_metrics(limited)
+    files = {f"{slot}.lock" for slot in range(3)}
+    files |= {f"{kind}_{slot}.db" for kind in ("counter", "histogram") for slot in range(3)}
+    for _ in range(3):
+        workers = limited.workers()
+        os.kill(workers[0], signal.SIGKILL)
+        wait_for(lambda: workers[0] not in limited.workers() and len(limited.workers()) == len(workers), seconds=20)  # noqa: B023
+    for _ in range(30):
+        wait_for(lambda: is_alive(limited))
+    assert samples(limited)[counted] >= before + 60
+    assert {path.name for path in folder.iterdir()} == files
+
+
+def is_alive(service: Service) -> bool:
+    try:
+        return ask(service, "/health/live").status == 200
+    except OSError:
+        return False
+
+
+def test_what_is_refused_before_django_sees_it_counts_and_carries_every_header(
+    limited: Service, key: dict[str, str]
+) -> None:
+    body = b" " * (2 * 1024 * 1024)
+    refused = [ask(limited, "/api/v1/orders", "POST", body, Origin="https://app.example", **key) for _ in range(2)]
+    for number, answer in enumerate(refused):
+        assert answer.status == 413
+        assert answer.headers["RateLimit"].startswith(f'"principal";r={QUOTA - 1 - number};t=')
+        assert answer.headers["Access-Control-Allow-Origin"] == "https://app.example"
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
+def test_folder_of_the_metrics_goes_with_the_service(checkout: Copy, first_start: list[str]) -> None:
+    service = Service(checkout)
+    folder = folder_of_metrics(service)
+    assert folder.is_dir()
+    service.stop()
+    assert not folder.exists()
