@@ -26,7 +26,6 @@ DURATION = Histogram(
     ["route", "method"],
     buckets=(0.005, 0.025, 0.1, 0.5, 1, 5),
 )
-
 # A method is the client's to choose, and each value of a label is kept for ever.
 _METHODS = {name.upper() for name in View.http_method_names}
 _held: list[IO[str]] = []

@@ -8,15 +8,18 @@ import asyncio
 import logging
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from io import BytesIO
 from queue import SimpleQueue
 
 from django.conf import settings
+from django.db import close_old_connections
 from granian.rsgi import HTTPProtocol, ProtocolClosed, Scope  # type: ignore[attr-defined]
 
 from config.api.errors import Detail, DomainError, ErrorCode, invalid
 from config.api.requests import screen
+from config.api.version_use import SECONDS_BETWEEN_WRITES, uses
 from config.wsgi import Environ, answer, refuse
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
@@ -45,16 +48,23 @@ class Application:
     """
 
     def __init__(self) -> None:
-        self._received: SimpleQueue[tuple[Environ, HTTPProtocol, asyncio.Future[None]] | None] = SimpleQueue()
+        self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
 
     def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._thread = threading.Thread(target=self._run, name="requests", daemon=True)
         self._thread.start()
+        self._write_down()
+
+    def _write_down(self) -> None:
+        """Has the counts of this process written, again and again, also while no request comes."""
+        self._jobs.put(_write_version_uses)
+        self._loop.call_later(SECONDS_BETWEEN_WRITES, self._write_down)
 
     def __rsgi_del__(self, loop: asyncio.AbstractEventLoop) -> None:
         """Lets what was begun end, also for clients that have left."""
-        self._received.put(None)
+        self._jobs.put(_write_version_uses)
+        self._jobs.put(None)
         self._thread.join()
 
     async def __rsgi__(self, scope: Scope, protocol: HTTPProtocol) -> None:
@@ -63,18 +73,28 @@ class Application:
         environ = _environ(scope, headers)
         await _receive(protocol, headers, environ)
         done = self._loop.create_future()
-        self._received.put((environ, protocol, done))
+        self._jobs.put(partial(self._answer, environ, protocol, done))
         await done
 
     def _run(self) -> None:
-        while received := self._received.get():
-            environ, protocol, done = received
+        while job := self._jobs.get():
             try:
-                protocol.response_bytes(*answer(environ))
+                job()
             except BaseException:
-                # Nothing may end the one thread. Granian answers 500 by itself.
-                logger.critical("A request was not answered", exc_info=True)
+                # Nothing may end the one thread. A request that is not answered gets Granian's own 500.
+                logger.critical("A job of the worker failed", exc_info=True)
+
+    def _answer(self, environ: Environ, protocol: HTTPProtocol, done: asyncio.Future[None]) -> None:
+        try:
+            protocol.response_bytes(*answer(environ))
+        finally:
             self._loop.call_soon_threadsafe(done.set_result, None)
+
+
+def _write_version_uses() -> None:
+    # Between requests, at whose beginning Django would look after the connection.
+    close_old_connections()
+    uses.write()
 
 
 application = Application()

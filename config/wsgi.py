@@ -13,6 +13,7 @@ from django.http import HttpRequest
 
 from config.api.errors import DomainError, ErrorCode
 from config.api.requests import REFUSED, screen
+from config.api.version_use import uses
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
@@ -37,6 +38,7 @@ def application(environ: Environ, start_response: Callable[..., Any]) -> Iterabl
     except DomainError as problem:
         refuse(environ, problem)
     given = answer(environ)
+    uses.write_when_due()
     start_response(f"{given.status} {responses.get(given.status, '')}", given.headers)
     return [given.body]
 

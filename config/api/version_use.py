@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from threading import Lock
 
+import prometheus_client
 from django.db import Error, connection
 
 from config.api.principal import Principal
@@ -30,6 +31,10 @@ ON CONFLICT (user_id, day, version, kind, credential) DO UPDATE SET count = pres
 
 logger = logging.getLogger(__name__)
 
+REQUESTS = prometheus_client.Counter(
+    "api_version_requests", "Requests to the API, by the kind of their credential.", ["version", "kind"]
+)
+
 
 class VersionUses:
     """The counts of a process that are not written down yet, by version, user, kind and name of the credential."""
@@ -44,6 +49,7 @@ class VersionUses:
         user, kind, name = (None, "", "")
         if principal is not None:
             user, kind, name = principal.user.pk, principal.kind, principal.credential
+        REQUESTS.labels(version.number, kind or "none").inc()
         with self._lock:
             self._counts[version.number, user, kind, name] += 1
 
