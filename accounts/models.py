@@ -88,6 +88,12 @@ class APIKey(models.Model):
         return hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
 
 
+class LoginSessionQuerySet(models.QuerySet["LoginSession"]):
+    def past(self, now: datetime) -> LoginSessionQuerySet:
+        """Those whose newest refresh token is past its end, and with it all others. Ended ones stay until then."""
+        return self.filter(expires_at__lte=now)
+
+
 class LoginSession(models.Model):
     """A login and all tokens that came of it: at any time one refresh token of it is valid, which is used once.
 
@@ -112,9 +118,14 @@ class LoginSession(models.Model):
     expires_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True, editable=False)
 
+    objects = LoginSessionQuerySet.as_manager()
+
     class Meta:
         ordering = ["-created_at"]
-        indexes = [models.Index(fields=["user", "-created_at"], name="login_sessions_user")]
+        indexes = [
+            models.Index(fields=["user", "-created_at"], name="login_sessions_user"),
+            models.Index(fields=["expires_at"], name="login_sessions_expires_at"),
+        ]
 
     def __str__(self) -> str:
         return f"login of user {self.user_id} at {self.created_at}"
