@@ -105,7 +105,7 @@ class LoginSession(models.Model):
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="login_sessions", db_index=False
     )
-    # Of the password at login, as Django keeps it in its own sessions: another password is the end of the session.
+    # As in Django's own sessions: another password, or the end of all credentials, is the end of the session.
     password_digest = models.CharField(max_length=64)
     refresh_digest = models.BinaryField(max_length=32)
     # What the valid refresh token was given for; empty until the first rotation.
@@ -199,10 +199,16 @@ class ApplicationQuerySet(models.QuerySet["Application"]):
             refreshtoken__access_token__expires__gt=timezone.now() - refresh_token_expire_timedelta(),
         ).distinct()
 
-    def hold(self, application_id: int) -> bool:
-        """Keeps an application from being removed until the transaction ends. False when it is removed already."""
+    def hold(self, application: Application) -> bool:
+        """Keeps an application from being removed until the transaction ends.
+
+        False when it is removed already, or has another secret than that which was looked at.
+        """
         with connection.cursor() as cursor:
-            cursor.execute("SELECT 1 FROM accounts_application WHERE id = %s FOR KEY SHARE", [application_id])
+            cursor.execute(
+                "SELECT 1 FROM accounts_application WHERE id = %s AND client_secret = %s FOR KEY SHARE",
+                [application.pk, application.client_secret],
+            )
             return cursor.fetchone() is not None
 
 
