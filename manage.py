@@ -8,6 +8,14 @@ from contextlib import nullcontext
 
 # `serve` starts the database itself, after it looked whether it can have the port.
 COMMANDS_WITHOUT_DATABASE = {"serve", "help", "version"}
+# Commands of Django and django-oauth-toolkit that go around the rules of the service, by what does it instead.
+REPLACED = {
+    "clearcimdapplications": "purge",
+    "clearsessions": "purge",
+    "cleartokens": "purge",
+    "createapplication": "create_oauth_application",
+    "createsuperuser": "create_user EMAIL --name N --role admin",
+}
 OPTIONS_WITHOUT_DATABASE = {"--help", "-h", "--version"}
 
 
@@ -21,6 +29,8 @@ def wants_database(arguments: list[str]) -> bool:
 
 
 def main(arguments: list[str]) -> None:
+    for name in REPLACED.keys() & set(arguments[1:2]):
+        sys.exit(f"manage.py: There is no {name} here; use: manage.py {REPLACED[name]}")
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     import django
     from django.conf import settings

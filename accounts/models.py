@@ -88,6 +88,12 @@ class APIKey(models.Model):
         return hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
 
 
+class LoginSessionQuerySet(models.QuerySet["LoginSession"]):
+    def past(self, now: datetime) -> LoginSessionQuerySet:
+        """Those whose newest refresh token is past its end, and with it all others. Ended ones stay until then."""
+        return self.filter(expires_at__lte=now)
+
+
 class LoginSession(models.Model):
     """A login and all tokens that came of it: at any time one refresh token of it is valid, which is used once.
 
@@ -99,7 +105,7 @@ class LoginSession(models.Model):
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="login_sessions", db_index=False
     )
-    # Of the password at login, as Django keeps it in its own sessions: another password is the end of the session.
+    # As in Django's own sessions: another password, or the end of all credentials, is the end of the session.
     password_digest = models.CharField(max_length=64)
     refresh_digest = models.BinaryField(max_length=32)
     # What the valid refresh token was given for; empty until the first rotation.
@@ -112,9 +118,14 @@ class LoginSession(models.Model):
     expires_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True, editable=False)
 
+    objects = LoginSessionQuerySet.as_manager()
+
     class Meta:
         ordering = ["-created_at"]
-        indexes = [models.Index(fields=["user", "-created_at"], name="login_sessions_user")]
+        indexes = [
+            models.Index(fields=["user", "-created_at"], name="login_sessions_user"),
+            models.Index(fields=["expires_at"], name="login_sessions_expires_at"),
+        ]
 
     def __str__(self) -> str:
         return f"login of user {self.user_id} at {self.created_at}"
@@ -188,10 +199,16 @@ class ApplicationQuerySet(models.QuerySet["Application"]):
             refreshtoken__access_token__expires__gt=timezone.now() - refresh_token_expire_timedelta(),
         ).distinct()
 
-    def hold(self, application_id: int) -> bool:
-        """Keeps an application from being removed until the transaction ends. False when it is removed already."""
+    def hold(self, application: Application) -> bool:
+        """Keeps an application from being removed until the transaction ends.
+
+        False when it is removed already, or has another secret than that which was looked at.
+        """
         with connection.cursor() as cursor:
-            cursor.execute("SELECT 1 FROM accounts_application WHERE id = %s FOR KEY SHARE", [application_id])
+            cursor.execute(
+                "SELECT 1 FROM accounts_application WHERE id = %s AND client_secret = %s FOR KEY SHARE",
+                [application.pk, application.client_secret],
+            )
             return cursor.fetchone() is not None
 
 

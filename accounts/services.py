@@ -10,9 +10,19 @@ from oauth2_provider.models import get_access_token_model, get_grant_model, get_
 from accounts.models import PREFIX_CHARACTERS, APIKey, Application
 from config import audit
 from config.api import transactions
-from config.api.errors import DomainError, ErrorCode
+from config.api.errors import DomainError, ErrorCode, not_found
 from config.api.principal import SCOPES
 from users.models import User
+
+
+def hold_user(user: User) -> None:
+    """Keeps a user's credentials from being ended until the transaction ends. Before any other lock.
+
+    Raises:
+        DomainError: UNAUTHENTICATED when they were ended since the request was authenticated.
+    """
+    if not User.objects.lock_against_ending(user):
+        raise DomainError(ErrorCode.UNAUTHENTICATED, "The credentials were ended just now; log in again.")
 
 
 def create_api_key(
@@ -67,11 +77,36 @@ def save_new_application(application: Application) -> str | None:
     return secret
 
 
+def change_application(application: Application, columns: list[str]) -> None:
+    """Writes new values of those columns, which have been checked, and of no other: the row may have a new secret.
+
+    Raises:
+        DomainError: NOT_FOUND when the application has been removed.
+    """
+    # First, since it holds the owner's row: that is locked before the application's, as everywhere.
+    facts = {"client_id": application.client_id, "changed": columns}
+    audit.record("oauth_application.changed", user=application.owner, **facts)
+    values = {name: getattr(application, name) for name in columns}
+    if not Application.objects.filter(pk=application.pk).update(**values, updated=timezone.now()):
+        raise not_found()
+
+
+def rotate_secret(application: Application) -> str | None:
+    """Gives an application a new secret, and ends the present one at once; the tokens it got stay.
+
+    Returns the secret, which is told this once and kept nowhere; None for a public client.
+    """
+    audit.record("oauth_application.secret_rotated", user=application.owner, client_id=application.client_id)
+    secret = application.give_secret()
+    Application.objects.filter(pk=application.pk).update(client_secret=application.client_secret)
+    return secret
+
+
 def remove_application(application: Application) -> None:
     """Removes an application with all codes and tokens that it holds, in the caller's transaction."""
+    audit.record("oauth_application.removed", user=application.owner, client_id=application.client_id)
     # The lock keeps out tokens that are being given meanwhile, for which the application is held.
     Application.objects.select_for_update().get(pk=application.pk)
-    audit.record("oauth_application.removed", user=application.owner, client_id=application.client_id)
     application.delete()
 
 
@@ -79,13 +114,48 @@ def end_grant(user: Any, application: Application) -> None:
     """Ends what a user has granted to an application: its codes and all its tokens."""
 
     def write() -> None:
-        # In this order, each statement with a fresh look: whoever is just exchanging a code or a refresh token holds
-        # its row, so the next statement is made to wait and then sees the new tokens. A refresh token that came about
-        # in between is left without its access token, and is worth nothing then.
-        own = {"user": user, "application": application}
-        get_grant_model().objects.filter(**own).delete()
-        get_refresh_token_model().objects.filter(**own, revoked=None).update(revoked=timezone.now())
-        get_access_token_model().objects.filter(**own).delete()
         audit.record("oauth_grant.ended", user=user, client_id=application.client_id)
+        _end_tokens(user=user, application=application)
 
     transactions.run(write)
+
+
+def end_credentials(user: User) -> None:
+    """Ends every credential of a user but the password, in the caller's transaction.
+
+    Nothing that is being given meanwhile is left: sessions and logins know of the user as it was, and who makes a key
+    or a token holds the row that is locked here (UserManager.lock_against_ending).
+
+    Of applications that act for the user the secret ends, too, which could get the next token. Applications that only
+    belong to the user go on: they act for others.
+
+    Raises:
+        DomainError: NOT_FOUND when the user has been removed.
+    """
+    present = User.objects.select_for_update().filter(pk=user.pk).first()
+    if present is None:
+        raise not_found()
+    now = timezone.now()
+    present.credentials_ended_at = now
+    present.save(update_fields=["credentials_ended_at"])
+    machines = present.oauth_applications.filter(authorization_grant_type=Application.GRANT_CLIENT_CREDENTIALS)
+    for application in machines.order_by("id"):
+        rotate_secret(application)
+    audit.record(
+        "credentials.ended",
+        user=present,
+        api_keys=present.api_keys.filter(revoked_at=None).update(revoked_at=now),
+        logins=present.login_sessions.filter(ended_at=None, expires_at__gt=now).update(ended_at=now),
+        oauth_tokens=_end_tokens(user=present) + _end_tokens(application__in=machines),
+    )
+
+
+def _end_tokens(**own: Any) -> int:
+    """Ends codes and tokens. Returns how many access and refresh tokens there were."""
+    # In this order, each statement with a fresh look: whoever is just exchanging a code or a refresh token holds
+    # its row, so the next statement is made to wait and then sees the new tokens. A refresh token that came about
+    # in between is left without its access token, and is worth nothing then.
+    get_grant_model().objects.filter(**own).delete()
+    refresh = get_refresh_token_model().objects.filter(**own, revoked=None).update(revoked=timezone.now())
+    access, _ = get_access_token_model().objects.filter(**own).delete()
+    return refresh + access

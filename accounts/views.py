@@ -137,6 +137,7 @@ class APIKeyViewSet(ResourceViewSet):
         return rows.of(self.principal) if own_only else rows
 
     def perform_create(self, serializer: APIKeySerializer) -> APIKey:
+        services.hold_user(self.principal.user)
         values = {"scopes": self.principal.scopes, **serializer.validated_data}
         row, key = services.create_api_key(self.principal.user, **values)
         return self.told("api_key.created", row, key)
@@ -159,6 +160,7 @@ class RotationViewSet(APIKeyViewSet):
     http_method_names = ["post", "options"]
 
     def perform_create(self, serializer: RotationSerializer) -> APIKey:
+        services.hold_user(self.principal.user)
         key_id = id_of(self.kwargs["api_key_id"])
         old = APIKey.objects.visible_to(self.principal).select_for_update(no_key=True).filter(pk=key_id).first()
         if old is None:

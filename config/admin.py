@@ -5,17 +5,22 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.core.exceptions import FieldError, ValidationError
 from django.db import DataError, models, transaction
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
 
+from config.api import transactions
 from config.api.errors import DomainError
 from config.models import AuditEvent, VersionUse
 
 LONGEST_LINE = 254
 # The search looks for every word by itself: thousands of them would take the database minutes.
 LONGEST_SEARCH = 100
+# Of the rows chosen for an action: as many as a page of the list has.
+LISTED = 100
 
 
 class LinesField(forms.CharField):
@@ -63,12 +68,34 @@ class ServiceAdmin(admin.ModelAdmin):
         return self._told(super().delete_view, request, *args, **kwargs)
 
     def changelist_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        view = super().changelist_view
         try:
-            return self._told(super().changelist_view, request, *args, **kwargs)
+            # Actions lock rows by the hundred: one may fall victim to a deadlock with a request, and runs again.
+            return transactions.run(lambda: self._told(view, request, *args, **kwargs))
         except (DataError, FieldError, ValidationError, ValueError):
             # A filter or a selection that no link of the page has made.
             self.message_user(request, "That filter or selection makes no sense.", messages.ERROR)
             return HttpResponseRedirect(request.path)
+
+    def confirmation(
+        self, request: HttpRequest, rows: QuerySet[Any], action: str, title: str, consequences: Sequence[str]
+    ) -> HttpResponse | None:
+        """The page on which an action on chosen rows is confirmed. None when it has been."""
+        if "post" in request.POST:
+            return None
+        count = rows.count()
+        context = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "title": title,
+            "consequences": consequences,
+            "rows": rows[:LISTED],
+            "more": max(0, count - LISTED),
+            "action": action,
+            "selected": request.POST.getlist(ACTION_CHECKBOX_NAME),
+            "select_across": request.POST.get("select_across", "0"),
+        }
+        return TemplateResponse(request, "admin/confirmation.html", context)
 
     def _told(self, view: Callable[..., HttpResponse], request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         try:

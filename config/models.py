@@ -1,5 +1,9 @@
 """The columns every resource has: a 64-bit id, the database's clock, and a row version."""
 
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
 import pgtrigger
 from django.conf import settings
 from django.db import models
@@ -63,6 +67,11 @@ class Counter(models.Model):
         return f"{self.key}: {self.count}"
 
 
+class AuditEventQuerySet(models.QuerySet["AuditEvent"]):
+    def past(self, now: datetime) -> AuditEventQuerySet:
+        return self.filter(at__lte=now - timedelta(days=settings.AUDIT_RETENTION_DAYS))
+
+
 class AuditEvent(models.Model):
     """Something that happened to a credential: what, to whom, from where, and never the secret itself."""
 
@@ -75,9 +84,14 @@ class AuditEvent(models.Model):
     request_id = models.CharField(max_length=128, default="", blank=True)
     facts = models.JSONField(default=dict)
 
+    objects = AuditEventQuerySet.as_manager()
+
     class Meta:
         ordering = ["-id"]
-        indexes = [models.Index(fields=["user", "-id"], name="audit_events_user")]
+        indexes = [
+            models.Index(fields=["user", "-id"], name="audit_events_user"),
+            models.Index(fields=["at"], name="audit_events_at"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.event} at {self.at}"

@@ -6,7 +6,9 @@ from django.contrib.auth.models import AbstractBaseUser, BaseUserManager
 from django.db import connection, models
 from django.db.models import Func, Q, Value
 from django.db.models.lookups import Exact
+from django.utils.crypto import salted_hmac
 
+from config import audit
 from config.api.errors import not_found
 from config.models import ChangingResource, keep_updated_at
 from config.text import validate_line
@@ -62,13 +64,6 @@ class UserManager(BaseUserManager["User"].from_queryset(UserQuerySet)):  # type:
     def get_queryset(self) -> UserQuerySet:
         return UserQuerySet(self.model, using=self._db).filter(removed_at=None)
 
-    def create_superuser(self, email: str, password: str | None = None, **columns: Any) -> User:
-        """For `manage.py createsuperuser`."""
-        user: User = self.model(email=email, role=Role.ADMIN, **columns)
-        user.set_password(password)
-        user.save()
-        return user
-
     def get_by_natural_key(self, email: str | None) -> User:
         return self.with_email(email or "").get()
 
@@ -84,6 +79,20 @@ class UserManager(BaseUserManager["User"].from_queryset(UserQuerySet)):  # type:
             )
             return cursor.fetchone() is not None
 
+    def lock_against_ending(self, user: User) -> bool:
+        """Keeps a user, and the credentials that it has, from being ended until the transaction ends.
+
+        False when either has happened since `user` was read. Whoever gives a credential asks first: the request was
+        authenticated a moment ago, by what may have been ended meanwhile.
+        """
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT 1 FROM users_user WHERE id = %s AND removed_at IS NULL "
+                "AND credentials_ended_at IS NOT DISTINCT FROM %s FOR KEY SHARE",
+                [user.pk, user.credentials_ended_at],
+            )
+            return cursor.fetchone() is not None
+
 
 class User(AbstractBaseUser, ChangingResource):
     name = models.CharField(max_length=200, db_collation="C", validators=[validate_line])
@@ -91,6 +100,8 @@ class User(AbstractBaseUser, ChangingResource):
     role = models.CharField(max_length=7, choices=Role, default=Role.USER)
     status = models.CharField(max_length=8, choices=Status, default=Status.ACTIVE)
     removed_at = models.DateTimeField(null=True, editable=False)
+    # When an administrator ended all there was but the password (accounts.services.end_credentials).
+    credentials_ended_at = models.DateTimeField(null=True, editable=False)
     last_login = None
 
     objects = UserManager()
@@ -144,7 +155,7 @@ class User(AbstractBaseUser, ChangingResource):
         """Writes, of a user that is there, no more than what was changed since it was read.
 
         Django's forms and commands save whole rows: read before a removal and written after it, such a row would
-        bring the user back.
+        bring the user back. They also set passwords, which is noted here for every door.
 
         Raises:
             DomainError: NOT_FOUND when the user has been removed meanwhile.
@@ -157,7 +168,18 @@ class User(AbstractBaseUser, ChangingResource):
         changes = {name: getattr(self, name) for name in names}
         if changes and not User.objects.filter(pk=self.pk).update(**changes):
             raise not_found()
+        if "password" in changes:
+            audit.record("password.changed", user=self)
         self._loaded = loaded | changes
+
+    def _get_session_auth_hash(self, secret: str | None = None) -> str:
+        """What a session remembers of the user as it was at the sign-in.
+
+        Django takes the password's hash alone. With the time the credentials were ended a session that is being opened
+        at that moment is as dead as all others, without one being looked for.
+        """
+        seen = f"{self.password} {self.credentials_ended_at or ''}"
+        return salted_hmac("users.User.get_session_auth_hash", seen, secret=secret, algorithm="sha256").hexdigest()
 
     @property
     def is_active(self) -> bool:  # type: ignore[override]

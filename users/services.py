@@ -7,7 +7,6 @@ from django.contrib.contenttypes.models import ContentType
 from django.db import IntegrityError, connection, models, transaction
 from django.db.models.functions import Now
 
-from config import audit
 from config.api.errors import Detail, DomainError, ErrorCode
 from users.models import Role, Status, User
 
@@ -48,8 +47,6 @@ def change(user: User, changes: dict[str, Any]) -> User:
     if columns:
         _save(user, columns)
         user.refresh_from_db()
-    if "password" in changes:
-        audit.record("password.changed", user=user)
     return user
 
 

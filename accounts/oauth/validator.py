@@ -212,11 +212,11 @@ def _record(event: str, request: Any, *, user: User | None = None, **facts: Any)
 
 
 def _hold(user: User, client: Application, otherwise: errors.OAuth2Error) -> None:
-    """Keeps the user and the application from being removed until the transaction ends.
+    """Keeps the user, its credentials and the application from being ended until the transaction ends.
 
-    First of all locks: who removes one of them has locked it before it comes to the tokens.
+    First of all locks: who ends one of them has locked it before it comes to the tokens.
     """
-    if not (User.objects.lock_against_removal(user.pk) and Application.objects.hold(client.pk)):
+    if not (User.objects.lock_against_ending(user) and Application.objects.hold(client)):
         raise otherwise
 
 

@@ -3,10 +3,13 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from django.db import connection
+from django.db.models import QuerySet
 
 from config.api.errors import DomainError, ErrorCode
+from config.models import Counter
 
 WINDOW_SECONDS = 60
 
@@ -66,3 +69,8 @@ def rate_limited(seconds: float) -> DomainError:
     return DomainError(
         ErrorCode.RATE_LIMITED, f"Too many; try again in {wait} seconds.", headers={"Retry-After": str(wait)}
     )
+
+
+def past(now: datetime) -> QuerySet[Counter]:
+    """The counters of windows that are over: such a key begins anew when it is counted again."""
+    return Counter.objects.filter(window__lte=now - timedelta(seconds=WINDOW_SECONDS))

@@ -4,8 +4,10 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import pytest
+from django.test import Client
 from django.utils import timezone
 
+from accounts import logins
 from accounts.models import APIKey
 from accounts.services import create_api_key
 from config.api.principal import SCOPES
@@ -187,3 +189,19 @@ def test_what_happens_to_keys_is_audited_without_them(owner, made):
     told = " ".join(str(event.facts) for event in events)
     assert made.data["key"] not in told
     assert rotated.data["key"] not in told
+
+
+@pytest.mark.parametrize("page", ["apikey", "loginsession"])
+def test_admin_makes_changes_and_removes_no_credential(make_user, page):
+    """Whoever owns a key makes it: what an administrator made could be used by the administrator."""
+    chief = make_user("admin")
+    row = create_api_key(make_user(), name="k")[0].pk if page == "apikey" else logins.log_in(chief).access["sid"]
+    browser, pages = Client(), f"/admin/accounts/{page}"
+    browser.force_login(chief)
+    assert browser.get(f"{pages}/{row}/change/").status_code == 200
+    form = {"user": chief.pk, "name": "mine", "digest": "00", "scopes": "users:read", "expires_at_0": "2099-01-01"}
+    for path in (f"{pages}/add/", f"{pages}/{row}/change/", f"{pages}/{row}/delete/"):
+        assert browser.post(path, {**form, "post": "yes"}).status_code == 403, path
+    chosen = {"action": "delete_selected", "_selected_action": row, "post": "yes"}
+    browser.post(f"{pages}/", chosen)
+    assert browser.get(f"{pages}/{row}/change/").status_code == 200

@@ -52,12 +52,12 @@ def ask(service: Service, path: str, method: str = "GET", body: bytes | None = N
 
 
 def samples(service: Service) -> dict[tuple[str, str], float]:
-    """The sum of each metric by route."""
+    """The sum of each metric by route, or by version."""
     text = ask(service, "/metrics", Authorization=f"Bearer {TOKEN}").content.decode()  # type: ignore[attr-defined]
     found: Counter[tuple[str, str]] = Counter()
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
-            found[sample.name, sample.labels["route"]] += sample.value
+            found[sample.name, sample.labels.get("route", sample.labels.get("version"))] += sample.value
     return found
 
 
@@ -122,3 +122,19 @@ def test_folder_of_the_metrics_goes_with_the_service(checkout: Copy, first_start
     assert folder.is_dir()
     service.stop()
     assert not folder.exists()
+
+
+def test_the_use_of_versions_is_summed_over_workers_and_written_down(limited: Service, key: dict[str, str]) -> None:
+    counted = ("api_version_requests_total", "2")
+    before = samples(limited)[counted]
+    for _ in range(30):
+        assert ask(limited, "/api/v2/users", **key).status == 200
+    assert samples(limited)[counted] == before + 30
+    prefix = key["X-API-Key"].split("_")[1]
+    query = f"VersionUse.objects.filter(version=2, credential__contains='{prefix}').values_list('count', flat=True)"
+
+    def written() -> bool:
+        printed = limited.copy.manage("shell", "-c", f"from config.models import VersionUse; print(list({query}))")
+        return "[30]" in printed.stdout
+
+    wait_for(written)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -14,10 +12,9 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError, connection, models, transaction
 from django.db.backends.utils import CursorWrapper
 from psycopg import sql
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from config.management import demo
+from config.management.progress import Advance, progress
 from orders.models import Order
 from posts.models import Post
 from users.models import User
@@ -27,8 +24,6 @@ ROWS_PER_STEP = 1_000
 MOST_USERS = 100_000_000
 MOST_PER_USER = 1_000
 LARGE = 100_000
-
-Advance = Callable[[int], None]
 
 
 class NewUser(NamedTuple):
@@ -55,7 +50,7 @@ class Command(BaseCommand):
         posts = _number("--posts-per-user", posts_per_user, MOST_PER_USER)
         started = time.monotonic()
         if count:
-            with _progress(count * (1 + orders + posts)) as advance:
+            with progress("Rows", count * (1 + orders + posts)) as advance:
                 _add(count, orders, posts, advance)
             _vacuum()
         self.stdout.write(
@@ -69,15 +64,6 @@ def _number(option: str, value: object, most: int) -> int:
     if not re.fullmatch("[0-9]{1,12}", text) or int(text) > most:
         raise CommandError(f"{option} must be a whole number from 0 to {most:,}, not {text!r}.")
     return int(text)
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[Advance]:
-    """A bar for people; nothing where the standard error is no terminal."""
-    columns = (TextColumn("Rows"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda rows: bar.advance(task, rows)
 
 
 def _add(count: int, orders: int, posts: int, advance: Advance) -> None:

@@ -7,10 +7,13 @@ import re
 import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
+from oauth2_provider.models import get_access_token_model
 
+from accounts import services
 from accounts.models import Application
 from config.models import AuditEvent
 from tests.accounts.oauth.actors import CALLBACK, Person, Registered, bearer
+from users.models import User
 
 ADD = "/admin/accounts/application/add/"
 
@@ -161,6 +164,75 @@ def test_admin_changes_scopes_and_not_the_kind(browser, client, person):
     assert client.row.authorization_grant_type == "authorization-code"
     assert AuditEvent.objects.get(event="oauth_application.changed").facts["changed"] == ["allowed_scopes"]
     assert client.exchange(person.code(client, scope="orders:read")).status == 200
+
+
+@pytest.mark.parametrize("meanwhile", ["rotated", "removed"])
+def test_form_read_before_another_change_brings_nothing_back(browser, machine, monkeypatch, meanwhile):
+    change = services.change_application
+
+    def later(stale, columns):
+        present = Application.objects.get(pk=stale.pk)
+        services.rotate_secret(present) if meanwhile == "rotated" else services.remove_application(present)
+        change(stale, columns)
+
+    monkeypatch.setattr(services, "change_application", later)
+    path = f"/admin/accounts/application/{machine.row.pk}/change/"
+    changed = form(name="New name", owner=machine.row.owner_id, redirect_uris="", allowed_scopes=["users:read"])
+    answer = browser.post(path, changed, follow=True)
+    if meanwhile == "rotated":
+        assert Application.objects.get().name == "New name"
+        assert machine.act().body["error"] == "invalid_client"
+    else:
+        assert "There is no such resource" in answer.content.decode()
+
+
+LIST = "/admin/accounts/application/"
+
+
+def rotate(browser, *clients, **more):
+    chosen = {"action": "rotate_secret", "_selected_action": [client.row.pk for client in clients], **more}
+    return browser.post(LIST, chosen)
+
+
+def test_admin_gives_a_new_secret_once_and_the_old_one_ends(browser, machine):
+    token = machine.act().body["access_token"]
+    assert "is refused from now on" in rotate(browser, machine).content.decode()
+    assert machine.act().status == 200
+    answer = rotate(browser, machine, post="yes")
+    assert "no-store" in answer["Cache-Control"]
+    secret = re.search(r"Client secret: <code>(.+?)</code>", answer.content.decode())[1]
+    assert machine.act().body["error"] == "invalid_client"
+    assert Registered(machine.row, secret).act().status == 200
+    assert bearer(token).get("/api/protected").status == 200
+    assert secret not in repr(list(AuditEvent.objects.values()))
+    assert AuditEvent.objects.get(event="oauth_application.secret_rotated").user == machine.row.owner
+
+
+def test_admin_gives_a_secret_to_one_confidential_application_alone(browser, client, public, machine):
+    for chosen in ([public], [client, machine]):
+        answer = rotate(browser, *chosen, post="yes")
+        assert answer.status_code == 302
+    public.row.refresh_from_db()
+    assert public.row.client_secret == ""
+    assert machine.act().status == 200
+
+
+def test_support_gives_no_secret(make_user, machine):
+    rotate(Person(make_user("support")).browser, machine, post="yes")
+    assert machine.act().status == 200
+
+
+def test_secret_that_ends_while_it_is_used_gets_no_token(machine, monkeypatch):
+    """It was found right, and the new one came before the token."""
+    lock = User.objects.lock_against_ending
+
+    def after_a_rotation(manager, user):
+        services.rotate_secret(Application.objects.get(pk=machine.row.pk))
+        return lock(user)
+
+    monkeypatch.setattr(type(User.objects), "lock_against_ending", after_a_rotation)
+    assert machine.act().body["error"] == "invalid_grant"
+    assert not get_access_token_model().objects.exists()
 
 
 @pytest.mark.parametrize("door", ["single", "bulk"])

@@ -1,0 +1,96 @@
+"""Removes what is past keeping, beside the traffic: in short transactions that wait for nobody."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.db import DatabaseError, InterfaceError, connection
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from accounts.models import LoginSession
+from accounts.oauth import retention
+from config import sessions
+from config.api import throttling, transactions
+from config.management.progress import progress
+from config.models import AuditEvent
+
+ROWS_AT_ONCE = 1_000
+# A request that is under way may have found its token good a moment ago, and another machine's clock may be late.
+MARGIN = timedelta(minutes=1)
+
+
+def _past(now: datetime) -> dict[str, QuerySet[Any]]:
+    """Every kind of row that comes to an end, by the name it is counted under; its own app says which are past it."""
+    return {
+        "login sessions": LoginSession.objects.past(now),
+        "browser sessions": sessions.past(now),
+        "OAuth codes": retention.past_codes(now),
+        "OAuth refresh tokens": retention.past_refresh_tokens(now),
+        "OAuth access tokens": retention.past_access_tokens(now),
+        "counters": throttling.past(now),
+        "audit events": AuditEvent.objects.past(now),
+    }
+
+
+class Command(BaseCommand):
+    help = (
+        "Removes what is past keeping: sessions, codes and tokens that can never be used again, counters of past "
+        "minutes, and audit events older than AUDIT_RETENTION_DAYS. It runs beside the service and may be interrupted; "
+        "run it daily. Prints a line for each kind with the number of rows."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--dry-run", action="store_true", help="count only, remove nothing")
+
+    def handle(self, *, dry_run: bool, **options: Any) -> None:
+        try:
+            with _no_statement_timeout():
+                for name, rows in _past(timezone.now() - MARGIN).items():
+                    count = rows.count()
+                    self.stdout.write(f"{name}: {count if dry_run else _purge(name, rows, count)}")
+        except (DatabaseError, InterfaceError) as error:
+            raise CommandError(str(error).partition("\n")[0]) from error
+
+
+@contextmanager
+def _no_statement_timeout() -> Iterator[None]:
+    """Finding what is past keeping is one look at each table, whatever its size. Batches are short by themselves."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET statement_timeout = 0")
+    try:
+        yield
+    finally:
+        if connection.is_usable():
+            with connection.cursor() as cursor:
+                cursor.execute("RESET statement_timeout")
+
+
+def _purge(name: str, rows: QuerySet[Any], count: int) -> int:
+    """Removes the rows, batch by batch. Returns how many."""
+    # A cursor in the server: the table is looked through once, and no transaction stays open meanwhile.
+    found = rows.order_by().values_list("pk", flat=True).iterator(chunk_size=ROWS_AT_ONCE)
+    purged = 0
+    with progress(name, count) as advance:
+        while keys := list(islice(found, ROWS_AT_ONCE)):
+            purged += _purge_batch(rows, keys)
+            advance(len(keys))
+    return purged
+
+
+def _purge_batch(rows: QuerySet[Any], keys: Sequence[object]) -> int:
+    def write() -> int:
+        # Asked once more under the lock: a row may live again since it was found. What somebody else holds, a request
+        # or another purge, is left to the next purge.
+        present = rows.order_by().filter(pk__in=keys).select_for_update(of=("self",), skip_locked=True)
+        mine = list(present.values_list("pk", flat=True))
+        rows.model._base_manager.filter(pk__in=mine).delete()
+        return len(mine)
+
+    return transactions.run(write)

@@ -1,0 +1,196 @@
+"""An administrator ends every key, token and session of a user in one action of the admin."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.db import connection, transaction
+from django.test import Client
+
+from accounts import logins, services
+from accounts.services import create_api_key
+from config.models import AuditEvent
+from tests.accounts.conftest import log_in, refresh
+from tests.accounts.oauth.actors import Person, bearer, register
+from tests.conftest import PASSWORD, Caller, with_password
+from users.models import User
+
+USERS = "/admin/users/user/"
+
+
+def in_browser(user: User) -> Client:
+    found = Client(raise_request_exception=False)
+    found.force_login(user)
+    return found
+
+
+def choose(users: list[User], **more: str) -> dict[str, Any]:
+    return {"action": "end_credentials", "_selected_action": [user.pk for user in users], **more}
+
+
+@pytest.fixture
+def victim(make_user):
+    return make_user(name="Vera Victim", password=PASSWORD)
+
+
+@pytest.fixture
+def browser(make_user):
+    return in_browser(make_user("admin", name="Chief"))
+
+
+@pytest.fixture
+def credentials(victim):
+    """Every credential that ends, by its kind: a way to ask who one is with it."""
+    client, machine = register(), register(victim, grant="client-credentials", redirect_uris="")
+    pair, session = log_in(victim.email, PASSWORD).data, in_browser(victim)
+    return {
+        "api_key": Caller(headers={"X-API-Key": create_api_key(victim, name="k")[1]}),
+        "jwt": bearer(pair["access_token"]),
+        "oauth": bearer(Person(victim).tokens(client)["access_token"]),
+        "client credentials": bearer(machine.act().body["access_token"]),
+        "session": session,
+    }
+
+
+def status_of(credential: Any) -> int:
+    answer = credential.get("/api/protected")
+    return answer.status_code if isinstance(credential, Client) else answer.status
+
+
+def test_every_credential_is_refused_afterwards_but_the_password(browser, victim, credentials):
+    assert {kind: status_of(credential) for kind, credential in credentials.items()} == dict.fromkeys(credentials, 200)
+    assert browser.post(USERS, choose([victim], post="yes")).status_code == 302
+    assert {kind: status_of(credential) for kind, credential in credentials.items()} == dict.fromkeys(credentials, 401)
+    assert with_password(victim).get("/api/protected").status == 200
+    assert bearer(log_in(victim.email, PASSWORD).data["access_token"]).get("/api/protected").status == 200
+
+
+def test_nothing_gets_a_new_token_afterwards(browser, victim):
+    client, machine = register(), register(victim, grant="client-credentials", redirect_uris="")
+    person = Person(victim)
+    tokens, code, pair = person.tokens(client), person.code(client), log_in(victim.email, PASSWORD).data
+    browser.post(USERS, choose([victim], post="yes"))
+    assert refresh(pair["refresh_token"]).status == 401
+    assert client.refresh(tokens["refresh_token"]).body["error"] == "invalid_grant"
+    assert client.exchange(code).body["error"] == "invalid_grant"
+    assert machine.act().body["error"] == "invalid_client"
+    assert person.look(client).status_code == 302  # to the sign-in
+
+
+def test_others_and_the_users_own_code_applications_go_on(browser, victim, make_user):
+    client, other = register(victim), make_user(password=PASSWORD)
+    token = Person(other).tokens(client)["access_token"]
+    key = Caller(headers={"X-API-Key": create_api_key(other, name="k")[1]})
+    session, person = in_browser(other), Person(other)
+    browser.post(USERS, choose([victim], post="yes"))
+    assert [status_of(credential) for credential in (bearer(token), key, session)] == [200, 200, 200]
+    assert person.tokens(client)["access_token"]
+
+
+def test_action_is_confirmed_first(browser, victim, credentials):
+    page = browser.post(USERS, choose([victim]))
+    assert page.status_code == 200
+    shown = page.content.decode()
+    assert "Vera Victim" in shown
+    assert "The password stays good" in shown
+    assert "You are among them" not in shown
+    assert status_of(credentials["api_key"]) == 200
+
+
+def test_administrator_who_chooses_itself_is_told_and_signed_out(make_user):
+    chief = make_user("admin")
+    browser = in_browser(chief)
+    assert "your present session ends" in browser.post(USERS, choose([chief])).content.decode()
+    browser.post(USERS, choose([chief], post="yes"))
+    assert browser.get(USERS).status_code == 302
+
+
+@pytest.mark.parametrize("role", ["user", "support"])
+def test_nobody_but_administrators_ends_anything(make_user, victim, credentials, role):
+    browser = in_browser(make_user(role))
+    browser.post(USERS, choose([victim], post="yes"))
+    assert b"end_credentials" not in browser.get(USERS).content
+    assert status_of(credentials["api_key"]) == 200
+    assert not AuditEvent.objects.filter(event="credentials.ended").exists()
+
+
+def test_end_is_noted_with_its_numbers_and_by_whom(browser, victim, credentials):
+    browser.post(USERS, choose([victim], post="yes"))
+    event = AuditEvent.objects.get(event="credentials.ended")
+    assert (event.user, event.facts) == (victim, {"api_keys": 1, "logins": 1, "oauth_tokens": 3})
+    entry = LogEntry.objects.get()
+    assert (entry.user.name, entry.object_id) == ("Chief", str(victim.pk))
+
+
+def test_many_users_at_once(browser, make_user):
+    users = [make_user() for _ in range(3)]
+    keys = [Caller(headers={"X-API-Key": create_api_key(user, name="k")[1]}) for user in users]
+    browser.post(USERS, choose(users[:2], post="yes"))
+    assert [status_of(key) for key in keys] == [401, 401, 200]
+
+
+def test_login_under_way_is_over_too(victim):
+    """Read before the end, saved after it."""
+    stale = User.objects.get(pk=victim.pk)
+    services.end_credentials(victim)
+    assert bearer(str(logins.log_in(stale).access)).get("/api/protected").status == 401
+
+
+@pytest.mark.parametrize("door", ["/api-keys", "rotation"])
+def test_key_that_is_being_made_while_all_end_is_not_made(at_once, make_user, door, monkeypatch):
+    """The request was authenticated before the end, and waits for it then."""
+    victim = make_user(password=PASSWORD)
+    old, _ = create_api_key(victim, name="old")
+    path, body = (door, {"name": "new"}) if door == "/api-keys" else (f"/api-keys/{old.pk}/rotations", {})
+    caller, answers = with_password(victim), []
+    hold, reached = services.hold_user, threading.Event()
+
+    def hold_late(user: User) -> None:
+        reached.set()
+        hold(user)
+
+    monkeypatch.setattr(services, "hold_user", hold_late)
+
+    def ask() -> None:
+        answers.append(caller.post(path, body))
+        connection.close()
+
+    thread = threading.Thread(target=ask)
+    with transaction.atomic():
+        services.end_credentials(victim)
+        thread.start()
+        assert reached.wait(10)
+    thread.join(10)
+    assert [answer.code for answer in answers] == ["UNAUTHENTICATED"]
+    assert not victim.api_keys.filter(revoked_at=None).exists()
+
+
+def test_nothing_lives_on_of_what_races_the_end(at_once, make_user, settings):
+    settings.RATE_LIMIT_LOGIN_ACCOUNT = settings.RATE_LIMIT_LOGIN_ADDRESS = 0
+    for _ in range(4):
+        victim, browser = make_user(password=PASSWORD), in_browser(make_user("admin"))
+        client, machine = register(), register(victim, grant="client-credentials", redirect_uris="")
+        person = Person(victim)
+        tokens, code, pair = person.tokens(client), person.code(client), log_in(victim.email, PASSWORD).data
+        jwt = bearer(pair["access_token"])
+        ended, *raced = at_once(
+            [
+                lambda: browser.post(USERS, choose([victim], post="yes")),  # noqa: B023
+                lambda: client.refresh(tokens["refresh_token"]),  # noqa: B023
+                lambda: client.exchange(code),  # noqa: B023
+                lambda: machine.act(),  # noqa: B023, PLW0108
+                lambda: refresh(pair["refresh_token"]),  # noqa: B023
+                lambda: jwt.post("/api-keys", {"name": "k"}),  # noqa: B023
+            ]
+        )
+        assert ended.status_code == 302
+        assert max(answer.status for answer in raced) < 500, raced
+        for answer in raced:
+            found = answer.body.get("data") or answer.body
+            if "key" in found:
+                assert status_of(Caller(headers={"X-API-Key": found["key"]})) == 401
+            if "access_token" in found:
+                assert status_of(bearer(found["access_token"])) == 401

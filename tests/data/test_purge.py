@@ -1,0 +1,326 @@
+"""manage.py purge: what is past keeping goes, what may still be used stays, and nobody waits for it."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import threading
+from contextlib import contextmanager
+from datetime import timedelta
+from io import StringIO
+from itertools import count
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.contrib.sessions.models import Session
+from django.core.management import CommandError, call_command
+from django.db import connection, transaction
+from django.utils import timezone
+from oauth2_provider.models import get_access_token_model, get_grant_model, get_refresh_token_model
+
+from accounts.models import LoginSession
+from accounts.services import create_api_key
+from config.management.commands import purge
+from config.models import AuditEvent, Counter
+from tests.accounts.conftest import log_in, refresh
+from tests.accounts.oauth.actors import Person, bearer, register
+from tests.conftest import PASSWORD
+from users.models import User
+
+AccessToken, Grant, RefreshToken = get_access_token_model(), get_grant_model(), get_refresh_token_model()
+KINDS = [
+    "login sessions",
+    "browser sessions",
+    "OAuth codes",
+    "OAuth refresh tokens",
+    "OAuth access tokens",
+    "counters",
+    "audit events",
+]
+NOTHING = dict.fromkeys(KINDS, 0)
+SECOND = timedelta(seconds=1)
+# From the end of an access token to that of the refresh token that was given with it.
+REFRESHABLE = timedelta(days=14, minutes=-15)
+numbers = count(1)
+
+
+def run(*arguments: str) -> dict[str, int]:
+    output = StringIO()
+    call_command("purge", *arguments, stdout=output)
+    return {name: int(number) for name, number in re.findall(r"^(.+): ([0-9]+)$", output.getvalue(), re.MULTILINE)}
+
+
+@pytest.fixture
+def user(make_user):
+    return make_user(password=PASSWORD)
+
+
+def login_session(user: User, expires_at: Any) -> LoginSession:
+    digests = {"password_digest": "", "refresh_digest": b""}
+    return LoginSession.objects.create(user=user, expires_at=expires_at, access_id="", **digests)
+
+
+def browser_session(_: User, expires_at: Any) -> Session:
+    return Session.objects.create(session_key=f"key{next(numbers)}", session_data="", expire_date=expires_at)
+
+
+def code(user: User, expires_at: Any) -> Any:
+    application = register().row
+    return Grant.objects.create(user=user, application=application, code=str(next(numbers)), expires=expires_at)
+
+
+def access_token(user: User, expires_at: Any) -> Any:
+    return AccessToken.objects.create(
+        user=user, application=register().row, token=secrets.token_hex(), expires=expires_at, scope=""
+    )
+
+
+def refresh_token(user: User, access: Any, family: Any = None, **columns: Any) -> Any:
+    return RefreshToken.objects.create(
+        user=user,
+        application=register().row,
+        token=secrets.token_hex(),
+        access_token=access,
+        token_family=family or uuid4(),
+        **columns,
+    )
+
+
+def counter(_: User, over_at: Any) -> Counter:
+    return Counter.objects.create(key=f"key{next(numbers)}", window=over_at - timedelta(minutes=1), count=1)
+
+
+def audit_event(user: User, over_at: Any) -> AuditEvent:
+    event = AuditEvent.objects.create(event="login", user=user)
+    AuditEvent.objects.filter(pk=event.pk).update(at=over_at - timedelta(days=365))
+    return event
+
+
+MAKERS = {
+    "login sessions": login_session,
+    "browser sessions": browser_session,
+    "OAuth codes": code,
+    "OAuth access tokens": access_token,
+    "counters": counter,
+    "audit events": audit_event,
+}
+
+
+def of_kind(kind: str) -> Any:
+    models = [LoginSession, Session, Grant, RefreshToken, AccessToken, Counter, AuditEvent]
+    return dict(zip(KINDS, models, strict=True))[kind].objects
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_rows_past_their_end_go_and_others_stay(user, kind):
+    now = timezone.now()
+    past = [MAKERS[kind](user, now - purge.MARGIN - ago).pk for ago in (SECOND, timedelta(days=400))]
+    left = [MAKERS[kind](user, now - purge.MARGIN + ahead).pk for ahead in (20 * SECOND, timedelta(days=1))]
+    assert run("--dry-run") == NOTHING | {kind: 2}
+    assert of_kind(kind).filter(pk__in=past).count() == 2
+    assert run() == NOTHING | {kind: 2}
+    assert set(of_kind(kind).filter(pk__in=past + left).values_list("pk", flat=True)) == set(left)
+    assert run() == NOTHING
+
+
+def test_every_kind_is_told_in_its_line_also_of_an_empty_database(db):
+    assert run() == NOTHING
+    assert list(run("--dry-run")) == KINDS
+
+
+def test_expired_and_revoked_api_keys_stay(user):
+    long_ago = timezone.now() - timedelta(days=900)
+    create_api_key(user, name="expired", expires_at=long_ago)
+    create_api_key(user, name="revoked")
+    user.api_keys.update(revoked_at=long_ago)
+    assert run() == NOTHING
+    assert user.api_keys.count() == 2
+
+
+def test_expired_access_token_stays_as_long_as_its_refresh_token_lives(user):
+    now = timezone.now()
+    living = access_token(user, now - REFRESHABLE + 20 * SECOND)
+    dead = access_token(user, now - REFRESHABLE - purge.MARGIN - SECOND)
+    stays, goes = refresh_token(user, living), refresh_token(user, dead)
+    expected = NOTHING | {"OAuth refresh tokens": 1, "OAuth access tokens": 1}
+    assert run("--dry-run") == expected
+    assert run() == expected
+    assert list(RefreshToken.objects.all()) == [stays] != [goes]
+    assert list(AccessToken.objects.all()) == [living]
+
+
+def test_used_refresh_tokens_stay_as_long_as_their_family_lives(user):
+    now, long_ago = timezone.now(), timezone.now() - timedelta(days=100)
+    living, over = uuid4(), uuid4()
+    used = [refresh_token(user, None, living, revoked=long_ago), refresh_token(user, None, over, revoked=long_ago)]
+    present = refresh_token(user, access_token(user, now + timedelta(minutes=5)), living)
+    refresh_token(user, None, over, revoked=now)
+    assert run()["OAuth refresh tokens"] == 2
+    assert set(RefreshToken.objects.all()) == {used[0], present}
+
+
+def test_refresh_token_that_was_left_without_access_token_goes(user):
+    refresh_token(user, None)
+    assert run() == NOTHING | {"OAuth refresh tokens": 1}
+
+
+def test_reuse_is_still_detected_after_a_purge(user):
+    client, person = register(), Person(user)
+    first = person.tokens(client)
+    second = client.refresh(first["refresh_token"]).body
+    RefreshToken.objects.exclude(revoked=None).update(revoked=timezone.now() - timedelta(days=300))
+    assert run() == NOTHING
+    assert bearer(second["access_token"]).get("/api/protected").status == 200
+    assert client.refresh(first["refresh_token"]).body["error"] == "invalid_grant"
+    assert bearer(second["access_token"]).get("/api/protected").status == 401
+
+
+def test_what_is_left_can_be_used(user):
+    client, person, pair = register(), Person(user), log_in(user.email).data
+    tokens, unused = person.tokens(client), person.code(client)
+    # Of the access token only the end is over.
+    AccessToken.objects.update(expires=timezone.now() - timedelta(days=1))
+    assert run() == NOTHING
+    assert client.refresh(tokens["refresh_token"]).status == 200
+    assert client.exchange(unused).status == 200
+    assert refresh(pair["refresh_token"]).status == 200
+    assert person.browser.get("/api/protected").status_code == 200
+
+
+def test_family_of_a_chain_of_rotations_goes_whole(user):
+    client, person = register(), Person(user)
+    token = person.tokens(client)["refresh_token"]
+    for _ in range(3):
+        token = client.refresh(token).body["refresh_token"]
+    AccessToken.objects.update(expires=timezone.now() - timedelta(days=15))
+    assert run() == NOTHING | {"OAuth refresh tokens": 4, "OAuth access tokens": 1, "OAuth codes": 0}
+    assert not RefreshToken.objects.exists()
+
+
+def test_more_rows_than_a_batch_go_in_several(user, monkeypatch):
+    monkeypatch.setattr(purge, "ROWS_AT_ONCE", 4)
+    past = timezone.now() - timedelta(days=1)
+    for _ in range(10):
+        browser_session(user, past)
+        refresh_token(user, access_token(user, past - REFRESHABLE))
+    assert run() == NOTHING | {"browser sessions": 10, "OAuth refresh tokens": 10, "OAuth access tokens": 10}
+
+
+@contextmanager
+def another_connection_holds(rows: Any):
+    """Locks rows in a transaction of another connection until the block ends."""
+    locked, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with transaction.atomic():
+            list(rows.select_for_update())
+            locked.set()
+            done.wait(30)
+        connection.close()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    try:
+        assert locked.wait(10)
+        yield
+    finally:
+        done.set()
+        thread.join(10)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_row_that_somebody_holds_is_left_to_the_next_purge(user):
+    past = timezone.now() - timedelta(days=1)
+    held, free = login_session(user, past), login_session(user, past)
+    with another_connection_holds(LoginSession.objects.filter(pk=held.pk)):
+        assert run()["login sessions"] == 1
+        assert list(LoginSession.objects.all()) == [held] != [free]
+    assert run()["login sessions"] == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_row_that_lives_again_since_it_was_found_stays(user, monkeypatch):
+    revived, past = login_session(user, timezone.now() - timedelta(days=1)), timezone.now() - timedelta(days=1)
+    login_session(user, past)
+    purge_batch = purge._purge_batch
+
+    def after_a_refresh(rows: Any, keys: Any) -> int:
+        LoginSession.objects.filter(pk=revived.pk).update(expires_at=timezone.now() + timedelta(days=1))
+        return purge_batch(rows, keys)
+
+    monkeypatch.setattr(purge, "_purge_batch", after_a_refresh)
+    assert run()["login sessions"] == 1
+    assert list(LoginSession.objects.all()) == [revived]
+
+
+def test_two_purges_at_once_share_the_work(at_once, user, monkeypatch):
+    monkeypatch.setattr(purge, "ROWS_AT_ONCE", 5)
+    past = timezone.now() - timedelta(days=1)
+    for _ in range(40):
+        login_session(user, past)
+        refresh_token(user, access_token(user, past - REFRESHABLE))
+    told = at_once([run, run])
+    for kind in ("login sessions", "OAuth refresh tokens", "OAuth access tokens"):
+        assert sum(one[kind] for one in told) == 40, kind
+        assert not of_kind(kind).exists()
+
+
+def test_traffic_goes_on_during_a_purge(at_once, user, monkeypatch):
+    monkeypatch.setattr(purge, "ROWS_AT_ONCE", 3)
+    past, client, person = timezone.now() - timedelta(days=1), register(), Person(user)
+    for _ in range(60):
+        login_session(user, past)
+        counter(user, past)
+        refresh_token(user, access_token(user, past - REFRESHABLE))
+
+    def refreshes() -> list[int]:
+        tokens, answers = person.tokens(client), []
+        for _ in range(6):
+            answers.append(client.refresh(tokens["refresh_token"]))
+            tokens = answers[-1].body
+        return [answer.status for answer in answers]
+
+    def logins() -> list[int]:
+        pair, answers = log_in(user.email).data, []
+        for _ in range(6):
+            answers.append(refresh(pair["refresh_token"]))
+            pair = answers[-1].data
+        return [answer.status for answer in answers]
+
+    told, *statuses = at_once([run, refreshes, logins])
+    assert statuses == [[200] * 6] * 2
+    assert (told["login sessions"], told["OAuth refresh tokens"]) == (60, 60)
+
+
+def test_database_that_refuses_is_one_line(user, monkeypatch):
+    login_session(user, timezone.now() - timedelta(days=1))
+
+    def refuse(rows: Any, keys: Any) -> int:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1 / 0")
+        raise AssertionError
+
+    monkeypatch.setattr(purge, "_purge_batch", refuse)
+    with pytest.raises(CommandError) as refused, transaction.atomic():
+        run()
+    assert "division by zero" in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_time_limit_of_statements_is_back_afterwards(db):
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW statement_timeout")
+        before = cursor.fetchone()
+        run()
+        cursor.execute("SHOW statement_timeout")
+        assert cursor.fetchone() == before
+
+
+def test_retention_of_the_audit_trail_is_a_setting(user, settings):
+    AuditEvent.objects.all().delete()
+    event = AuditEvent.objects.create(event="login", user=user)
+    AuditEvent.objects.filter(pk=event.pk).update(at=timezone.now() - timedelta(days=8))
+    assert run()["audit events"] == 0
+    settings.AUDIT_RETENTION_DAYS = 7
+    assert run()["audit events"] == 1

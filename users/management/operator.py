@@ -1,0 +1,50 @@
+"""What the commands on users share: whoever may run them may do everything, by the rules of the API."""
+
+import getpass
+import sys
+from typing import Any
+
+from django.core.management.base import CommandError
+from rest_framework.exceptions import ValidationError
+
+from config.api.errors import DomainError
+from config.api.principal import ALL_SCOPES, Principal
+from users.models import Role, User
+from users.serializers import UserSerializer
+
+
+def read_password() -> str:
+    """The first line of standard input; from a terminal unseen, and twice.
+
+    Raises:
+        CommandError: there is none, or the two differ.
+    """
+    if not sys.stdin.isatty():
+        # The line's end is not the password's.
+        return sys.stdin.readline().rstrip("\r\n")
+    try:
+        password = getpass.getpass()
+        again = getpass.getpass("Password (again): ")
+    except EOFError:
+        raise CommandError("no password was given") from None
+    if password != again:
+        raise CommandError("the two passwords differ")
+    return password
+
+
+def save(data: dict[str, Any], user: User | None = None) -> User:
+    """Creates a user, or changes those fields of one whose row is locked.
+
+    Raises:
+        CommandError: what the API would refuse, in one line.
+    """
+    operator = Principal(User(role=Role.ADMIN), ALL_SCOPES, "basic")
+    serializer = UserSerializer(user, data=data, partial=user is not None, context={"principal": operator})
+    try:
+        serializer.is_valid(raise_exception=True)
+        return serializer.save()
+    except ValidationError as error:
+        problems = [f"{field}: {' '.join(messages)}" for field, messages in error.detail.items()]
+        raise CommandError("; ".join(problems)) from None
+    except DomainError as error:
+        raise CommandError(error.message) from None
