@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from accounts.models import PREFIX_CHARACTERS
 from tests.runtime.conftest import Copy, Service, wait_for
 
 TOKEN = "the-token-of-prometheus"
@@ -130,8 +131,8 @@ def test_the_use_of_versions_is_summed_over_workers_and_written_down(limited: Se
     for _ in range(30):
         assert ask(limited, "/api/v2/users", **key).status == 200
     assert samples(limited)[counted] == before + 30
-    prefix = key["X-API-Key"].split("_")[1]
-    query = f"VersionUse.objects.filter(version=2, credential__contains='{prefix}').values_list('count', flat=True)"
+    prefix = key["X-API-Key"][:PREFIX_CHARACTERS]
+    query = f"VersionUse.objects.filter(version=2, credential='{prefix}').values_list('count', flat=True)"
 
     def written() -> bool:
         printed = limited.copy.manage("shell", "-c", f"from config.models import VersionUse; print(list({query}))")
