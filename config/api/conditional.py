@@ -132,7 +132,7 @@ def _is_representation(request: Any, response: HttpResponse, state: str | None) 
 
     A page for people holds a token that is new each time, and the answer to the making of a key the key, this once.
     """
-    if response["Content-Type"].startswith("text/html"):
+    if response.get("Content-Type", "").startswith("text/html"):
         return False
     if request.method in _READS:
         return response.status_code == 200
