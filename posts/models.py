@@ -42,7 +42,7 @@ class PostQuerySet(models.QuerySet["Post"]):
 
         The walk over the index of each post's comments stops after `count` rows.
         """
-        posts = self
+        posts: PostQuerySet = self
         if self.query.is_sliced:
             # The page first: PostgreSQL would collect the comments of every post that its OFFSET skips, too.
             posts = Post.objects.filter(pk__in=self.values("pk")).order_by(*self.query.order_by)
@@ -52,7 +52,7 @@ class PostQuerySet(models.QuerySet["Post"]):
             [count],
             output_field=_Comments(),
         )
-        return posts.annotate(first_comments=first)
+        return posts.annotate(first_comments=first)  # type: ignore[no-redef]  # takes the place of the property
 
     @transaction.atomic
     def delete(self) -> tuple[int, dict[str, int]]:

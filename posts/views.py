@@ -29,7 +29,7 @@ class PostViewSet(ResourceViewSet):
         Link("delete", "/posts/{0.id}", "posts:write", "DELETE", AuthorPermission.may_change),
     )
 
-    def showing(self, rows: QuerySet[Post], names: frozenset[str], *, single: bool) -> QuerySet[Post]:
+    def showing(self, rows: Any, names: frozenset[str], *, single: bool) -> Any:
         if "comments" not in names:
             return rows
         return rows.with_comments(COMMENTS_OF_ONE if single else COMMENTS_IN_LIST)

@@ -178,9 +178,12 @@ class Schema(AutoSchema):
         response = super()._get_response_for_code(serializer, status_code, *args, **options)
         for media in response.get("content", {}).values():
             media["schema"] = self._enveloped(media["schema"])
-        if status_code in {"200", "201"} and hasattr(self.view, "sortable"):
+        if hasattr(self.view, "sortable") and (status_code == "200" or self._makes_no_secret(status_code)):
             response["headers"] = _ETAG
         return response
+
+    def _makes_no_secret(self, status_code: str) -> bool:
+        return status_code == "201" and "no-store" not in self.view.cache_control
 
     def _enveloped(self, data: dict[str, Any]) -> dict[str, Any]:
         properties: dict[str, Any] = {"success": {"const": True}, "data": data}
