@@ -124,6 +124,8 @@ class APIKeyViewSet(ResourceViewSet):
     permission_classes = [APIKeyPermission]
     scope = None
     cache_control = "no-store"
+    # What changes in the life of a key.
+    state_columns = ("last_used_at", "expires_at", "revoked_at")
     http_method_names = ["get", "post", "delete", "head", "options"]
     links = (
         Link("self", "/api-keys/{0.id}"),

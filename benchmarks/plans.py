@@ -92,7 +92,7 @@ def asked(client: Client, address: str) -> tuple[Statement, Any]:
     seen: list[Statement] = []
 
     def watch(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        if " LIMIT " in sql and "ORDER BY" in sql and "LATERAL" not in sql and "accounts_apikey" not in sql:
+        if " LIMIT " in sql and "ORDER BY" in sql and "accounts_apikey" not in sql:
             seen.append((sql, params))
         return execute(sql, params, many, context)
 

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import json
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import pgtrigger
 from django.conf import settings
 from django.db import models, transaction
 from django.db.models import Q
+from django.db.models.expressions import RawSQL
 
 from config.models import ChangingResource, keep_updated_at
 from config.text import validate_line, validate_lines
@@ -15,9 +17,42 @@ if TYPE_CHECKING:
     from config.api.principal import Principal
 
 
+COMMENTS_OF_ONE = 20
+COMMENTS_IN_LIST = 3
+
+
+class _Comments(models.Field):
+    """What a subquery selects as a JSON array of rows, read as comments."""
+
+    def from_db_value(self, value: str | None, expression: Any, connection: Any) -> list[Comment]:
+        columns = Comment._meta.concrete_fields
+        names = [column.attname for column in columns]
+        return [
+            Comment.from_db(connection.alias, names, [column.to_python(row[column.column]) for column in columns])
+            for row in json.loads(value or "[]")
+        ]
+
+
 class PostQuerySet(models.QuerySet["Post"]):
     def visible_to(self, principal: Principal) -> PostQuerySet:
         return self
+
+    def with_comments(self, count: int) -> PostQuerySet:
+        """The posts with the first `count` comments of each, oldest first, from one look at the database.
+
+        The walk over the index of each post's comments stops after `count` rows.
+        """
+        posts: PostQuerySet = self
+        if self.query.is_sliced:
+            # The page first: PostgreSQL would collect the comments of every post that its OFFSET skips, too.
+            posts = Post.objects.filter(pk__in=self.values("pk")).order_by(*self.query.order_by)
+        first = RawSQL(
+            "(SELECT json_agg(first ORDER BY first.id)::text FROM ("
+            "SELECT * FROM posts_comment WHERE post_id = posts_post.id ORDER BY id LIMIT %s) AS first)",
+            [count],
+            output_field=_Comments(),
+        )
+        return posts.annotate(first_comments=first)  # type: ignore[no-redef]  # takes the place of the property
 
     @transaction.atomic
     def delete(self) -> tuple[int, dict[str, int]]:
@@ -37,9 +72,6 @@ class Post(ChangingResource):
     # Kept by triggers on the comments.
     comments_count = models.BigIntegerField(db_default=0, editable=False)
 
-    # Attached to the posts of a page by the view, in one query.
-    first_comments: list[Comment]
-
     objects = PostQuerySet.as_manager()
 
     class Meta(ChangingResource.Meta):
@@ -55,6 +87,11 @@ class Post(ChangingResource):
     def __str__(self) -> str:
         # The admin's log keeps this text: it must not quote anybody.
         return f"post {self.pk}"
+
+    @cached_property
+    def first_comments(self) -> list[Comment]:
+        """The first comments, oldest first, of a post that was not read `with_comments` since it was just written."""
+        return list(self.comments.all()[:COMMENTS_OF_ONE])
 
 
 class CommentQuerySet(models.QuerySet["Comment"]):
@@ -77,20 +114,6 @@ class CommentQuerySet(models.QuerySet["Comment"]):
 
     delete.alters_data = True  # type: ignore[attr-defined]
     delete.queryset_only = True  # type: ignore[attr-defined]
-
-    def first_of(self, posts: Sequence[Post], count: int) -> dict[int, list[Comment]]:
-        """The first `count` comments of each post, oldest first, in one statement.
-
-        A window function would read every comment of each post; LATERAL stops each index walk after `count` rows.
-        """
-        found: dict[int, list[Comment]] = {post.pk: [] for post in posts}
-        for comment in self.raw(
-            "SELECT first.* FROM unnest(%s::bigint[]) AS post(id) CROSS JOIN LATERAL ("
-            "SELECT * FROM posts_comment WHERE post_id = post.id ORDER BY id LIMIT %s) AS first ORDER BY first.id",
-            [list(found), count],
-        ):
-            found[comment.post_id].append(comment)
-        return found
 
 
 _ARRIVED = "SELECT post_id, 1 AS change FROM arrived"

@@ -5,14 +5,11 @@ from django.db.models import QuerySet
 from config.api.errors import forbidden, not_found
 from config.api.links import Link
 from config.api.viewsets import ResourceViewSet, id_of
-from posts.models import Comment, Post
+from posts.models import COMMENTS_IN_LIST, COMMENTS_OF_ONE, Comment, Post
 from posts.permissions import AuthorPermission
 from posts.serializers import CommentSerializer, PostSerializer
 from users.models import User
 from users.permissions import is_self_or_administrator, may_read_owner
-
-COMMENTS_OF_ONE = 20
-COMMENTS_IN_LIST = 3
 
 
 class PostViewSet(ResourceViewSet):
@@ -32,11 +29,10 @@ class PostViewSet(ResourceViewSet):
         Link("delete", "/posts/{0.id}", "posts:write", "DELETE", AuthorPermission.may_change),
     )
 
-    def prefetch(self, rows: list[Post], names: frozenset[str], *, single: bool) -> None:
-        if "comments" in names:
-            first = Comment.objects.first_of(rows, COMMENTS_OF_ONE if single else COMMENTS_IN_LIST)
-            for post in rows:
-                post.first_comments = first[post.pk]
+    def showing(self, rows: Any, names: frozenset[str], *, single: bool) -> Any:
+        if "comments" not in names:
+            return rows
+        return rows.with_comments(COMMENTS_OF_ONE if single else COMMENTS_IN_LIST)
 
 
 class UserPostViewSet(PostViewSet):

@@ -4,7 +4,7 @@ RFC 9110, section 12.5.1. Some of the JSON types name a version of the API as we
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -19,6 +19,20 @@ _VENDOR_JSON = re.compile(rf"application/vnd\.{re.escape(settings.API_VENDOR)}\.
 _QUALITY = re.compile(r"0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?")
 # A quoted parameter may hold the separators. Possessive, and content with a quote that never ends: linear in time.
 _PART = re.compile(r'(?:[^,"]|"(?:[^"\\]|\\.?)*+"?)++')
+
+
+class Element(NamedTuple):
+    """One element of an Accept or Accept-Encoding header.
+
+    Attributes:
+        name: a media range or a coding, in lower case.
+        quality: its `q`, 1.0 when it has none.
+        parameters: the values of each parameter, as they were sent but for quotes.
+    """
+
+    name: str
+    quality: float
+    parameters: Mapping[str, list[str]]
 
 
 class MediaRange(NamedTuple):
@@ -52,15 +66,21 @@ class Choice(NamedTuple):
     version: str | None
 
 
+def elements(header: str) -> Iterator[Element]:
+    """What a header accepts, in the order given."""
+    for part in _PART.findall(header):
+        name, *pieces = (piece.strip() for piece in part.split(";"))
+        parameters: dict[str, list[str]] = {}
+        for parameter, _, value in (piece.partition("=") for piece in pieces):
+            parameters.setdefault(parameter.strip().lower(), []).append(value.strip().strip('"'))
+        quality = next((float(value) for value in parameters.get("q", ()) if _QUALITY.fullmatch(value)), 1.0)
+        yield Element(name.lower(), quality, parameters)
+
+
 def ranges(header: str) -> Iterator[MediaRange]:
     """The media ranges of an Accept header, in the order given."""
-    for part in _PART.findall(header):
-        media_type, *pieces = (piece.strip() for piece in part.split(";"))
-        parameters: dict[str, list[str]] = {}
-        for name, _, value in (piece.partition("=") for piece in pieces):
-            parameters.setdefault(name.strip().lower(), []).append(value.strip().strip('"'))
-        quality = next((float(value) for value in parameters.get("q", ()) if _QUALITY.fullmatch(value)), 1.0)
-        yield MediaRange(media_type.lower(), quality, _version(media_type.lower(), parameters.get("version", [])))
+    for name, quality, parameters in elements(header):
+        yield MediaRange(name, quality, _version(name, parameters.get("version", [])))
 
 
 def _version(media_type: str, given: list[str]) -> str | None:
@@ -75,7 +95,7 @@ def wants_problem_json(header: str) -> bool:
 
     A client that names both alike means JSON for the data and problem details for the errors.
     """
-    named = {one.media_type: one.quality for one in ranges(header)}
+    named = {one.name: one.quality for one in elements(header)}
     return named.get(PROBLEM_JSON, 0.0) > 0 and named[PROBLEM_JSON] >= named.get(JSON, 0.0)
 
 

@@ -50,6 +50,19 @@ class ExactMethodMiddleware:
         return self.get_response(request)
 
 
+class ContentLengthMiddleware:
+    """Tells the length of an answer; of 204 and 304, which have no content, it must not (RFC 9110, section 8.6)."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        if not response.streaming and response.status_code not in {204, 304}:
+            response.setdefault("Content-Length", str(len(response.content)))
+        return response
+
+
 _SECRET_PARAMETER = "api_key"
 _SECRETS = "config.api.secret_parameters"
 

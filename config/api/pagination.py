@@ -1,7 +1,7 @@
 """Two ways through a list behind one contract: by offset with an exact total, by cursor from any row on."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -24,6 +24,8 @@ DEFAULT_LIMIT = 20
 MAX_LIMIT = 100
 # One place in a list, one way to say it.
 MODES = ("page", "offset", "cursor")
+
+Shown = Callable[[QuerySet[Any]], QuerySet[Any]]
 
 _DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 # Python converts no more digits than these, for the time that it takes.
@@ -58,9 +60,11 @@ class ListPagination:
         parameters: the request's; what is wrong with the paging ones is refused there.
         ordering: the order of the list.
         bound_to: what a cursor belongs to beside the order, that is the list's address and its filters.
+        shown: gives a page, a sliced queryset, what its rows show beside their own columns.
     """
 
-    def __init__(self, parameters: Parameters, ordering: Ordering, bound_to: Mapping[str, str]) -> None:
+    def __init__(self, parameters: Parameters, ordering: Ordering, bound_to: Mapping[str, str], shown: Shown) -> None:
+        self.shown = shown
         self.limit = min(_whole(parameters, "limit", DEFAULT_LIMIT, 1), MAX_LIMIT)
         self.ordering = ordering
         self.bound_to = {**bound_to, "sort": ordering.field, "order": "desc" if ordering.descending else "asc"}
@@ -73,16 +77,16 @@ class ListPagination:
         """The rows from `start` up to `stop` of the parts taken together, none of which is read any further."""
         read = [self.ordering.apply(part, backwards=backwards)[:stop] for part in parts]
         if len(read) == 1:
-            return list(self.ordering.apply(parts[0], backwards=backwards)[start:stop])
+            return list(self.shown(self.ordering.apply(parts[0], backwards=backwards)[start:stop]))
         together = read[0].union(*read[1:], all=True)
-        return list(self.ordering.apply(together, backwards=backwards)[start:stop])
+        return list(self.shown(self.ordering.apply(together, backwards=backwards)[start:stop]))
 
 
 class OffsetPagination(ListPagination):
     """`?page=` or `?offset=`, with `?limit=` and an exact total."""
 
-    def __init__(self, parameters: Parameters, ordering: Ordering, bound_to: Mapping[str, str]) -> None:
-        super().__init__(parameters, ordering, bound_to)
+    def __init__(self, parameters: Parameters, ordering: Ordering, bound_to: Mapping[str, str], shown: Shown) -> None:
+        super().__init__(parameters, ordering, bound_to, shown)
         self.by_offset = "offset" in parameters.query
         page = _whole(parameters, "page", 1, 1)
         self.offset = _whole(parameters, "offset", 0, 0) if self.by_offset else (page - 1) * self.limit
@@ -122,8 +126,8 @@ _MIRRORED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
 class CursorPagination(ListPagination):
     """`?cursor=`: the rows beyond a place in the list, which is a sort key and outlives the row it was taken from."""
 
-    def __init__(self, parameters: Parameters, ordering: Ordering, bound_to: Mapping[str, str]) -> None:
-        super().__init__(parameters, ordering, bound_to)
+    def __init__(self, parameters: Parameters, ordering: Ordering, bound_to: Mapping[str, str], shown: Shown) -> None:
+        super().__init__(parameters, ordering, bound_to, shown)
         self.cursor = parameters.get("cursor", opaque=True)
 
     def page_of(self, rows: QuerySet[Any], parts: Sequence[QuerySet[Any]]) -> Page:
@@ -175,10 +179,10 @@ class CursorPagination(ListPagination):
         return Page(items, {"nextCursor": next_cursor, "prevCursor": previous_cursor, "hasMore": more}, links)
 
 
-def read(parameters: Parameters, ordering: Ordering, bound_to: Mapping[str, str]) -> ListPagination:
+def read(parameters: Parameters, ordering: Ordering, bound_to: Mapping[str, str], shown: Shown) -> ListPagination:
     """The way through the list that the request asks for."""
     given = [name for name in MODES if name in parameters.query]
     for name in given if len(given) > 1 else ():
         parameters.refuse(name, f"Give one of {' and '.join(given)}.")
     by_cursor = "cursor" in given or (not given and parameters.obey(Change.CURSOR_BY_DEFAULT))
-    return (CursorPagination if by_cursor else OffsetPagination)(parameters, ordering, bound_to)
+    return (CursorPagination if by_cursor else OffsetPagination)(parameters, ordering, bound_to, shown)

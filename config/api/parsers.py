@@ -15,7 +15,7 @@ from rest_framework.parsers import BaseParser
 from rest_framework.request import Request
 
 from config.api import requests
-from config.api.errors import DomainError, ErrorCode
+from config.api.errors import Detail, DomainError, ErrorCode, invalid
 
 MAX_DEPTH = 32
 MAX_NUMBER_CHARACTERS = 40
@@ -178,6 +178,9 @@ class StrictRequest(Request):
             raise self._unsupported(
                 "Bodies are taken as they are, without Content-Encoding.", "Accept-Encoding", "identity"
             )
+        if "HTTP_CONTENT_RANGE" in self.META:
+            # It would replace the whole by the part (RFC 9110, section 14.5).
+            raise invalid(Detail("Content-Range", "Parts of a representation are not taken; PATCH changes one."))
         known = {parser.media_type: parser for parser in self.parsers if self.method in parser.methods}
         found = _media_type_of(self.content_type or "")
         if found is None or found[0] not in known:

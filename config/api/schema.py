@@ -44,6 +44,8 @@ _META = {
         },
     ]
 }
+_IF_MATCH = "The tag of what one has: 412 when the resource has changed since."
+_ETAG = {"ETag": {"description": "The strong entity tag of the content.", "schema": {"type": "string"}}}
 _ERROR = {
     "type": "object",
     "properties": {
@@ -76,6 +78,8 @@ def with_errors(result: dict[str, Any], generator: Any, **options: Any) -> dict[
     for operations in result["paths"].values():
         for operation in operations.values():
             operation["responses"]["default"] = {"description": "An error", "content": content}
+            if any(parameter["name"] == "If-None-Match" for parameter in operation.get("parameters", ())):
+                operation["responses"]["304"] = {"description": "What the client has is still the same."}
     return result
 
 
@@ -132,7 +136,21 @@ class Schema(AutoSchema):
     def get_override_parameters(self) -> list[OpenApiParameter]:
         if not hasattr(self.view, "sortable"):
             return []
-        return [*self._list_parameters(), *self._representation_parameters()] if self.method != "DELETE" else []
+        shaping = [*self._list_parameters(), *self._representation_parameters()] if self.method != "DELETE" else []
+        return [*shaping, *self._preconditions()]
+
+    def _preconditions(self) -> list[OpenApiParameter]:
+        """The headers of conditional requests (RFC 9110, section 13.1); a POST looks at none."""
+        told = {
+            "GET": ("If-None-Match", "The tag of what one has: 304 when it is still the same."),
+            "PUT": ("If-Match", _IF_MATCH),
+            "PATCH": ("If-Match", _IF_MATCH),
+            "DELETE": ("If-Match", _IF_MATCH),
+        }
+        if self.method not in told:
+            return []
+        name, description = told[self.method]
+        return [OpenApiParameter(name, str, OpenApiParameter.HEADER, description=description)]
 
     def _representation_parameters(self) -> list[OpenApiParameter]:
         return [
@@ -180,7 +198,12 @@ class Schema(AutoSchema):
         response = super()._get_response_for_code(serializer, status_code, *args, **options)
         for media in response.get("content", {}).values():
             media["schema"] = self._enveloped(media["schema"])
+        if hasattr(self.view, "sortable") and (status_code == "200" or self._makes_no_secret(status_code)):
+            response["headers"] = _ETAG
         return response
+
+    def _makes_no_secret(self, status_code: str) -> bool:
+        return status_code == "201" and "no-store" not in self.view.cache_control
 
     def _enveloped(self, data: dict[str, Any]) -> dict[str, Any]:
         properties: dict[str, Any] = {"success": {"const": True}, "data": data}

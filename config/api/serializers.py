@@ -214,7 +214,7 @@ class ResourceSerializer(StrictSerializer, serializers.ModelSerializer[Any]):
     @cached_property
     def _present(self) -> Mapping[str, Any]:
         """The row as a client reads it."""
-        return json.loads(to_json(self.context["view"].present(self.instance)))
+        return json.loads(to_json(self.to_representation(self.instance)))
 
     def build_standard_field(self, field_name: str, model_field: models.Field[Any, Any]) -> tuple[Any, dict[str, Any]]:
         """DRF's, but a column whose type has no strict field here cannot be written by mistake."""

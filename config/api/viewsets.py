@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from itertools import product
 from typing import Any, ClassVar
 
@@ -16,7 +16,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 from rest_framework.viewsets import ViewSetMixin
 
-from config.api import envelope, fields, links, ordering, pagination, quotas, transactions
+from config.api import conditional, envelope, fields, links, ordering, pagination, quotas, transactions
 from config.api.errors import DomainError, not_found
 from config.api.filters import StrictFilterSet
 from config.api.parameters import Parameters
@@ -43,6 +43,9 @@ class Conventions:
     # There is no format suffix to read it from.
     format_kwarg = None
     cache_control = "private, no-cache"
+    preconditions = conditional.Preconditions()
+    # Of the one row that the answer represents, if it is one.
+    state: str | None = None
 
     def initialize_request(self: Any, request: Any, *args: Any, **kwargs: Any) -> Request:
         given = super().initialize_request(request, *args, **kwargs)  # type: ignore[misc]
@@ -63,6 +66,7 @@ class Conventions:
         request._request.principal = request.auth
         self.check_permissions(request)
         self.check_throttles(request)
+        self.preconditions = conditional.read(request)
 
     def perform_authentication(self, request: Any) -> None:
         try:
@@ -97,7 +101,16 @@ class Conventions:
         patch_vary_headers(response, VARY)
         if "PATCH" in self.allowed_methods and request.method == "OPTIONS":
             response["Accept-Patch"] = f"{JSONParser.media_type}, {MergePatchParser.media_type}"
+        if isinstance(response, Response):
+            response.add_post_render_callback(partial(self.settle, request))
         return response
+
+    def settle(self: Any, request: Any, response: Response) -> Any:
+        """Gives the rendered answer its entity tag and its coding; returns another one if that is what they lead to."""
+        try:
+            conditional.settle(request, response, self.preconditions, self.state)
+        except DomainError as problem:
+            return self.finalize_response(request, self.handle_exception(problem)).render()
 
 
 class View(Conventions, APIView):
@@ -128,6 +141,7 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
             order; a filtered list is read as the parts that its filters leave.
         sorted_whole: the sorts for which an index keeps the undivided list in order, all of them without `partitions`.
         links: of a single resource, `self` first.
+        state_columns: those of which one moves whenever a row changes, or what it shows beside its own columns.
         parent_field: of a nested collection, the foreign key to the parent, under which the address names it too;
             `parents()` then says which parents the caller may look into.
     """
@@ -138,6 +152,7 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
     partitions: ClassVar[Mapping[str, Sequence[str]]] = {}
     sorted_whole: ClassVar[Sequence[str]] = ()
     links: ClassVar[Sequence[links.Link]]
+    state_columns: ClassVar[Sequence[str]] = ("row_version",)
     parent_field: ClassVar[str | None] = None
     lookup_url_kwarg = "id"
     lookup_value_regex = "[^/]+"
@@ -151,8 +166,12 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
     def parents(self) -> QuerySet[Any]:
         raise NotImplementedError
 
-    def prefetch(self, rows: list[Any], names: frozenset[str], *, single: bool) -> None:
-        """Loads what the named fields of these rows show beside their own columns, in one query for all rows."""
+    def showing(self, rows: QuerySet[Any], names: frozenset[str], *, single: bool) -> QuerySet[Any]:
+        """The rows, a page of a list or a single one, with what the named fields show beside their own columns.
+
+        It is read in the same statement: an entity tag must not pair a row with what others show of another moment.
+        """
+        return rows
 
     def perform_create(self, serializer: Any) -> Any:
         return serializer.save()
@@ -169,11 +188,12 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
         order = ordering.read(self.parameters, self.sortable)
         rows, filters = self.filterset_class.read(self.parameters, self.get_queryset())
         bound_to = {"list": request.path.removeprefix(prefix_of(request.path)), **filters}
-        paginator = pagination.read(self.parameters, order, bound_to)
+        shown = partial(self.showing, names=self.names, single=False)
+        paginator = pagination.read(self.parameters, order, bound_to, shown)
         self.parameters.check()
         page = paginator.page_of(rows, self.parts(rows, order.field, filters))
         page_links = links.of_page(request, self.parameters, page.links)
-        items = self.represent(page.rows, single=False, chosen=self.chosen)
+        items = self.represent(page.rows)
         response = Response(envelope.page(items, page.meta, page_links) if self.enveloped else items)
         response["Link"] = links.header(page_links)
         if not self.enveloped and "total" in page.meta:
@@ -211,7 +231,10 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
         def write() -> Response:
             serializer = self.get_serializer(self.get_object(lock=True), data=data, partial=partial)
             serializer.is_valid(raise_exception=True)
-            return self.respond(self.perform_update(serializer))
+            response = self.respond(self.perform_update(serializer))
+            # The content is the new representation, and not a report on the change (RFC 9110, section 8.7).
+            response["Content-Location"] = request.get_full_path()
+            return response
 
         return transactions.run(write)
 
@@ -276,30 +299,31 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
         if lock:
             # What is to go is locked against the rows that are about to refer to it, too.
             rows = rows.select_for_update(of=("self",), no_key=self.request.method != "DELETE")
+        else:
+            rows = self.showing(rows, self.names, single=True)
         row = rows.first()
         if row is None:
             raise not_found()
         self.check_object_permissions(self.request, row)
+        if lock:
+            # Compared while the row is locked: of two writers with the same tag, the second finds another state.
+            self.preconditions.check(conditional.state_of(row, self.state_columns))
         return row
 
-    def present(self, row: Model) -> dict[str, Any]:
-        """A row as it is shown now, for a write that names what cannot be written."""
-        (data,) = self.represent([row], single=True, chosen=None)
-        return data
+    @property
+    def names(self) -> frozenset[str]:
+        """The fields that the answer shows."""
+        return self.chosen or frozenset(readable_fields(self.serializer_class))
 
-    def represent(
-        self, rows: Sequence[Model], *, single: bool, chosen: frozenset[str] | None
-    ) -> Sequence[dict[str, Any]]:
+    def represent(self, rows: Sequence[Model]) -> Sequence[dict[str, Any]]:
         serializer = self.get_serializer()
-        names = chosen or frozenset(readable_fields(self.serializer_class))
-        for name in list(serializer.fields):
-            if name not in names:
-                serializer.fields.pop(name)
-        self.prefetch(list(rows), names, single=single)
+        for name in serializer.fields.keys() - self.names:
+            serializer.fields.pop(name)
         return [serializer.to_representation(row) for row in rows]
 
     def respond(self, row: Model, status: int = 200) -> Response:
-        (data,) = self.represent([row], single=True, chosen=self.chosen)
+        self.state = conditional.state_of(row, self.state_columns)
+        (data,) = self.represent([row])
         if self.chosen is None:
             data[envelope.LINKS] = links.of_row(self.request, self.links, row)
         return self.success(data, status)

@@ -50,8 +50,8 @@ def exchanges(path: Path, variables: dict[str, str]) -> Iterator[Exchange]:
 
 def _read(command: str, printed: str, variables: dict[str, str]) -> Exchange:
     exchange = Exchange(command, printed)
-    filled = re.sub(r"\$(\w+)", lambda name: variables[name[1]], command)
-    words = iter(shlex.split(filled)[1:])
+    # Split first, as a shell does: what a variable holds may have quotes of its own.
+    words = iter(re.sub(r"\$(\w+)", lambda name: variables[name[1]], word) for word in shlex.split(command)[1:])
     for word in words:
         match word:
             case "-i":

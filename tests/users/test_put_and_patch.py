@@ -147,3 +147,39 @@ def test_change_moves_updated_at_and_not_created_at(admin, sue):
     after = admin.patch(f"/users/{sue.pk}", {"name": "Susan"}).data
     assert after["updated_at"] > before["updated_at"]
     assert after["created_at"] == before["created_at"]
+
+
+def test_put_of_a_part_is_refused(admin, sue):
+    before = read(admin, sue)
+    body = {"name": "Susan", "email": "susan@example.com"}
+    answer = admin.put(f"/users/{sue.pk}", body, content_range="bytes 0-9/100")
+    assert (answer.status, answer.code, answer.fields) == (400, "VALIDATION_ERROR", {"Content-Range"})
+    assert read(admin, sue) == before
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [{"name": {"first": "Sue"}}, {"name": ["Sue"]}, {"role": {"": None}}, {"status": [None]}],
+)
+def test_patch_that_merges_into_a_plain_value_is_refused(admin, sue, patch):
+    """An object in a patch would become the value (RFC 7396, section 2), and no field here is one."""
+    before = read(admin, sue)
+    answer = admin.patch(f"/users/{sue.pk}", patch, content_type=MERGE)
+    assert (answer.status, answer.code, answer.fields) == (400, "VALIDATION_ERROR", set(patch))
+    assert read(admin, sue) == before
+
+
+@pytest.mark.parametrize("unknown", [{"nickname": None}, {"nickname": {"a": {"b": None}}}, {"created_at": None}])
+def test_patch_that_removes_what_is_not_there_changes_nothing(admin, sue, unknown):
+    before = admin.get(f"/users/{sue.pk}")
+    answer = admin.patch(f"/users/{sue.pk}", unknown, content_type=MERGE)
+    assert (answer.status, answer.data) == (200, before.data)
+    assert answer.headers["ETag"] == before.headers["ETag"]
+
+
+def test_accept_patch_tells_the_patch_formats(admin, sue):
+    expected = f"application/json, {MERGE}"
+    assert admin("OPTIONS", f"/users/{sue.pk}").headers["Accept-Patch"] == expected
+    refused = admin("PATCH", f"/users/{sue.pk}", raw=b"[]", content_type="application/json-patch+json")
+    assert (refused.status, refused.headers["Accept-Patch"]) == (415, expected)
+    assert "Accept-Patch" not in admin("OPTIONS", "/orders").headers

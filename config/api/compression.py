@@ -1,0 +1,51 @@
+"""Content coding: gzip where the client accepts it and the answer is long enough to gain by it.
+
+Django's own middleware makes a strong entity tag weak. Here the coding is chosen before the tag is made, which names it
+(config.api.conditional), and the same content always gives the same bytes.
+"""
+
+import gzip
+import re
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpResponse
+from django.utils.cache import patch_vary_headers
+
+from config.api import accept
+
+# Below, what is saved is less than a packet.
+LEAST_BYTES = 1024
+GZIP = "gzip"
+_LEVEL = 5
+_TEXT = re.compile(r"text/|application/(.+\+)?(json|javascript)\b")
+
+
+def choose(request: Any, response: HttpResponse) -> str | None:
+    """The coding in which an answer goes out, None for none. Says in `Vary` that Accept-Encoding had a part in it.
+
+    An answer with secrets, or one that a browser fetched by its cookie, is left alone: an attacker who can make it
+    repeat guesses would read the rest from its length (BREACH). A page repeats the query in its links.
+    """
+    if "no-store" in response.get("Cache-Control", "") or not _TEXT.match(response.get("Content-Type", "")):
+        return None
+    patch_vary_headers(response, ["Accept-Encoding"])
+    header = request.META.get("HTTP_ACCEPT_ENCODING")
+    if header is None or settings.SESSION_COOKIE_NAME in request.COOKIES:
+        return None
+    gzipped, plain = _welcome(header)
+    long_enough = len(response.content) >= LEAST_BYTES
+    return GZIP if gzipped and gzipped >= plain and (long_enough or not plain) else None
+
+
+def _welcome(header: str) -> tuple[float, float]:
+    """The qualities of gzip and of no coding (RFC 9110, section 12.5.3); the least there is for the one not named."""
+    named = {one.name: one.quality for one in accept.elements(header)}
+    others = named.get("*")
+    gzipped = named.get(GZIP, named.get("x-gzip", others or 0.0))
+    return gzipped, named.get("identity", 0.001 if others is None else others)
+
+
+def apply(response: HttpResponse) -> None:
+    response.content = gzip.compress(response.content, _LEVEL, mtime=0)
+    response["Content-Encoding"] = GZIP
