@@ -21,6 +21,7 @@ from accounts.tokens import AccessToken, Pair
 from config import audit
 from config.api import envelope
 from config.api.errors import forbidden, not_found
+from config.api.idempotency import KeyPolicy
 from config.api.links import Link
 from config.api.permissions import PublicPermission
 from config.api.viewsets import ResourceViewSet, View, id_of
@@ -126,6 +127,7 @@ class APIKeyViewSet(ResourceViewSet):
     serializer_class = APIKeySerializer
     permission_classes = [APIKeyPermission]
     scope = None
+    idempotency = KeyPolicy.REFUSED
     cache_control = "no-store"
     http_method_names = ["get", "post", "delete", "head", "options"]
     links = (

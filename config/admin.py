@@ -11,7 +11,7 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
 from config.api.errors import DomainError
-from config.models import AuditEvent
+from config.models import AuditEvent, IdempotencyRecord
 
 LONGEST_LINE = 254
 # The search looks for every word by itself: thousands of them would take the database minutes.
@@ -98,3 +98,12 @@ class AuditEventAdmin(ReadOnlyAdmin):
     list_display = ("id", "at", "event", "user_id", "address", "request_id", "facts")
     search_fields = ("event__startswith", "=user__id", "=request_id")
     linked_filters = ("user__id",)
+
+
+@admin.register(IdempotencyRecord)
+class IdempotencyRecordAdmin(ReadOnlyAdmin):
+    list_display = ("id", "created_at", "user_id", "operation", "key", "location", "replays", "replayed_at")
+    # Not `=key`, which compares without regard to case and would read the whole table.
+    search_fields = ("key__exact",)
+    linked_filters = ("user__id",)
+    exclude = ("fingerprint",)

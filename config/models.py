@@ -1,8 +1,13 @@
 """The columns every resource has: a 64-bit id, the database's clock, and a row version."""
 
+from __future__ import annotations
+
+from datetime import timedelta
+
 import pgtrigger
 from django.conf import settings
 from django.db import models
+from django.db.models import F
 from django.db.models.functions import Now
 
 
@@ -81,3 +86,54 @@ class AuditEvent(models.Model):
 
     def __str__(self) -> str:
         return f"{self.event} at {self.at}"
+
+
+LONGEST_KEY = 255
+
+
+class IdempotencyRecordQuerySet(models.QuerySet["IdempotencyRecord"]):
+    def past_retention(self) -> IdempotencyRecordQuerySet:
+        """The records that may go. What is still running has none yet."""
+        return self.filter(created_at__lt=Now() - timedelta(days=settings.IDEMPOTENCY_RETENTION_DAYS))
+
+
+class IdempotencyRecord(models.Model):
+    """The answer that a key got, written in the transaction of its effect: there are both, or neither.
+
+    `operation` is the method and the path without prefix. `fingerprint` is a keyed digest of what was asked, `body`
+    the JSON that was answered.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    # CASCADE: stored answers go when the user who got them is removed.
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, db_index=False)
+    operation = models.CharField(max_length=100, db_collation="C")
+    key = models.CharField(max_length=LONGEST_KEY, db_collation="C")
+    fingerprint = models.BinaryField(max_length=32)
+    status = models.PositiveSmallIntegerField()
+    location = models.TextField()
+    body = models.TextField()
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+    replays = models.PositiveIntegerField(default=0)
+    replayed_at = models.DateTimeField(null=True)
+
+    objects = IdempotencyRecordQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [
+            # The key comes first, so that an administrator finds it without knowing the rest.
+            models.UniqueConstraint(fields=["key", "user", "operation"], name="idempotency_records_unique"),
+        ]
+        indexes = [
+            models.Index(fields=["created_at"], name="idempotency_records_created_at"),
+            # For the removal of a user.
+            models.Index(fields=["user"], name="idempotency_records_user"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.operation} by {self.user_id} with key {self.key}"
+
+    def count_replay(self) -> None:
+        # No index holds these columns: the new version of the row stays on its page, and the indexes as they are.
+        type(self).objects.filter(pk=self.pk).update(replays=F("replays") + 1, replayed_at=Now())

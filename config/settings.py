@@ -69,6 +69,7 @@ OPEN_SIGNUP = env.bool("OPEN_SIGNUP", False)
 # Failed log-ins a minute for one account from one address (ten times it from all addresses), and for one address.
 RATE_LIMIT_LOGIN_ACCOUNT = env.int("RATE_LIMIT_LOGIN_ACCOUNT", 10, validate=Range(0))
 RATE_LIMIT_LOGIN_ADDRESS = env.int("RATE_LIMIT_LOGIN_ADDRESS", 30, validate=Range(0))
+IDEMPOTENCY_RETENTION_DAYS = env.int("IDEMPOTENCY_RETENTION_DAYS", 30, validate=Range(1))
 _database = _required(env.dj_db_url, "DATABASE_URL", conn_max_age=None, conn_health_checks=True)
 
 

@@ -9,7 +9,9 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.plumbing import get_lib_doc_excludes
 from drf_spectacular.utils import OpenApiParameter
 
+from config.api import idempotency
 from config.api.errors import ErrorCode
+from config.api.idempotency import KeyPolicy
 from config.api.permissions import PublicPermission
 from config.api.serializers import ResourceSerializer
 
@@ -112,12 +114,34 @@ class Schema(AutoSchema):
     def get_override_parameters(self) -> list[OpenApiParameter]:
         if not hasattr(self.view, "sortable"):
             return []
-        return [*self._list_parameters(), *self._representation_parameters()] if self.method != "DELETE" else []
+        if self.method == "DELETE":
+            return []
+        return [*self._list_parameters(), *self._representation_parameters(), *self._idempotency_parameters()]
 
     def _representation_parameters(self) -> list[OpenApiParameter]:
         return [
             OpenApiParameter("fields", str, description="Comma-separated names of the fields to answer."),
             OpenApiParameter("envelope", bool, description="`false` answers the bare object or array.", default=True),
+        ]
+
+    def _idempotency_parameters(self) -> list[OpenApiParameter]:
+        if self.method != "POST" or self.view.idempotency not in {KeyPolicy.REQUIRED, KeyPolicy.HONOURED}:
+            return []
+        return [
+            OpenApiParameter(
+                idempotency.HEADER,
+                str,
+                OpenApiParameter.HEADER,
+                required=self.view.idempotency is KeyPolicy.REQUIRED,
+                description="A key of your own, new for each thing to create: a retry with it gets the first answer.",
+            ),
+            OpenApiParameter(
+                idempotency.REPLAYED,
+                bool,
+                OpenApiParameter.HEADER,
+                response=[201],
+                description="On the answer to a retry: nothing was created now.",
+            ),
         ]
 
     def _list_parameters(self) -> list[OpenApiParameter]:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from django.conf import settings
 from django.db.models import Model, QuerySet
+from django.http import HttpResponse
 from django.utils.cache import patch_vary_headers
 from rest_framework.exceptions import MethodNotAllowed
 from rest_framework.generics import GenericAPIView
@@ -17,9 +18,10 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 from rest_framework.viewsets import ViewSetMixin
 
-from config.api import envelope, fields, links, ordering, pagination, transactions
+from config.api import envelope, fields, idempotency, links, ordering, pagination, transactions
 from config.api.errors import not_found
 from config.api.filters import StrictFilterSet
+from config.api.idempotency import KeyPolicy
 from config.api.parameters import Parameters
 from config.api.parsers import JSONParser, MergePatchParser, StrictRequest
 from config.api.principal import Principal
@@ -117,6 +119,7 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
         links: of a single resource, `self` first.
         parent_field: of a nested collection, the foreign key to the parent, under which the address names it too;
             `parents()` then says which parents the caller may look into.
+        idempotency: what POST does with an `Idempotency-Key`.
     """
 
     scope: ClassVar[str | None]
@@ -126,6 +129,7 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
     sorted_whole: ClassVar[Sequence[str]] = ()
     links: ClassVar[Sequence[links.Link]]
     parent_field: ClassVar[str | None] = None
+    idempotency: ClassVar[KeyPolicy] = KeyPolicy.IGNORED
     lookup_url_kwarg = "id"
     lookup_value_regex = "[^/]+"
     pagination_class = None
@@ -179,10 +183,12 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
     def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         return self.respond(self.get_object())
 
-    def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+    def create(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponse:
         data = request.data
 
         def write() -> Response:
+            if self.parent_field:
+                self.check_parent()
             serializer = self.get_serializer(data=data)
             serializer.is_valid(raise_exception=True)
             row = self.perform_create(serializer)
@@ -190,7 +196,7 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
             response["Location"] = links.address(request, self.links[0].path.format(row))
             return response
 
-        return transactions.run(write)
+        return transactions.run(idempotency.once(self.idempotency, request, write))
 
     def update(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         data, partial = request.data, request.method == "PATCH"
@@ -228,7 +234,10 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
         if self.action != "list":
             self.parameters.check()
         if self.parent_field and self.action != "metadata":
-            self.check_parent()
+            self.parent_id = id_of(self.kwargs[self.parent_field])
+            # A retry is told what it did, also when the parent is gone meanwhile: `create` looks when it has an effect.
+            if self.action != "create":
+                self.check_parent()
 
     def fields_in(self, request: Request) -> Sequence[str]:
         """The writable fields that the request's body names."""
@@ -247,8 +256,7 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
         return rows.filter(**{self.parent_field: self.parent_id})
 
     def check_parent(self) -> None:
-        """Reads the parent's id from the address; 404 unless the caller may look into that parent."""
-        self.parent_id = id_of(self.kwargs[self.parent_field])
+        """404 unless the caller may look into the parent."""
         if not self.parents().filter(pk=self.parent_id).exists():
             raise not_found()
 
