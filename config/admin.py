@@ -105,5 +105,4 @@ class IdempotencyRecordAdmin(ReadOnlyAdmin):
     list_display = ("id", "created_at", "user_id", "operation", "key", "location", "replays", "replayed_at")
     # Not `=key`, which compares without regard to case and would read the whole table.
     search_fields = ("key__exact",)
-    linked_filters = ("user__id",)
     exclude = ("fingerprint",)

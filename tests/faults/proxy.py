@@ -17,28 +17,40 @@ FATES = ("COMMIT not delivered", "COMMIT not answered")
 class Proxy:
     """Listens on a socket in `folder` for PostgreSQL in `server`.
 
-    `rate` is the share of COMMITs with which a connection ends; `cuts` counts them by what became of the COMMIT.
+    `rate` is the share of COMMITs with which a connection ends, `fates` what may become of such a COMMIT; `cuts` counts
+    them.
     """
 
     def __init__(self, folder: Path, server: Path) -> None:
         self.folder = folder
         self.server = server
         self.rate = 0.0
+        self.fates = FATES
         self.cuts: Counter[str] = Counter()
+        self._serving: set[asyncio.Task[None] | None] = set()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
 
     def __enter__(self) -> Proxy:
         self._thread.start()
         listening = asyncio.start_unix_server(self._serve, self.folder / SOCKET)
-        asyncio.run_coroutine_threadsafe(listening, self._loop).result()
+        self._listening = asyncio.run_coroutine_threadsafe(listening, self._loop).result()
         return self
 
     def __exit__(self, *exception: object) -> None:
+        asyncio.run_coroutine_threadsafe(self._ended(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
+        self._loop.close()
+
+    async def _ended(self) -> None:
+        """Waits until what the clients have closed is closed towards PostgreSQL, too."""
+        self._listening.close()
+        if self._serving:
+            await asyncio.wait(self._serving, timeout=5)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._serving.add(asyncio.current_task())
         with suppress(OSError):
             backend, to_backend = await asyncio.open_unix_connection(self.server / SOCKET)
             back = asyncio.create_task(self._back(backend, writer))
@@ -47,6 +59,7 @@ class Proxy:
             to_backend.close()
             await back
         writer.close()
+        self._serving.discard(asyncio.current_task())
 
     async def _back(self, backend: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError):
@@ -64,7 +77,7 @@ class Proxy:
             body = await reader.readexactly(struct.unpack("!I", length)[0] - 4)
             # A query, or one that is parsed first, whose name is empty.
             cut = kind in {b"Q", b"P"} and body.lstrip(b"\0").startswith(b"COMMIT") and random.random() < self.rate
-            fate = random.choice(FATES) if cut else None
+            fate = random.choice(self.fates) if cut else None
             if fate != FATES[0]:
                 to_backend.write(kind + length + body)
             if fate:
