@@ -135,5 +135,4 @@ class IdempotencyRecord(models.Model):
         return f"{self.operation} by {self.user_id} with key {self.key}"
 
     def count_replay(self) -> None:
-        # No index holds these columns: the new version of the row stays on its page, and the indexes as they are.
         type(self).objects.filter(pk=self.pk).update(replays=F("replays") + 1, replayed_at=Now())
