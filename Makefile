@@ -3,10 +3,11 @@
 PYTHON ?= python3
 HOST ?= 127.0.0.1
 PORT ?= 8000
+KILLS ?= 1000
 
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help run test test-clients lint format lock runtime-environment development-environment
+.PHONY: help run test test-clients faults lint format lock runtime-environment development-environment
 
 help:  ## lists the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -24,6 +25,9 @@ test: lint  ## sets everything up and runs all checks and tests on a database of
 test-clients: runtime-environment  ## runs clients from npm against the running service; ORIGIN=http://127.0.0.1:8000
 	@command -v npm > /dev/null || { echo 'There is no npm; the clients need Node 20 or later' >&2; exit 1; }
 	@cd tests/clients && npm ci --silent --no-audit --no-fund && ORIGIN='$(or $(ORIGIN),http://$(HOST):$(PORT))' npm test --silent
+
+faults: development-environment  ## kills the service and its database at random, KILLS=1000 times, while clients pay
+	@$(BIN)/python -m tests.faults '$(KILLS)'
 
 lint: development-environment  ## checks style, types and who imports whom
 	@$(BIN)/python -m ruff format --check --quiet .

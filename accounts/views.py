@@ -20,6 +20,7 @@ from accounts.serializers import (
 from accounts.tokens import AccessToken, Pair
 from config import audit
 from config.api.errors import forbidden, not_found
+from config.api.idempotency import KeyPolicy
 from config.api.links import Link
 from config.api.permissions import PublicPermission
 from config.api.viewsets import ResourceViewSet, View, id_of
@@ -123,6 +124,7 @@ class APIKeyViewSet(ResourceViewSet):
     serializer_class = APIKeySerializer
     permission_classes = [APIKeyPermission]
     scope = None
+    idempotency = KeyPolicy.REFUSED
     cache_control = "no-store"
     # What changes in the life of a key.
     state_columns = ("last_used_at", "expires_at", "revoked_at")

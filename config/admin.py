@@ -14,7 +14,7 @@ from django.template.response import TemplateResponse
 
 from config.api import transactions
 from config.api.errors import DomainError
-from config.models import AuditEvent, VersionUse
+from config.models import AuditEvent, IdempotencyRecord, VersionUse
 
 LONGEST_LINE = 254
 # The search looks for every word by itself: thousands of them would take the database minutes.
@@ -133,3 +133,11 @@ class VersionUseAdmin(ReadOnlyAdmin):
     list_filter = ("version", "kind")
     search_fields = ("=user__id", "=credential")
     linked_filters = ("user__id",)
+
+
+@admin.register(IdempotencyRecord)
+class IdempotencyRecordAdmin(ReadOnlyAdmin):
+    list_display = ("id", "created_at", "user_id", "operation", "key", "location", "replays", "replayed_at")
+    # Not `=key`, which compares without regard to case and would read the whole table.
+    search_fields = ("key__exact",)
+    exclude = ("fingerprint",)

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 import pgtrigger
 from django.conf import settings
 from django.db import models
+from django.db.models import F
 from django.db.models.functions import Now
 
 
@@ -97,6 +98,11 @@ class AuditEvent(models.Model):
         return f"{self.event} at {self.at}"
 
 
+class VersionUseQuerySet(models.QuerySet["VersionUse"]):
+    def past(self, now: datetime) -> VersionUseQuerySet:
+        return self.filter(day__lt=now - timedelta(days=settings.AUDIT_RETENTION_DAYS))
+
+
 class VersionUse(models.Model):
     """How many requests a credential made to a version of the API on a day (UTC).
 
@@ -115,6 +121,8 @@ class VersionUse(models.Model):
     credential = models.TextField(db_collation="C", blank=True)
     count = models.BigIntegerField()
 
+    objects = VersionUseQuerySet.as_manager()
+
     class Meta:
         ordering = ["-day", "-id"]
         verbose_name = "use of a version"
@@ -130,3 +138,53 @@ class VersionUse(models.Model):
 
     def __str__(self) -> str:
         return f"version {self.version} on {self.day}: {self.count}"
+
+
+LONGEST_KEY = 255
+
+
+class IdempotencyRecordQuerySet(models.QuerySet["IdempotencyRecord"]):
+    def past(self, now: datetime) -> IdempotencyRecordQuerySet:
+        """The records that may go. What is still running has none yet."""
+        return self.filter(created_at__lte=now - timedelta(days=settings.IDEMPOTENCY_RETENTION_DAYS))
+
+
+class IdempotencyRecord(models.Model):
+    """The answer that a key got, written in the transaction of its effect: there are both, or neither.
+
+    `operation` is the method and the path without prefix. `fingerprint` is a keyed digest of what was asked, `body`
+    the JSON that was answered.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    # CASCADE: stored answers go when the user who got them is removed.
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, db_index=False)
+    operation = models.CharField(max_length=100, db_collation="C")
+    key = models.CharField(max_length=LONGEST_KEY, db_collation="C")
+    fingerprint = models.BinaryField(max_length=32)
+    status = models.PositiveSmallIntegerField()
+    location = models.TextField()
+    body = models.TextField()
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+    replays = models.PositiveIntegerField(default=0)
+    replayed_at = models.DateTimeField(null=True)
+
+    objects = IdempotencyRecordQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [
+            # The key comes first, so that an administrator finds it without knowing the rest.
+            models.UniqueConstraint(fields=["key", "user", "operation"], name="idempotency_records_unique"),
+        ]
+        indexes = [
+            models.Index(fields=["created_at"], name="idempotency_records_created_at"),
+            # For the removal of a user.
+            models.Index(fields=["user"], name="idempotency_records_user"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.operation} by {self.user_id} with key {self.key}"
+
+    def count_replay(self) -> None:
+        type(self).objects.filter(pk=self.pk).update(replays=F("replays") + 1, replayed_at=Now())

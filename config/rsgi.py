@@ -199,7 +199,7 @@ def _environ(scope: Scope, headers: Headers) -> Environ:
     for name, values in headers.items():
         # In an environment `X_API_Key` and `X-API-Key` would be the same.
         if "_" not in name:
-            environ[_variable(name)] = (";" if name == "cookie" else ",").join(values)
+            environ[_variable(name)] = (";" if name == "cookie" else ", ").join(values)
     return environ
 
 

@@ -85,8 +85,9 @@ RATE_LIMIT_ANONYMOUS = env.int("RATE_LIMIT_ANONYMOUS", 60, validate=Range(0))
 # Failed log-ins a minute for one account from one address (ten times it from all addresses), and for one address.
 RATE_LIMIT_LOGIN_ACCOUNT = env.int("RATE_LIMIT_LOGIN_ACCOUNT", 10, validate=Range(0))
 RATE_LIMIT_LOGIN_ADDRESS = env.int("RATE_LIMIT_LOGIN_ADDRESS", 30, validate=Range(0))
-# How long the audit trail is kept.
+# How long the audit trail and the use of versions are kept, and the answers that retries get.
 AUDIT_RETENTION_DAYS = env.int("AUDIT_RETENTION_DAYS", 365, validate=Range(1, 36_500))
+IDEMPOTENCY_RETENTION_DAYS = env.int("IDEMPOTENCY_RETENTION_DAYS", 30, validate=Range(1, 36_500))
 _database = _required(env.dj_db_url, "DATABASE_URL", conn_max_age=None, conn_health_checks=True)
 
 

@@ -1,3 +1,4 @@
+from config.api.idempotency import KeyPolicy
 from config.api.links import Link
 from config.api.viewsets import ResourceViewSet
 from orders.models import Order
@@ -12,6 +13,7 @@ class OrderViewSet(ResourceViewSet):
     queryset = Order.objects.all()
     serializer_class = OrderSerializer
     scope = "orders"
+    idempotency = KeyPolicy.HONOURED
     sortable = ("id", "item", "qty", "created_at")
     http_method_names = ["get", "post", "head", "options"]
     links = (

@@ -1,3 +1,4 @@
+from config.api.idempotency import KeyPolicy
 from config.api.links import Link
 from config.api.viewsets import ResourceViewSet
 from payments.models import Payment
@@ -12,6 +13,7 @@ class PaymentViewSet(ResourceViewSet):
     queryset = Payment.objects.all()
     serializer_class = PaymentSerializer
     scope = "payments"
+    idempotency = KeyPolicy.REQUIRED
     sortable = ("id", "amount", "created_at")
     http_method_names = ["get", "post", "head", "options"]
     links = (

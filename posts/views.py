@@ -3,6 +3,7 @@ from typing import Any
 from django.db.models import QuerySet
 
 from config.api.errors import forbidden, not_found
+from config.api.idempotency import KeyPolicy
 from config.api.links import Link
 from config.api.viewsets import ResourceViewSet, id_of
 from posts.models import COMMENTS_IN_LIST, COMMENTS_OF_ONE, Comment, Post
@@ -40,6 +41,7 @@ class UserPostViewSet(PostViewSet):
 
     http_method_names = ["get", "post", "head", "options"]
     parent_field = "user_id"
+    idempotency = KeyPolicy.HONOURED
 
     def parents(self) -> QuerySet[User]:
         return User.objects.all()
@@ -81,6 +83,7 @@ class PostCommentViewSet(CommentViewSet):
 
     http_method_names = ["get", "post", "head", "options"]
     parent_field = "post_id"
+    idempotency = KeyPolicy.HONOURED
 
     def parents(self) -> QuerySet[Post]:
         return Post.objects.all()

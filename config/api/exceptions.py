@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from django.core.exceptions import BadRequest, DisallowedHost, PermissionDenied, RequestDataTooBig, SuspiciousOperation
-from django.db import InterfaceError, OperationalError
+from django.db import InterfaceError, InternalError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.multipartparser import MultiPartParserError
+from psycopg.errors import IdleInTransactionSessionTimeout, ReadOnlySqlTransaction
 from rest_framework import exceptions as drf
 from rest_framework.response import Response
 
@@ -89,9 +90,17 @@ def _problem_of(exception: BaseException | None) -> DomainError:
             return invalid(Detail("", "The request has too many parameters, or a body that cannot be read."))
         case drf.APIException() if exception.status_code in _CODES:
             return DomainError(_CODES[exception.status_code], str(exception.detail))
-        case OperationalError() | InterfaceError():
+        case OperationalError() | InterfaceError() | InternalError() if _is_away(exception):
             return DomainError(ErrorCode.SERVICE_UNAVAILABLE, "The database is away or busy; try again.")
     return DomainError(ErrorCode.INTERNAL_ERROR, "Something failed on our side; the Request-Id finds it in the log.")
+
+
+def _is_away(exception: BaseException) -> bool:
+    """Whether the database is to be waited for. It calls two of its states faults of its own: a standby that has not
+    taken over yet, and a transaction that it ended because the process slept in it.
+    """
+    brief = ReadOnlySqlTransaction | IdleInTransactionSessionTimeout
+    return not isinstance(exception, InternalError) or isinstance(exception.__cause__, brief)
 
 
 def _flatten(detail: Any, path: str = "") -> Iterator[Detail]:

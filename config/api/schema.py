@@ -8,8 +8,9 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.plumbing import get_lib_doc_excludes
 from drf_spectacular.utils import OpenApiParameter
 
-from config.api import versioning
+from config.api import idempotency, versioning
 from config.api.errors import ErrorCode
+from config.api.idempotency import KeyPolicy
 from config.api.paths import prefix_of
 from config.api.permissions import PublicPermission
 from config.api.serializers import Money, ResourceSerializer
@@ -136,7 +137,11 @@ class Schema(AutoSchema):
     def get_override_parameters(self) -> list[OpenApiParameter]:
         if not hasattr(self.view, "sortable"):
             return []
-        shaping = [*self._list_parameters(), *self._representation_parameters()] if self.method != "DELETE" else []
+        shaping = (
+            [*self._list_parameters(), *self._representation_parameters(), *self._idempotency_parameters()]
+            if self.method != "DELETE"
+            else []
+        )
         return [*shaping, *self._preconditions()]
 
     def _preconditions(self) -> list[OpenApiParameter]:
@@ -156,6 +161,26 @@ class Schema(AutoSchema):
         return [
             OpenApiParameter("fields", str, description="Comma-separated names of the fields to answer."),
             OpenApiParameter("envelope", bool, description="`false` answers the bare object or array.", default=True),
+        ]
+
+    def _idempotency_parameters(self) -> list[OpenApiParameter]:
+        if self.method != "POST" or self.view.idempotency not in {KeyPolicy.REQUIRED, KeyPolicy.HONOURED}:
+            return []
+        return [
+            OpenApiParameter(
+                idempotency.HEADER,
+                str,
+                OpenApiParameter.HEADER,
+                required=self.view.idempotency is KeyPolicy.REQUIRED,
+                description="A key of your own, new for each thing to create: a retry with it gets the first answer.",
+            ),
+            OpenApiParameter(
+                idempotency.REPLAYED,
+                bool,
+                OpenApiParameter.HEADER,
+                response=[201],
+                description="On the answer to a retry: nothing was created now.",
+            ),
         ]
 
     def _list_parameters(self) -> list[OpenApiParameter]:

@@ -7,6 +7,7 @@ from itertools import product
 from typing import Any, ClassVar
 
 from django.db.models import Model, QuerySet
+from django.http import HttpResponse
 from django.utils.cache import patch_vary_headers
 from rest_framework.exceptions import APIException, MethodNotAllowed
 from rest_framework.generics import GenericAPIView
@@ -16,9 +17,10 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 from rest_framework.viewsets import ViewSetMixin
 
-from config.api import conditional, envelope, fields, links, ordering, pagination, quotas, transactions
+from config.api import conditional, envelope, fields, idempotency, links, ordering, pagination, quotas, transactions
 from config.api.errors import DomainError, not_found
 from config.api.filters import StrictFilterSet
+from config.api.idempotency import KeyPolicy
 from config.api.parameters import Parameters
 from config.api.parsers import JSONParser, MergePatchParser, StrictRequest
 from config.api.paths import prefix_of
@@ -144,6 +146,7 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
         state_columns: those of which one moves whenever a row changes, or what it shows beside its own columns.
         parent_field: of a nested collection, the foreign key to the parent, under which the address names it too;
             `parents()` then says which parents the caller may look into.
+        idempotency: what POST does with an `Idempotency-Key`.
     """
 
     scope: ClassVar[str | None]
@@ -154,6 +157,7 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
     links: ClassVar[Sequence[links.Link]]
     state_columns: ClassVar[Sequence[str]] = ("row_version",)
     parent_field: ClassVar[str | None] = None
+    idempotency: ClassVar[KeyPolicy] = KeyPolicy.IGNORED
     lookup_url_kwarg = "id"
     lookup_value_regex = "[^/]+"
     pagination_class = None
@@ -212,10 +216,12 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
     def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         return self.respond(self.get_object())
 
-    def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+    def create(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponse:
         data = request.data
 
         def write() -> Response:
+            if self.parent_field:
+                self.check_parent()
             serializer = self.get_serializer(data=data)
             serializer.is_valid(raise_exception=True)
             row = self.perform_create(serializer)
@@ -223,7 +229,7 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
             response["Location"] = links.address(request, self.links[0].path.format(row))
             return response
 
-        return transactions.run(write)
+        return transactions.run(idempotency.once(self.idempotency, request, write))
 
     def update(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         data, partial = request.data, request.method == "PATCH"
@@ -263,7 +269,10 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
         if self.action != "list":
             self.parameters.check()
         if self.parent_field and self.action != "metadata":
-            self.check_parent()
+            self.parent_id = id_of(self.kwargs[self.parent_field])
+            # A retry is told what it did, also when the parent is gone meanwhile: `create` looks when it has an effect.
+            if self.action != "create":
+                self.check_parent()
 
     def fields_in(self, request: Request) -> Sequence[str]:
         """The writable fields that the request's body names."""
@@ -282,8 +291,7 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
         return rows.filter(**{self.parent_field: self.parent_id})
 
     def check_parent(self) -> None:
-        """Reads the parent's id from the address; 404 unless the caller may look into that parent."""
-        self.parent_id = id_of(self.kwargs[self.parent_field])
+        """404 unless the caller may look into the parent."""
         if not self.parents().filter(pk=self.parent_id).exists():
             raise not_found()
 

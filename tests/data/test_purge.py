@@ -22,7 +22,7 @@ from oauth2_provider.models import get_access_token_model, get_grant_model, get_
 from accounts.models import LoginSession
 from accounts.services import create_api_key
 from config.management.commands import purge
-from config.models import AuditEvent, Counter
+from config.models import AuditEvent, Counter, IdempotencyRecord, VersionUse
 from tests.accounts.conftest import log_in, refresh
 from tests.accounts.oauth.actors import Person, bearer, register
 from tests.conftest import PASSWORD
@@ -36,7 +36,9 @@ KINDS = [
     "OAuth refresh tokens",
     "OAuth access tokens",
     "counters",
+    "idempotency keys",
     "audit events",
+    "uses of versions",
 ]
 NOTHING = dict.fromkeys(KINDS, 0)
 SECOND = timedelta(seconds=1)
@@ -97,18 +99,44 @@ def audit_event(user: User, over_at: Any) -> AuditEvent:
     return event
 
 
+def idempotency_record(user: User, over_at: Any) -> IdempotencyRecord:
+    columns = {"operation": "POST /payments", "key": str(next(numbers)), "fingerprint": b"", "status": 201}
+    return IdempotencyRecord.objects.create(user=user, created_at=over_at - timedelta(days=30), **columns)
+
+
+def version_use(user: User, over_at: Any) -> VersionUse:
+    # Days are kept whole: one that ends just after its time is not over.
+    day = (over_at - timedelta(days=366)).date()
+    if over_at > timezone.now() - purge.MARGIN:
+        day += timedelta(days=1)
+    columns = {"version": 1, "kind": "jwt", "credential": str(next(numbers))}
+    return VersionUse.objects.create(user=user, day=day, count=1, **columns)
+
+
 MAKERS = {
     "login sessions": login_session,
     "browser sessions": browser_session,
     "OAuth codes": code,
     "OAuth access tokens": access_token,
     "counters": counter,
+    "idempotency keys": idempotency_record,
     "audit events": audit_event,
+    "uses of versions": version_use,
 }
 
 
 def of_kind(kind: str) -> Any:
-    models = [LoginSession, Session, Grant, RefreshToken, AccessToken, Counter, AuditEvent]
+    models = [
+        LoginSession,
+        Session,
+        Grant,
+        RefreshToken,
+        AccessToken,
+        Counter,
+        IdempotencyRecord,
+        AuditEvent,
+        VersionUse,
+    ]
     return dict(zip(KINDS, models, strict=True))[kind].objects
 
 

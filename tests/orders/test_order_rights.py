@@ -1,5 +1,7 @@
 """Whose orders and payments a caller may read and create. Both obey the same rules."""
 
+import uuid
+
 import pytest
 
 from config.api.principal import SCOPES
@@ -19,7 +21,7 @@ def kind(request):
 @pytest.fixture
 def create(kind):
     def post(caller, **fields):
-        return caller.post(f"/{kind}", {**BODIES[kind], **fields}, idempotency_key=f"{caller.user.pk}-{len(fields)}")
+        return caller.post(f"/{kind}", {**BODIES[kind], **fields}, idempotency_key=str(uuid.uuid4()))
 
     return post
 

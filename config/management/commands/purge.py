@@ -19,7 +19,7 @@ from accounts.oauth import retention
 from config import sessions
 from config.api import throttling, transactions
 from config.management.progress import progress
-from config.models import AuditEvent
+from config.models import AuditEvent, IdempotencyRecord, VersionUse
 
 ROWS_AT_ONCE = 1_000
 # A request that is under way may have found its token good a moment ago, and another machine's clock may be late.
@@ -35,15 +35,17 @@ def _past(now: datetime) -> dict[str, QuerySet[Any]]:
         "OAuth refresh tokens": retention.past_refresh_tokens(now),
         "OAuth access tokens": retention.past_access_tokens(now),
         "counters": throttling.past(now),
+        "idempotency keys": IdempotencyRecord.objects.past(now),
         "audit events": AuditEvent.objects.past(now),
+        "uses of versions": VersionUse.objects.past(now),
     }
 
 
 class Command(BaseCommand):
     help = (
         "Removes what is past keeping: sessions, codes and tokens that can never be used again, counters of past "
-        "minutes, and audit events older than AUDIT_RETENTION_DAYS. It runs beside the service and may be interrupted; "
-        "run it daily. Prints a line for each kind with the number of rows."
+        "minutes, idempotency keys older than IDEMPOTENCY_RETENTION_DAYS, audit events and uses of versions older than "
+        "AUDIT_RETENTION_DAYS. It runs beside the service and may be interrupted; run it daily. Prints a line for each kind with the number of rows."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('config', '0001_initial'),
+        ('config', '0002_idempotency'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

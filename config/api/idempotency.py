@@ -1,0 +1,203 @@
+"""A retry can never have a second effect: the key, the answer and the effect commit in one transaction.
+
+Contract section 7. A view declares what it does with the header in one line; `ResourceViewSet.create` does the rest.
+"""
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Callable
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
+from enum import Enum
+from typing import Any
+
+from django.db import IntegrityError, connection
+from django.http import HttpResponse
+from django.utils.crypto import salted_hmac
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from config.api.errors import Detail, DomainError, ErrorCode, not_found
+from config.api.parsers import UnusableNumber
+from config.api.paths import prefix_of
+from config.api.renderers import JSONRenderer, to_json
+from config.models import LONGEST_KEY, IdempotencyRecord
+
+HEADER = "Idempotency-Key"
+REPLAYED = "Idempotent-Replayed"
+
+Write = Callable[[], HttpResponse]
+
+
+class KeyPolicy(Enum):
+    """What a POST does with an `Idempotency-Key`."""
+
+    REQUIRED = "required"
+    HONOURED = "honoured"
+    REFUSED = "refused"
+    """The answer holds a secret, which must not be stored."""
+    IGNORED = "ignored"
+
+
+def once(policy: KeyPolicy, request: Request, write: Write) -> Write:
+    """Wraps a write: under a key that was seen the stored answer comes back, and nothing runs.
+
+    Args:
+        policy: what the view does with a key.
+        request: the authenticated request, with its body read.
+        write: has the effect, and returns its answer, a 2xx; every other answer is raised.
+
+    Returns:
+        what is to be run in one transaction, and from the start in another attempt at it.
+
+    Raises:
+        DomainError: IDEMPOTENCY_KEY_REQUIRED or IDEMPOTENCY_KEY_INVALID, here; IDEMPOTENCY_KEY_REUSED or
+            IDEMPOTENCY_IN_PROGRESS, when it is run.
+    """
+    key = _key_of(request, policy)
+    if key is None:
+        return write
+    user = request.auth.user
+    operation = f"{request.method} {request.path.removeprefix(prefix_of(request.path))}"
+    fingerprint = _fingerprint(str(request.version), request.data)
+
+    def write_once() -> HttpResponse:
+        # In a statement of its own, and before the look-up: whoever had the lock released it after its record could be
+        # seen, so the snapshot of the next statement has that record. One statement for both would look with a
+        # snapshot from before it had the lock.
+        alone = _try_lock(f"{user.pk} {operation} {key}")
+        seen = IdempotencyRecord.objects.filter(user=user, operation=operation, key=key).first()
+        if seen:
+            return _replay(seen, fingerprint)
+        if not alone:
+            raise _in_progress()
+        # A record that was added after a removal took the others would stay.
+        if not type(user).objects.lock_against_removal(user.pk):
+            raise not_found()
+        response = write()
+        _store(response, user=user, operation=operation, key=key, fingerprint=fingerprint)
+        return response
+
+    return write_once
+
+
+# --- The header
+
+# Visible ASCII; a bare key without the characters that lists, parameters and strings are made of (RFC 9651).
+_BARE = re.compile(r"[!#-+\--:<-~]+")
+_QUOTED = re.compile(r'"((?:[!#-\[\]-~]|\\["\\])+)"')
+
+
+def _key_of(request: Request, policy: KeyPolicy) -> str | None:
+    given = None if policy is KeyPolicy.IGNORED else request.headers.get(HEADER)
+    if given is None:
+        if policy is KeyPolicy.REQUIRED:
+            message = f"Send the header {HEADER} with a value of your own that is new for each payment, such as a UUID."
+            raise _refused(ErrorCode.IDEMPOTENCY_KEY_REQUIRED, message)
+        return None
+    if policy is KeyPolicy.REFUSED:
+        message = "The answer holds a secret and is not stored; send the request without the header."
+        raise _refused(ErrorCode.IDEMPOTENCY_KEY_INVALID, message)
+    key = _parse(given.strip(" \t"))
+    if key is None or len(key) > LONGEST_KEY:
+        message = f'Send the header once, with 1 to {LONGEST_KEY} visible ASCII characters: abc-1 or "abc-1".'
+        raise _refused(ErrorCode.IDEMPOTENCY_KEY_INVALID, message)
+    return key
+
+
+def _parse(value: str) -> str | None:
+    """The key in a header's value; None for what is no single key.
+
+    Servers join repeated headers by commas: a bare key has none. A string that was cut in two by them has a blank,
+    as config.rsgi joins them, and no key has one.
+    """
+    if _BARE.fullmatch(value):
+        return value
+    quoted = _QUOTED.fullmatch(value)
+    return re.sub(r"\\(.)", r"\1", quoted[1]) if quoted else None
+
+
+def _refused(code: ErrorCode, message: str) -> DomainError:
+    return DomainError(code, message, [Detail(HEADER, message)])
+
+
+# --- The fingerprint
+
+# Exact for every exponent that fits into a body; `int()` refuses long ones, or takes quadratic time.
+_EXPONENTS = Context(prec=2 * 1024 * 1024, Emax=MAX_EMAX, Emin=MIN_EMIN)
+# Those that the parser converts have fewer digits, so that it does not matter what it made of a number.
+_MOST_DIGITS = 64
+
+
+def _fingerprint(version: str, body: Any) -> bytes:
+    """A keyed digest: bodies hold people's data, and short ones could be guessed from a bare digest."""
+    text = f"{version} {canonical(body)}"
+    return salted_hmac("config.api.idempotency", text, algorithm="sha256").digest()
+
+
+def canonical(body: Any) -> str:
+    """The one ASCII text of all bodies that mean the same: members sorted, numbers by value.
+
+    Integers stand as JSON's. What stands for another number begins with NaN, which no body can hold.
+    """
+    return json.dumps(body, sort_keys=True, separators=(",", ":"), default=_by_value)
+
+
+def _by_value(number: Decimal | UnusableNumber) -> int | list[Any]:
+    token = number.token if isinstance(number, UnusableNumber) else str(number)
+    mantissa, _, exponent = token.lower().partition("e")
+    whole, _, fraction = mantissa.removeprefix("-").partition(".")
+    digits = (whole + fraction).lstrip("0")
+    significant = digits.rstrip("0")
+    if not significant:
+        return 0
+    signed = "-" * mantissa.startswith("-") + significant
+    power = _EXPONENTS.add(Decimal(exponent or 0), len(digits) - len(significant) - len(fraction))
+    if 0 <= power <= _MOST_DIGITS - len(significant):
+        return int(signed) * 10 ** int(power)
+    return [math.nan, signed, f"{power:f}"]
+
+
+# --- The record
+
+
+def _try_lock(name: str) -> bool:
+    """Takes the lock of a key until the transaction ends, without ever waiting for it."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [_lock_number(name)])
+        (taken,) = cursor.fetchone()
+        return bool(taken)
+
+
+def _lock_number(name: str) -> int:
+    # Two names with the same number would at the worst be told to come again.
+    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "big", signed=True)
+
+
+def _replay(seen: IdempotencyRecord, fingerprint: bytes) -> HttpResponse:
+    if bytes(seen.fingerprint) != fingerprint:
+        message = "This key was used for another request; send a new key with this body, or the old body with this key."
+        raise _refused(ErrorCode.IDEMPOTENCY_KEY_REUSED, message)
+    seen.count_replay()
+    headers = {"Location": seen.location, REPLAYED: "true"}
+    return HttpResponse(seen.body.encode(), JSONRenderer.media_type, seen.status, headers=headers)
+
+
+def _store(response: Response, **columns: Any) -> None:
+    """Keeps the answer as JSON, whatever page a browser was shown of it."""
+    body = to_json(response.data).decode()
+    try:
+        IdempotencyRecord.objects.create(
+            status=response.status_code, location=response["Location"], body=body, **columns
+        )
+    except IntegrityError as error:
+        # Somebody ran without the lock, a release that locks in another way perhaps. The effect is rolled back.
+        raise _in_progress() from error
+
+
+def _in_progress() -> DomainError:
+    message = "A request with this key is still running; send it again to get its answer."
+    return DomainError(
+        ErrorCode.IDEMPOTENCY_IN_PROGRESS, message, [Detail(HEADER, message)], headers={"Retry-After": "1"}
+    )

@@ -1,0 +1,73 @@
+"""Where nobody knows whether a COMMIT was executed, nothing is run again, and a retry learns the truth."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from django.db import InternalError, connection, transaction
+
+from config.api import exceptions
+from payments.models import Payment
+from tests.conftest import with_key
+from tests.faults.proxy import FATES, Proxy
+
+
+@pytest.fixture
+def proxy(transactional_db) -> Iterator[Proxy]:
+    """The connection of this thread leads through it."""
+    settings = connection.settings_dict
+    before = settings["HOST"]
+    with TemporaryDirectory() as folder, Proxy(Path(folder), Path(before)) as between:
+        connection.close()
+        settings["HOST"] = folder
+        try:
+            yield between
+        finally:
+            settings["HOST"] = before
+            connection.close()
+
+
+@pytest.mark.parametrize(("fate", "made"), [(FATES[0], 0), (FATES[1], 1)], ids=FATES)
+def test_connection_lost_at_commit_is_503_and_the_retry_learns_the_truth(proxy, make_user, fate, made):
+    caller = with_key(make_user())
+    assert caller.get("/payments").status == 200
+    proxy.rate, proxy.fates = 1, (fate,)
+    lost = caller.post("/payments", {"amount": 5}, idempotency_key="k")
+    proxy.rate = 0
+    assert (lost.status, lost.code, lost.headers["Retry-After"]) == (503, "SERVICE_UNAVAILABLE", "1")
+    assert proxy.cuts == {fate: 1}
+    # PostgreSQL may still be at it.
+    deadline = time.monotonic() + 10
+    while Payment.objects.count() < made and time.monotonic() < deadline:
+        time.sleep(0.01)
+    again = caller.post("/payments", {"amount": 5}, idempotency_key="k")
+    assert (again.status, again.headers.get("Idempotent-Replayed")) == (201, "true" if made else None)
+    assert [payment.pk for payment in Payment.objects.all()] == [again.data["id"]]
+
+
+def test_standby_that_has_not_taken_over_yet_is_waited_for(transactional_db, make_user):
+    caller = with_key(make_user())
+    assert caller.get("/payments").status == 200
+    with connection.cursor() as cursor:
+        cursor.execute("SET default_transaction_read_only = on")
+    try:
+        away = caller.post("/payments", {"amount": 5}, idempotency_key="k")
+    finally:
+        connection.close()
+    assert (away.status, away.code, away.headers["Retry-After"]) == (503, "SERVICE_UNAVAILABLE", "1")
+    assert caller.post("/payments", {"amount": 5}, idempotency_key="k").status == 201
+
+
+def test_transaction_that_slept_too_long_is_a_database_that_is_busy(transactional_db):
+    def sleep():
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SET LOCAL idle_in_transaction_session_timeout = '10ms'")
+            time.sleep(0.2)
+            cursor.execute("SELECT 1")
+
+    with pytest.raises(InternalError) as ended:
+        sleep()
+    connection.close()
+    assert exceptions._problem_of(ended.value).status == 503

@@ -1,0 +1,88 @@
+"""Stands between the service and PostgreSQL, and cuts connections at the worst instant: when COMMIT is sent."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import struct
+import threading
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+
+SOCKET = ".s.PGSQL.5432"
+FATES = ("COMMIT not delivered", "COMMIT not answered")
+
+
+class Proxy:
+    """Listens on a socket in `folder` for PostgreSQL in `server`.
+
+    `rate` is the share of COMMITs with which a connection ends, `fates` what may become of such a COMMIT; `cuts` counts
+    them.
+    """
+
+    def __init__(self, folder: Path, server: Path) -> None:
+        self.folder = folder
+        self.server = server
+        self.rate = 0.0
+        self.fates = FATES
+        self.cuts: Counter[str] = Counter()
+        self._serving: set[asyncio.Task[None] | None] = set()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+
+    def __enter__(self) -> Proxy:
+        self._thread.start()
+        listening = asyncio.start_unix_server(self._serve, self.folder / SOCKET)
+        self._listening = asyncio.run_coroutine_threadsafe(listening, self._loop).result()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        asyncio.run_coroutine_threadsafe(self._ended(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    async def _ended(self) -> None:
+        """Waits until what the clients have closed is closed towards PostgreSQL, too."""
+        self._listening.close()
+        if self._serving:
+            await asyncio.wait(self._serving, timeout=5)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._serving.add(asyncio.current_task())
+        with suppress(OSError):
+            backend, to_backend = await asyncio.open_unix_connection(self.server / SOCKET)
+            back = asyncio.create_task(self._back(backend, writer))
+            with suppress(OSError, asyncio.IncompleteReadError):
+                await self._forth(reader, to_backend, writer)
+            to_backend.close()
+            await back
+        writer.close()
+        self._serving.discard(asyncio.current_task())
+
+    async def _back(self, backend: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            while piece := await backend.read(65536):
+                writer.write(piece)
+                await writer.drain()
+        writer.close()
+
+    async def _forth(
+        self, reader: asyncio.StreamReader, to_backend: asyncio.StreamWriter, writer: asyncio.StreamWriter
+    ) -> None:
+        kind = b""  # The first message has no type.
+        while True:
+            length = await reader.readexactly(4)
+            body = await reader.readexactly(struct.unpack("!I", length)[0] - 4)
+            # A query, or one that is parsed first, whose name is empty.
+            cut = kind in {b"Q", b"P"} and body.lstrip(b"\0").startswith(b"COMMIT") and random.random() < self.rate
+            fate = random.choice(self.fates) if cut else None
+            if fate != FATES[0]:
+                to_backend.write(kind + length + body)
+            if fate:
+                self.cuts[fate] += 1
+                writer.transport.abort()
+                return
+            await to_backend.drain()
+            kind = await reader.readexactly(1)

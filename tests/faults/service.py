@@ -1,0 +1,134 @@
+"""The service with its own PostgreSQL, as processes that can be killed."""
+
+from __future__ import annotations
+
+import os
+import random
+import select
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from urllib.parse import quote
+
+import psycopg
+
+from config.embedded import Cluster
+from config.embedded_account import reachable
+from tests.faults.proxy import Proxy
+from tests.runtime.conftest import Copy, temporary_copy
+
+WORKERS = 3
+
+
+class Service:
+    """`manage.py serve`, which reaches its database through the proxy."""
+
+    def __init__(self, copy: Copy, database: str, log: Path) -> None:
+        self.copy = copy
+        self.log = log
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.environment = {
+            "PATH": os.environ["PATH"],
+            "LOCAL": "true",
+            "DATABASE_URL": database,
+            "PORT": str(self.port),
+            "WORKERS": str(WORKERS),
+        }
+
+    def start(self) -> dict[str, str]:
+        """Waits until it serves. Returns what it printed, by name."""
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [".venv/bin/python", "manage.py", "serve"],
+                cwd=self.copy.folder,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                start_new_session=True,
+            )
+        assert self.process.stdout
+        lines = []
+        for line in self.process.stdout:
+            lines.append(line.strip())
+            if line.startswith("Address: "):
+                break
+        assert lines, self.log.read_text()[-2000:]
+        return dict(line.split(": ", 1) for line in lines)
+
+    def workers(self) -> list[int]:
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        return [int(pid) for pid in children if _is_alive(int(pid))]
+
+    def kill_worker(self) -> None:
+        os.kill(random.choice(self.workers()), signal.SIGKILL)
+
+    def heal(self) -> None:
+        while len(self.workers()) < WORKERS:
+            time.sleep(0.005)
+
+    def kill(self) -> None:
+        for pid in [self.process.pid, *self.workers()]:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.process.communicate()
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.communicate(timeout=30)
+
+
+def _is_alive(pid: int) -> bool:
+    """Whether a process is there, and no zombie: those have no command line."""
+    with suppress(OSError):
+        return b"manage.py" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return False
+
+
+class Database:
+    """The embedded PostgreSQL, which is started again by the service's own supervisor."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.url = cluster.url
+
+    def kill(self, part: str) -> float:
+        """Kills the postmaster or a process of a connection. Returns when the server accepts connections again."""
+        with psycopg.connect(self.url, autocommit=True) as watching:
+            victim = int((self.cluster.data / "postmaster.pid").read_text().partition("\n")[0])
+            if part == "backend":
+                others = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend'"
+                victim = random.choice(watching.execute(others).fetchall())[0]
+            os.kill(victim, signal.SIGKILL)
+            # A connection of which nothing was asked has something to read when the server goes.
+            select.select([watching.fileno()], [], [])
+        while True:
+            with suppress(psycopg.OperationalError):
+                psycopg.connect(self.url).close()
+                return time.monotonic()
+            time.sleep(0.005)
+
+
+@contextmanager
+def everything(log: Path) -> Iterator[tuple[Service, Database, Proxy, str]]:
+    """The service, its database, the proxy between them, and an administrator's key."""
+    with TemporaryDirectory() as name, temporary_copy("service") as copy:
+        folder = Path(name)
+        folder.chmod(0o711)
+        cluster = Cluster(reachable(folder / "server"), {"shared_buffers": "64MB"})
+        address = f"postgresql://postgres@{quote(str(folder), safe='')}/service"
+        with cluster.supervised(), Proxy(folder, cluster.sockets) as proxy:
+            service = Service(copy, address, log)
+            key = service.start()["API key"]
+            try:
+                yield service, Database(cluster), proxy, key
+            finally:
+                service.stop()

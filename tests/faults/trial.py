@@ -1,0 +1,164 @@
+"""A run of the faults: clients at work, kills at random, then the comparison."""
+
+from __future__ import annotations
+
+import http.client
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.faults.clients import Client
+from tests.faults.report import Report, compare, last_ids, longest_gaps
+from tests.faults.service import Database, Service, everything
+
+CLIENTS = 8
+AT_ONCE = 200
+# A worker is killed most often: the others keep the clients at work. The whole service takes seconds to start.
+KINDS = {"worker": 80, "postmaster": 8, "backend": 8, "service": 4}
+CUT_COMMITS = 0.05
+# Contract, section 9: from the database accepting to the service answering.
+MOST_SECONDS = 1.0
+
+
+class AtOnce(NamedTuple):
+    """How often each status was answered, and the 99th percentile of the time in seconds."""
+
+    statuses: Counter[int]
+    slowest: float
+
+
+@dataclass
+class Outcome:
+    at_once: AtOnce
+    report: Report
+    kills: Counter[str]
+    cuts: dict[str, int]
+    gaps: dict[str, float]
+    returns: list[float]
+    seconds: float
+
+    @property
+    def right(self) -> bool:
+        return not any(self.report.faults.values()) and {201} <= self.at_once.statuses.keys() <= {201, 409}
+
+    @property
+    def quick(self) -> bool:
+        """On a machine that has nothing else to do."""
+        return max(self.at_once.slowest, self.gaps["worker"], *self.returns) < MOST_SECONDS
+
+    def lines(self) -> Iterator[str]:
+        yield (
+            f"{AT_ONCE} clients with one key: {_counts(self.at_once.statuses)};"
+            f" 99th percentile {self.at_once.slowest * 1000:.0f} ms"
+        )
+        yield f"{self.kills.total()} kills in {self.seconds:.0f} s: {_counts(self.kills)}"
+        yield f"Connections cut: {_counts(self.cuts)}"
+        yield f"{self.report.requests} requests, {self.report.created} things created; {_counts(self.report.statuses)}"
+        yield ", ".join(f"{name} {len(found)}" for name, found in self.report.faults.items())
+        for name, found in self.report.faults.items():
+            yield from (f"  {name}: {one}" for one in found[:5])
+        gaps = ", ".join(f"{kind} {seconds:.2f} s" for kind, seconds in self.gaps.items())
+        yield f"Longest gap between two effects, by what was killed in it: {gaps}"
+        yield f"From the database accepting to the next effect: {max(self.returns, default=0):.2f} s at the most"
+
+
+def _counts(counts: Counter) -> str:
+    return ", ".join(f"{name} {count}" for name, count in sorted(counts.items(), key=str))
+
+
+def run(kills: int, folder: Path, *, progress: bool = False) -> Outcome:
+    """Kills so many times. `folder` gets the ledger and the log of the service."""
+    ledger = folder / "ledger"
+    ledger.mkdir()
+    with everything(folder / "log") as (service, database, proxy, key):
+        at_once = one_key(service.port, key)
+        before = last_ids(database.url)
+        answered: list[float] = []
+        clients = [Client(index, service.port, key, ledger, answered) for index in range(CLIENTS)]
+        for client in clients:
+            client.start()
+        proxy.rate = CUT_COMMITS
+        start = time.monotonic()
+        times, returns = _kill(kills, service, database, answered, progress=progress)
+        seconds = time.monotonic() - start
+        proxy.rate = 0
+        for client in clients:
+            client.stopping.set()
+        for client in clients:
+            client.join()
+        return Outcome(
+            at_once,
+            compare(ledger, database.url, before),
+            Counter(kind for _, kind in times),
+            {**proxy.cuts, "request not answered": sum(client.cuts for client in clients)},
+            longest_gaps(answered, [(at, _gravity(kind)) for at, kind in times]),
+            returns,
+            seconds,
+        )
+
+
+def _gravity(kind: str) -> str:
+    return "database" if kind in {"postmaster", "backend"} else kind
+
+
+def _kill(
+    number: int, service: Service, database: Database, answered: list[float], *, progress: bool
+) -> tuple[list[tuple[float, str]], list[float]]:
+    """Returns when what was killed, and how long after the database was back the next effect was."""
+    times, returns = [], []
+    # Every kind, also in a short run.
+    kinds = [*KINDS, *random.choices([*KINDS], [*KINDS.values()], k=max(0, number - len(KINDS)))]
+    for index, kind in enumerate(kinds, 1):
+        _let_work(answered, random.randrange(30))
+        times.append((time.monotonic(), kind))
+        match kind:
+            case "worker":
+                service.kill_worker()
+            case "service":
+                service.kill()
+                service.start()
+            case part:
+                accepts = database.kill(part)
+                while not answered or answered[-1] < accepts:
+                    time.sleep(0.002)
+                returns.append(answered[-1] - accepts)
+        service.heal()
+        if progress and index % 50 == 0:
+            print(f"{index} kills", flush=True)
+    return times, returns
+
+
+def _let_work(answered: list[float], effects: int) -> None:
+    """Waits until the clients have got so much done, so that every kill meets them at work."""
+    enough = len(answered) + effects
+    while len(answered) < enough:
+        time.sleep(0.002)
+
+
+def one_key(port: int, key: str) -> AtOnce:
+    """Many clients at once with one key."""
+    start, answers = threading.Barrier(AT_ONCE), []
+
+    def send() -> None:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        connection.connect()
+        start.wait()
+        began = time.monotonic()
+        headers = {"X-API-Key": key, "Content-Type": "application/json", "Idempotency-Key": "at-once"}
+        connection.request("POST", "/orders", b'{"item": "at once", "qty": 1}', headers)
+        response = connection.getresponse()
+        response.read()
+        connection.close()
+        answers.append((response.status, time.monotonic() - began))
+
+    threads = [threading.Thread(target=send) for _ in range(AT_ONCE)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return AtOnce(Counter(status for status, _ in answers), sorted(took for _, took in answers)[AT_ONCE * 99 // 100])
