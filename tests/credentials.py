@@ -56,14 +56,19 @@ def robot(owner: Any) -> Registered:
     return register(owner, grant="client-credentials", redirect_uris="", allowed_scopes=list(SCOPES))
 
 
-def credentials_of(user: Any) -> dict[str, Caller]:
-    """One credential of every kind, with all scopes, of a user whose password is PASSWORD."""
+def credentials_of(user: Any, application: Registered, machine: Registered) -> dict[str, Caller]:
+    """One credential of every kind, with all scopes, of a user whose password is PASSWORD.
+
+    Args:
+        application: of the code grant.
+        machine: of the client-credentials grant, owned by the user.
+    """
     return {
         "API key": with_key(user),
         "API key in the query": with_key_in_query(user),
         "JWT": with_login(user),
-        "OAuth code": with_grant(user, reader()),
-        "OAuth client credentials": with_client_credentials(robot(user)),
+        "OAuth code": with_grant(user, application),
+        "OAuth client credentials": with_client_credentials(machine),
         "Basic": with_password(user),
         "session": with_session(user),
     }

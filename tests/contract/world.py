@@ -62,7 +62,7 @@ class World:
         # Lets the other administrator go.
         self._person("admin", "second")
         self.rows = {user.pk: self._rows_of(user) for user in (*self.people.values(), self.other)}
-        self.credentials = {role: credentials_of(user) for role, user in self.people.items()}
+        self.credentials = {role: credentials_of(user, reader(), robot(user)) for role, user in self.people.items()}
         self.limited = {role: self._limited(user) for role, user in self.people.items()}
         login = Caller().post("/api/login", {"email": self.other.email, "password": PASSWORD})
         self.refresh_token = login.data["refresh_token"]
