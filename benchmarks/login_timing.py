@@ -18,6 +18,7 @@ import time
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 from itertools import combinations
+from urllib.parse import urlencode
 
 import django
 
@@ -37,6 +38,7 @@ WARM_UP = 10
 MOST_ERRORS = 3.0
 MOST_PART = 0.03
 PASSWORD = "four plain words here"
+FORM = "application/x-www-form-urlencoded"
 WRONG = "not the password at all"
 
 Try = Callable[[], None]
@@ -81,7 +83,7 @@ def doors(client: Client) -> Mapping[str, Mapping[str, Try]]:
 
     def exchange(client_id: str) -> Try:
         form = {"grant_type": "refresh_token", "refresh_token": "none", "client_id": client_id, "client_secret": WRONG}
-        return lambda: refused(client.post("/oauth/token", form).status_code)
+        return lambda: refused(client.post("/oauth/token", urlencode(form), content_type=FORM).status_code)
 
     return {
         "/api/login": {reason: log_in(*pair) for reason, pair in reasons.items()},
