@@ -7,7 +7,9 @@ from django.contrib.auth import authenticate, views
 from django.contrib.auth.forms import AuthenticationForm
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
+from django.utils.decorators import method_decorator
 from django.views import View
+from django.views.decorators.csrf import csrf_exempt, csrf_protect
 
 from config.api.errors import DomainError, ErrorCode
 from config.api.exceptions import plain_response
@@ -23,13 +25,16 @@ def policy(*form_targets: str) -> str:
     return f"default-src 'none'; style-src 'self'; base-uri 'none'; form-action {targets}; frame-ancestors 'none'"
 
 
+@method_decorator(csrf_exempt, name="dispatch")
 class Page(View):
-    """A view that answers HTML."""
+    """A view that answers HTML. Its methods are CSRF-protected; one that it does not have is 405 before that."""
 
     http_method_names = ["get", "head", "post", "options"]
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        response = self.respond(request, *args, **kwargs)
+        known = request.method in self._allowed_methods()  # type: ignore[attr-defined]  # the stubs leave it out
+        answer = csrf_protect(self.respond) if known else self.http_method_not_allowed
+        response = answer(request, *args, **kwargs)
         response.setdefault("Content-Security-Policy", policy())
         response["Cache-Control"] = "no-store"
         return response
