@@ -72,7 +72,7 @@ logout                             POST            public         204 204   204 
 
 # What stands at the root alone, or beside the prefixes. No credential is asked for here but the browser's session,
 # or a client's own at the OAuth endpoints: with an API credential, good or bad, the answer is nobody's. The session is
-# an administrator's, with the CSRF token.
+# an administrator's, with the CSRF token; without it a form is refused, which is the 403 of nobody.
 OUTSIDE = """
 endpoint                                  method  nobody  session
 
@@ -81,9 +81,12 @@ docs                                      GET     200     200
 health/live                               GET     200     200
 health/ready                              GET     200     200
 session/login                             GET     200     200
+session/login                             POST    403     200
 session/logout                            POST    403     302
 oauth/authorize                           GET     400     400
+oauth/authorize                           POST    403     400
 oauth/grants                              GET     302     200
+oauth/grants                              POST    403     404
 oauth/token                               POST    400     400
 oauth/revoke                              POST    400     400
 oauth/introspect                          POST    401     401

@@ -219,3 +219,5 @@ def test_outside_of_the_api_only_a_browsers_session_counts(
     bad = [caller for caller, _ in bad_credentials(world).values()]
     assert {status(caller) for caller in (Caller(), *explicit, *bad)} == {nobody}
     assert status(good["session"]) == session
+    if nobody == 403:
+        assert status(Caller(headers={"Cookie": good["session"].headers["Cookie"]})) == 403
