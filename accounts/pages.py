@@ -7,7 +7,9 @@ from django.contrib.auth import authenticate, views
 from django.contrib.auth.forms import AuthenticationForm
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
+from django.utils.decorators import method_decorator
 from django.views import View
+from django.views.decorators.csrf import csrf_exempt, csrf_protect
 
 from config.api import quotas
 from config.api.errors import DomainError, ErrorCode
@@ -25,15 +27,18 @@ def policy(*form_targets: str) -> str:
     return f"{sources}; form-action {targets}; frame-ancestors 'none'"
 
 
+@method_decorator(csrf_exempt, name="dispatch")
 class Page(View):
-    """A view that answers HTML."""
+    """A view that answers HTML. Its methods are CSRF-protected; one that it does not have is 405 before that."""
 
     http_method_names = ["get", "head", "post", "options"]
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        known = request.method in self._allowed_methods()  # type: ignore[attr-defined]  # the stubs leave it out
+        answer = csrf_protect(self.respond) if known else self.http_method_not_allowed
         try:
             quotas.charge(request, request.user if request.user.is_authenticated else None)
-            response = self.respond(request, *args, **kwargs)
+            response = answer(request, *args, **kwargs)
         except DomainError as error:
             response = notice(request, "Try again later", error.message, error.status)
             for name, value in error.headers.items():

@@ -4,7 +4,9 @@ from typing import Any
 
 from django.conf import settings
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from rest_framework.permissions import SAFE_METHODS
 
+from accounts.permissions import APIKeyPermission
 from config.api.principal import SCOPE_TEXTS
 
 
@@ -13,7 +15,9 @@ class PrincipalScheme(OpenApiAuthenticationExtension):
     name = ["apiKey", "apiKeyInQuery", "bearer", "basic", "oauth2"]
 
     def get_security_requirement(self, auto_schema: Any) -> list[dict[str, list[str]]]:
-        """Any one of them, not all of them."""
+        """Any one of them, not all of them; of what only the password's owner may do, those made from the password."""
+        if APIKeyPermission in auto_schema.view.permission_classes and auto_schema.method not in SAFE_METHODS:
+            return [{"bearer": []}, {"basic": []}]
         scope = auto_schema.view.required_scope(auto_schema.method)
         return [{name: [scope] if name == "oauth2" and scope else []} for name in self.name]
 

@@ -28,8 +28,9 @@ def failure(error: str, description: str, status: int = 400, headers: dict[str, 
     return JsonResponse({"error": error, "error_description": description}, status=status, headers=headers)
 
 
+@method_decorator(csrf_exempt, name="dispatch")
 class Endpoint(OAuthLibMixin, View):
-    """An endpoint whose every answer, errors too, is JSON that no cache keeps."""
+    """An endpoint whose every answer, errors too, is JSON that no cache keeps. No browser's session counts here."""
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         response = self._answer(request)
@@ -59,7 +60,6 @@ class Endpoint(OAuthLibMixin, View):
         return failure("invalid_request", "This endpoint does not have that method; see Allow.", 405, allowed)
 
 
-@method_decorator(csrf_exempt, name="dispatch")
 class ClientEndpoint(Endpoint):
     """An endpoint that clients post forms to."""
 

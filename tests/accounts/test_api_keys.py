@@ -100,7 +100,6 @@ def test_almost_the_key_is_refused(key, change):
 END = {
     "expired": lambda owner, key: row(key).update(expires_at=timezone.now() - timedelta(seconds=1)),
     "revoked": lambda owner, key: row(key).update(revoked_at=timezone.now()),
-    "of an inactive user": lambda owner, key: type(owner).objects.filter(pk=owner.pk).update(status="inactive"),
     "gone": lambda owner, key: row(key).delete(),
 }
 
@@ -115,13 +114,6 @@ def test_key_that_ended_is_refused_from_the_next_request_on(owner, key, end):
         answer = caller.get(path)
         assert (answer.status, answer.code) == (401, "INVALID_CREDENTIALS"), path
         assert answer.headers["WWW-Authenticate"]
-
-
-def test_key_of_a_removed_user_is_refused(owner, key, admin):
-    caller = Caller(headers={"X-API-Key": key})
-    assert caller.get("/users").status == 200
-    assert admin.delete(f"/users/{owner.pk}").status == 204
-    assert (caller.get("/users").status, caller.get("/users").code) == (401, "INVALID_CREDENTIALS")
 
 
 @pytest.mark.parametrize("prefix", ["", "/api", "/api/v1"])

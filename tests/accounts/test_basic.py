@@ -88,13 +88,6 @@ def test_user_without_a_password_has_no_pair_that_works(make_user):
         assert basic(f"{row.email}:{password}").get("/users").code == "INVALID_CREDENTIALS"
 
 
-def test_pair_of_a_deactivated_user_is_refused_from_the_next_request_on(owner, admin):
-    caller = with_password(owner)
-    assert caller.get("/users").status == 200
-    assert admin.patch(f"/users/{owner.pk}", {"status": "inactive"}).status == 200
-    assert (caller.get("/users").status, caller.get("/users").code) == (401, "INVALID_CREDENTIALS")
-
-
 def test_old_password_is_refused_from_the_next_request_on(owner):
     caller, new = with_password(owner), "four other words instead"
     body = {"password": new, "current_password": PASSWORD}

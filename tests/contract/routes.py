@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from django.urls import URLPattern, URLResolver, get_resolver
+from django.urls import URLResolver, get_resolver
 
 from config.api.viewsets import ResourceViewSet, View
 
@@ -47,16 +47,14 @@ def resource_routes() -> list[Route]:
     return [route for route in routes() if issubclass(route.view, ResourceViewSet)]
 
 
-def all_patterns() -> list[URLPattern]:
-    return list(_patterns(get_resolver()))
-
-
-def _patterns(resolver: URLResolver) -> Iterator[URLPattern]:
+def addresses(resolver: URLResolver, prefix: str = "", *, within: tuple[str, ...] = ()) -> Iterator[str]:
+    """Every address there is, as a template. Those below an entry of `within` stand as that entry alone."""
     for entry in resolver.url_patterns:
-        if isinstance(entry, URLResolver):
-            yield from _patterns(entry)
+        template = prefix + _template(str(entry.pattern))
+        if isinstance(entry, URLResolver) and template not in within:
+            yield from addresses(entry, template, within=within)
         else:
-            yield entry
+            yield template
 
 
 def _walk(resolver: URLResolver, prefix: str) -> Iterator[Route]:

@@ -18,6 +18,7 @@ import pytest
 
 from config.embedded import Cluster
 from config.embedded_account import reachable
+from tests import secrecy
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 NOT_COPIED = shutil.ignore_patterns(".*", "__pycache__", "docs", "benchmarks", "node_modules", "test-artefacts")
@@ -53,6 +54,7 @@ class Copy:
     def manage(self, *arguments: str, **variables: str) -> "subprocess.CompletedProcess[str]":
         process = self.start(".venv/bin/python", "manage.py", *arguments, **variables)
         output, errors = process.communicate(timeout=DEADLINE)
+        secrecy.watch.record("manage.py", errors)
         return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
 
     def processes(self) -> dict[int, str]:
@@ -90,6 +92,9 @@ class Service:
         assert self.process.stdout
         assert self.process.stderr
         for line in self.process.stdout:
+            name, _, value = line.rstrip("\n").partition(": ")
+            if name in {"Password", "API key"}:
+                secrecy.watch.note(value, name)
             yield line.rstrip("\n")
             if line.startswith("Address: "):
                 return
@@ -114,7 +119,8 @@ class Service:
         """Stops the service. Returns its exit code."""
         self.process.send_signal(number)
         try:
-            self.process.communicate(timeout=DEADLINE)
+            for written in self.process.communicate(timeout=DEADLINE):
+                secrecy.watch.record("serve", written)
         finally:
             self.process.kill()
         return self.process.returncode

@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, quote_plus, urlencode, urlsplit
 
-from django.test import Client
-
 from accounts.models import Application
 from accounts.services import save_new_application
-from tests.conftest import Answer, Caller
+from tests.conftest import Answer, Caller, new_client
 
 CALLBACK = "https://client.example/callback"
 SCOPES = ["users:read", "orders:read", "orders:write"]
@@ -26,8 +24,7 @@ def send(path: str, form: Any, **headers: str) -> Answer:
     """Posts a form as it stands, a list of pairs too, from where nobody is signed in."""
     body = form if isinstance(form, bytes) else urlencode(form).encode()
     content_type = headers.pop("content_type", FORM)
-    client = Client(raise_request_exception=False, enforce_csrf_checks=True)
-    return Answer(client.generic("POST", path, body, content_type, headers=headers))
+    return Answer(new_client().generic("POST", path, body, content_type, headers=headers))
 
 
 @dataclass
@@ -82,7 +79,7 @@ class Person:
 
     def __init__(self, user: Any, *, signed_in: bool = True) -> None:
         self.user = user
-        self.browser = Client(raise_request_exception=False)
+        self.browser = new_client(checks_csrf=False)
         if signed_in:
             self.browser.force_login(user)
 

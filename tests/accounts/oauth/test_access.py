@@ -9,8 +9,8 @@ from django.utils import timezone
 from oauth2_provider.models import get_access_token_model
 
 from accounts.models import Application
-from tests.accounts.oauth.actors import Person, bearer
-from tests.conftest import PASSWORD, with_key, with_password
+from tests.accounts.oauth.actors import bearer
+from tests.conftest import with_key
 
 
 @pytest.fixture
@@ -75,12 +75,6 @@ def test_token_lives_a_quarter_of_an_hour(token):
     assert timedelta(minutes=14, seconds=50) < left <= timedelta(minutes=15)
 
 
-def test_token_is_refused_from_the_request_after_its_user_was_deactivated(person, token, admin):
-    assert not refused(token)
-    admin.patch(f"/users/{person.user.pk}", {"status": "inactive"})
-    assert refused(token)
-
-
 def test_token_is_refused_from_the_request_after_its_user_was_removed(person, token, admin):
     assert admin.delete(f"/users/{person.user.pk}").status == 204
     assert refused(token)
@@ -96,14 +90,6 @@ def test_scope_taken_from_the_application_counts_from_the_next_request_on(client
     Application.objects.update(allowed_scopes=["orders:read"])
     assert bearer(token).get("/api/protected").data["scopes"] == ["orders:read"]
     assert bearer(token).get("/users").code == "INSUFFICIENT_SCOPE"
-
-
-def test_token_outlives_a_password_change(make_user, client):
-    user = make_user(password=PASSWORD)
-    token = Person(user).tokens(client)["access_token"]
-    new = {"password": "another long phrase", "current_password": PASSWORD}
-    assert with_password(user).patch(f"/users/{user.pk}", new).status == 200
-    assert not refused(token)
 
 
 def test_token_signs_in_nowhere(token, person):

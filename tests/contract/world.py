@@ -1,0 +1,167 @@
+"""People of every role with rows and credentials, made once for many questions of which none leaves a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.db import connection, transaction
+from django.test import override_settings
+
+from accounts.services import create_api_key
+from config.api.principal import SCOPES
+from orders.models import Order
+from payments.models import Payment
+from posts.models import Comment, Post
+from tests.conftest import PASSWORD, Answer, Caller, with_key
+from tests.contract.matrix import Line
+from tests.contract.routes import Route
+from tests.credentials import credentials_of, reader, robot, with_client_credentials, with_grant
+from users import services
+from users.models import User
+
+SAFE = {"GET", "HEAD", "OPTIONS"}
+ROLES = ("user", "support", "admin")
+NEW_PASSWORD = "four other words instead"
+LIMITS = ("PRINCIPAL", "ANONYMOUS", "LOGIN_ACCOUNT", "LOGIN_ADDRESS")
+# Every column that a request may write; but not when a key was last used.
+_STATE = """
+SELECT string_agg(line, '|' ORDER BY line) FROM (
+    SELECT 'user' || t::text FROM users_user t UNION ALL
+    SELECT 'order' || t::text FROM orders_order t UNION ALL
+    SELECT 'payment' || t::text FROM payments_payment t UNION ALL
+    SELECT 'post' || t::text FROM posts_post t UNION ALL
+    SELECT 'comment' || t::text FROM posts_comment t UNION ALL
+    SELECT 'key' || (id, user_id, name, scopes, expires_at, revoked_at, rotated_at)::text FROM accounts_apikey
+) AS every (line)
+"""
+
+
+@contextmanager
+def rolled_back() -> Iterator[None]:
+    """Takes back what is written inside, as the transaction around each test of Django's TestCase does."""
+    block = transaction.atomic()
+    block._from_testcase = True  # lets the service open transactions that it calls durable
+    with block:
+        yield
+        transaction.set_rollback(True)
+
+
+@contextmanager
+def populated() -> Iterator[World]:
+    """The world, with no limit on how much is asked."""
+    with override_settings(**{f"RATE_LIMIT_{name}": 0 for name in LIMITS}), rolled_back():
+        yield World()
+
+
+class World:
+    def __init__(self) -> None:
+        self.people = {role: self._person(role) for role in ROLES}
+        self.other = self._person("user", "other")
+        # Lets the other administrator go.
+        self._person("admin", "second")
+        self.rows = {user.pk: self._rows_of(user) for user in (*self.people.values(), self.other)}
+        self.credentials = {role: credentials_of(user, reader(), robot(user)) for role, user in self.people.items()}
+        self.limited = {role: self._limited(user) for role, user in self.people.items()}
+        login = Caller().post("/api/login", {"email": self.other.email, "password": PASSWORD})
+        self.refresh_token = login.data["refresh_token"]
+        self.state = state()
+
+    @staticmethod
+    def _person(role: str, name: str = "") -> User:
+        name = name or role
+        return services.create(name=name, email=f"{name}@example.com", role=role, password=PASSWORD)
+
+    @staticmethod
+    def _rows_of(user: User) -> dict[str, int]:
+        """One row of each resource, by the name of its collection."""
+        post = Post.objects.create(user=user, title="A title")
+        return {
+            "users": user.pk,
+            "orders": Order.objects.create(user=user, item="Tea", qty=2).pk,
+            "payments": Payment.objects.create(user=user, amount="12.30").pk,
+            "posts": post.pk,
+            "comments": Comment.objects.create(post=post, user=user, text="A comment").pk,
+            "api-keys": create_api_key(user, name="kept")[0].pk,
+        }
+
+    @staticmethod
+    def _limited(user: User) -> dict[tuple[str, bool], dict[str, Caller]]:
+        """Credentials with one scope alone (True), or with every other one (False)."""
+        application, machine = reader(), robot(user)
+        sets = {(scope, only): {scope} if only else {*SCOPES} - {scope} for scope in SCOPES for only in (True, False)}
+        return {
+            which: {
+                "API key": with_key(user, scopes),
+                "OAuth code": with_grant(user, application, scopes),
+                "OAuth client credentials": with_client_credentials(machine, scopes),
+            }
+            for which, scopes in sets.items()
+        }
+
+    def target(self, role: str, whose: str) -> User:
+        return self.people[role] if whose == "own" else self.other
+
+    def path(self, route: Route, target: User) -> str:
+        rows = self.rows[target.pk]
+        parents = {"user_id": target.pk, "post_id": rows["posts"], "api_key_id": rows["api-keys"]}
+        path = route.path(id=rows.get(route.template.split("/", maxsplit=1)[0], 0), **parents)
+        return f"{path}?limit=100" if route.is_list else path
+
+    def listed_row(self, route: Route, target: User) -> int:
+        """The row of the target's that a list would show."""
+        return self.rows[target.pk][route.template.split("/")[-1]]
+
+    def ask(self, line: Line, route: Route, caller: Caller, target: User, method: str | None = None) -> Answer:
+        """Sends the request of a line, of which nothing is left. A request that is refused must not have had an effect.
+
+        Args:
+            method: instead of the line's own.
+        """
+        method = method or line.method
+        body = self._body(line, target) if method in {"POST", "PUT", "PATCH"} else None
+        headers = {"Idempotency-Key": "k"} if str(line) == "POST payments" else {}
+        with rolled_back():
+            answer = caller(method, self.path(route, target), body, **headers)
+            refused = answer.status >= 400 and method not in SAFE
+            assert not refused or state() == self.state, f"{line} was refused, and had an effect"
+        return answer
+
+    def _body(self, line: Line, target: User) -> dict[str, Any]:
+        user = {"name": "New", "email": "new@example.com"}
+        bodies: dict[str, dict[str, Any]] = {
+            "POST users": user,
+            "POST:password users": {**user, "password": NEW_PASSWORD},
+            "POST:role users": {**user, "role": "support"},
+            "PUT users/<id>": user,
+            "PATCH users/<id>": {"name": "New"},
+            "PATCH:password users/<id>": {
+                "password": NEW_PASSWORD,
+                **({} if target == self.other else {"current_password": PASSWORD}),
+            },
+            "PATCH:role users/<id>": {"role": "admin"},
+            "PATCH:status users/<id>": {"status": "inactive"},
+            "POST orders": {"user_id": target.pk, "item": "Book", "qty": 1},
+            "POST payments": {"user_id": target.pk, "amount": 5},
+            "POST users/<user_id>/posts": {"title": "New"},
+            "PUT posts/<id>": {"title": "New"},
+            "PATCH posts/<id>": {"title": "New"},
+            "POST posts/<post_id>/comments": {"text": "New"},
+            "PUT comments/<id>": {"text": "New"},
+            "PATCH comments/<id>": {"text": "New"},
+            "POST api-keys": {"name": "New"},
+            "POST api-keys/<api_key_id>/rotations": {},
+            "POST login": {"email": target.email, "password": PASSWORD},
+            "POST token/refresh": {"refresh_token": self.refresh_token},
+            "POST logout": {"refresh_token": self.refresh_token},
+        }
+        return bodies[str(line)]
+
+
+def state() -> str:
+    """What there is, of every resource."""
+    with connection.cursor() as cursor:
+        cursor.execute(_STATE)
+        found: str = cursor.fetchone()[0]
+        return found

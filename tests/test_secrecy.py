@@ -1,0 +1,61 @@
+"""The run of the tests fails when a secret is logged."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SECRETS = {"password": "a pass phrase of its own", "api_key": "urs_in_the_query", "X-API-Key": "urs_in_the_header"}
+TESTS = """
+import json
+import logging
+from urllib.parse import quote
+from django.test import Client
+
+def test_that_uses_secrets():
+    Client().post("/none", {"password": "a pass phrase of its own"}, content_type="application/json")
+    Client().get("/none?api_key=urs_in_the_query", headers={"X-API-Key": "urs_in_the_header"})
+
+def test_that_logs():
+    logging.getLogger("django.request").error("%s", LOGGED)
+"""
+LOGGED = {
+    "as they are": "'a pass phrase of its own, urs_in_the_query and urs_in_the_header'",
+    "in JSON and an address": "json.dumps([quote('a pass phrase of its own'), 'urs_in_the_query urs_in_the_header'])",
+}
+
+
+def run(folder: Path, logged: str, *options: str) -> "subprocess.CompletedProcess[str]":
+    """Runs two tests in a pytest of their own, of which the second logs something."""
+    folder.joinpath("pytest.ini").write_text("[pytest]\n")
+    folder.joinpath("test_it.py").write_text(TESTS.replace("LOGGED", logged))
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "tests.secrecy", "-p", "no:cacheprovider", *options, folder],
+        cwd=ROOT,
+        env=environment | {"DJANGO_SETTINGS_MODULE": "config.settings"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("logged", "options"), [*zip(LOGGED.values(), [(), ("-n", "1")], strict=True)], ids=["alone", "in a worker"]
+)
+def test_secret_in_the_log_fails_the_run_and_is_not_printed(tmp_path, logged, options):
+    done = run(tmp_path, logged, *options)
+    assert done.returncode == 1, done.stdout
+    assert "2 passed" in done.stdout
+    for what, secret in SECRETS.items():
+        told = f"test_it.py::test_that_logs: the logger django.request wrote a secret ({what})"
+        assert told in done.stdout
+        assert secret not in done.stdout + done.stderr
+
+
+def test_log_without_a_secret_passes(tmp_path):
+    done = run(tmp_path, "'a pass phrase, urs_in_the'")
+    assert (done.returncode, "secrets in the log" in done.stdout) == (0, False), done.stdout
