@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from django.urls import get_resolver
 
+from config.api.schema import Generator
 from tests.conftest import Answer, Caller, with_password
 from tests.contract.matrix import PLACES, PUBLIC, Cell, Line, lines, lines_outside
 from tests.contract.routes import PREFIXES, addresses, routes
