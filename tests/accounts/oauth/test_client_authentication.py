@@ -80,10 +80,10 @@ def test_wrong_secrets_are_limited_in_oauths_own_words(machine, settings, path):
 
 
 def test_checking_a_secret_takes_no_password_hash(machine):
-    start = time.perf_counter()
+    start = time.process_time()
     for _ in range(5):
         machine.act()
-    assert (time.perf_counter() - start) / 5 < 0.15
+    assert (time.process_time() - start) / 5 < 0.15
 
 
 @pytest.mark.parametrize("path", ENDPOINTS)
