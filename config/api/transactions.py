@@ -14,7 +14,8 @@ _ATTEMPTS = 3
 def run(write: Callable[[], Result]) -> Result:
     """Runs `write` in a transaction of its own, up to three times when it fell victim to a deadlock.
 
-    Nothing of a failed attempt is left, so that `write` may be run again as long as it touches the database alone.
+    Nothing of a failed attempt is left, so that `write` may be run again as long as it touches the database alone. Only
+    where the database says so: a connection that is lost at COMMIT leaves it open whether there was an effect.
 
     Raises:
         OperationalError: the database is away, or the attempts are used up.

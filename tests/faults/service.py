@@ -20,7 +20,7 @@ import psycopg
 from config.embedded import Cluster
 from config.embedded_account import reachable
 from tests.faults.proxy import Proxy
-from tests.runtime.conftest import Copy, temporary_copy
+from tests.runtime.conftest import DEADLINE, Copy, temporary_copy, wait_for
 
 WORKERS = 3
 
@@ -72,8 +72,8 @@ class Service:
         os.kill(random.choice(self.workers()), signal.SIGKILL)
 
     def heal(self) -> None:
-        while len(self.workers()) < WORKERS:
-            time.sleep(0.005)
+        """Waits until the service has started the killed workers again."""
+        wait_for(lambda: len(self.workers()) == WORKERS)
 
     def kill(self) -> None:
         for pid in [self.process.pid, *self.workers()]:
@@ -109,12 +109,15 @@ class Database:
                 victim = random.choice(watching.execute(others).fetchall())[0]
             os.kill(victim, signal.SIGKILL)
             # A connection of which nothing was asked has something to read when the server goes.
-            select.select([watching.fileno()], [], [])
-        while True:
-            with suppress(psycopg.OperationalError):
-                psycopg.connect(self.url).close()
-                return time.monotonic()
-            time.sleep(0.005)
+            select.select([watching.fileno()], [], [], DEADLINE)
+        wait_for(self._accepts)
+        return time.monotonic()
+
+    def _accepts(self) -> bool:
+        with suppress(psycopg.OperationalError):
+            psycopg.connect(self.url).close()
+            return True
+        return False
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from tests.faults.clients import Client
 from tests.faults.report import Report, compare, last_ids, longest_gaps
 from tests.faults.service import Database, Service, everything
+from tests.runtime.conftest import wait_for
 
 CLIENTS = 8
 AT_ONCE = 200
@@ -114,7 +115,7 @@ def _kill(
     # Every kind, also in a short run.
     kinds = [*KINDS, *random.choices([*KINDS], [*KINDS.values()], k=max(0, number - len(KINDS)))]
     for index, kind in enumerate(kinds, 1):
-        _let_work(answered, random.randrange(30))
+        _let_work(answered, random.randrange(1, 30))
         times.append((time.monotonic(), kind))
         match kind:
             case "worker":
@@ -124,8 +125,7 @@ def _kill(
                 service.start()
             case part:
                 accepts = database.kill(part)
-                while not answered or answered[-1] < accepts:
-                    time.sleep(0.002)
+                wait_for(lambda: answered[-1] > accepts)  # noqa: B023 - it is called at once
                 returns.append(answered[-1] - accepts)
         service.heal()
         if progress and index % 50 == 0:
@@ -136,8 +136,7 @@ def _kill(
 def _let_work(answered: list[float], effects: int) -> None:
     """Waits until the clients have got so much done, so that every kill meets them at work."""
     enough = len(answered) + effects
-    while len(answered) < enough:
-        time.sleep(0.002)
+    wait_for(lambda: len(answered) >= enough)
 
 
 def one_key(port: int, key: str) -> AtOnce:

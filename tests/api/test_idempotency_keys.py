@@ -1,0 +1,162 @@
+"""What a key is, and which requests are the same: contract section 7."""
+
+import re
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from config.api.idempotency import canonical
+from config.api.parsers import parse
+from config.models import IdempotencyRecord
+from payments.models import Payment
+from tests.api.test_idempotency import BODIES, ROWS, pay, same
+
+# --- The header
+
+
+@pytest.mark.parametrize(
+    ("sent", "key"),
+    [
+        ("k", "k"),
+        ('"k"', "k"),
+        (" k ", "k"),
+        ("x" * 255, "x" * 255),
+        (f'"{"x" * 255}"', "x" * 255),
+        ('"a,b;c=d"', "a,b;c=d"),
+        (r'"a\"b\\c"', r"a\"b\c".replace('\\"', '"')),
+        (r"a\b", r"a\b"),
+        ("it's/<fine>:=?@[]^`{|}~!#$%&()*+-.", "it's/<fine>:=?@[]^`{|}~!#$%&()*+-."),
+    ],
+)
+def test_key_is_bare_or_a_quoted_string(user, sent, key):
+    assert pay(user, idempotency_key=sent).status == 201
+    assert IdempotencyRecord.objects.get().key == key
+
+
+def test_quoted_key_is_the_bare_one(user):
+    assert same(pay(user, idempotency_key="k"), pay(user, idempotency_key='"k"'))
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        "",
+        " ",
+        '""',
+        '"',
+        "a b",
+        '"a b"',
+        "a,b",
+        "a, b",
+        '"a","b"',
+        '"a", "b"',
+        '"a, b"',
+        "k;a=b",
+        '"k";a',
+        "k,",
+        ",k",
+        'a"b',
+        '"a"b',
+        r'"a\b"',
+        '"a\\"',
+        "x" * 256,
+        f'"{"x" * 256}"',
+        "é",
+        "k\x7f",
+        "\tk\x00",
+    ],
+)
+@pytest.mark.parametrize("path", ["/payments", "/orders"])
+def test_what_is_no_single_key_is_refused(user, sent, path):
+    refused = user.post(path, BODIES[path], idempotency_key=sent)
+    assert (refused.status, refused.code, refused.fields) == (400, "IDEMPOTENCY_KEY_INVALID", {"Idempotency-Key"})
+    assert not ROWS[path].objects.exists()
+
+
+# --- What counts as the same request
+
+
+@pytest.mark.parametrize(
+    ("first", "again"),
+    [
+        ('{"amount": 1}', '{"amount":1.00 }'),
+        ('{"amount": 1}', '{"amount": 1e0}'),
+        ('{"amount": 100}', '{"amount": 1E+2}'),
+        ('{"amount": 0.5}', '{"amount": 5e-1}'),
+        ('{"amount": 1, "x": {"a": 1, "b": 2}}', '{"x": {"b": 2, "a": 1}, "amount": 1}'),
+        ('{"amount": 1, "x": "é😀"}', r'{"amount": 1, "x": "\u00e9\ud83d\ude00"}'),
+        ('{"amount": 1, "x": 1e999999999}', '{"amount": 1, "x": 10.0E999999998}'),
+        ('{"amount": 1, "x": [0, 1]}', f'{{"amount": 1, "x": [-0.0, 1.{"0" * 60}]}}'),
+        (f'{{"amount": 1, "x": 1{"0" * 50}}}', '{"amount": 1, "x": 0.1e51}'),
+    ],
+)
+def test_other_spelling_of_the_same_json_is_the_same_request(user, first, again):
+    assert same(pay(user, first.encode()), pay(user, again.encode()))
+
+
+@pytest.mark.parametrize(
+    ("first", "again"),
+    [
+        ('{"amount": 1}', '{"amount": 1.01}'),
+        ('{"amount": 1}', '{"amount": "1"}'),
+        ('{"amount": 1}', '{"amount": true}'),
+        ('{"amount": 1}', "{}"),
+        ('{"amount": 1}', '{"amount": 1, "x": null}'),
+        ('{"amount": 1, "x": 1}', '{"amount": 1, "x": "1"}'),
+        ('{"amount": 1, "x": 1}', '{"amount": 1, "x": true}'),
+        ('{"amount": 1, "x": 0}', '{"amount": 1, "x": false}'),
+        ('{"amount": 1, "x": []}', '{"amount": 1, "x": {}}'),
+        ('{"amount": 1, "x": [1, 2]}', '{"amount": 1, "x": [2, 1]}'),
+        ('{"amount": 1, "x": 1e99}', '{"amount": 1, "x": 1e98}'),
+        ('{"amount": 1, "x": 1.5}', '{"amount": 1, "x": ["NaN", "15", "-1"]}'),
+        ('{"amount": 1, "x": 1.5}', '{"amount": 1, "x": -1.5}'),
+        ('{"amount": 1, "x": "a"}', '{"amount": 1, "x": "A"}'),
+        (r'{"amount": 1, "x": "\ud800"}', r'{"amount": 1, "x": "?"}'),
+        ('{"amount": 1, "x": ""}', r'{"amount": 1, "x": "\u0000"}'),
+    ],
+)
+def test_other_request_under_a_seen_key_is_422_even_where_it_would_be_invalid(user, first, again):
+    assert pay(user, first.encode()).status == 201
+    refused = pay(user, again.encode())
+    assert (refused.status, refused.code) == (422, "IDEMPOTENCY_KEY_REUSED")
+    assert Payment.objects.count() == 1
+    assert IdempotencyRecord.objects.get().replays == 0
+
+
+def test_number_of_a_megabyte_has_a_value_at_once():
+    digits = b"9" * 1_000_000
+    huge, other = (canonical(parse(b'{"a": 1e%s}' % one)) for one in (digits, digits[:-1] + b"8"))
+    assert huge != other
+    assert canonical(parse(b'{"a": 0.1e1%s}' % (b"0" * 1_000_000))) == canonical(parse(b'{"a": 1e%s}' % digits))
+
+
+DIGITS = st.text("0123456789", min_size=1, max_size=45)
+EXPONENTS = st.sampled_from(["", "e0", "E+1", "e-1", "e20", "e-20", "e21", "E-0021", "e40", "e-45"])
+
+
+@st.composite
+def numbers(draw):
+    """A JSON number, as its parts."""
+    whole = draw(DIGITS).lstrip("0") or "0"
+    fraction = draw(st.just("") | DIGITS.map(".{}".format))
+    return draw(st.sampled_from(["", "-"])) + whole + fraction + draw(EXPONENTS)
+
+
+def value_of(token):
+    mantissa, _, exponent = token.lower().partition("e")
+    return Fraction(mantissa) * Fraction(10) ** int(exponent or 0)
+
+
+@given(first=numbers(), zeros=st.integers(0, 30), other=numbers())
+def test_numbers_are_the_same_exactly_when_their_values_are(first, zeros, other):
+    def text(token):
+        return canonical(parse(b'{"a": %s}' % token.encode()))
+
+    assert (text(other) == text(first)) is (value_of(other) == value_of(first))
+    mantissa, _, exponent = first.lower().partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    digits = re.sub("^(-?)0+", r"\1", whole + fraction)
+    if digits.strip("-"):
+        assert text(f"{digits}{'0' * zeros}e{int(exponent or 0) - len(fraction) - zeros}") == text(first)
