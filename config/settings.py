@@ -206,6 +206,7 @@ DATABASES = {
         # `lock_timeout` stays below `statement_timeout`, so that a wait for a lock is told from a slow query.
         "OPTIONS": {
             **_database.get("OPTIONS", {}),
+            "connect_timeout": 5,
             "options": "-c statement_timeout=15s -c lock_timeout=5s -c idle_in_transaction_session_timeout=30s",
         },
     },
