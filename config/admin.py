@@ -7,7 +7,7 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.core.exceptions import FieldError, ValidationError
-from django.db import DataError, models, transaction
+from django.db import DataError, models
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
@@ -68,10 +68,8 @@ class ServiceAdmin(admin.ModelAdmin):
         return self._told(super().delete_view, request, *args, **kwargs)
 
     def changelist_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        view = super().changelist_view
         try:
-            # Actions lock rows by the hundred: one may fall victim to a deadlock with a request, and runs again.
-            return transactions.run(lambda: self._told(view, request, *args, **kwargs))
+            return self._told(super().changelist_view, request, *args, **kwargs)
         except (DataError, FieldError, ValidationError, ValueError):
             # A filter or a selection that no link of the page has made.
             self.message_user(request, "That filter or selection makes no sense.", messages.ERROR)
@@ -99,9 +97,9 @@ class ServiceAdmin(admin.ModelAdmin):
 
     def _told(self, view: Callable[..., HttpResponse], request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         try:
-            # Whole: an action that is refused half way must not leave the half, nor the log of it.
-            with transaction.atomic():
-                return view(request, *args, **kwargs)
+            # Whole: an action that is refused half way must not leave the half, nor the log of it. Its locks may meet
+            # those of a request, in another order: who falls victim to a deadlock runs again.
+            return transactions.run(lambda: view(request, *args, **kwargs))
         except DomainError as error:
             self.message_user(request, error.message, messages.ERROR)
             return HttpResponseRedirect(request.get_full_path())

@@ -299,6 +299,7 @@ CORS_EXPOSE_HEADERS = [
     "Accept-Patch",
     "Allow",
     "API-Version",
+    "Content-Location",
     "Deprecation",
     "ETag",
     "Idempotent-Replayed",
