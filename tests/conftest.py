@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from threading import Barrier
 from typing import Any
 
+import psycopg
 import pytest
 from django.db import connection
 from django.test import Client
@@ -187,6 +188,14 @@ def at_once(transactional_db: None) -> Callable[[Iterable[Callable[[], Any]]], l
             return [future.result() for future in [pool.submit(one, call) for call in waiting]]
 
     return run
+
+
+@pytest.fixture
+def elsewhere(transactional_db: None) -> Iterator[psycopg.Connection[Any]]:
+    """Another connection to the same database, in a transaction of its own."""
+    parameters = connection.get_connection_params() | {"cursor_factory": psycopg.Cursor}
+    with psycopg.connect(**parameters) as opened:
+        yield opened
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import psycopg
 import pytest
-from django.db import connection, connections
+from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -263,13 +263,6 @@ def test_queries_of_a_first_request_and_of_a_retry(user):
 
 
 # --- Another request with the key is running
-
-
-@pytest.fixture
-def elsewhere(transactional_db):
-    """Another connection to the same database."""
-    with psycopg.connect(**connections["default"].get_connection_params() | {"cursor_factory": psycopg.Cursor}) as one:
-        yield one
 
 
 def lock_of(caller, operation, key):

@@ -1,9 +1,13 @@
 """Many requests with one key: one effect, one answer, and nobody waits."""
 
+import time
 from functools import partial
+
+import psycopg
 
 from config.models import IdempotencyRecord
 from payments.models import Payment
+from posts.models import Comment, Post
 from tests.conftest import with_key
 
 CLIENTS = 200
@@ -36,3 +40,26 @@ def test_answers_stored_beside_a_removal_go_with_the_user(at_once, make_user):
         assert answers[-1].status == 204
         assert {answer.status for answer in answers[:-1]} <= {201, 401, 404}
         assert not IdempotencyRecord.objects.filter(user=leaving.user).exists()
+
+
+def test_victim_of_a_deadlock_takes_its_key_again_and_has_one_effect(at_once, elsewhere, make_user):
+    caller = with_key(make_user())
+    post = Post.objects.create(user=make_user(), title="T")
+    # The request is the first to look for a deadlock, and so the one that ends.
+    elsewhere.execute("SET deadlock_timeout = '20s'")
+    elsewhere.execute("SELECT FROM posts_post WHERE id = %s FOR UPDATE", [post.pk])
+
+    def cross():
+        waiting = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%posts_post%FOR NO KEY%'"
+        with psycopg.connect(elsewhere.info.dsn, autocommit=True) as watching:
+            while not watching.execute(waiting).fetchall():
+                time.sleep(0.01)
+        # The request holds its user, and gives it up only when it ends.
+        elsewhere.execute("SELECT FROM users_user WHERE id = %s FOR UPDATE", [caller.user.pk])
+        elsewhere.commit()
+
+    comment = partial(caller.post, f"/posts/{post.pk}/comments", {"text": "x"}, idempotency_key="k")
+    answer, _ = at_once([comment, cross])
+    assert (answer.status, answer.headers.get("Idempotent-Replayed")) == (201, None)
+    assert comment().headers["Idempotent-Replayed"] == "true"
+    assert (Comment.objects.count(), IdempotencyRecord.objects.count()) == (1, 1)

@@ -43,7 +43,17 @@ class Service:
         }
 
     def start(self) -> dict[str, str]:
-        """Waits until it serves. Returns what it printed, by name."""
+        """Waits until it serves. Returns what it printed, by name.
+
+        It ends with one line when it loses the database on the way; whoever runs a service starts it again then.
+        """
+        for _ in range(5):
+            if lines := self._started():
+                return dict(line.split(": ", 1) for line in lines)
+        raise AssertionError(self.log.read_text()[-2000:])
+
+    def _started(self) -> list[str]:
+        """The lines of a service that has started, or none of one that has ended."""
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [".venv/bin/python", "manage.py", "serve"],
@@ -60,9 +70,9 @@ class Service:
         for line in self.process.stdout:
             lines.append(line.strip())
             if line.startswith("Address: "):
-                break
-        assert lines, self.log.read_text()[-2000:]
-        return dict(line.split(": ", 1) for line in lines)
+                return lines
+        self.process.communicate()
+        return []
 
     def workers(self) -> list[int]:
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
