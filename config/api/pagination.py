@@ -16,6 +16,7 @@ from django.db.models.fields.tuple_lookups import (
 )
 
 from config.api import cursors
+from config.api.listed import ListedRows, window
 from config.api.ordering import Ordering
 from config.api.parameters import Parameters
 
@@ -63,17 +64,8 @@ class ListPagination:
         self.ordering = ordering
         self.bound_to = {**bound_to, "sort": ordering.field, "order": "desc" if ordering.descending else "asc"}
 
-    def page_of(self, rows: QuerySet[Any], parts: Sequence[QuerySet[Any]]) -> Page:
-        """The page of a list, which is given as a whole, and as the disjoint parts that indexes keep in order."""
+    def page_of(self, listed: ListedRows) -> Page:
         raise NotImplementedError
-
-    def _window(self, parts: Sequence[QuerySet[Any]], start: int, stop: int, *, backwards: bool = False) -> list[Any]:
-        """The rows from `start` up to `stop` of the parts taken together, none of which is read any further."""
-        read = [self.ordering.apply(part, backwards=backwards)[:stop] for part in parts]
-        if len(read) == 1:
-            return list(self.ordering.apply(parts[0], backwards=backwards)[start:stop])
-        together = read[0].union(*read[1:], all=True)
-        return list(self.ordering.apply(together, backwards=backwards)[start:stop])
 
 
 class OffsetPagination(ListPagination):
@@ -85,10 +77,8 @@ class OffsetPagination(ListPagination):
         page = _whole(parameters, "page", 1, 1)
         self.offset = _whole(parameters, "offset", 0, 0) if self.by_offset else (page - 1) * self.limit
 
-    def page_of(self, rows: QuerySet[Any], parts: Sequence[QuerySet[Any]]) -> Page:
-        total = rows.count()
-        # Past the end there is nothing to ask the database for, which could not read the number either.
-        items = self._window(parts, self.offset, self.offset + self.limit) if self.offset < total else []
+    def page_of(self, listed: ListedRows) -> Page:
+        items, total = listed.page(self.offset, self.offset + self.limit)
         page = self.offset // self.limit + 1
         meta = {
             # Written out as a decimal where it is beyond the 64 bits that the JSON library has for integers.
@@ -124,14 +114,14 @@ class CursorPagination(ListPagination):
         super().__init__(parameters, ordering, bound_to)
         self.cursor = parameters.get("cursor", opaque=True)
 
-    def page_of(self, rows: QuerySet[Any], parts: Sequence[QuerySet[Any]]) -> Page:
+    def page_of(self, listed: ListedRows) -> Page:
         if not self.cursor:
-            return self._forward(parts, None)
-        place = cursors.read(self.cursor, self.bound_to, rows.model, self.ordering.columns)
-        return self._backward(parts, place) if place.backward else self._forward(parts, place)
+            return self._forward(listed.parts, None)
+        place = cursors.read(self.cursor, self.bound_to, listed.model, self.ordering.columns)
+        return self._backward(listed.parts, place) if place.backward else self._forward(listed.parts, place)
 
     def _forward(self, parts: Sequence[QuerySet[Any]], place: cursors.Place | None) -> Page:
-        items = self._window(self._beyond(parts, place), 0, self.limit + 1)
+        items = self._window(self._beyond(parts, place), self.limit + 1)
         more = len(items) > self.limit
         del items[self.limit :]
         before = None
@@ -141,13 +131,13 @@ class CursorPagination(ListPagination):
         return self._page(items, before, self._place(">", items[-1]) if more else None, more)
 
     def _backward(self, parts: Sequence[QuerySet[Any]], place: cursors.Place) -> Page:
-        items = self._window(self._beyond(parts, place), 0, self.limit + 1, backwards=True)
+        items = self._window(self._beyond(parts, place), self.limit + 1, backwards=True)
         earlier = len(items) > self.limit
         del items[self.limit :]
         items.reverse()
         # The rows that the walk came from may be gone by now.
         rest = cursors.Place(">=" if place.comparison == "<" else ">", place.key)
-        more = bool(self._window(self._beyond(parts, rest), 0, 1))
+        more = bool(self._window(self._beyond(parts, rest), 1))
         after = (self._place(">", items[-1]) if items else rest) if more else None
         return self._page(items, self._place("<", items[0]) if earlier else None, after, more)
 
@@ -161,6 +151,9 @@ class CursorPagination(ListPagination):
 
     def _place(self, comparison: str, row: Model) -> cursors.Place:
         return cursors.Place(comparison, self.ordering.key(row))
+
+    def _window(self, parts: Sequence[QuerySet[Any]], stop: int, *, backwards: bool = False) -> list[Any]:
+        return list(window(parts, self.ordering, 0, stop, backwards))
 
     def _page(self, items: list[Any], before: cursors.Place | None, after: cursors.Place | None, more: bool) -> Page:
         previous_cursor = cursors.seal(before, self.bound_to) if before else None

@@ -1,9 +1,8 @@
 """The one base viewset: an app's viewset is declarations, and obeys every convention without saying so."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
-from itertools import product
 from typing import Any, ClassVar
 
 from django.conf import settings
@@ -20,6 +19,7 @@ from rest_framework.viewsets import ViewSetMixin
 from config.api import envelope, fields, links, ordering, pagination, transactions
 from config.api.errors import not_found
 from config.api.filters import StrictFilterSet
+from config.api.listed import ListedRows
 from config.api.parameters import Parameters
 from config.api.parsers import JSONParser, MergePatchParser, StrictRequest
 from config.api.principal import Principal
@@ -111,9 +111,6 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
         scope: the part of a scope before the colon; None where any credential will do.
         sortable: the fields a list may be sorted by, `id` among them.
         filterset_class: the equality filters of the list.
-        partitions: the columns, with all their values, that divide the list into parts which the indexes keep in
-            order; a filtered list is read as the parts that its filters leave.
-        sorted_whole: the sorts for which an index keeps the undivided list in order, all of them without `partitions`.
         links: of a single resource, `self` first.
         parent_field: of a nested collection, the foreign key to the parent, under which the address names it too;
             `parents()` then says which parents the caller may look into.
@@ -122,8 +119,6 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
     scope: ClassVar[str | None]
     sortable: ClassVar[Sequence[str]] = ("id",)
     filterset_class: ClassVar[type[StrictFilterSet]] = StrictFilterSet
-    partitions: ClassVar[Mapping[str, Sequence[str]]] = {}
-    sorted_whole: ClassVar[Sequence[str]] = ()
     links: ClassVar[Sequence[links.Link]]
     parent_field: ClassVar[str | None] = None
     lookup_url_kwarg = "id"
@@ -158,7 +153,7 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
         bound_to = {"list": request.path.removeprefix(prefix_of(request.path)), **filters}
         paginator = pagination.read(self.parameters, order, bound_to)
         self.parameters.check()
-        page = paginator.page_of(rows, self.parts(rows, order.field, filters))
+        page = paginator.page_of(ListedRows(rows, order, filters))
         page_links = links.of_page(request, self.parameters, page.links)
         items = self.represent(page.rows, single=False)
         response = Response(envelope.page(items, page.meta, page_links) if self.enveloped else items)
@@ -166,15 +161,6 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
         if not self.enveloped and "total" in page.meta:
             response["X-Total-Count"] = page.meta["total"]
         return response
-
-    def parts(self, rows: QuerySet[Any], sort: str, filters: Mapping[str, str]) -> Sequence[QuerySet[Any]]:
-        """The disjoint parts of a list, each of which one index delivers in order; the whole where it does itself."""
-        divided = filters.keys() & self.partitions.keys()
-        whole = not divided and (sort in self.sorted_whole or not self.partitions)
-        if whole or filters.keys() > divided:
-            return [rows]
-        values = ([filters[column]] if column in filters else every for column, every in self.partitions.items())
-        return [rows.filter(**dict(zip(self.partitions, part, strict=True))) for part in product(*values)]
 
     def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         return self.respond(self.get_object())

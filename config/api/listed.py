@@ -1,0 +1,114 @@
+"""The rows of a list as PostgreSQL reads them best: in parts that indexes keep in order, with the total beside them."""
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any
+
+from django.db import connection
+from django.db.models import BigIntegerField, QuerySet, Subquery
+from django.db.models.expressions import Combinable, RawSQL
+
+from config import counting
+from config.api.ordering import Ordering
+
+# Up to here, stepping over rows costs less than finding the way around them.
+NEAR = 1_000
+# PostgreSQL reads no greater numbers.
+GREATEST_OFFSET = 2**63 - 1
+
+
+class _Count(Subquery):
+    template = "(SELECT count(*) FROM (%(subquery)s) AS counted)"
+    output_field = BigIntegerField()
+
+
+class ListedRows:
+    """The rows of a list in an order.
+
+    Args:
+        rows: the list as a whole.
+        filters: the equality filters that `rows` are under.
+
+    Attributes:
+        parts: disjoint parts that are the list when taken together, each kept in the order by one index. Where counts
+            are kept apart by columns, indexes begin with these columns; an undivided list may have an index of its own.
+    """
+
+    def __init__(self, rows: QuerySet[Any], ordering: Ordering, filters: Mapping[str, str]) -> None:
+        self.rows = rows
+        self.model = rows.model
+        self.ordering = ordering
+        counts = counting.of(rows.model)
+        self.parts = self._divided(counts, filters) if counts else [rows]
+        self._counted = counts.under(filters, rows) if counts else None
+
+    def _divided(self, counts: counting.Counts, filters: Mapping[str, str]) -> Sequence[QuerySet[Any]]:
+        if filters.keys() - set(counts.columns) or (not filters and self._kept_in_order()):
+            return [self.rows]
+        values = ([filters[column]] if column in filters else counts.values(column) for column in counts.columns)
+        return [self.rows.filter(**dict(zip(counts.columns, part, strict=True))) for part in product(*values)]
+
+    def _kept_in_order(self) -> bool:
+        columns = list(self.ordering.columns)
+        return columns == ["id"] or any(index.fields == columns for index in self.model._meta.indexes)
+
+    def total(self) -> int:
+        """How many rows there are."""
+        if not self._counted:
+            return self.rows.count()
+        total = self._counted.total()
+        with connection.cursor() as cursor:
+            cursor.execute(f"SELECT {total.sql}", total.params)
+            return int(cursor.fetchone()[0])
+
+    def page(self, start: int, stop: int) -> tuple[list[Any], int]:
+        """The rows from `start` up to `stop`, and the total.
+
+        One statement tells both, of one snapshot. Only where there are no rows does another one tell the total.
+        """
+        readable = stop <= GREATEST_OFFSET and not self.rows.query.is_empty()
+        rows = self._page(start, stop) if readable else []
+        return rows, rows[0].total_listed if rows else self.total()
+
+    def _page(self, start: int, stop: int) -> list[Any]:
+        if start < NEAR or not self._counted:
+            return self._read(self.parts, start, stop)
+        if self.ordering.field == "id":
+            first = self._counted.id_at(start, descending=self.ordering.descending)
+            side = "pk__lte" if self.ordering.descending else "pk__gte"
+            return self._read([part.filter(**{side: first}) for part in self.parts], 0, stop - start)
+        total = self.total()
+        if start >= total:
+            return []
+        if start >= total // 2:
+            rows = self._read(self.parts, max(total - stop, 0), total - start, backwards=True)
+            # Otherwise the way from the end was reckoned with another total than that of the rows' snapshot.
+            if rows and rows[0].total_listed == total:
+                return rows
+        return self._read(self.parts, start, stop)
+
+    def _read(self, parts: Sequence[QuerySet[Any]], start: int, stop: int, *, backwards: bool = False) -> list[Any]:
+        """The rows of a window, each with the total as `total_listed`, in the order of the list."""
+        if len(parts) == 1 and start < NEAR and not backwards:
+            rows = parts[0].annotate(total_listed=self._total())
+            return list(self.ordering.apply(rows)[start:stop])
+        # A long walk, or one along several indexes, passes by sort keys alone: the rows are not in the indexes.
+        keys = window([part.values(*self.ordering.columns) for part in parts], self.ordering, start, stop, backwards)
+        sql, params = keys.query.sql_with_params()
+        rows = self.model._default_manager.filter(pk__in=RawSQL(f"(SELECT id FROM ({sql}) AS keys)", params))
+        return list(self.ordering.apply(rows.annotate(total_listed=self._total())))
+
+    def _total(self) -> Combinable:
+        if self._counted:
+            return self._counted.total()
+        return _Count(self.rows.order_by().values("pk"))
+
+
+def window(
+    parts: Sequence[QuerySet[Any]], ordering: Ordering, start: int, stop: int, backwards: bool = False
+) -> QuerySet[Any]:
+    """The rows from `start` up to `stop` of the parts taken together, none of which is read any further."""
+    if len(parts) == 1:
+        return ordering.apply(parts[0], backwards=backwards)[start:stop]
+    read = [ordering.apply(part, backwards=backwards)[:stop] for part in parts]
+    return ordering.apply(read[0].union(*read[1:], all=True), backwards=backwards)[start:stop]
