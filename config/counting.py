@@ -166,13 +166,13 @@ class CountedRows:
     def id_at(self, offset: int, *, descending: bool = False) -> RawSQL:
         """The id of the row that `offset` rows come before in the order of ids; null where there are no more."""
         order = "DESC" if descending else "ASC"
-        block = "(SELECT block FROM narrow_found)"
-        inside = self.rows.filter(
-            pk__gte=RawSQL(f"({block} << {NARROW})", []), pk__lt=RawSQL(f"(({block} + 1) << {NARROW})", [])
-        )
+        inside = self.rows.filter(pk__gte=_ids_of("narrow_found", 0), pk__lt=_ids_of("narrow_found", 1))
         sql, params = inside.order_by("-pk" if descending else "pk").values("pk").query.sql_with_params()
         wide = _block_at("wide", "true", "0", order)
-        within = f"block >> {WIDE - NARROW} = (SELECT block FROM wide_found)"
+        shift = WIDE - NARROW
+        within = (
+            f"block >= (SELECT block << {shift} FROM wide_found) AND block < (SELECT (block + 1) << {shift} FROM wide_found)"
+        )
         narrow = _block_at("narrow", within, "(SELECT before FROM wide_found)", order)
         return RawSQL(
             f"(WITH {wide}, {narrow} {sql} OFFSET %s - (SELECT before FROM narrow_found) LIMIT 1)",
@@ -195,6 +195,11 @@ def _block_at(name: str, within: str, before: str, order: str) -> str:
             SELECT block, (upto - here)::bigint AS before FROM {name} WHERE upto > %s ORDER BY block {order} LIMIT 1
         )
     """  # noqa: S608
+
+
+def _ids_of(found: str, further: int) -> RawSQL:
+    """The least id of the narrow block that was found, or of the one so many blocks further."""
+    return RawSQL(f"(SELECT (block + {further}) << {NARROW} FROM {found})", [])
 
 
 def counted(*columns: str, present: str = "true") -> Callable[[AnyModel], AnyModel]:

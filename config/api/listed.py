@@ -72,31 +72,53 @@ class ListedRows:
 
     def _page(self, start: int, stop: int) -> list[Any]:
         if start < NEAR or not self._counted:
-            return self._read(self.parts, start, stop)
+            return self._in_order(start, stop)
         if self.ordering.field == "id":
             first = self._counted.id_at(start, descending=self.ordering.descending)
-            side = "pk__lte" if self.ordering.descending else "pk__gte"
-            return self._read([part.filter(**{side: first}) for part in self.parts], 0, stop - start)
+            return self._by_keys(self._rest(), 0, stop - start, first=first)
         total = self.total()
         if start >= total:
             return []
         if start >= total // 2:
-            rows = self._read(self.parts, max(total - stop, 0), total - start, backwards=True)
+            rows = self._by_keys(self.parts, max(total - stop, 0), total - start, backwards=True)
             # Otherwise the way from the end was reckoned with another total than that of the rows' snapshot.
             if rows and rows[0].total_listed == total:
                 return rows
-        return self._read(self.parts, start, stop)
+        return self._in_order(start, stop)
 
-    def _read(self, parts: Sequence[QuerySet[Any]], start: int, stop: int, *, backwards: bool = False) -> list[Any]:
-        """The rows of a window, each with the total as `total_listed`, in the order of the list."""
-        if len(parts) == 1 and start < NEAR and not backwards:
-            rows = parts[0].annotate(total_listed=self._total())
-            return list(self.ordering.apply(rows)[start:stop])
-        # A long walk, or one along several indexes, passes by sort keys alone: the rows are not in the indexes.
+    def _rest(self) -> Sequence[QuerySet[Any]]:
+        """The parts from the row on that `first` names, in the order of ids."""
+        beyond = "pk__lte" if self.ordering.descending else "pk__gte"
+        return [part.filter(**{beyond: RawSQL("(SELECT id FROM first)", [])}) for part in self.parts]
+
+    def _in_order(self, start: int, stop: int) -> list[Any]:
+        """The rows of a window, by a walk from the beginning of the list."""
+        if len(self.parts) > 1 or start >= NEAR:
+            return self._by_keys(self.parts, start, stop)
+        rows = self.parts[0].annotate(total_listed=self._total())
+        return list(self.ordering.apply(rows)[start:stop])
+
+    def _by_keys(
+        self,
+        parts: Sequence[QuerySet[Any]],
+        start: int,
+        stop: int,
+        *,
+        first: RawSQL | None = None,
+        backwards: bool = False,
+    ) -> list[Any]:
+        """The rows of a window, by a walk along their sort keys alone: these are in the indexes, the rows are not.
+
+        Args:
+            first: what the parts know by this name.
+        """
         keys = window([part.values(*self.ordering.columns) for part in parts], self.ordering, start, stop, backwards)
         sql, params = keys.query.sql_with_params()
-        rows = self.model._default_manager.filter(pk__in=RawSQL(f"(SELECT id FROM ({sql}) AS keys)", params))
-        return list(self.ordering.apply(rows.annotate(total_listed=self._total())))
+        if first:
+            sql, params = f"WITH first (id) AS {first.sql} {sql}", (*first.params, *params)
+        chosen = RawSQL(f"(SELECT id FROM ({sql}) AS keys)", params)
+        rows = self.model._default_manager.filter(pk__in=chosen).annotate(total_listed=self._total())
+        return list(self.ordering.apply(rows))
 
     def _total(self) -> Combinable:
         if self._counted:
