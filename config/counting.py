@@ -1,4 +1,4 @@
-"""Exact totals of whole tables, and the way to any row in the order of ids, at the same cost however many rows there are.
+"""Exact totals of whole tables, and the way to any row in the order of ids, at one cost however many rows there are.
 
 Triggers keep how many rows lie in each block of ids, in two sizes of blocks, apart by the columns that lists are
 filtered by. The counts are ordinary rows: whoever reads them sees those of its snapshot, and a write that is rolled
@@ -19,8 +19,6 @@ import pgtrigger
 from django.apps import apps
 from django.db import connection, models, transaction
 from django.db.models.expressions import RawSQL
-
-from config.models import RowCount
 
 # A block holds the ids that have all but so many of their lowest bits in common. Totals are summed over the wide
 # blocks; a page is looked for in the narrow blocks of one wide block, then in the rows of one narrow block.
@@ -49,8 +47,9 @@ class Counts:
     """What is counted of a model's rows.
 
     Attributes:
-        columns: whose values the counts are kept apart by, each a field with choices.
-        present: the condition, in SQL, under which a row counts: that of the model's default manager.
+        columns: whose values the counts are kept apart by, each a text with choices.
+        present: the condition, in SQL, under which a row counts: that of the model's default manager. Rows have an
+            `id`, and pass in or out of the condition as they are written.
     """
 
     model: type[models.Model]
@@ -63,7 +62,8 @@ class Counts:
 
     def values(self, column: str) -> list[Any]:
         """All that a column may hold."""
-        return [value for value, _ in self.model._meta.get_field(column).choices or ()]
+        field: Any = self.model._meta.get_field(column)
+        return [value for value, _ in field.choices]
 
     def under(self, filters: Mapping[str, str], rows: models.QuerySet[Any]) -> CountedRows | None:
         """`rows` as the counts know them, if they are what equality filters on the counted columns leave."""
@@ -102,7 +102,7 @@ class Counts:
 
     def _changes(self, rows: str, change: int) -> str:
         columns = ", ".join(["id", *self.columns])
-        return f"SELECT {columns}, {change} AS change FROM {rows} WHERE {self.present}"  # noqa: S608
+        return f"SELECT {columns}, {change} AS change FROM {rows} WHERE {self.present}"
 
     def _count(self, changes: str) -> str:
         return f"""
@@ -112,7 +112,7 @@ class Counts:
             ON CONFLICT (relation, bits, block, part, slot)
             DO UPDATE SET rows = config_rowcount.rows + excluded.rows;
             RETURN NULL;
-        """  # noqa: S608 - made of constants
+        """
 
     def _counted(self, changes: str) -> str:
         part = ", ".join(f"'{column}', {column}" for column in self.columns)
@@ -121,10 +121,10 @@ class Counts:
             SELECT bits, id >> bits AS block, jsonb_build_object({part}) AS part, sum(change) AS rows
             FROM ({changes}) AS changes, (VALUES ({NARROW}), ({WIDE})) AS sizes (bits)
             GROUP BY {grouped} HAVING sum(change) <> 0
-        """  # noqa: S608
+        """
 
     def _forget(self) -> str:
-        return f"DELETE FROM config_rowcount WHERE relation = '{self.table}'"  # noqa: S608
+        return f"DELETE FROM config_rowcount WHERE relation = '{self.table}'"
 
     def differences(self) -> int:
         """How many counts are not what a look at the rows says, in one snapshot."""
@@ -143,7 +143,7 @@ class Counts:
             cursor.execute(self._forget())
             cursor.execute(
                 "INSERT INTO config_rowcount (relation, bits, block, part, slot, rows)"
-                f" SELECT '{self.table}', bits, block, part, 0, rows FROM ({present}) AS present"  # noqa: S608
+                f" SELECT '{self.table}', bits, block, part, 0, rows FROM ({present}) AS present"
             )
 
 
@@ -169,9 +169,9 @@ class CountedRows:
         inside = self.rows.filter(pk__gte=_ids_of("narrow_found", 0), pk__lt=_ids_of("narrow_found", 1))
         sql, params = inside.order_by("-pk" if descending else "pk").values("pk").query.sql_with_params()
         wide = _block_at("wide", "true", "0", order)
-        shift = WIDE - NARROW
-        within = (
-            f"block >= (SELECT block << {shift} FROM wide_found) AND block < (SELECT (block + 1) << {shift} FROM wide_found)"
+        within = " AND ".join(
+            f"block {side} (SELECT (block + {further}) << {WIDE - NARROW} FROM wide_found)"
+            for side, further in ((">=", 0), ("<", 1))
         )
         narrow = _block_at("narrow", within, "(SELECT before FROM wide_found)", order)
         return RawSQL(
@@ -194,7 +194,7 @@ def _block_at(name: str, within: str, before: str, order: str) -> str:
         {name}_found AS (
             SELECT block, (upto - here)::bigint AS before FROM {name} WHERE upto > %s ORDER BY block {order} LIMIT 1
         )
-    """  # noqa: S608
+    """
 
 
 def _ids_of(found: str, further: int) -> RawSQL:

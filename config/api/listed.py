@@ -62,13 +62,18 @@ class ListedRows:
             return int(cursor.fetchone()[0])
 
     def page(self, start: int, stop: int) -> tuple[list[Any], int]:
-        """The rows from `start` up to `stop`, and the total.
-
-        One statement tells both, of one snapshot. Only where there are no rows does another one tell the total.
-        """
-        readable = stop <= GREATEST_OFFSET and not self.rows.query.is_empty()
-        rows = self._page(start, stop) if readable else []
-        return rows, rows[0].total_listed if rows else self.total()
+        """The rows from `start` up to `stop`, and the total, which one statement tells both, of one snapshot."""
+        if stop > GREATEST_OFFSET or self.rows.query.is_empty():
+            return [], self.total()
+        rows = self._page(start, stop)
+        if not rows:
+            # No row carries the total. When it says that there are some, they came after the look at the page.
+            total = self.total()
+            if total <= start:
+                return [], total
+            rows = self._page(start, stop)
+        # Gone again: there were no more than `start` at that moment.
+        return rows, rows[0].total_listed if rows else start
 
     def _page(self, start: int, stop: int) -> list[Any]:
         if start < NEAR or not self._counted:

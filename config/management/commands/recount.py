@@ -1,6 +1,7 @@
 """The counts behind the totals of lists: checked against the rows, and put right."""
 
 from typing import Any
+
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connection
 
@@ -22,7 +23,7 @@ class Command(BaseCommand):
         for counts in counting.every():
             if different := counts.differences():
                 wrong += 1
-                self.stdout.write(f"{counts.table}: {different:,} counts were wrong")
+                self.stdout.write(f"{counts.table}: {different:,} counts are wrong")
                 if not check:
                     counts.recount()
         with connection.cursor() as cursor:
