@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from io import StringIO
-from itertools import product
+from itertools import count, product
 from typing import Any
 
 import pytest
@@ -29,6 +29,7 @@ IDS = st.one_of(
     *(st.integers(edge - 3, edge + 3) for edge in (2**11, 2**12, 2**18, 2**18 + 2**10, 2**19)),
     st.integers(10**6, 10**9),
 )
+NUMBERS = count()
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("insert"), st.lists(IDS, max_size=30), st.sampled_from(list(product(Role, Status)))),
@@ -55,7 +56,7 @@ def write(step: tuple[str, Any, Any]) -> None:
             new = set(first) - set(User._base_manager.values_list("pk", flat=True))
             role, status = second
             User.objects.bulk_create(
-                User(pk=pk, name=f"N{pk % 7}", email=f"e{pk}@example.com", role=role, status=status, password="!")
+                User(pk=pk, name=f"N{pk % 7}", email=f"e{next(NUMBERS)}@example.com", role=role, status=status, password="!")
                 for pk in new
             )
         case "delete":
