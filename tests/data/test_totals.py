@@ -56,7 +56,14 @@ def write(step: tuple[str, Any, Any]) -> None:
             new = set(first) - set(User._base_manager.values_list("pk", flat=True))
             role, status = second
             User.objects.bulk_create(
-                User(pk=pk, name=f"N{pk % 7}", email=f"e{next(NUMBERS)}@example.com", role=role, status=status, password="!")
+                User(
+                    pk=pk,
+                    name=f"N{pk % 7}",
+                    email=f"e{next(NUMBERS)}@example.com",
+                    role=role,
+                    status=status,
+                    password="!",
+                )
                 for pk in new
             )
         case "delete":
