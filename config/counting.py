@@ -48,8 +48,7 @@ class Counts:
 
     Attributes:
         columns: whose values the counts are kept apart by, each a text with choices.
-        present: the condition, in SQL, under which a row counts: that of the model's default manager. Rows have an
-            `id`, and pass in or out of the condition as they are written.
+        present: the condition, in SQL, under which a row counts: that of the model's default manager.
     """
 
     model: type[models.Model]
