@@ -68,6 +68,26 @@ class Counter(models.Model):
         return f"{self.key}: {self.count}"
 
 
+class RowCount(models.Model):
+    """How many rows of a table lie in a block of ids, as a share of one slot; kept by triggers (config.counting).
+
+    Attributes:
+        bits: the block holds the ids that are `block` when so many of their lowest bits are cut off.
+        part: the columns by which the counts are kept apart, with their values.
+    """
+
+    pk = models.CompositePrimaryKey("relation", "bits", "block", "part", "slot")
+    relation = models.CharField(max_length=63, db_collation="C")
+    bits = models.SmallIntegerField()
+    block = models.BigIntegerField()
+    part = models.JSONField()
+    slot = models.IntegerField()
+    rows = models.BigIntegerField()
+
+    def __str__(self) -> str:
+        return f"{self.rows} of {self.relation} in block {self.block} of {self.bits} bits"
+
+
 class AuditEventQuerySet(models.QuerySet["AuditEvent"]):
     def past(self, now: datetime) -> AuditEventQuerySet:
         return self.filter(at__lte=now - timedelta(days=settings.AUDIT_RETENTION_DAYS))

@@ -4,6 +4,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
+from config.counting import counted
 from config.models import Resource
 from users.models import OwnedQuerySet
 
@@ -11,6 +12,7 @@ LEAST_AMOUNT = Decimal("0.01")
 GREATEST_AMOUNT = Decimal("9999999999.99")
 
 
+@counted()
 class Payment(Resource):
     # PROTECT: a payment stays for the books when its user is removed.
     user = models.ForeignKey(

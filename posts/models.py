@@ -10,6 +10,7 @@ from django.db import models, transaction
 from django.db.models import Q
 from django.db.models.expressions import RawSQL
 
+from config.counting import counted
 from config.models import ChangingResource, keep_updated_at
 from config.text import validate_line, validate_lines
 
@@ -64,6 +65,7 @@ class PostQuerySet(models.QuerySet["Post"]):
     delete.queryset_only = True  # type: ignore[attr-defined]
 
 
+@counted()
 class Post(ChangingResource):
     # CASCADE: posts go when their user is removed.
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="posts", db_index=False)

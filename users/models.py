@@ -10,6 +10,7 @@ from django.utils.crypto import salted_hmac
 
 from config import audit
 from config.api.errors import not_found
+from config.counting import counted
 from config.models import ChangingResource, keep_updated_at
 from config.text import validate_line
 
@@ -94,6 +95,7 @@ class UserManager(BaseUserManager["User"].from_queryset(UserQuerySet)):  # type:
             return cursor.fetchone() is not None
 
 
+@counted("role", "status", present="removed_at IS NULL")
 class User(AbstractBaseUser, ChangingResource):
     name = models.CharField(max_length=200, db_collation="C", validators=[validate_line])
     email = models.EmailField(max_length=254, db_collation="C")
@@ -110,7 +112,7 @@ class User(AbstractBaseUser, ChangingResource):
     REQUIRED_FIELDS = ["name"]
 
     class Meta(ChangingResource.Meta):
-        # A list that is filtered by role or status is read as the parts that the two divide it into (UserViewSet), each
+        # A list that is filtered by role or status is read as the parts that the two divide it into (ListedRows), each
         # of them in order from one index. Undivided, the list has an index of its own for the usual sorts.
         indexes = [
             models.Index(fields=["name", "id"], name="users_name", condition=Q(removed_at=None)),

@@ -11,7 +11,7 @@ from config.api.principal import Principal
 from config.api.viewsets import ResourceViewSet
 from users import services
 from users.filters import UserFilterSet
-from users.models import Role, Status, User
+from users.models import User
 from users.permissions import UserPermission
 from users.serializers import UserSerializer
 
@@ -25,8 +25,6 @@ class UserViewSet(ResourceViewSet):
     filterset_class = UserFilterSet
     scope = "users"
     sortable = ("id", "name", "email", "created_at", "updated_at")
-    partitions = {"role": Role.values, "status": Status.values}
-    sorted_whole = ("id", "name", "email", "created_at")
     links = (
         Link("self", "/users/{0.id}", "users:read"),
         Link("orders", "/users/{0.id}/orders", "orders:read"),

@@ -1,7 +1,7 @@
 """Two ways through a list behind one contract: by offset with an exact total, by cursor from any row on."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -16,6 +16,7 @@ from django.db.models.fields.tuple_lookups import (
 )
 
 from config.api import cursors
+from config.api.listed import ListedRows
 from config.api.ordering import Ordering
 from config.api.parameters import Parameters
 from config.api.versions import Change
@@ -24,8 +25,6 @@ DEFAULT_LIMIT = 20
 MAX_LIMIT = 100
 # One place in a list, one way to say it.
 MODES = ("page", "offset", "cursor")
-
-Shown = Callable[[QuerySet[Any]], QuerySet[Any]]
 
 _DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 # Python converts no more digits than these, for the time that it takes.
@@ -60,41 +59,28 @@ class ListPagination:
         parameters: the request's; what is wrong with the paging ones is refused there.
         ordering: the order of the list.
         bound_to: what a cursor belongs to beside the order, that is the list's address and its filters.
-        shown: gives a page, a sliced queryset, what its rows show beside their own columns.
     """
 
-    def __init__(self, parameters: Parameters, ordering: Ordering, bound_to: Mapping[str, str], shown: Shown) -> None:
-        self.shown = shown
+    def __init__(self, parameters: Parameters, ordering: Ordering, bound_to: Mapping[str, str]) -> None:
         self.limit = min(_whole(parameters, "limit", DEFAULT_LIMIT, 1), MAX_LIMIT)
         self.ordering = ordering
         self.bound_to = {**bound_to, "sort": ordering.field, "order": "desc" if ordering.descending else "asc"}
 
-    def page_of(self, rows: QuerySet[Any], parts: Sequence[QuerySet[Any]]) -> Page:
-        """The page of a list, which is given as a whole, and as the disjoint parts that indexes keep in order."""
+    def page_of(self, listed: ListedRows) -> Page:
         raise NotImplementedError
-
-    def _window(self, parts: Sequence[QuerySet[Any]], start: int, stop: int, *, backwards: bool = False) -> list[Any]:
-        """The rows from `start` up to `stop` of the parts taken together, none of which is read any further."""
-        read = [self.ordering.apply(part, backwards=backwards)[:stop] for part in parts]
-        if len(read) == 1:
-            return list(self.shown(self.ordering.apply(parts[0], backwards=backwards)[start:stop]))
-        together = read[0].union(*read[1:], all=True)
-        return list(self.shown(self.ordering.apply(together, backwards=backwards)[start:stop]))
 
 
 class OffsetPagination(ListPagination):
     """`?page=` or `?offset=`, with `?limit=` and an exact total."""
 
-    def __init__(self, parameters: Parameters, ordering: Ordering, bound_to: Mapping[str, str], shown: Shown) -> None:
-        super().__init__(parameters, ordering, bound_to, shown)
+    def __init__(self, parameters: Parameters, ordering: Ordering, bound_to: Mapping[str, str]) -> None:
+        super().__init__(parameters, ordering, bound_to)
         self.by_offset = "offset" in parameters.query
         page = _whole(parameters, "page", 1, 1)
         self.offset = _whole(parameters, "offset", 0, 0) if self.by_offset else (page - 1) * self.limit
 
-    def page_of(self, rows: QuerySet[Any], parts: Sequence[QuerySet[Any]]) -> Page:
-        total = rows.count()
-        # Past the end there is nothing to ask the database for, which could not read the number either.
-        items = self._window(parts, self.offset, self.offset + self.limit) if self.offset < total else []
+    def page_of(self, listed: ListedRows) -> Page:
+        items, total = listed.page(self.offset, self.offset + self.limit)
         page = self.offset // self.limit + 1
         meta = {
             # Written out as a decimal where it is beyond the 64 bits that the JSON library has for integers.
@@ -126,18 +112,18 @@ _MIRRORED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
 class CursorPagination(ListPagination):
     """`?cursor=`: the rows beyond a place in the list, which is a sort key and outlives the row it was taken from."""
 
-    def __init__(self, parameters: Parameters, ordering: Ordering, bound_to: Mapping[str, str], shown: Shown) -> None:
-        super().__init__(parameters, ordering, bound_to, shown)
+    def __init__(self, parameters: Parameters, ordering: Ordering, bound_to: Mapping[str, str]) -> None:
+        super().__init__(parameters, ordering, bound_to)
         self.cursor = parameters.get("cursor", opaque=True)
 
-    def page_of(self, rows: QuerySet[Any], parts: Sequence[QuerySet[Any]]) -> Page:
+    def page_of(self, listed: ListedRows) -> Page:
         if not self.cursor:
-            return self._forward(parts, None)
-        place = cursors.read(self.cursor, self.bound_to, rows.model, self.ordering.columns)
-        return self._backward(parts, place) if place.backward else self._forward(parts, place)
+            return self._forward(listed, None)
+        place = cursors.read(self.cursor, self.bound_to, listed.model, self.ordering.columns)
+        return self._backward(listed, place) if place.backward else self._forward(listed, place)
 
-    def _forward(self, parts: Sequence[QuerySet[Any]], place: cursors.Place | None) -> Page:
-        items = self._window(self._beyond(parts, place), 0, self.limit + 1)
+    def _forward(self, listed: ListedRows, place: cursors.Place | None) -> Page:
+        items = listed.first(self._beyond(listed.parts, place), self.limit + 1)
         more = len(items) > self.limit
         del items[self.limit :]
         before = None
@@ -146,14 +132,14 @@ class CursorPagination(ListPagination):
             before = self._place("<", items[0]) if items else cursors.Place("<=", place.key)
         return self._page(items, before, self._place(">", items[-1]) if more else None, more)
 
-    def _backward(self, parts: Sequence[QuerySet[Any]], place: cursors.Place) -> Page:
-        items = self._window(self._beyond(parts, place), 0, self.limit + 1, backwards=True)
+    def _backward(self, listed: ListedRows, place: cursors.Place) -> Page:
+        items = listed.first(self._beyond(listed.parts, place), self.limit + 1, backwards=True)
         earlier = len(items) > self.limit
         del items[self.limit :]
         items.reverse()
         # The rows that the walk came from may be gone by now.
         rest = cursors.Place(">=" if place.comparison == "<" else ">", place.key)
-        more = bool(self._window(self._beyond(parts, rest), 0, 1))
+        more = bool(listed.first(self._beyond(listed.parts, rest), 1))
         after = (self._place(">", items[-1]) if items else rest) if more else None
         return self._page(items, self._place("<", items[0]) if earlier else None, after, more)
 
@@ -179,10 +165,10 @@ class CursorPagination(ListPagination):
         return Page(items, {"nextCursor": next_cursor, "prevCursor": previous_cursor, "hasMore": more}, links)
 
 
-def read(parameters: Parameters, ordering: Ordering, bound_to: Mapping[str, str], shown: Shown) -> ListPagination:
+def read(parameters: Parameters, ordering: Ordering, bound_to: Mapping[str, str]) -> ListPagination:
     """The way through the list that the request asks for."""
     given = [name for name in MODES if name in parameters.query]
     for name in given if len(given) > 1 else ():
         parameters.refuse(name, f"Give one of {' and '.join(given)}.")
     by_cursor = "cursor" in given or (not given and parameters.obey(Change.CURSOR_BY_DEFAULT))
-    return (CursorPagination if by_cursor else OffsetPagination)(parameters, ordering, bound_to, shown)
+    return (CursorPagination if by_cursor else OffsetPagination)(parameters, ordering, bound_to)

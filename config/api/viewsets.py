@@ -1,9 +1,8 @@
 """The one base viewset: an app's viewset is declarations, and obeys every convention without saying so."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache, partial
-from itertools import product
 from typing import Any, ClassVar
 
 from django.db.models import Model, QuerySet
@@ -21,6 +20,7 @@ from config.api import conditional, envelope, fields, idempotency, links, orderi
 from config.api.errors import DomainError, not_found
 from config.api.filters import StrictFilterSet
 from config.api.idempotency import KeyPolicy
+from config.api.listed import ListedRows
 from config.api.parameters import Parameters
 from config.api.parsers import JSONParser, MergePatchParser, StrictRequest
 from config.api.paths import prefix_of
@@ -139,9 +139,6 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
         scope: the part of a scope before the colon; None where any credential will do.
         sortable: the fields a list may be sorted by, `id` among them.
         filterset_class: the equality filters of the list.
-        partitions: the columns, with all their values, that divide the list into parts which the indexes keep in
-            order; a filtered list is read as the parts that its filters leave.
-        sorted_whole: the sorts for which an index keeps the undivided list in order, all of them without `partitions`.
         links: of a single resource, `self` first.
         state_columns: those of which one moves whenever a row changes, or what it shows beside its own columns.
         parent_field: of a nested collection, the foreign key to the parent, under which the address names it too;
@@ -152,8 +149,6 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
     scope: ClassVar[str | None]
     sortable: ClassVar[Sequence[str]] = ("id",)
     filterset_class: ClassVar[type[StrictFilterSet]] = StrictFilterSet
-    partitions: ClassVar[Mapping[str, Sequence[str]]] = {}
-    sorted_whole: ClassVar[Sequence[str]] = ()
     links: ClassVar[Sequence[links.Link]]
     state_columns: ClassVar[Sequence[str]] = ("row_version",)
     parent_field: ClassVar[str | None] = None
@@ -192,10 +187,10 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
         order = ordering.read(self.parameters, self.sortable)
         rows, filters = self.filterset_class.read(self.parameters, self.get_queryset())
         bound_to = {"list": request.path.removeprefix(prefix_of(request.path)), **filters}
-        shown = partial(self.showing, names=self.names, single=False)
-        paginator = pagination.read(self.parameters, order, bound_to, shown)
+        paginator = pagination.read(self.parameters, order, bound_to)
         self.parameters.check()
-        page = paginator.page_of(rows, self.parts(rows, order.field, filters))
+        shown = partial(self.showing, names=self.names, single=False)
+        page = paginator.page_of(ListedRows(rows, order, filters, shown))
         page_links = links.of_page(request, self.parameters, page.links)
         items = self.represent(page.rows)
         response = Response(envelope.page(items, page.meta, page_links) if self.enveloped else items)
@@ -203,15 +198,6 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
         if not self.enveloped and "total" in page.meta:
             response["X-Total-Count"] = page.meta["total"]
         return response
-
-    def parts(self, rows: QuerySet[Any], sort: str, filters: Mapping[str, str]) -> Sequence[QuerySet[Any]]:
-        """The disjoint parts of a list, each of which one index delivers in order; the whole where it does itself."""
-        divided = filters.keys() & self.partitions.keys()
-        whole = not divided and (sort in self.sorted_whole or not self.partitions)
-        if whole or filters.keys() > divided:
-            return [rows]
-        values = ([filters[column]] if column in filters else every for column, every in self.partitions.items())
-        return [rows.filter(**dict(zip(self.partitions, part, strict=True))) for part in product(*values)]
 
     def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         return self.respond(self.get_object())

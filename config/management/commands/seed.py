@@ -15,6 +15,7 @@ from psycopg import sql
 
 from config.management import demo
 from config.management.progress import Advance, progress
+from config.models import RowCount
 from orders.models import Order
 from posts.models import Post
 from users.models import User
@@ -156,8 +157,8 @@ def _copy(
 
 
 def _vacuum() -> None:
-    """Gives the planner its statistics, and counts of a million rows their visibility map, before anybody looks."""
-    tables = ", ".join(connection.ops.quote_name(model._meta.db_table) for model in (User, Order, Post))
+    """Gives the planner its statistics, and walks along a million keys their visibility map, before anybody looks."""
+    tables = ", ".join(connection.ops.quote_name(model._meta.db_table) for model in (User, Order, Post, RowCount))
     with connection.cursor() as cursor:
         cursor.execute("SET statement_timeout = 0")
         # What is locked, somebody else is vacuuming already.

@@ -1,0 +1,235 @@
+"""Exact totals of whole tables, and the way to any row in the order of ids, at one cost however many rows there are.
+
+Triggers keep how many rows lie in each block of ids, in two sizes of blocks, apart by the columns that lists are
+filtered by. The counts are ordinary rows: whoever reads them sees those of its snapshot, and a write that is rolled
+back takes its counts along.
+
+Writers never wait for each other. Each count is spread over slots, and a transaction writes the first slot that no
+other one holds by an advisory lock until its end: so there are as many slots as transactions ever wrote at once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import pgtrigger
+from django.apps import apps
+from django.db import connection, models, transaction
+from django.db.models.expressions import RawSQL
+
+# A block holds the ids that have all but so many of their lowest bits in common. Totals are summed over the wide
+# blocks; a page is looked for in the narrow blocks of one wide block, then in the rows of one narrow block.
+NARROW, WIDE = 10, 18
+# Any constants will do, as long as nobody else takes the same advisory locks. Slots are counted from 0.
+_LOCK, _REWRITING = 0x726F7773, -1
+
+AnyModel = TypeVar("AnyModel", bound=type[models.Model])
+
+_DIFFERENT = """
+SELECT count(*) FROM (
+    SELECT bits, block, part, sum(rows) AS rows FROM config_rowcount WHERE relation = %s GROUP BY bits, block, part
+) AS kept FULL JOIN ({present}) AS present USING (bits, block, part)
+WHERE coalesce(kept.rows, 0) <> coalesce(present.rows, 0)
+"""
+_FOLD = """
+WITH spread AS (DELETE FROM config_rowcount WHERE slot = ANY(%s) OR slot = 0 AND rows = 0 RETURNING *)
+INSERT INTO config_rowcount (relation, bits, block, part, slot, rows)
+SELECT relation, bits, block, part, 0, sum(rows) FROM spread GROUP BY relation, bits, block, part HAVING sum(rows) <> 0
+ON CONFLICT (relation, bits, block, part, slot) DO UPDATE SET rows = config_rowcount.rows + excluded.rows
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What is counted of a model's rows.
+
+    Attributes:
+        columns: whose values the counts are kept apart by, each a text with choices.
+        present: the condition, in SQL, under which a row counts: that of the model's default manager.
+    """
+
+    model: type[models.Model]
+    columns: Sequence[str] = ()
+    present: str = "true"
+
+    @property
+    def table(self) -> str:
+        return self.model._meta.db_table
+
+    def values(self, column: str) -> list[Any]:
+        """All that a column may hold."""
+        field: Any = self.model._meta.get_field(column)
+        return [value for value, _ in field.choices]
+
+    def under(self, filters: Mapping[str, str], rows: models.QuerySet[Any]) -> CountedRows | None:
+        """`rows` as the counts know them, if they are what equality filters on the counted columns leave."""
+        if not filters.keys() <= set(self.columns):
+            return None
+        known = self.model._default_manager.all()
+        for column, value in filters.items():
+            known = known.filter(**{column: value})
+        return CountedRows(self.table, rows, json.dumps(filters)) if rows.query.where == known.query.where else None
+
+    def triggers(self) -> list[pgtrigger.Trigger]:
+        arrived, gone = self._changes("arrived", 1), self._changes("gone", -1)
+        return [
+            self._trigger("count_new_rows", pgtrigger.Insert, self._count(arrived), new="arrived"),
+            self._trigger("count_gone_rows", pgtrigger.Delete, self._count(gone), old="gone"),
+            self._trigger(
+                "count_changed_rows",
+                pgtrigger.Update,
+                self._count(f"{arrived} UNION ALL {gone}"),
+                new="arrived",
+                old="gone",
+            ),
+            self._trigger("count_no_rows", pgtrigger.Truncate, f"PERFORM {_REWRITE}; {self._forget()}; RETURN NULL;"),
+        ]
+
+    def _trigger(self, name: str, operation: pgtrigger.Operation, func: str, **tables: str) -> pgtrigger.Trigger:
+        return pgtrigger.Trigger(
+            name=name,
+            level=pgtrigger.Statement,
+            when=pgtrigger.After,
+            operation=operation,
+            referencing=pgtrigger.Referencing(**tables) if tables else None,
+            declare=[("free", "integer := 0")] if tables else None,
+            func=func,
+        )
+
+    def _changes(self, rows: str, change: int) -> str:
+        columns = ", ".join(["id", *self.columns])
+        return f"SELECT {columns}, {change} AS change FROM {rows} WHERE {self.present}"
+
+    def _count(self, changes: str) -> str:
+        return f"""
+            WHILE NOT pg_try_advisory_xact_lock({_LOCK}, free) LOOP free := free + 1; END LOOP;
+            INSERT INTO config_rowcount (relation, bits, block, part, slot, rows)
+            SELECT '{self.table}', bits, block, part, free, rows FROM ({self._counted(changes)}) AS counted
+            ON CONFLICT (relation, bits, block, part, slot)
+            DO UPDATE SET rows = config_rowcount.rows + excluded.rows;
+            RETURN NULL;
+        """
+
+    def _counted(self, changes: str) -> str:
+        part = ", ".join(f"'{column}', {column}" for column in self.columns)
+        grouped = ", ".join(["bits", "id >> bits", *self.columns])
+        return f"""
+            SELECT bits, id >> bits AS block, jsonb_build_object({part}) AS part, sum(change) AS rows
+            FROM ({changes}) AS changes, (VALUES ({NARROW}), ({WIDE})) AS sizes (bits)
+            GROUP BY {grouped} HAVING sum(change) <> 0
+        """
+
+    def _forget(self) -> str:
+        return f"DELETE FROM config_rowcount WHERE relation = '{self.table}'"
+
+    def differences(self) -> int:
+        """How many counts are not what a look at the rows says, in one snapshot."""
+        present = self._counted(self._changes(self.table, 1))
+        with connection.cursor() as cursor:
+            cursor.execute(_DIFFERENT.format(present=present), [self.table])
+            return int(cursor.fetchone()[0])
+
+    @transaction.atomic
+    def recount(self) -> None:
+        """Counts the rows anew. Writers of the table wait."""
+        present = self._counted(self._changes(self.table, 1))
+        with connection.cursor() as cursor:
+            cursor.execute(f"LOCK TABLE {self.table} IN SHARE MODE")
+            cursor.execute(f"SELECT {_REWRITE}")
+            cursor.execute(self._forget())
+            cursor.execute(
+                "INSERT INTO config_rowcount (relation, bits, block, part, slot, rows)"
+                f" SELECT '{self.table}', bits, block, part, 0, rows FROM ({present}) AS present"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class CountedRows:
+    """Rows whose counts are kept: those of a `table` that have the values of `part`, a JSON object."""
+
+    table: str
+    rows: models.QuerySet[Any]
+    part: str
+
+    def total(self) -> RawSQL:
+        """How many rows there are, in the snapshot of the statement."""
+        return RawSQL(
+            "(SELECT coalesce(sum(rows), 0)::bigint FROM config_rowcount"
+            " WHERE relation = %s AND bits = %s AND part @> %s::jsonb)",
+            [self.table, WIDE, self.part],
+        )
+
+    def id_at(self, offset: int, *, descending: bool = False) -> RawSQL:
+        """The id of the row that `offset` rows come before in the order of ids; null where there are no more."""
+        order = "DESC" if descending else "ASC"
+        inside = self.rows.filter(pk__gte=_ids_of("narrow_found", 0), pk__lt=_ids_of("narrow_found", 1))
+        sql, params = inside.order_by("-pk" if descending else "pk").values("pk").query.sql_with_params()
+        wide = _block_at("wide", "true", "0", order)
+        within = " AND ".join(
+            f"block {side} (SELECT (block + {further}) << {WIDE - NARROW} FROM wide_found)"
+            for side, further in ((">=", 0), ("<", 1))
+        )
+        narrow = _block_at("narrow", within, "(SELECT before FROM wide_found)", order)
+        return RawSQL(
+            f"(WITH {wide}, {narrow} {sql} OFFSET %s - (SELECT before FROM narrow_found) LIMIT 1)",
+            [self.table, WIDE, self.part, offset, self.table, NARROW, self.part, offset, *params, offset],
+        )
+
+
+# Those who delete counts do so one after the other, or one would not see what another is just writing.
+_REWRITE = f"pg_advisory_xact_lock({_LOCK}, {_REWRITING})"
+
+
+def _block_at(name: str, within: str, before: str, order: str) -> str:
+    """Common table expressions: `{name}_found` is the block in which an offset falls, and the rows `before` it."""
+    return f"""
+        {name} AS (
+            SELECT block, sum(rows) AS here, {before} + sum(sum(rows)) OVER (ORDER BY block {order}) AS upto
+            FROM config_rowcount WHERE relation = %s AND bits = %s AND part @> %s::jsonb AND {within} GROUP BY block
+        ),
+        {name}_found AS (
+            SELECT block, (upto - here)::bigint AS before FROM {name} WHERE upto > %s ORDER BY block {order} LIMIT 1
+        )
+    """
+
+
+def _ids_of(found: str, further: int) -> RawSQL:
+    """The least id of the narrow block that was found, or of the one so many blocks further."""
+    return RawSQL(f"(SELECT (block + {further}) << {NARROW} FROM {found})", [])
+
+
+def counted(*columns: str, present: str = "true") -> Callable[[AnyModel], AnyModel]:
+    """Declares that a model's rows are counted, apart by the values of `columns`; see Counts."""
+
+    def declare(model: AnyModel) -> AnyModel:
+        model.counts = counts = Counts(model, columns, present)  # type: ignore[attr-defined]
+        pgtrigger.register(*counts.triggers())(model)
+        return model
+
+    return declare
+
+
+def of(model: type[models.Model]) -> Counts | None:
+    return getattr(model, "counts", None)
+
+
+def every() -> list[Counts]:
+    return [counts for model in apps.get_models() if (counts := of(model))]
+
+
+@transaction.atomic
+def fold() -> None:
+    """Brings the counts of all slots that nobody writes at the moment into the first, so that sums stay short."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {_REWRITE}")
+        cursor.execute(
+            "SELECT slot FROM (SELECT DISTINCT slot FROM config_rowcount ORDER BY slot) AS slots"
+            " WHERE pg_try_advisory_xact_lock(%s, slot)",
+            [_LOCK],
+        )
+        free = [slot for (slot,) in cursor.fetchall()]
+        if 0 in free:
+            cursor.execute(_FOLD, [[slot for slot in free if slot]])
