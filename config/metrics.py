@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import re
 import time
 from functools import cache
 from itertools import count
@@ -28,6 +29,8 @@ DURATION = Histogram(
 )
 # A method is the client's to choose, and each value of a label is kept for ever.
 _METHODS = {name.upper() for name in View.http_method_names}
+# In `<version:version>`, which Django does not take out.
+_CONVERTER = re.compile(r"<\w+:")
 _held: list[IO[str]] = []
 
 
@@ -50,7 +53,7 @@ class MetricsMiddleware:
 
 @cache
 def _template(route: str) -> str:
-    return simplify_regex(route)
+    return simplify_regex(_CONVERTER.sub("<", route))
 
 
 def share() -> None:

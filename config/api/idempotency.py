@@ -12,8 +12,9 @@ from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from enum import Enum
 from typing import Any
 
+import orjson
+from django.contrib.auth import get_user_model
 from django.db import IntegrityError, connection
-from django.http import HttpResponse
 from django.utils.crypto import salted_hmac
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -27,7 +28,7 @@ from config.models import LONGEST_KEY, IdempotencyRecord
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotent-Replayed"
 
-Write = Callable[[], HttpResponse]
+Write = Callable[[], Response]
 
 
 class KeyPolicy(Enum):
@@ -62,18 +63,18 @@ def once(policy: KeyPolicy, request: Request, write: Write) -> Write:
     operation = f"{request.method} {request.path.removeprefix(prefix_of(request.path))}"
     fingerprint = _fingerprint(str(request.version), request.data)
 
-    def write_once() -> HttpResponse:
+    def write_once() -> Response:
         # In a statement of its own, and before the look-up: whoever had the lock released it after its record could be
         # seen, so the snapshot of the next statement has that record. One statement for both would look with a
         # snapshot from before it had the lock.
         alone = _try_lock(f"{user.pk} {operation} {key}")
         seen = IdempotencyRecord.objects.filter(user=user, operation=operation, key=key).first()
         if seen:
-            return _replay(seen, fingerprint)
+            return _replay(request, seen, fingerprint)
         if not alone:
             raise _in_progress()
         # A record that was added after a removal took the others would stay.
-        if not type(user).objects.lock_against_removal(user.pk):
+        if not get_user_model().objects.lock_against_removal(user.pk):
             raise not_found()
         response = write()
         _store(response, user=user, operation=operation, key=key, fingerprint=fingerprint)
@@ -175,13 +176,13 @@ def _lock_number(name: str) -> int:
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "big", signed=True)
 
 
-def _replay(seen: IdempotencyRecord, fingerprint: bytes) -> HttpResponse:
+def _replay(request: Request, seen: IdempotencyRecord, fingerprint: bytes) -> Response:
     if bytes(seen.fingerprint) != fingerprint:
         message = "This key was used for another request; send a new key with this body, or the old body with this key."
         raise _refused(ErrorCode.IDEMPOTENCY_KEY_REUSED, message)
     seen.count_replay()
-    headers = {"Location": seen.location, REPLAYED: "true"}
-    return HttpResponse(seen.body.encode(), JSONRenderer.media_type, seen.status, headers=headers)
+    request.accepted_renderer, request.accepted_media_type = JSONRenderer(), JSONRenderer.media_type
+    return Response(orjson.Fragment(seen.body), seen.status, headers={"Location": seen.location, REPLAYED: "true"})
 
 
 def _store(response: Response, **columns: Any) -> None:

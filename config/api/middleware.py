@@ -50,6 +50,17 @@ class ExactMethodMiddleware:
         return self.get_response(request)
 
 
+class HostMiddleware:
+    """Refuses a Host that is not one of ALLOWED_HOSTS, for views that do not ask which it is, too."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        request.get_host()
+        return self.get_response(request)
+
+
 class ContentLengthMiddleware:
     """Tells the length of an answer; of 204 and 304, which have no content, it must not (RFC 9110, section 8.6)."""
 

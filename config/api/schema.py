@@ -224,7 +224,7 @@ class Schema(AutoSchema):
         for media in response.get("content", {}).values():
             media["schema"] = self._enveloped(media["schema"])
         if hasattr(self.view, "sortable") and (status_code == "200" or self._makes_no_secret(status_code)):
-            response["headers"] = _ETAG
+            response["headers"] = {**response.get("headers", {}), **_ETAG}
         return response
 
     def _makes_no_secret(self, status_code: str) -> bool:

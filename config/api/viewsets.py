@@ -6,7 +6,6 @@ from functools import cache, partial
 from typing import Any, ClassVar
 
 from django.db.models import Model, QuerySet
-from django.http import HttpResponse
 from django.utils.cache import patch_vary_headers
 from rest_framework.exceptions import APIException, MethodNotAllowed
 from rest_framework.generics import GenericAPIView
@@ -202,7 +201,7 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
     def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         return self.respond(self.get_object())
 
-    def create(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponse:
+    def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         data = request.data
 
         def write() -> Response:

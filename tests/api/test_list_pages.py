@@ -27,11 +27,12 @@ def hrefs(links: dict[str, Any]) -> dict[str, str]:
 
 def header_links(response: Any) -> dict[str, str]:
     parts = [part.strip() for part in response.headers["Link"].split(", <")]
-    found = [re.fullmatch(r'<?([^<>]+)>; rel="([a-z]+)"', part) for part in parts]
+    found = [re.fullmatch(r'<?([^<>]+)>; rel="([a-z-]+)"', part) for part in parts]
     assert all(found), response.headers["Link"]
     links = {match[2]: match[1] for match in found if match}
     assert len(links) == len(parts)
-    return links
+    notice = {"deprecation", "sunset", "successor-version"}
+    return {rel: href for rel, href in links.items() if rel not in notice}
 
 
 def ids(answer: Answer) -> list[int]:

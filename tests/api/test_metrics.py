@@ -103,6 +103,7 @@ def test_no_label_names_who_asks(user):
         "route",
         "method",
         "status",
+        "kind",
         "le",
         "generation",
         "implementation",

@@ -3,6 +3,7 @@
 A line is an endpoint, a method, and what a credential needs for it:
 
 * a scope, or `-` where any credential will do;
+* `open` where none is needed, though a bad one is refused;
 * `public`, where the body is the credential and no other one is looked at.
 
 `POST:role` is a POST whose body sets the role; the bodies are in test_matrix.py.
@@ -64,7 +65,7 @@ api-keys/<id>                      GET             -              401 200   404 
 api-keys/<id>                      DELETE          -              401 204*  404*   204*  404*   204*  204*
 api-keys/<api_key_id>/rotations    POST            -              401 201*  404*   201*  404*   201*  403
 protected                          GET             -              401 200   200    200   200    200   200
-versions                           GET             -              200 200   200    200   200    200   200
+versions                           GET             open           200 200   200    200   200    200   200
 
 login                              POST            public         200 200   200    200   200    200   200
 token/refresh                      POST            public         200 200   200    200   200    200   200
@@ -99,6 +100,7 @@ admin/                                    GET     302     200
 
 # (role, whose row) in the order of the columns.
 PLACES = [(role, whose) for role in ("user", "support", "admin") for whose in ("own", "other")]
+OPEN = "open"
 PUBLIC = "public"
 
 

@@ -141,7 +141,9 @@ def test_every_way_to_choose_a_version(make_user, ids, route):
             before = transaction.savepoint()
             sent = SENT.get((route.template, method), {})
             headers = {"Accept": way.accept} if way.accept else {}
-            answer = admin(method, way.path(route, ids), sent, Idempotency_Key=f"key-{route}", **headers)
+            if route.template == "payments":
+                headers["Idempotency-Key"] = "one"
+            answer = admin(method, way.path(route, ids), sent, **headers)
             transaction.savepoint_rollback(before)
 
             told = (way, method, answer)

@@ -74,7 +74,8 @@ def write(step: tuple[str, Any, Any]) -> None:
         case "role" | "status":
             present.filter(pk__lte=first).update(**{kind: second})
         case "move":
-            if user := present.filter(pk__lte=first).last():
+            taken = User._base_manager.filter(pk=second).exists()
+            if not taken and (user := present.filter(pk__lte=first).last()):
                 present.filter(pk=user.pk).update(id=second)
 
 
