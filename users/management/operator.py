@@ -39,7 +39,9 @@ def save(data: dict[str, Any], user: User | None = None) -> User:
         CommandError: what the API would refuse, in one line.
     """
     operator = Principal(User(role=Role.ADMIN), ALL_SCOPES, "basic")
-    serializer = UserSerializer(user, data=data, partial=user is not None, context={"principal": operator})
+    serializer = UserSerializer(
+        user, data=data, partial=user is not None, context={"principal": operator, "version": None}
+    )
     try:
         serializer.is_valid(raise_exception=True)
         return serializer.save()
