@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 
 from benchmarks import cases
-from benchmarks.measuring import Meter, Round, save, size
+from benchmarks.measuring import Meter, Round, announce, save, size
 from benchmarks.systems import System, copied, filled, postgresql, running
 
 SYSTEMS = ("product", "stock", "limit")
@@ -26,8 +26,7 @@ LOPSIDED = 0.75
 def main() -> None:
     options = _options()
     steps = len(options.cases) * len(SYSTEMS)
-    seconds = steps * (options.rounds * options.seconds + SECONDS_TO_WARM_UP) + 20
-    print(f"About {seconds / 60:.0f} min, and longer the first time, which fills the database", flush=True)
+    announce(steps * (options.rounds * options.seconds + SECONDS_TO_WARM_UP) + 20)
     with (
         postgresql() as cluster,
         copied(cluster, filled(cluster, options.size)) as database,
@@ -46,7 +45,10 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--cases", type=lambda text: text.split(","), default=",".join(cases.CASES))
-    return parser.parse_args()
+    options = parser.parse_args()
+    if unknown := set(options.cases) - set(cases.CASES):
+        parser.error(f"there is no case {', '.join(unknown)}; there are {', '.join(cases.CASES)}")
+    return options
 
 
 def _measured(meter: Meter, systems: Sequence[System], options: argparse.Namespace) -> list[Round]:

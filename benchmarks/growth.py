@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 
 from benchmarks.cases import requests_of
-from benchmarks.measuring import Meter, Round, save, size
+from benchmarks.measuring import Meter, Round, announce, save, size
 from benchmarks.systems import FOLDER, address, filled, postgresql, running
 
 CASES = {
@@ -34,8 +34,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=lambda text: [size(part) for part in text.split(",")], default="10k,1m,10m")
     parser.add_argument("--seconds", type=float, default=5)
     options = parser.parse_args()
-    seconds = len(options.sizes) * (len(CASES) * (options.seconds + SECONDS_TO_WARM_UP) + 10)
-    print(f"About {seconds / 60:.0f} min, and longer the first time, which fills the databases", flush=True)
+    announce(len(options.sizes) * (len(CASES) * (options.seconds + SECONDS_TO_WARM_UP) + 10))
     rounds: list[Round] = []
     with postgresql() as cluster:
         meter = Meter(cluster)

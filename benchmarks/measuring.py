@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import json
+import math
 import os
 import time
 from collections.abc import Sequence
@@ -14,6 +16,8 @@ import psutil
 from benchmarks.load import Generator
 from benchmarks.systems import FOLDER, System
 from config.embedded import Cluster
+
+LEAST_USERS = 10_000
 
 
 class Round(NamedTuple):
@@ -114,6 +118,13 @@ def save(name: str, rounds: Sequence[Round]) -> Path:
 
 
 def size(text: str) -> int:
-    """A number of users: 10k, 1m, 10m."""
+    """A number of users: 10k, 1m, 10m. Fewer would have too few who may read everything."""
     factors = {"k": 1_000, "m": 1_000_000}
-    return int(text[:-1]) * factors[text[-1]] if text[-1] in factors else int(text)
+    users = int(text[:-1]) * factors[text[-1]] if text[-1:] in factors else int(text)
+    if users < LEAST_USERS:
+        raise argparse.ArgumentTypeError(f"at least {LEAST_USERS:,} users are needed")
+    return users
+
+
+def announce(seconds: float) -> None:
+    print(f"About {math.ceil(seconds / 60)} min, and longer the first time, which fills the database", flush=True)
