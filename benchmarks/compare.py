@@ -55,11 +55,10 @@ def _measured(meter: Meter, systems: Sequence[System], options: argparse.Namespa
     rounds: list[Round] = []
     total = len(options.cases) * options.rounds * len(systems)
     for case in options.cases:
-        # Anew for each case: the service's tokens live 15 minutes.
-        requests = {system.name: cases.requests_of(case, system, options.size) for system in systems}
         for number in range(options.rounds):
             for system in systems:
-                sent = requests[system.name]
+                # Anew each time: the service's tokens live 15 minutes.
+                sent = cases.requests_of(case, system, options.size)
                 if number == 0:
                     meter.generator.run(system.port, sent, CONNECTIONS, SECONDS_TO_WARM_UP)
                 seconds = options.seconds
