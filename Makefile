@@ -4,10 +4,15 @@ PYTHON ?= python3
 HOST ?= 127.0.0.1
 PORT ?= 8000
 KILLS ?= 1000
+SIZE ?= 1m
+SIZES ?= 10k,1m,10m
+SECONDS ?= 5
+ROUNDS ?= 3
 
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help run test test-clients faults lint format lock runtime-environment development-environment
+.PHONY: help run test test-clients faults bench bench-growth lint format lock runtime-environment development-environment \
+	benchmark-environment
 
 help:  ## lists the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -29,6 +34,12 @@ test-clients: runtime-environment  ## runs clients from npm against the running 
 faults: development-environment  ## kills the service and its database at random, KILLS=1000 times, while clients pay
 	@$(BIN)/python -m tests.faults '$(KILLS)'
 
+bench: benchmark-environment  ## compares with a stock DRF app and the thinnest Python; SIZE=1m SECONDS=5 ROUNDS=3 CASES=get_user,…
+	@$(BIN)/python -m benchmarks.compare --size '$(SIZE)' --seconds '$(SECONDS)' --rounds '$(ROUNDS)' $(if $(CASES),--cases '$(CASES)')
+
+bench-growth: benchmark-environment  ## measures how answers slow down as users grow; SIZES=10k,1m,10m SECONDS=5
+	@$(BIN)/python -m benchmarks.growth --sizes '$(SIZES)' --seconds '$(SECONDS)'
+
 lint: development-environment  ## checks style, types and who imports whom
 	@$(BIN)/python -m ruff format --check --quiet .
 	@$(BIN)/python -m ruff check --quiet .
@@ -40,18 +51,28 @@ format: development-environment  ## rewrites the code in the project's style
 	@$(BIN)/python -m ruff format --quiet .
 
 UV_LOCK = $(BIN)/python -m uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-	--no-emit-find-links --no-annotate --no-header -q pyproject.toml
+	--no-emit-find-links --no-annotate --no-header -q
 
-lock: $(BIN)/pip  ## makes requirements.txt and requirements-dev.txt from pyproject.toml
+lock: $(BIN)/pip  ## makes the requirements files from pyproject.toml
 	@$(BIN)/python -m uv --version > /dev/null 2>&1 || $(BIN)/python -m pip install -q --disable-pip-version-check uv
-	@$(UV_LOCK) -o requirements.txt
-	@$(UV_LOCK) --group dev -c requirements.txt -o requirements-dev.txt
+	@$(UV_LOCK) pyproject.toml -o requirements.txt
+	@$(UV_LOCK) pyproject.toml --group dev -c requirements.txt -o requirements-dev.txt
+	@$(UV_LOCK) --group bench -c requirements.txt -o benchmarks/requirements.txt
 
 runtime-environment: $(BIN)/pip
 	$(call install,requirements.txt)
 
 development-environment: $(BIN)/pip
 	$(call install,requirements-dev.txt)
+
+# Beside the service's packages and not among them: Granian would run the service otherwise where it finds uvloop.
+benchmark-environment: runtime-environment
+	@mkdir -p -m 711 .data .data/bench
+	@cmp -s benchmarks/requirements.txt .data/bench/packages/requirements.txt || { echo 'Installing benchmarks/requirements.txt ...' \
+		&& rm -rf .data/bench/packages \
+		&& $(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes --no-deps \
+			--target .data/bench/packages -r benchmarks/requirements.txt \
+		&& cp benchmarks/requirements.txt .data/bench/packages/; }
 
 # What was installed is kept beside it. It is compared by content: a checkout gives every file a new time.
 define install
