@@ -19,14 +19,7 @@ from marshmallow.validate import And, ContainsNoneOf, Length, OneOf, Range, Rege
 from config import embedded, local
 from config.api.versions import Version
 
-# --- The environment -------------------------------------------------------------------------------------------------
-
-REQUIRED = ("DATABASE_URL", "SECRET_KEY", "JWT_SIGNING_KEY", "ALLOWED_HOSTS", "PUBLIC_URL")
-
-LEAST_CHARACTERS_OF_A_KEY = 10
-
-# Lazy, so that seal() names every wrong variable at once instead of one a start.
-env = Env(eager=False, expand_vars=False)
+# --- Versions of the API ----------------------------------------------------------------------------------------------
 
 # Every version of the API there is, oldest first. What each changed stands in config.api.versions.
 API_VERSIONS = (
@@ -42,6 +35,15 @@ def _origins(given: list[str]) -> None:
     for origin in given:
         Regexp(_ORIGIN, error=_ORIGIN_WANTED)(origin)
 
+
+# --- The environment -------------------------------------------------------------------------------------------------
+
+REQUIRED = ("DATABASE_URL", "SECRET_KEY", "JWT_SIGNING_KEY", "ALLOWED_HOSTS", "PUBLIC_URL")
+
+LEAST_CHARACTERS_OF_A_KEY = 10
+
+# Lazy, so that seal() names every wrong variable at once instead of one a start.
+env = Env(eager=False, expand_vars=False)
 
 LOCAL = env.bool("LOCAL", not any(name in os.environ for name in REQUIRED))
 HOST = env.str("HOST", "127.0.0.1")
@@ -77,7 +79,9 @@ WORKERS = env.int("WORKERS", max(2, (os.cpu_count() or 1) * 3 // 2), validate=Ra
 DEFAULT_API_VERSION = env.int("DEFAULT_API_VERSION", 1, validate=OneOf([version.number for version in API_VERSIONS]))
 API_VENDOR = env.str("API_VENDOR", "users", validate=Regexp(r"[a-z][a-z0-9-]*\Z"))
 CORS_ALLOWED_ORIGINS: list[str] = env.list("CORS_ALLOWED_ORIGINS", [], validate=_origins)
-METRICS_TOKEN = env.str("METRICS_TOKEN", "", validate=Regexp(r"[!-~]*\Z", error="Must be visible ASCII."))
+METRICS_TOKEN = env.str(
+    "METRICS_TOKEN", "", validate=Regexp(r"([!-~]{16,})?\Z", error="Must be at least 16 characters of visible ASCII.")
+)
 OPEN_SIGNUP = env.bool("OPEN_SIGNUP", False)
 # Requests a minute: of a user over all its credentials, and of an address that sends no good one.
 RATE_LIMIT_PRINCIPAL = env.int("RATE_LIMIT_PRINCIPAL", 600, validate=Range(0))
@@ -138,21 +142,25 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "config.metrics.MetricsMiddleware",
     "config.api.middleware.RequestIdMiddleware",
+    "config.api.middleware.ContentLengthMiddleware",
     "config.api.middleware.ExactMethodMiddleware",
+    # Before anything reads the query.
     "config.api.middleware.SecretParameterMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "config.content_policy.ContentPolicyMiddleware",
+    # Around the quotas: preflights cost nothing, and a refusal can be read.
     "corsheaders.middleware.CorsMiddleware",
+    # Around the quotas, whose refusals tell the version too.
     "config.api.versioning.VersionMiddleware",
     "config.api.quotas.QuotaMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
-    "config.api.middleware.ContentLengthMiddleware",
     "config.api.middleware.HostMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    # Innermost: it stands for the view of a request that was refused before Django saw it.
     "config.api.exceptions.DomainErrorMiddleware",
 ]
 ROOT_URLCONF = "config.urls"
@@ -348,7 +356,8 @@ SIMPLE_JWT = {
 SPECTACULAR_SETTINGS = {
     "TITLE": "Users Resource Service",
     "DESCRIPTION": "Users with their orders, posts and payments.",
-    "VERSION": "1",
+    # The document's version is the API's.
+    "VERSION": "",
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
     "ENFORCE_NON_BLANK_FIELDS": True,

@@ -72,7 +72,7 @@ class VersionsView(View):
         return self.success(data)
 
 
-class UnversionedView(View):
+class Unversioned:
     """What stands at the root only, and needs no credential."""
 
     permission_classes = [PublicPermission]
@@ -80,7 +80,7 @@ class UnversionedView(View):
     versioning_class = None
 
 
-class LiveView(UnversionedView):
+class LiveView(Unversioned, View):
     """The process answers."""
 
     cache_control = "no-store"
@@ -98,12 +98,9 @@ class ReadyView(LiveView):
         return super().get(request)
 
 
-class SchemaView(Conventions, SpectacularAPIView):
+class SchemaView(Unversioned, Conventions, SpectacularAPIView):
     """The OpenAPI document of the version that `?version=` names, or the Accept header."""
 
-    permission_classes = [PublicPermission]
-    authentication_classes: ClassVar[Sequence[type]] = ()
-    versioning_class = None
     renderer_classes = [JSONRenderer]
 
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
@@ -111,14 +108,10 @@ class SchemaView(Conventions, SpectacularAPIView):
         return super().get(request, *args, **kwargs)
 
 
-class DocumentationView(Conventions, SpectacularSwaggerSplitView):
+class DocumentationView(Unversioned, Conventions, SpectacularSwaggerSplitView):
     """The interactive documentation."""
 
     template_name = "config/documentation.html"
-
-    permission_classes = [PublicPermission]
-    authentication_classes: ClassVar[Sequence[type]] = ()
-    versioning_class = None
 
 
 class ExpositionRenderer(BaseRenderer):
@@ -131,7 +124,7 @@ class ExpositionRenderer(BaseRenderer):
         return data
 
 
-class MetricsView(UnversionedView):
+class MetricsView(Unversioned, View):
     """What Prometheus reads, with METRICS_TOKEN as its bearer token; without that setting nothing is here."""
 
     cache_control = "no-store"

@@ -24,18 +24,24 @@ _TEXT = re.compile(r"text/|application/(.+\+)?(json|javascript)\b")
 def choose(request: Any, response: HttpResponse) -> str | None:
     """The coding in which an answer goes out, None for none. Says in `Vary` that Accept-Encoding had a part in it.
 
-    An answer with secrets, or one that a browser fetched by its cookie, is left alone: an attacker who can make it
-    repeat guesses would read the rest from its length (BREACH). A page repeats the query in its links.
+    An answer with secrets, or one that a browser fetched by its cookie or Basic, is left alone: an attacker who can
+    make it repeat guesses would read the rest from its length (BREACH). A page repeats the query in its links.
     """
     if "no-store" in response.get("Cache-Control", "") or not _TEXT.match(response.get("Content-Type", "")):
         return None
     patch_vary_headers(response, ["Accept-Encoding"])
     header = request.META.get("HTTP_ACCEPT_ENCODING")
-    if header is None or settings.SESSION_COOKIE_NAME in request.COOKIES:
+    if header is None or _sent_by_browser(request):
         return None
     gzipped, plain = _welcome(header)
     long_enough = len(response.content) >= LEAST_BYTES
     return GZIP if gzipped and gzipped >= plain and (long_enough or not plain) else None
+
+
+def _sent_by_browser(request: Any) -> bool:
+    """Whether the credential is one that a browser adds by itself, also to requests that another site makes it send."""
+    basic = request.META.get("HTTP_AUTHORIZATION", "").lower().startswith("basic")
+    return basic or settings.SESSION_COOKIE_NAME in request.COOKIES
 
 
 def _welcome(header: str) -> tuple[float, float]:

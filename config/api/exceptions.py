@@ -13,10 +13,11 @@ from psycopg.errors import IdleInTransactionSessionTimeout, ReadOnlySqlTransacti
 from rest_framework import exceptions as drf
 from rest_framework.response import Response
 
-from config.api import envelope
+from config.api import envelope, versioning
 from config.api.accept import PROBLEM_JSON, wants_problem_json
 from config.api.errors import Detail, DomainError, ErrorCode, invalid, not_found
 from config.api.middleware import GetResponse
+from config.api.paths import is_versioned
 from config.api.renderers import ProblemRenderer, render_as_data, to_json
 from config.api.requests import REFUSED
 
@@ -131,7 +132,13 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return plain_response(DomainError(ErrorCode.NOT_FOUND, "There is nothing at this address."), request)
+    problem = DomainError(ErrorCode.NOT_FOUND, "There is nothing at this address.")
+    if is_versioned(request.path_info):
+        try:
+            versioning.refuse_retired(versioning.of(request))
+        except DomainError as other:
+            problem = other
+    return plain_response(problem, request)
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:

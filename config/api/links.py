@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from rest_framework.request import Request
 
-from config.api.parameters import Parameters
+from config.api.parameters import VERSION_PARAMETER, Parameters
 from config.api.paths import prefix_of
 from config.api.principal import Principal
 
@@ -41,8 +41,8 @@ class Link:
 
 def address(request: Request, path: str) -> str:
     """The address of a resource in the form that the caller used."""
-    version = request.query_params.get("version")
-    query = f"?{urlencode({'version': version})}" if version else ""
+    version = request.query_params.get(VERSION_PARAMETER)
+    query = f"?{urlencode({VERSION_PARAMETER: version})}" if version else ""
     return f"{prefix_of(request.path)}{path}{query}"
 
 

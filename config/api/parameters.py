@@ -6,9 +6,11 @@ from urllib.parse import urlencode
 from django.http import QueryDict
 
 from config.api.errors import Detail, invalid
-from config.api.versions import Change, Version
+from config.api.versions import Change, Version, has
 
 VERSION_PARAMETER = "version"
+# RFC 3986, section 3.4, but for what tells parameters apart: a query is repeated in every link of a page.
+_AS_THEY_STAND = "/:@!$'()*,;~?"
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
@@ -28,7 +30,7 @@ class Parameters:
         self._known = {VERSION_PARAMETER}
 
     def obey(self, change: Change) -> bool:
-        return self._version is not None and self._version.has(change)
+        return has(self._version, change)
 
     def get(self, name: str, *, opaque: bool = False) -> str | None:
         """The value of a parameter; None when it is absent, or refused: repeated or, unless opaque, no text."""
@@ -62,4 +64,4 @@ class Parameters:
     def with_changes(self, **changes: str) -> str:
         """The query string with some parameters set."""
         kept = [(name, value) for name, values in self.query.lists() for value in values if name not in changes]
-        return urlencode([*kept, *changes.items()], safe=",")
+        return urlencode([*kept, *changes.items()], safe=_AS_THEY_STAND)

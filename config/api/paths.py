@@ -3,7 +3,8 @@
 import re
 from urllib.parse import quote
 
-_PREFIX = re.compile(r"/api(?:/v(?P<version>[0-9][^/]*))?(?=/|$)")
+_NUMBER = "[0-9][^/]*"
+_PREFIX = re.compile(rf"/api(?:/v(?P<version>{_NUMBER}))?(?=/|$)")
 # RFC 3986, sections 3.3 and 3.4: what a path and a query may hold as they stand.
 _PATH_CHARACTERS = "/:@!$&'()*+,;=~"
 _QUERY_CHARACTERS = f"{_PATH_CHARACTERS}?%"
@@ -18,7 +19,7 @@ _OAUTH = re.compile(r"/(?:\.well-known|oauth)(?:/|$)")
 class VersionConverter:
     """What stands behind `/api/v` in an address of the URL map; `/api/versions` is none."""
 
-    regex = "[0-9][^/]*"
+    regex = _NUMBER
 
     def to_python(self, value: str) -> str:
         return value
@@ -31,6 +32,11 @@ def prefix_of(path: str) -> str:
     """The part of a path before the resource: `/api/v1`, `/api` or nothing."""
     found = _PREFIX.match(path)
     return found[0] if found else ""
+
+
+def without_prefix(path: str) -> str:
+    """The path of a resource, the same under every prefix."""
+    return path.removeprefix(prefix_of(path))
 
 
 def version_in(path: str) -> str | None:
@@ -48,5 +54,6 @@ def is_oauth(path: str) -> bool:
 
 
 def quoted(path: str, query: str) -> str:
-    """An address for a header, of a decoded path and a query as it was sent."""
-    return f"{quote(path, safe=_PATH_CHARACTERS)}{'?' if query else ''}{quote(query, safe=_QUERY_CHARACTERS)}"
+    """An address for a header, of a decoded path and a query as it was sent: bytes, read as Latin-1 (PEP 3333)."""
+    sent = quote(query.encode("latin-1"), safe=_QUERY_CHARACTERS)
+    return f"{quote(path, safe=_PATH_CHARACTERS)}{'?' if sent else ''}{sent}"

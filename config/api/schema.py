@@ -11,10 +11,10 @@ from drf_spectacular.utils import OpenApiParameter
 from config.api import idempotency, versioning
 from config.api.errors import ErrorCode
 from config.api.idempotency import KeyPolicy
-from config.api.paths import prefix_of
+from config.api.paths import without_prefix
 from config.api.permissions import PublicPermission
-from config.api.serializers import Money, ResourceSerializer
-from config.api.versions import Change, Version
+from config.api.serializers import ResourceSerializer, StrictField
+from config.api.versions import Version
 
 Endpoint = tuple[str, str, str, Any]
 
@@ -118,18 +118,16 @@ class Schema(AutoSchema):
     """Adds the parameters, the envelope and the scope that the base viewset gives every resource."""
 
     def get_tags(self) -> list[str]:
-        return [self.path.removeprefix(prefix_of(self.path)).strip("/").split("/")[0] or "entry"]
+        return [without_prefix(self.path).strip("/").split("/")[0] or "entry"]
 
     def is_deprecated(self) -> bool:
         return self.view.described_version.deprecated is not None
 
     def _map_serializer_field(self, field: Any, direction: str, bypass_extensions: bool = False) -> dict[str, Any]:
-        described = super()._map_serializer_field(field, direction, bypass_extensions)
-        if isinstance(field, Money) and self.view.described_version.has(Change.MONEY_AS_TEXT):
-            text = {"type": "string", "pattern": r"^[0-9]+\.[0-9]{2}$"}
-            digits = {"type": "string", "pattern": r"^[0-9]+(\.[0-9]{1,2})?$"}
-            return {"anyOf": [digits, described]} if direction == "request" else text
-        return described
+        schema = super()._map_serializer_field(field, direction, bypass_extensions)
+        if isinstance(field, StrictField):
+            return field.described(schema, self.view.described_version, direction)
+        return schema
 
     def get_auth(self) -> list[dict[str, Any]]:
         return [] if PublicPermission in self.view.permission_classes else super().get_auth()

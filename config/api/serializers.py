@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
+from itertools import islice
 from typing import Any, ClassVar
 
 from django.core.exceptions import ImproperlyConfigured
@@ -20,7 +21,7 @@ from config.api import envelope
 from config.api.parsers import MAX_EXPONENT, MAX_NUMBER_CHARACTERS, UnusableNumber
 from config.api.principal import Principal
 from config.api.renderers import to_json
-from config.api.versions import Change, Version
+from config.api.versions import Change, Version, has
 from config.text import NOT_TEXT, is_plain
 
 _CENT = Decimal("0.01")
@@ -29,6 +30,7 @@ _RFC_3339 = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?([Zz]|[+-][0-9]{2}:[0-9]{2})"
 )
 GREATEST_ID = 2**63 - 1
+MOST_NAMES_TOLD = 100
 
 
 class StrictField(serializers.Field):
@@ -40,8 +42,15 @@ class StrictField(serializers.Field):
     kept = False
 
     def obeys(self, change: Change) -> bool:
-        version: Version | None = self.context["version"]
-        return version is not None and version.has(change)
+        return has(self.context["version"], change)
+
+    def described(self, schema: dict[str, Any], version: Version, direction: str) -> dict[str, Any]:
+        """The field in the OpenAPI document of a version, for a `request` or a `response`.
+
+        Args:
+            schema: what drf-spectacular knows of it.
+        """
+        return schema
 
     def run_validation(self, data: Any = empty) -> Any:
         if isinstance(data, UnusableNumber):
@@ -119,6 +128,13 @@ class Money(StrictField, serializers.DecimalField):
         amount = value.quantize(_CENT)
         return str(amount) if self.obeys(Change.MONEY_AS_TEXT) else amount
 
+    def described(self, schema: dict[str, Any], version: Version, direction: str) -> dict[str, Any]:
+        if not has(version, Change.MONEY_AS_TEXT):
+            return schema
+        if direction == "response":
+            return {"type": "string", "pattern": r"^[0-9]+\.[0-9]{2}$"}
+        return {"anyOf": [{"type": "string", "pattern": r"^[0-9]+(\.[0-9]{1,2})?$"}, schema]}
+
 
 class Moment(StrictField, serializers.DateTimeField):
     """An RFC 3339 time, with its offset."""
@@ -157,9 +173,9 @@ class StrictSerializer(serializers.Serializer[Any]):
     """Refuses names that it does not know, and read-only fields that differ, from the version on that says so."""
 
     def to_internal_value(self, data: Any) -> Any:
-        version: Version | None = self.context["version"]
-        strict = version is not None and version.has(Change.NO_UNKNOWN_NAMES)
-        problems: dict[str, Any] = dict(self._unwritable(data)) if strict else {}
+        strict = has(self.context["version"], Change.NO_UNKNOWN_NAMES)
+        # Not all of them: a body of a hundred thousand names would take seconds, and get an answer of megabytes.
+        problems: dict[str, Any] = dict(islice(self._unwritable(data), MOST_NAMES_TOLD)) if strict else {}
         try:
             values = super().to_internal_value(data)
         except serializers.ValidationError as error:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import date
 from typing import Any
+from urllib.parse import unquote_plus
 
 from django.conf import settings
 from django.core.exceptions import SuspiciousOperation
@@ -16,12 +17,9 @@ from config.api import accept
 from config.api.errors import Detail, DomainError, ErrorCode, invalid
 from config.api.middleware import GetResponse
 from config.api.parameters import VERSION_PARAMETER
-from config.api.paths import is_versioned, prefix_of, quoted, version_in
+from config.api.paths import is_versioned, quoted, version_in, without_prefix
 from config.api.version_use import uses
 from config.api.versions import Status, Version, midnight
-
-# Says what changes and when; a page for people too, in the browsable API.
-NOTICE_PAGE = "/versions"
 
 
 def by_number() -> dict[str, Version]:
@@ -76,14 +74,18 @@ def told_of(request: HttpRequest) -> Version:
         return by_number().get(version_in(request.path) or "", default())
 
 
+def refuse_retired(version: Version) -> None:
+    if version.status == Status.RETIRED:
+        message = f"Version {version} has been retired. Supported: {supported()}; see `Link` for the successor."
+        raise DomainError(ErrorCode.VERSION_RETIRED, message)
+
+
 class Versioning(BaseVersioning):
     """Gives DRF's `request.version`."""
 
     def determine_version(self, request: Request, *args: Any, **kwargs: Any) -> Version:
         version = request._request.api_version = of(request)
-        if version.status == Status.RETIRED:
-            message = f"Version {version} has been retired. Supported: {supported()}; see `Link` for the successor."
-            raise DomainError(ErrorCode.VERSION_RETIRED, message)
+        refuse_retired(version)
         return version
 
 
@@ -109,21 +111,24 @@ class VersionMiddleware:
 
 
 def _give_notice(response: HttpResponse, request: HttpRequest, deprecated: date, sunset: date | None) -> None:
-    links = {"deprecation": NOTICE_PAGE}
+    # What changes and when; a page for people too, in the browsable API. It must outlive the version.
+    page = f"{_newest()}/versions"
+    links = {"deprecation": page}
     response["Deprecation"] = f"@{midnight(deprecated).timestamp():.0f}"
     if sunset:
         response["Sunset"] = http_date(midnight(sunset).timestamp())
-        links["sunset"] = NOTICE_PAGE
+        links["sunset"] = page
     links["successor-version"] = _successor(request)
     notice = ", ".join(f'<{href}>; rel="{relation}"' for relation, href in links.items())
     response["Link"] = ", ".join(filter(None, (response.get("Link"), notice)))
 
 
+def _newest() -> str:
+    return f"/api/v{max(version.number for version in settings.API_VERSIONS)}"
+
+
 def _successor(request: HttpRequest) -> str:
     """The same resource in the newest version, by its canonical address."""
-    path = request.path.removeprefix(prefix_of(request.path)).rstrip("/")
-    newest = max(version.number for version in settings.API_VERSIONS)
-    kept = [
-        part for part in request.META.get("QUERY_STRING", "").split("&") if part.partition("=")[0] != VERSION_PARAMETER
-    ]
-    return quoted(f"/api/v{newest}{path}", "&".join(kept))
+    given = request.META.get("QUERY_STRING", "").split("&")
+    kept = [part for part in given if unquote_plus(part.partition("=")[0]) != VERSION_PARAMETER]
+    return quoted(_newest() + without_prefix(request.path).rstrip("/"), "&".join(kept))

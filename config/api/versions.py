@@ -11,8 +11,8 @@ from enum import Enum, StrEnum
 class Change(Enum):
     """A breaking change: the version that it came with, and what it means to a consumer.
 
-    The code asks `version.has(Change.…)` in the one place that behaves differently; `GET /versions` and the
-    documentation show the text.
+    The code asks `has(version, Change.…)` where it behaves differently; `GET /versions` and the documentation show the
+    text.
     """
 
     def __init__(self, since: int, text: str) -> None:
@@ -31,6 +31,11 @@ class Change(Enum):
         """An `amount` is answered as a string with two decimals ("12.30"), and taken as a string of plain digits with
         at most two decimals, too.""",
     )
+
+
+def has(version: "Version | None", change: Change) -> bool:
+    """Whether a change has come with a version, or before it. What has no version is as lenient as the first one."""
+    return version is not None and version.number >= change.since
 
 
 class Status(StrEnum):
@@ -57,9 +62,6 @@ class Version:
 
     def __str__(self) -> str:
         return str(self.number)
-
-    def has(self, change: Change) -> bool:
-        return self.number >= change.since
 
     @property
     def changes(self) -> list[str]:

@@ -22,7 +22,7 @@ from config.api.idempotency import KeyPolicy
 from config.api.listed import ListedRows
 from config.api.parameters import Parameters
 from config.api.parsers import JSONParser, MergePatchParser, StrictRequest
-from config.api.paths import prefix_of
+from config.api.paths import without_prefix
 from config.api.principal import Principal
 from config.api.renderers import render_as_data
 from config.api.serializers import GREATEST_ID, ResourceSerializer
@@ -185,7 +185,7 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         order = ordering.read(self.parameters, self.sortable)
         rows, filters = self.filterset_class.read(self.parameters, self.get_queryset())
-        bound_to = {"list": request.path.removeprefix(prefix_of(request.path)), **filters}
+        bound_to = {"list": without_prefix(request.path), **filters}
         paginator = pagination.read(self.parameters, order, bound_to)
         self.parameters.check()
         shown = partial(self.showing, names=self.names, single=False)

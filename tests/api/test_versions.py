@@ -1,6 +1,8 @@
 """What differs between the versions, one test for each change, and how a version ends."""
 
 import json
+import re
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -32,7 +34,7 @@ def test_the_versions_are_listed_with_their_dates_and_changes(nobody):
     assert nobody.get("/versions?envelope=false").body == answer.data
 
 
-def test_every_change_is_asked_for_in_one_place_only():
+def test_every_change_is_asked_for_where_it_is_expected():
     sources = [
         path
         for app in ("config", "users", "orders", "posts", "payments", "accounts")
@@ -202,6 +204,10 @@ def test_the_schemas_differ_as_the_versions_do(nobody):
     assert nobody.get("/openapi.json?version=9").code == "UNSUPPORTED_VERSION"
 
 
+def http_links(answer):
+    return {rel: href for href, rel in re.findall(r'<([^>]*)>; rel="([^"]*)"', answer.headers["Link"])}
+
+
 DAY_BEFORE = datetime(2028, 11, 30, 23, 59, 59, tzinfo=UTC)
 SUNSET = datetime(2028, 12, 1, tzinfo=UTC)
 
@@ -225,6 +231,9 @@ def test_a_version_is_answered_until_its_sunset_and_not_from_then_on(nobody):
         assert [one["status"] for one in nobody.get("/api/v2/versions").data] == ["retired", "current"]
         assert nobody.post("/api/v1/login", {}).code == "VERSION_RETIRED"
         assert "Supported: 2" in nobody.get("/api/v9/users").error["message"]
+        assert nobody.get("/api/v1/nowhere").code == "VERSION_RETIRED"
+        page = http_links(nobody.get("/users"))["sunset"]
+        assert nobody.get(page).status == 200
 
 
 def test_the_successor_is_the_same_resource_with_its_query(admin):
@@ -232,6 +241,8 @@ def test_the_successor_is_the_same_resource_with_its_query(admin):
     assert '</api/v2/users?sort=name&limit=2>; rel="successor-version"' in link
     assert "</api/v2>" in admin.get("/").headers["Link"]
     assert '</api/v2/users/%3E%22;x>; rel="successor-version"' in admin.get("/users/%3E%22;x").headers["Link"]
+    assert "version" not in http_links(admin.get("/users?%76ersion=1"))["successor-version"].partition("/users")[2]
+    assert "</api/v2/users?q=%C3%A9>" in admin.get("/api/v1/users?q=é").headers["Link"]
     key = admin.headers["X-API-Key"]
     assert key not in Caller().get(f"/users?api_key={key}").headers["Link"]
 
@@ -241,6 +252,7 @@ def test_the_successor_is_the_same_resource_with_its_query(admin):
     [
         ("GET", "/api/nothing", 404),
         ("GET", "/api/v2/nothing", 404),
+        ("GET", "/api/v2/nothing?version=2", 404),
         ("GET", "/api/v1/users/", 308),
         ("GET", "/users/", 308),
         ("POST", "/api/v2/users/7/", 308),
@@ -282,3 +294,22 @@ def test_the_table_of_versions_is_in_order():
     numbers = [version.number for version in settings.API_VERSIONS]
     assert numbers == sorted(set(numbers))
     assert json.dumps([version.changes for version in settings.API_VERSIONS])
+
+
+def test_unknown_version_of_an_unknown_address_is_told(nobody):
+    assert (nobody.get("/api/v9/nowhere").status, nobody.get("/api/v9/nowhere").code) == (404, "UNSUPPORTED_VERSION")
+    assert nobody.get("/api/v2/nowhere?version=1").code == "VERSION_CONFLICT"
+
+
+def test_body_of_very_many_unknown_names_is_refused_at_once_and_briefly(nobody):
+    body = {"email": "n@example.com", "password": "x", **dict.fromkeys(map(str, range(60_000)), 1)}
+    started = time.process_time()
+    answer = nobody.post("/api/v2/login", body)
+    assert answer.status == 400
+    assert len(answer.error["details"]) == 100
+    assert time.process_time() - started < 0.8
+
+
+def test_links_of_a_page_repeat_a_query_without_making_it_longer(admin):
+    query = "limit=1&page=1&q=" + "(" * 2000
+    assert len(admin.get(f"/api/v1/users?{query}").headers["Link"]) < 8 * len(query)

@@ -39,6 +39,7 @@ print(json.dumps({
     "made": call("POST", "/api/v3/orders", {"item": "Tea", "qty": 2}),
     "second": call("GET", "/api/v2/orders"),
     "versions": call("GET", "/versions"),
+    "documents": [call("GET", f"/openapi.json?version={version}") for version in (2, 3)],
 }))
 """
 
@@ -70,6 +71,8 @@ def test_the_worked_example_is_a_third_version(tmp_path, empty_database):
     assert "Deprecation" not in said["made"]["headers"]
     assert said["second"]["body"]["data"][0]["qty"] == 2
     assert '</api/v3/orders>; rel="successor-version"' in said["second"]["headers"]["Link"]
+    shown = [one["body"]["components"]["schemas"]["Order"]["properties"]["qty"] for one in said["documents"]]
+    assert [qty["type"] for qty in shown] == ["integer", "string"]
     assert [one["status"] for one in said["versions"]["body"]["data"]] == ["deprecated", "deprecated", "current"]
     assert said["versions"]["body"]["data"][2]["changes"] == [
         "The `qty` of an order is answered as a string of digits."
