@@ -222,6 +222,8 @@ def test_a_version_is_answered_until_its_sunset_and_not_from_then_on(nobody):
             assert answer.headers["API-Version"] == "1"
             assert answer.headers["Sunset"] == "Fri, 01 Dec 2028 00:00:00 GMT"
             assert '</api/v2/users>; rel="successor-version"' in answer.headers["Link"]
+        # No resource that was retired.
+        assert [nobody.get(path).status for path in ("/api/v1/nothing", "/api/v1/users/")] == [404, 308]
         assert nobody.get("/api/v2/users").status == 401
         assert [one["status"] for one in nobody.get("/api/v2/versions").data] == ["retired", "current"]
         assert nobody.post("/api/v1/login", {}).code == "VERSION_RETIRED"
