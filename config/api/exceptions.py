@@ -135,7 +135,7 @@ def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     problem = DomainError(ErrorCode.NOT_FOUND, "There is nothing at this address.")
     if is_versioned(request.path_info):
         try:
-            versioning.refuse_retired(versioning.of(request))
+            versioning.of(request)
         except DomainError as other:
             problem = other
     return plain_response(problem, request)

@@ -74,18 +74,14 @@ def told_of(request: HttpRequest) -> Version:
         return by_number().get(version_in(request.path) or "", default())
 
 
-def refuse_retired(version: Version) -> None:
-    if version.status == Status.RETIRED:
-        message = f"Version {version} has been retired. Supported: {supported()}; see `Link` for the successor."
-        raise DomainError(ErrorCode.VERSION_RETIRED, message)
-
-
 class Versioning(BaseVersioning):
     """Gives DRF's `request.version`."""
 
     def determine_version(self, request: Request, *args: Any, **kwargs: Any) -> Version:
         version = request._request.api_version = of(request)
-        refuse_retired(version)
+        if version.status == Status.RETIRED:
+            message = f"Version {version} has been retired. Supported: {supported()}; see `Link` for the successor."
+            raise DomainError(ErrorCode.VERSION_RETIRED, message)
         return version
 
 

@@ -81,6 +81,7 @@ def test_preflight_needs_no_credential_and_costs_nothing(opened, settings):
         }
         assert response.headers["Request-Id"]
         assert response.headers["X-Content-Type-Options"] == "nosniff"
+        assert "API-Version" not in response.headers
 
 
 @pytest.mark.parametrize(

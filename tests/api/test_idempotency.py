@@ -209,6 +209,16 @@ def test_credential_and_scope_are_asked_before_the_store(user, nobody):
     assert pay(user, path="/payments?fields=none").code == "VALIDATION_ERROR"
 
 
+def test_seen_key_of_a_caller_over_its_quota_is_429_and_not_replayed(user, settings, one_minute):
+    settings.RATE_LIMIT_PRINCIPAL = 1
+    first, refused = pay(user), pay(user)
+    assert (first.status, refused.status, refused.code) == (201, 429, "RATE_LIMITED")
+    assert "Idempotent-Replayed" not in refused.headers
+    assert IdempotencyRecord.objects.get().replays == 0
+    settings.RATE_LIMIT_PRINCIPAL = 3
+    assert same(first, pay(user))
+
+
 def test_key_is_asked_for_before_the_fields(user):
     assert user.post("/payments", {"amount": "wrong"}).code == "IDEMPOTENCY_KEY_REQUIRED"
 

@@ -9,6 +9,9 @@ from django.urls import URLResolver, get_resolver
 from config.api.viewsets import ResourceViewSet, View
 
 PREFIXES = ("", "/api", "/api/v1")
+VERSIONED = "api/v<version:version>/"
+# What is left of the pattern of addresses with a trailing slash, as a template.
+ANY_PATH = "<path>.+)/"
 
 
 @dataclass(frozen=True)
@@ -57,18 +60,26 @@ def addresses(resolver: URLResolver, prefix: str = "", *, within: tuple[str, ...
             yield template
 
 
+def root_only() -> list[str]:
+    """The paths that stand at the root alone, where no version is chosen; those below `/admin/` as `/admin/` alone."""
+    there = set(addresses(get_resolver(), within=("admin/",)))
+    under_api = {address for address in there if address.startswith("api")}
+    versioned = {"", ANY_PATH, *(address.removeprefix(VERSIONED) for address in under_api)}
+    return sorted(f"/{address}" for address in there - under_api - versioned)
+
+
 def _walk(resolver: URLResolver, prefix: str) -> Iterator[Route]:
     for entry in resolver.url_patterns:
         template = prefix + _template(str(entry.pattern))
         if isinstance(entry, URLResolver):
             yield from _walk(entry, template)
-        elif template.startswith("api/v<version:version>/"):
+        elif template.startswith(VERSIONED):
             view = entry.callback
             actions = getattr(view, "actions", None) or {
                 method: method for method in View.http_method_names if hasattr(view.view_class, method)
             }
             cls = getattr(view, "cls", None) or view.view_class
-            yield Route(template.removeprefix("api/v<version:version>/"), cls, tuple(sorted(actions.items())))
+            yield Route(template.removeprefix(VERSIONED), cls, tuple(sorted(actions.items())))
 
 
 def _template(pattern: str) -> str:

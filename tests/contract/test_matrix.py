@@ -11,7 +11,7 @@ from django.urls import get_resolver
 from config.api.schema import Generator
 from tests.conftest import Answer, Caller, with_password
 from tests.contract.matrix import OPEN, PLACES, PUBLIC, Cell, Line, lines, lines_outside
-from tests.contract.routes import PREFIXES, addresses, routes
+from tests.contract.routes import ANY_PATH, PREFIXES, addresses, routes
 from tests.contract.world import SAFE, World, populated, rolled_back
 from tests.credentials import BY_PASSWORD
 
@@ -71,8 +71,7 @@ def test_the_table_has_every_address_and_no_other() -> None:
     resources = {route.path(prefix).strip("/") for prefix in PREFIXES for route in ROUTES.values()}
     entries = {prefix.strip("/") for prefix in PREFIXES}
     outside = {template for template, *_ in lines_outside()}
-    trailing_slash = {"<path>.+)/"}
-    declared = resources - only_below_api | entries | outside | trailing_slash
+    declared = resources - only_below_api | entries | outside | {ANY_PATH}
     there = {address.replace("/v<version:version>", "/v1") for address in addresses(get_resolver(), within=("admin/",))}
     assert there == declared
 

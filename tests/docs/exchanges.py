@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -61,6 +62,8 @@ def _read(command: str, printed: str, variables: dict[str, str]) -> Exchange:
             case "-H":
                 name, value = next(words).split(": ", 1)
                 exchange.headers[name] = value
+            case "-u":
+                exchange.headers["Authorization"] = f"Basic {b64encode(next(words).encode()).decode()}"
             case "-d":
                 exchange.body = next(words).encode()
                 if exchange.method == "GET":

@@ -52,6 +52,21 @@ def test_unreachable_database_is_one_line(checkout: Copy) -> None:
     refuses(checkout, "refused", PRODUCTION | {"DATABASE_URL": "postgresql://localhost:1/service"})
 
 
+ASK_BY_VENDOR = """
+from django.test import Client
+
+for vendor in ("acme", "users"):
+    headers = {"Accept": f"application/vnd.{vendor}.v2+json", "Host": "api.example.com"}
+    answer = Client().get("/versions", headers=headers)
+    print(answer.status_code, answer["API-Version"], answer["Content-Type"])
+"""
+
+
+def test_vendor_of_the_media_types_is_a_setting(checkout: Copy) -> None:
+    asked = checkout.manage("shell", "--no-imports", "-c", ASK_BY_VENDOR, **PRODUCTION, API_VENDOR="acme")
+    assert asked.stdout.splitlines() == ["200 2 application/json", "406 1 application/json"], asked.stderr
+
+
 def refuses(checkout: Copy, word: str, variables: dict[str, str]) -> None:
     refused = checkout.manage("serve", **variables)
     assert refused.returncode != 0
