@@ -13,11 +13,11 @@ from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.core.exceptions import ValidationError
 from django.db import connection, models
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
-from oauth2_provider.models import AbstractApplication, refresh_token_expire_timedelta
+from oauth2_provider.models import AbstractApplication, get_refresh_token_model, refresh_token_expire_timedelta
 
 from config.api.principal import SCOPES
 
@@ -190,14 +190,20 @@ def is_redirect_permitted(uri: str) -> bool:
     return parts.scheme == "https" or (settings.DEBUG and parts.scheme == "http" and parts.hostname in LOOPBACK)
 
 
+def living_refresh_tokens(now: datetime) -> QuerySet[Any]:
+    """The refresh tokens of OAuth that can be used: neither used nor ended, and not past their end.
+
+    Their end is counted from that of the access token given with them, as the toolkit does when one is presented.
+    """
+    return get_refresh_token_model().objects.filter(
+        revoked=None, access_token__expires__gt=now - refresh_token_expire_timedelta()
+    )
+
+
 class ApplicationQuerySet(models.QuerySet["Application"]):
     def authorised_by(self, user: Any) -> ApplicationQuerySet:
         """The applications that hold a refresh token of the user which they could still use."""
-        return self.filter(
-            refreshtoken__user=user,
-            refreshtoken__revoked=None,
-            refreshtoken__access_token__expires__gt=timezone.now() - refresh_token_expire_timedelta(),
-        ).distinct()
+        return self.filter(pk__in=living_refresh_tokens(timezone.now()).filter(user=user).values("application"))
 
     def hold(self, application: Application) -> bool:
         """Keeps an application from being removed until the transaction ends.

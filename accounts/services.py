@@ -21,7 +21,7 @@ def hold_user(user: User) -> None:
     Raises:
         DomainError: UNAUTHENTICATED when they were ended since the request was authenticated.
     """
-    if not User.objects.lock_against_ending(user):
+    if not User.objects.hold_with_credentials(user):
         raise DomainError(ErrorCode.UNAUTHENTICATED, "The credentials were ended just now; log in again.")
 
 
@@ -124,7 +124,7 @@ def end_credentials(user: User) -> None:
     """Ends every credential of a user but the password, in the caller's transaction.
 
     Nothing that is being given meanwhile is left: sessions and logins know of the user as it was, and who makes a key
-    or a token holds the row that is locked here (UserManager.lock_against_ending).
+    or a token holds the row that is locked here (UserManager.hold_with_credentials).
 
     Of applications that act for the user the secret ends, too, which could get the next token. Applications that only
     belong to the user go on: they act for others.

@@ -52,7 +52,7 @@ class UserPostViewSet(PostViewSet):
             raise forbidden("Only an administrator may post for another user.", "user_id")
 
     def perform_create(self, serializer: PostSerializer) -> Any:
-        if not User.objects.lock_against_removal(self.parent_id):
+        if not User.objects.hold(self.parent_id):
             raise not_found()
         return serializer.save(user_id=self.parent_id)
 
@@ -90,7 +90,7 @@ class PostCommentViewSet(CommentViewSet):
 
     def perform_create(self, serializer: CommentSerializer) -> Any:
         # The author first, then the post, whose lock the counting trigger takes anyway: both are there until the end.
-        if not User.objects.lock_against_removal(self.principal.user.pk):
+        if not User.objects.hold(self.principal.user.pk):
             raise not_found()
         post = Post.objects.select_for_update(no_key=True).filter(pk=self.parent_id).first()
         if post is None:

@@ -68,7 +68,7 @@ class UserManager(BaseUserManager["User"].from_queryset(UserQuerySet)):  # type:
     def get_by_natural_key(self, email: str | None) -> User:
         return self.with_email(email or "").get()
 
-    def lock_against_removal(self, user_id: int) -> bool:
+    def hold(self, user_id: int) -> bool:
         """Keeps a user from being removed until the transaction ends. False when it is removed already.
 
         The lock is the one a foreign key takes: it delays a removal, and no other write to the user.
@@ -80,7 +80,7 @@ class UserManager(BaseUserManager["User"].from_queryset(UserQuerySet)):  # type:
             )
             return cursor.fetchone() is not None
 
-    def lock_against_ending(self, user: User) -> bool:
+    def hold_with_credentials(self, user: User) -> bool:
         """Keeps a user, and the credentials that it has, from being ended until the transaction ends.
 
         False when either has happened since `user` was read. Whoever gives a credential asks first: the request was

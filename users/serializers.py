@@ -129,7 +129,7 @@ class OwnerField(Integer):
             raise ValidationError("Cannot be changed.")
         if user_id == caller.pk:
             return user_id
-        if not 0 < user_id <= GREATEST_ID or not User.objects.lock_against_removal(user_id):
+        if not 0 < user_id <= GREATEST_ID or not User.objects.hold(user_id):
             raise ValidationError("There is no such user.")
         if not caller.is_administrator:
             raise forbidden("Only an administrator may act for another user.", "user_id")

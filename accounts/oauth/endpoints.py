@@ -7,16 +7,17 @@ from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.decorators import method_decorator
 from django.views import View
 from django.views.decorators.csrf import csrf_exempt
-from oauth2_provider.models import get_refresh_token_model, refresh_token_expire_timedelta
+from oauth2_provider.models import refresh_token_expire_timedelta
 from oauth2_provider.settings import oauth2_settings
 from oauth2_provider.views.mixins import OAuthLibMixin
 from oauthlib.oauth2.rfc6749 import errors
 
 from accounts.authentication.oauth import acting_user, scopes_of, usable_token
-from accounts.models import digest_of
+from accounts.models import digest_of, living_refresh_tokens
 from config.api import quotas
 from config.api.errors import DomainError
 from config.api.principal import SCOPES
@@ -116,7 +117,7 @@ def _access_token_state(token: str, client: Any) -> dict[str, Any] | None:
 
 
 def _refresh_token_state(token: str, client: Any) -> dict[str, Any] | None:
-    own = get_refresh_token_model().objects.filter(application=client, revoked=None, access_token__isnull=False)
+    own = living_refresh_tokens(timezone.now()).filter(application=client)
     row = own.select_related("access_token__application", "user").filter(token_checksum=digest_of(token)).first()
     if row is None or not row.user.is_active:
         return None

@@ -216,7 +216,7 @@ def _hold(user: User, client: Application, otherwise: errors.OAuth2Error) -> Non
 
     First of all locks: who ends one of them has locked it before it comes to the tokens.
     """
-    if not (User.objects.lock_against_ending(user) and Application.objects.hold(client)):
+    if not (User.objects.hold_with_credentials(user) and Application.objects.hold(client)):
         raise otherwise
 
 

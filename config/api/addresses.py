@@ -14,7 +14,8 @@ def client_address(request: Any) -> IPv4Address | IPv6Address:
     chain = [part.strip() for part in request.META.get("HTTP_X_FORWARDED_FOR", "").split(",")]
     chain = [*filter(None, chain), request.META.get("REMOTE_ADDR") or "0.0.0.0"]  # noqa: S104 - a socket without one
     try:
-        found = ip_address(chain[max(-1 - settings.TRUSTED_PROXIES, -len(chain))])
+        # A zone, `fe80::1%eth0`, names an interface of the machine that was called; PostgreSQL has no form for it.
+        found = ip_address(chain[max(-1 - settings.TRUSTED_PROXIES, -len(chain))].partition("%")[0])
     except ValueError:
         found = ip_address("0.0.0.0")  # noqa: S104
     mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None

@@ -74,7 +74,7 @@ def once(policy: KeyPolicy, request: Request, write: Write) -> Write:
         if not alone:
             raise _in_progress()
         # A record that was added after a removal took the others would stay.
-        if not get_user_model().objects.lock_against_removal(user.pk):
+        if not get_user_model().objects.hold(user.pk):
             raise not_found()
         response = write()
         _store(response, user=user, operation=operation, key=key, fingerprint=fingerprint)

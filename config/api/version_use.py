@@ -12,6 +12,7 @@ from collections import Counter
 from threading import Lock
 
 import prometheus_client
+from django.contrib.auth import get_user_model
 from django.db import Error, connection
 
 from config.api.principal import Principal
@@ -19,12 +20,19 @@ from config.api.versions import Version
 
 SECONDS_BETWEEN_WRITES = 10
 
-# In the order of the unique columns: two processes that write the same rows cannot deadlock.
+# In the order of the unique columns: two processes that write the same rows cannot deadlock. Nothing of a user who was
+# removed since: the rows that went then would come back. The lock makes a removal that is under way finish first.
 _WRITE = """
+WITH seen AS (
+    SELECT * FROM unnest(%s::int[], %s::bigint[], %s::text[], %s::text[], %s::bigint[])
+        AS seen (version, user_id, kind, credential, count)
+), known AS (
+    SELECT id FROM {users} WHERE id IN (SELECT user_id FROM seen) AND removed_at IS NULL ORDER BY id FOR KEY SHARE
+)
 INSERT INTO config_versionuse AS present (day, version, user_id, kind, credential, count)
 SELECT (now() AT TIME ZONE 'UTC')::date, version, user_id, kind, credential, count
-FROM unnest(%s::int[], %s::bigint[], %s::text[], %s::text[], %s::bigint[])
-    AS seen (version, user_id, kind, credential, count)
+FROM seen LEFT JOIN known ON known.id = user_id
+WHERE user_id IS NULL OR known.id IS NOT NULL
 ORDER BY user_id, version, kind, credential
 ON CONFLICT (user_id, day, version, kind, credential) DO UPDATE SET count = present.count + EXCLUDED.count
 """
@@ -72,7 +80,10 @@ class VersionUses:
             return
         try:
             with connection.cursor() as cursor:
-                cursor.execute(_WRITE, [list(column) for column in zip(*seen, strict=True)])
+                cursor.execute(
+                    _WRITE.format(users=get_user_model()._meta.db_table),
+                    [list(column) for column in zip(*seen, strict=True)],
+                )
         except Error as error:
             logger.warning("The use of versions was not written down: %s", error)
             with self._lock:

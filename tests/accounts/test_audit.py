@@ -118,6 +118,15 @@ def test_event_tells_address_and_request_and_so_does_the_log(owner, told):
     assert (line["request_id"], line["address"], line["door"]) == ("try-1", "127.0.0.1", "login")
 
 
+@pytest.mark.parametrize("zone", ["eth0", "a" * 300])
+def test_zone_of_an_address_that_a_proxy_tells_is_left_out(owner, nobody, settings, zone):
+    settings.TRUSTED_PROXIES = 1
+    source = {"x_forwarded_for": f"fe80::1%{zone}"}
+    assert log_in(owner.email, WRONG, **source).status == 401
+    assert nobody.get("/users", x_api_key="urs_none", **source).status == 401
+    assert {event.address for event in AuditEvent.objects.all()} == {"fe80::1"}
+
+
 def test_every_line_of_the_log_has_the_id_of_its_request(admin, told, monkeypatch):
     monkeypatch.setattr("users.views.UserViewSet.list", lambda *args, **kwargs: 1 / 0)
     assert admin.get("/users", x_request_id="try-2").status == 500

@@ -54,6 +54,14 @@ def test_what_is_no_request_to_the_api_is_not_counted(nobody):
     assert written() == {}
 
 
+def test_nothing_is_written_of_a_user_who_was_removed_meanwhile(make_user, admin, nobody):
+    user = make_user()
+    with_key(user).get("/users")
+    nobody.get("/")
+    assert admin.delete(f"/users/{user.pk}").status == 204
+    assert {user_id for _, user_id, _, _ in written()} == {None, admin.user.pk}
+
+
 def test_a_write_that_fails_loses_nothing(nobody, monkeypatch):
     nobody.get("/")
     with monkeypatch.context() as patched:

@@ -224,13 +224,13 @@ def test_support_gives_no_secret(make_user, machine):
 
 def test_secret_that_ends_while_it_is_used_gets_no_token(machine, monkeypatch):
     """It was found right, and the new one came before the token."""
-    lock = User.objects.lock_against_ending
+    hold = User.objects.hold_with_credentials
 
     def after_a_rotation(manager, user):
         services.rotate_secret(Application.objects.get(pk=machine.row.pk))
-        return lock(user)
+        return hold(user)
 
-    monkeypatch.setattr(type(User.objects), "lock_against_ending", after_a_rotation)
+    monkeypatch.setattr(type(User.objects), "hold_with_credentials", after_a_rotation)
     assert machine.act().body["error"] == "invalid_grant"
     assert not get_access_token_model().objects.exists()
 

@@ -1,8 +1,10 @@
 """Revocation (RFC 7009) and introspection (RFC 7662): each client for its own tokens."""
 
 import time
+from datetime import UTC, datetime, timedelta
 
 import pytest
+import time_machine
 
 from tests.accounts.oauth.actors import bearer, register, send
 
@@ -69,6 +71,15 @@ def test_introspection_tells_the_state_of_a_refresh_token(person, client):
     assert told["exp"] - time.time() == pytest.approx(14 * 86400, abs=30)
     client.refresh(token)
     assert client.introspect(token) == {"active": False}
+
+
+@pytest.mark.parametrize(("age", "active"), [(timedelta(days=14, minutes=-1), True), (timedelta(days=14), False)])
+def test_refresh_token_is_active_as_long_as_it_can_be_used(person, client, age, active):
+    token = person.tokens(client)["refresh_token"]
+    with time_machine.travel(datetime.now(UTC) + age, tick=False):
+        assert client.introspect(token)["active"] is active
+        assert ("Reader" in person.browser.get("/oauth/grants").content.decode()) is active
+        assert client.refresh(token).status == (200 if active else 400)
 
 
 def test_introspection_tells_a_machines_owner(machine):
