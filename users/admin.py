@@ -16,7 +16,9 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
+from django.utils.decorators import method_decorator
 from django.utils.html import format_html, format_html_join
+from django.views.decorators.debug import sensitive_post_parameters
 
 from config.admin import ServiceAdmin
 from config.api.errors import not_found
@@ -106,6 +108,11 @@ class UserAdmin(ServiceAdmin, DjangoUserAdmin):
     readonly_fields = ("created_at", "updated_at", "recent_events")
     fieldsets = ((None, {"fields": (*COLUMNS, "password", "created_at", "updated_at", "recent_events")}),)
     add_fieldsets = ((None, {"fields": (*COLUMNS, "usable_password", "password1", "password2")}),)
+
+    @method_decorator(sensitive_post_parameters())
+    def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
+        # Django's, without its transaction around that in which a form runs again after a deadlock.
+        return self._add_view(request, form_url, extra_context)  # type: ignore[attr-defined]  # not in the stubs
 
     def save_model(self, request: HttpRequest, obj: User, form: forms.ModelForm, change: bool) -> None:
         if not change:
