@@ -200,8 +200,9 @@ LOGGING = {
     "loggers": {
         # Configured to take Django's own handlers away, which would tell everything a second time.
         "django": {"level": "WARNING"},
-        # A request that is refused is no event of the service.
-        "django.request": {"level": "ERROR"},
+        # A request that is refused is no event of the service, and a fault has its line from config.api.exceptions; but
+        # with DEBUG, Django answers some faults by a page of its own.
+        "django.request": {"level": "ERROR" if DEBUG else "CRITICAL"},
         "audit": {"level": "INFO"},
     },
 }

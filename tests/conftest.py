@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +22,7 @@ from django.test.client import ClientHandler
 from accounts import logins
 from accounts.services import create_api_key
 from config.api.principal import SCOPES
+from config.logs import JSONFormatter
 from users import services
 from users.models import User
 
@@ -203,3 +206,14 @@ def one_minute() -> None:
     """Lets the test begin where a minute, by which guesses are counted, has room for it."""
     if time.time() % 60 > 40:
         time.sleep(60 - time.time() % 60)
+
+
+@pytest.fixture
+def told() -> Iterator[Callable[[], list[dict[str, Any]]]]:
+    """What the service writes on standard error, line by line."""
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(JSONFormatter())
+    logging.getLogger().addHandler(handler)
+    yield lambda: [json.loads(line) for line in stream.getvalue().splitlines()]
+    logging.getLogger().removeHandler(handler)

@@ -20,7 +20,7 @@ def test_that_uses_secrets():
     Client().get("/health/live?api_key=urs_in_the_query", headers={"X-API-Key": "urs_in_the_header"})
 
 def test_that_logs():
-    logging.getLogger("django.request").error("%s", LOGGED)
+    logging.getLogger("service").error("%s", LOGGED)
 """
 LOGGED = {
     "as they are": "'a pass phrase of its own, urs_in_the_query and urs_in_the_header'",
@@ -51,7 +51,7 @@ def test_secret_in_the_log_fails_the_run_and_is_not_printed(tmp_path, logged, op
     assert done.returncode == 1, done.stdout
     assert "2 passed" in done.stdout
     for what, secret in SECRETS.items():
-        told = f"test_it.py::test_that_logs: the logger django.request wrote a secret ({what})"
+        told = f"test_it.py::test_that_logs: the logger service wrote a secret ({what})"
         assert told in done.stdout
         assert secret not in done.stdout + done.stderr
 

@@ -3,8 +3,7 @@
 from typing import Any
 
 from django.conf import settings
-from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
-from django.db import InterfaceError, OperationalError
+from django.core.exceptions import SuspiciousOperation
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.urls import reverse
 from django.utils import timezone
@@ -19,7 +18,7 @@ from oauthlib.oauth2.rfc6749 import errors
 from accounts.authentication.oauth import acting_user, scopes_of, usable_token
 from accounts.models import digest_of, living_refresh_tokens
 from config.api import quotas
-from config.api.errors import DomainError
+from config.api.exceptions import answer_to
 from config.api.principal import SCOPES
 
 FORM = "application/x-www-form-urlencoded"
@@ -47,14 +46,9 @@ class Endpoint(OAuthLibMixin, View):
             return super().dispatch(request)
         except errors.OAuth2Error as error:
             return failure(error.error, error.description, error.status_code)
-        except DomainError as error:
-            return failure("temporarily_unavailable", error.message, error.status, error.headers)
-        except RequestDataTooBig:
-            return failure("invalid_request", "The body is too long.", 413)
-        except SuspiciousOperation:
-            return failure("invalid_request", "The request is not readable.")
-        except (OperationalError, InterfaceError):
-            return failure("temporarily_unavailable", "The database is away or busy.", 503, {"Retry-After": "1"})
+        except SuspiciousOperation as error:
+            # Here and not by Django, in whose log a body that is too long or not readable would be an error of ours.
+            return answer_to(error, request)
 
     def http_method_not_allowed(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         allowed = {"Allow": ", ".join(self._allowed_methods())}

@@ -35,6 +35,13 @@ def problem_details(problem: DomainError) -> dict[str, Any]:
     }
 
 
+def oauth_error(problem: DomainError) -> dict[str, str]:
+    """The same facts as OAuth has them (RFC 6749, sections 4.1.2.1 and 5.2)."""
+    by_status = {429: "temporarily_unavailable", 500: "server_error", 503: "temporarily_unavailable"}
+    description = " ".join(detail.message for detail in problem.details) or problem.message
+    return {"error": by_status.get(problem.status, "invalid_request"), "error_description": _encodable(description)}
+
+
 def _details(details: Iterable[Detail]) -> list[dict[str, str]]:
     # A field's name may come from the request's own JSON, where it can hold what UTF-8 cannot.
     return [{"field": _encodable(detail.field), "message": _encodable(detail.message)} for detail in details]

@@ -6,10 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from django.core.exceptions import BadRequest, DisallowedHost, PermissionDenied, RequestDataTooBig, SuspiciousOperation
-from django.db import InterfaceError, InternalError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.multipartparser import MultiPartParserError
-from psycopg.errors import IdleInTransactionSessionTimeout, ReadOnlySqlTransaction
 from rest_framework import exceptions as drf
 from rest_framework.response import Response
 
@@ -17,9 +15,10 @@ from config.api import envelope, versioning
 from config.api.accept import PROBLEM_JSON, wants_problem_json
 from config.api.errors import Detail, DomainError, ErrorCode, invalid, not_found
 from config.api.middleware import GetResponse
-from config.api.paths import is_versioned
+from config.api.paths import is_oauth_endpoint, is_versioned
 from config.api.renderers import ProblemRenderer, render_as_data, to_json
 from config.api.requests import REFUSED
+from config.api.transactions import is_away
 
 logger = logging.getLogger(__name__)
 
@@ -91,17 +90,9 @@ def _problem_of(exception: BaseException | None) -> DomainError:
             return invalid(Detail("", "The request has too many parameters, or a body that cannot be read."))
         case drf.APIException() if exception.status_code in _CODES:
             return DomainError(_CODES[exception.status_code], str(exception.detail))
-        case OperationalError() | InterfaceError() | InternalError() if _is_away(exception):
+        case _ if is_away(exception):
             return DomainError(ErrorCode.SERVICE_UNAVAILABLE, "The database is away or busy; try again.")
     return DomainError(ErrorCode.INTERNAL_ERROR, "Something failed on our side; the Request-Id finds it in the log.")
-
-
-def _is_away(exception: BaseException) -> bool:
-    """Whether the database is to be waited for. It calls two of its states faults of its own: a standby that has not
-    taken over yet, and a transaction that it ended because the process slept in it.
-    """
-    brief = ReadOnlySqlTransaction | IdleInTransactionSessionTimeout
-    return not isinstance(exception, InternalError) or isinstance(exception.__cause__, brief)
 
 
 def _flatten(detail: Any, path: str = "") -> Iterator[Detail]:
@@ -119,16 +110,25 @@ def _flatten(detail: Any, path: str = "") -> Iterator[Detail]:
 
 
 def plain_response(problem: DomainError, request: HttpRequest) -> HttpResponse:
-    """An error body where there is no DRF view: unknown paths, CSRF, middleware, the admin."""
-    if wants_problem_json(request.META.get("HTTP_ACCEPT", "")):
+    """An error body where there is no DRF view: unknown paths, CSRF, middleware, the admin; of OAuth, its own."""
+    if is_oauth_endpoint(request.path_info):
+        body, content_type = envelope.oauth_error(problem), "application/json"
+    elif wants_problem_json(request.META.get("HTTP_ACCEPT", "")):
         body, content_type = envelope.problem_details(problem), PROBLEM_JSON
     else:
         body, content_type = envelope.error(problem), "application/json"
     return HttpResponse(to_json(body), status=problem.status, content_type=content_type, headers=_headers_of(problem))
 
 
+def answer_to(exception: BaseException | None, request: HttpRequest) -> HttpResponse:
+    """What an exception is answered with where there is no DRF view. A fault of ours is noted in the log."""
+    problem = _problem_of(exception)
+    _log(problem, request, exception)
+    return plain_response(problem, request)
+
+
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return plain_response(_problem_of(exception), request)
+    return answer_to(exception, request)
 
 
 def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -142,15 +142,12 @@ def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return plain_response(_problem_of(exception), request)
+    return answer_to(exception, request)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
     """Django calls this while it handles the exception, which tells a database that is away from a fault of ours."""
-    exception = sys.exc_info()[1]
-    problem = _problem_of(exception)
-    _log(problem, request, exception)
-    return plain_response(problem, request)
+    return answer_to(sys.exc_info()[1], request)
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
@@ -168,11 +165,7 @@ class DomainErrorMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         refused = request.META.get(REFUSED)
-        if refused is None:
-            return self.get_response(request)
-        problem = _problem_of(refused)
-        _log(problem, request, refused)
-        return plain_response(problem, request)
+        return self.get_response(request) if refused is None else answer_to(refused, request)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        return plain_response(exception, request) if isinstance(exception, DomainError) else None
+        return answer_to(exception, request) if isinstance(exception, DomainError) else None

@@ -14,6 +14,7 @@ _ROOT_ONLY = re.compile(
     r"/(?:\.well-known|admin|docs|favicon\.ico|health|metrics|oauth|openapi\.json|session|static)(?:/|$)"
 )
 _OAUTH = re.compile(r"/(?:\.well-known|oauth)(?:/|$)")
+_OAUTH_ENDPOINT = re.compile(r"/(?:\.well-known/oauth-authorization-server|oauth/(?:token|revoke|introspect))")
 
 
 class VersionConverter:
@@ -51,6 +52,11 @@ def is_versioned(path: str) -> bool:
 def is_oauth(path: str) -> bool:
     """Whether `Authorization: Basic` holds a client's secret here, and is no credential of a user."""
     return bool(_OAUTH.match(path))
+
+
+def is_oauth_endpoint(path: str) -> bool:
+    """Whether programs speak OAuth here, whose own bodies errors have; the pages for people stand beside it."""
+    return bool(_OAUTH_ENDPOINT.fullmatch(path))
 
 
 def quoted(path: str, query: str) -> str:

@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from django.conf import settings
-from django.db import InterfaceError, OperationalError
+from django.db import Error
 from django.http import HttpRequest, HttpResponse
 from rest_framework.exceptions import APIException
 from rest_framework.request import Request
@@ -19,6 +19,7 @@ from config.api.errors import DomainError
 from config.api.exceptions import plain_response
 from config.api.middleware import GetResponse
 from config.api.paths import is_oauth, is_versioned
+from config.api.transactions import is_away
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +50,9 @@ def charge(request: Any, user: Any) -> None:
     key = f"quota:{network_of(client_address(request)) if user is None else user.pk}"
     try:
         used = throttling.count([key])
-    except (OperationalError, InterfaceError) as error:
+    except Error as error:
+        if not is_away(error):
+            raise
         logger.warning("A request was not counted: %s", error)
         return
     request.META[_FIELDS] = _fields(policy, limit, used[key])
@@ -98,5 +101,9 @@ def _caller(request: HttpRequest) -> Any:
     authenticators = [authenticator() for authenticator in api_settings.DEFAULT_AUTHENTICATION_CLASSES]
     try:
         return Request(request, authenticators=authenticators).user
-    except (DomainError, APIException, OperationalError, InterfaceError):
+    except (DomainError, APIException):
         return None
+    except Error as error:
+        if is_away(error):
+            return None
+        raise

@@ -1,10 +1,15 @@
-"""Writing in one transaction, again where PostgreSQL asks for it."""
+"""Writing in one transaction, again where PostgreSQL asks for it; and what says that PostgreSQL is to be waited for."""
 
 from collections.abc import Callable
 from typing import TypeVar
 
-from django.db import OperationalError, transaction
-from psycopg.errors import DeadlockDetected, SerializationFailure
+from django.db import InterfaceError, InternalError, OperationalError, transaction
+from psycopg.errors import (
+    DeadlockDetected,
+    IdleInTransactionSessionTimeout,
+    ReadOnlySqlTransaction,
+    SerializationFailure,
+)
 
 Result = TypeVar("Result")
 
@@ -28,3 +33,15 @@ def run(write: Callable[[], Result]) -> Result:
             if not isinstance(error.__cause__, DeadlockDetected | SerializationFailure) or attempt == _ATTEMPTS:
                 raise
     raise AssertionError("unreachable")
+
+
+def is_away(exception: BaseException | None) -> bool:
+    """Whether an exception says that the database is away or busy, and to be waited for.
+
+    It calls two of its states faults of its own: a standby that has not taken over yet, and a transaction that it ended
+    because the process slept in it.
+    """
+    brief = ReadOnlySqlTransaction | IdleInTransactionSessionTimeout
+    return isinstance(exception, OperationalError | InterfaceError) or (
+        isinstance(exception, InternalError) and isinstance(exception.__cause__, brief)
+    )

@@ -1,6 +1,5 @@
 """The audit trail: what happens to credentials is written down, and never a secret."""
 
-import io
 import json
 import logging
 
@@ -8,7 +7,6 @@ import pytest
 from django.test import Client
 
 from accounts.services import create_api_key
-from config.logs import JSONFormatter
 from config.models import AuditEvent
 from tests.accounts.conftest import WRONG, log_in, log_out, refresh, with_bearer
 from tests.conftest import PASSWORD, Caller, with_password
@@ -16,17 +14,6 @@ from tests.conftest import PASSWORD, Caller, with_password
 pytestmark = pytest.mark.usefixtures("one_minute")
 
 NEW = "four other words instead"
-
-
-@pytest.fixture
-def told():
-    """What the service writes on standard error, line by line."""
-    stream = io.StringIO()
-    handler = logging.StreamHandler(stream)
-    handler.setFormatter(JSONFormatter())
-    logging.getLogger().addHandler(handler)
-    yield lambda: [json.loads(line) for line in stream.getvalue().splitlines()]
-    logging.getLogger().removeHandler(handler)
 
 
 def events():

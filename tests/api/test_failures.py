@@ -146,3 +146,44 @@ def test_write_that_fails_leaves_nothing_behind(admin: Caller, monkeypatch: pyte
         assert admin.patch(f"/users/{admin.user.pk}", {"name": "b"}).code == "INTERNAL_ERROR"
     assert admin.get("/orders").meta["total"] == 0
     assert admin.get(f"/users/{admin.user.pk}").data["name"] == "Ada Admin"
+
+
+# Where a fault may be: what fails, and a request that comes by.
+FAULTS = {
+    "a resource": ("users.views.UserViewSet.list", "GET", "/users"),
+    "rendering": ("config.api.renderers.JSONRenderer.render", "GET", "/users"),
+    "a middleware": ("config.api.middleware.HostMiddleware.__call__", "GET", "/users"),
+    "the outermost middleware": ("config.metrics.MetricsMiddleware.__call__", "GET", "/users"),
+    "a page": ("accounts.pages.LoginView.get_context_data", "GET", "/session/login"),
+    "OAuth": ("accounts.oauth.endpoints.MetadataView.get", "GET", "/.well-known/oauth-authorization-server"),
+    "the admin": ("users.admin.UserAdmin.get_queryset", "GET", "/admin/users/user/"),
+}
+
+
+@pytest.mark.parametrize(("place", "method", "path"), FAULTS.values(), ids=FAULTS)
+def test_fault_is_one_line_of_the_log(make_user, monkeypatch, told, *, place: str, method: str, path: str) -> None:
+    def fail(*args: object, **options: object) -> None:
+        raise RuntimeError(SECRET)
+
+    client = Client(raise_request_exception=False)
+    client.force_login(make_user("admin"))
+    with monkeypatch.context() as patched:
+        patched.setattr(place, fail)
+        response = send(method, path, client=client)
+    assert response.status_code == 500
+    (line,) = (line for line in told() if line["level"] == "ERROR")
+    assert (line["logger"], line["message"]) == ("config.api.exceptions", f"INTERNAL_ERROR in {method} {path}")
+    assert SECRET in line["exception"]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(("method", "path"), [("GET", "/users"), ("POST", "/oauth/revoke"), ("GET", "/oauth/grants")])
+def test_database_that_is_away_is_one_line_of_the_log(make_user, told, method: str, path: str) -> None:
+    client = Client(raise_request_exception=False)
+    client.force_login(make_user("admin"))
+    form = (b"token=x&client_id=y", "application/x-www-form-urlencoded") if method == "POST" else ()
+    with database_away():
+        response = send(method, path, *form, client=client)
+    assert (response.status_code, response.headers["Retry-After"]) == (503, "1")
+    (line,) = (line for line in told() if line["level"] == "ERROR")
+    assert (line["logger"], "exception" in line) == ("config.api.exceptions", False)

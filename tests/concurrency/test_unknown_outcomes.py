@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -10,7 +11,8 @@ from django.db import InternalError, connection, transaction
 
 from config.api import exceptions
 from payments.models import Payment
-from tests.conftest import with_key
+from tests.accounts.oauth.actors import register
+from tests.conftest import Caller, with_key
 from tests.faults.proxy import FATES, Proxy
 
 
@@ -47,17 +49,41 @@ def test_connection_lost_at_commit_is_503_and_the_retry_learns_the_truth(proxy, 
     assert [payment.pk for payment in Payment.objects.all()] == [again.data["id"]]
 
 
-def test_standby_that_has_not_taken_over_yet_is_waited_for(transactional_db, make_user):
-    caller = with_key(make_user())
-    assert caller.get("/payments").status == 200
+@contextmanager
+def standby() -> Iterator[None]:
+    """The database answers, and takes no write."""
     with connection.cursor() as cursor:
         cursor.execute("SET default_transaction_read_only = on")
     try:
-        away = caller.post("/payments", {"amount": 5}, idempotency_key="k")
+        yield
     finally:
         connection.close()
+
+
+def test_standby_that_has_not_taken_over_yet_is_waited_for(transactional_db, make_user):
+    caller = with_key(make_user())
+    assert caller.get("/payments").status == 200
+    with standby():
+        away = caller.post("/payments", {"amount": 5}, idempotency_key="k")
     assert (away.status, away.code, away.headers["Retry-After"]) == (503, "SERVICE_UNAVAILABLE", "1")
     assert caller.post("/payments", {"amount": 5}, idempotency_key="k").status == 201
+
+
+def test_what_needs_no_write_is_answered_by_a_standby(transactional_db, make_user):
+    caller = with_key(make_user())
+    assert caller.get("/users").status == 200
+    with standby():
+        answers = [Caller().get("/"), caller.get("/users"), caller.get("/nowhere")]
+    assert [answer.status for answer in answers] == [200, 200, 404]
+
+
+def test_standby_is_told_by_oauth_in_its_own_words_and_in_one_line(transactional_db, make_user, told):
+    machine = register(make_user(), grant="client-credentials", redirect_uris="")
+    with standby():
+        away = machine.act()
+    assert (away.status, away.body["error"], away.headers["Retry-After"]) == (503, "temporarily_unavailable", "1")
+    assert [line["logger"] for line in told() if line["level"] == "ERROR"] == ["config.api.exceptions"]
+    assert machine.act().status == 200
 
 
 def test_transaction_that_slept_too_long_is_a_database_that_is_busy(transactional_db):

@@ -5,8 +5,10 @@ import time
 
 import pytest
 
+from config.api.errors import Detail, DomainError, ErrorCode, invalid
+from config.wsgi import refuse
 from tests.accounts.oauth.actors import FORM, register, send
-from tests.conftest import Caller
+from tests.conftest import Caller, new_client
 
 ENDPOINTS = ["/oauth/token", "/oauth/revoke", "/oauth/introspect"]
 ACT = {"grant_type": "client_credentials", "scope": "users:read"}
@@ -126,6 +128,27 @@ def test_hostile_body_is_refused_in_oauths_own_words(db, path, body, headers, st
     expected = {status, 401} if status == 400 else {status}
     assert answer.status in expected
     assert answer.body["error"] in {"invalid_request", "invalid_client", "unsupported_grant_type"}
+
+
+@pytest.mark.parametrize("path", [*ENDPOINTS, "/.well-known/oauth-authorization-server"])
+@pytest.mark.parametrize(
+    ("problem", "status", "error"),
+    [
+        (DomainError(ErrorCode.PAYLOAD_TOO_LARGE, "The body is too long."), 413, "invalid_request"),
+        (invalid(Detail("X", "The header is too long.")), 400, "invalid_request"),
+        (RuntimeError("Nobody expected this."), 500, "server_error"),
+    ],
+)
+def test_what_is_refused_before_django_is_told_in_oauths_own_words(db, path, problem, status, error):
+    environ: dict = {}
+    refuse(environ, problem)
+    response = new_client().generic("POST", path, headers={"Accept": "application/problem+json"}, **environ)
+    assert (response.status_code, response["Content-Type"]) == (status, "application/json")
+    told = response.json()
+    assert (set(told), told["error"]) == ({"error", "error_description"}, error)
+    assert response["Cache-Control"] == "no-store"
+    if isinstance(problem, DomainError):
+        assert told["error_description"].endswith("is too long.")
 
 
 def test_unknown_grant_is_unsupported(machine):
