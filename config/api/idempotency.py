@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from enum import Enum
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -125,8 +126,10 @@ def _refused(code: ErrorCode, message: str) -> DomainError:
 
 # --- The fingerprint
 
-# Exact for every exponent that fits into a body; `int()` refuses long ones, or takes quadratic time.
-_EXPONENTS = Context(prec=2 * 1024 * 1024, Emax=MAX_EMAX, Emin=MIN_EMIN)
+# Exact for every number that fits into a body.
+_EXACT = Context(prec=2 * 1024 * 1024, Emax=MAX_EMAX, Emin=MIN_EMIN)
+# Exponents of fewer digits are in the reach of Decimal, whatever the digits of the mantissa move them by.
+_REACH = 17
 # Those that the parser converts have fewer digits, so that it does not matter what it made of a number.
 _MOST_DIGITS = 64
 
@@ -142,22 +145,36 @@ def canonical(body: Any) -> str:
 
     Integers stand as JSON's. What stands for another number begins with NaN, which no body can hold.
     """
-    return json.dumps(body, sort_keys=True, separators=(",", ":"), default=_by_value)
+    # A body that is full of numbers repeats them, for there are few so short. It has no cycles to look for.
+    by_value = lru_cache(maxsize=1024)(_by_value)
+    return json.dumps(body, sort_keys=True, separators=(",", ":"), default=by_value, check_circular=False)
 
 
 def _by_value(number: Decimal | UnusableNumber) -> int | list[Any]:
-    token = number.token if isinstance(number, UnusableNumber) else str(number)
+    exact = _decimal_of(number.token) if isinstance(number, UnusableNumber) else number
+    if isinstance(exact, str):
+        return [math.nan, exact]
+    reduced = exact.normalize(_EXACT)
+    # Only what is known to be small: `int()` takes a power of ten for each exponent.
+    if reduced.adjusted() < _MOST_DIGITS and (whole := int(reduced)) == reduced:
+        return whole
+    return [math.nan, str(reduced)]
+
+
+def _decimal_of(token: str) -> Decimal | str:
+    """The number of a token; where it is out of the reach of Decimal the one text of its value."""
     mantissa, _, exponent = token.lower().partition("e")
-    whole, _, fraction = mantissa.removeprefix("-").partition(".")
-    digits = (whole + fraction).lstrip("0")
+    if len(exponent) < _REACH:
+        return Decimal(token)
+    whole, _, fraction = mantissa.partition(".")
+    digits = (whole + fraction).removeprefix("-").lstrip("0")
     significant = digits.rstrip("0")
     if not significant:
-        return 0
-    signed = "-" * mantissa.startswith("-") + significant
-    power = _EXPONENTS.add(Decimal(exponent or 0), len(digits) - len(significant) - len(fraction))
-    if 0 <= power <= _MOST_DIGITS - len(significant):
-        return int(signed) * 10 ** int(power)
-    return [math.nan, signed, f"{power:f}"]
+        return Decimal(0)
+    # Not `int()`, which refuses long ones, or takes quadratic time.
+    power = _EXACT.add(Decimal(exponent), len(digits) - len(significant) - len(fraction))
+    text = f"{'-' * mantissa.startswith('-')}{significant}E{power:f}"
+    return Decimal(text) if power.adjusted() < _REACH else text
 
 
 # --- The record
