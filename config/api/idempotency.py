@@ -210,6 +210,8 @@ def _store(response: Response, **columns: Any) -> None:
             status=response.status_code, location=response["Location"], body=body, **columns
         )
     except IntegrityError as error:
+        if "idempotency_records_unique" not in str(error):
+            raise
         # Somebody ran without the lock, a release that locks in another way perhaps. The effect is rolled back.
         raise _in_progress() from error
 

@@ -16,7 +16,7 @@ from config.models import IdempotencyRecord
 from orders.models import Order
 from payments.models import Payment
 from posts.models import Comment, Post
-from tests.conftest import PASSWORD, with_key, with_password
+from tests.conftest import PASSWORD, Answer, with_key, with_password
 
 PAYMENT = b'{"amount": 12.30}'
 HONOURING = ["/payments", "/orders", "/users/{user}/posts", "/posts/{post}/comments"]
@@ -122,6 +122,21 @@ def test_key_belongs_to_the_user(user, other):
 
 def test_key_is_the_users_whatever_the_credential(user):
     assert same(pay(user), pay(with_key(user.user)))
+
+
+def test_key_is_the_users_in_a_browser_session_too(user):
+    browser = Client(enforce_csrf_checks=True)
+    browser.force_login(user.user)
+    token = "t" * 32
+    browser.cookies["csrftoken"] = token
+    headers = {"Idempotency-Key": "k", "X-CSRFToken": token}
+    first, again = (Answer(browser.post("/payments", PAYMENT, "application/json", headers=headers)) for _ in range(2))
+    assert (first.status, first.data["user_id"]) == (201, user.user.pk)
+    assert same(first, again)
+    assert same(first, pay(user))
+    assert (
+        Answer(browser.post("/payments", PAYMENT, "application/json", headers={"Idempotency-Key": "k"})).status == 403
+    )
 
 
 def test_key_belongs_to_the_operation(user, address):
@@ -304,6 +319,13 @@ def test_unique_constraint_guards_where_the_lock_did_not(user, elsewhere, at_onc
     assert (refused.status, refused.code) == (409, "IDEMPOTENCY_IN_PROGRESS")
     assert Payment.objects.count() == 1
     assert pay(user).headers["Idempotent-Replayed"] == "true"
+
+
+def test_record_that_the_database_refuses_for_another_reason_is_no_running_request(user):
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE config_idempotencyrecord ADD CONSTRAINT mistake CHECK (status <> 201)")
+    assert pay(user).code == "INTERNAL_ERROR"
+    assert not Payment.objects.exists()
 
 
 # --- Retention, and what administrators see
