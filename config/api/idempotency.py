@@ -16,6 +16,7 @@ from typing import Any
 import orjson
 from django.contrib.auth import get_user_model
 from django.db import IntegrityError, connection
+from django.db.models import Model
 from django.utils.crypto import salted_hmac
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -29,7 +30,7 @@ from config.models import LONGEST_KEY, IdempotencyRecord
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotent-Replayed"
 
-Write = Callable[[], Response]
+Write = Callable[[], tuple[Response, Model]]
 
 
 class KeyPolicy(Enum):
@@ -42,13 +43,14 @@ class KeyPolicy(Enum):
     IGNORED = "ignored"
 
 
-def once(policy: KeyPolicy, request: Request, write: Write) -> Write:
+def once(policy: KeyPolicy, request: Request, write: Write) -> Callable[[], Response]:
     """Wraps a write: under a key that was seen the stored answer comes back, and nothing runs.
 
     Args:
         policy: what the view does with a key.
         request: the authenticated request, with its body read.
-        write: has the effect, and returns its answer, a 2xx; every other answer is raised.
+        write: has the effect, and returns its answer, a 2xx, and the new row; every other answer is raised. Whose row
+            it is stays there until the transaction ends.
 
     Returns:
         what is to be run in one transaction, and from the start in another attempt at it.
@@ -59,7 +61,7 @@ def once(policy: KeyPolicy, request: Request, write: Write) -> Write:
     """
     key = _key_of(request, policy)
     if key is None:
-        return write
+        return lambda: write()[0]
     user = request.auth.user
     operation = f"{request.method} {request.path.removeprefix(prefix_of(request.path))}"
     fingerprint = _fingerprint(str(request.version), request.data)
@@ -77,8 +79,8 @@ def once(policy: KeyPolicy, request: Request, write: Write) -> Write:
         # A record that was added after a removal took the others would stay.
         if not get_user_model().objects.lock_against_removal(user.pk):
             raise not_found()
-        response = write()
-        _store(response, user=user, operation=operation, key=key, fingerprint=fingerprint)
+        response, row = write()
+        _store(response, row, user=user, operation=operation, key=key, fingerprint=fingerprint)
         return response
 
     return write_once
@@ -202,13 +204,14 @@ def _replay(request: Request, seen: IdempotencyRecord, fingerprint: bytes) -> Re
     return Response(orjson.Fragment(seen.body), seen.status, headers={"Location": seen.location, REPLAYED: "true"})
 
 
-def _store(response: Response, **columns: Any) -> None:
+def _store(response: Response, row: Model, *, user: Any, **columns: Any) -> None:
     """Keeps the answer as JSON, whatever page a browser was shown of it."""
-    body = to_json(response.data).decode()
+    columns |= {"status": response.status_code, "location": response["Location"]}
+    owner_id = getattr(row, "user_id", user.pk)
+    if owner_id != user.pk:
+        columns["owner_id"] = owner_id
     try:
-        IdempotencyRecord.objects.create(
-            status=response.status_code, location=response["Location"], body=body, **columns
-        )
+        IdempotencyRecord.objects.create(user=user, body=to_json(response.data).decode(), **columns)
     except IntegrityError as error:
         if "idempotency_records_unique" not in str(error):
             raise

@@ -260,6 +260,33 @@ def test_answer_of_a_removed_user_goes_with_it(user, admin, other):
     assert Payment.objects.count() == 2
 
 
+@pytest.mark.parametrize("query", ["", "?fields=id"])
+def test_answer_that_shows_the_row_of_a_removed_user_goes_with_it(user, admin, other, query):
+    paths = {
+        f"/users/{user.user.pk}/posts": {"title": "Of Uma"},
+        "/payments": {"amount": 5, "user_id": user.user.pk},
+        "/orders": {"item": "Tea", "qty": 1, "user_id": user.user.pk},
+    }
+    for path, body in paths.items():
+        assert admin.post(path + query, body, idempotency_key="k").status == 201
+    stays = admin.post("/payments", {"amount": 5, "user_id": other.user.pk}, idempotency_key="other")
+    own = admin.post("/payments", {"amount": 5}, idempotency_key="own")
+    assert admin.delete(f"/users/{user.user.pk}").status == 204
+    for path, body in paths.items():
+        again = admin.post(path + query, body, idempotency_key="k")
+        assert again.code == ("NOT_FOUND" if path.endswith("posts") else "VALIDATION_ERROR")
+    assert same(stays, admin.post("/payments", {"amount": 5, "user_id": other.user.pk}, idempotency_key="other"))
+    assert same(own, admin.post("/payments", {"amount": 5}, idempotency_key="own"))
+    assert (Payment.objects.count(), Order.objects.count()) == (3, 1)
+
+
+def test_answers_of_a_removed_user_are_found_by_an_index(user):
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+    for column, index in (("user", "idempotency_records_user"), ("owner", "idempotency_records_owner")):
+        assert index in IdempotencyRecord.objects.filter(**{column: user.user.pk}).order_by().explain()
+
+
 # --- What it costs
 
 
