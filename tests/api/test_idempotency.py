@@ -236,6 +236,16 @@ def test_retry_is_told_what_it_did_although_the_parent_is_gone(user, other):
     assert user.post(f"/posts/{post.pk}/comments", {"text": "x"}, idempotency_key="new").status == 404
 
 
+def test_retry_of_an_administrator_that_is_none_any_more_is_told_what_it_did(admin, make_user, other):
+    make_user("admin")
+    body = {"amount": 5, "user_id": other.user.pk}
+    first = admin.post("/payments", body, idempotency_key="k")
+    assert admin.patch(f"/users/{admin.user.pk}", {"role": "user"}).status == 200
+    assert same(first, admin.post("/payments", body, idempotency_key="k"))
+    assert admin.post("/payments", body, idempotency_key="new").code == "FORBIDDEN"
+    assert Payment.objects.count() == 1
+
+
 @pytest.mark.parametrize("post_id", ["0", "%00", "x", "9" * 30])
 def test_key_at_an_address_that_is_none_is_not_found(user, post_id):
     assert user.post(f"/posts/{post_id}/comments", {"text": "x"}, idempotency_key="k").status == 404
