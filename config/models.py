@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import pgtrigger
 from django.conf import settings
 from django.db import models
-from django.db.models import F
+from django.db.models import F, Q
 from django.db.models.functions import Now
 
 
@@ -179,6 +179,10 @@ class IdempotencyRecord(models.Model):
     id = models.BigAutoField(primary_key=True)
     # CASCADE: stored answers go when the user who got them is removed.
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, db_index=False)
+    # CASCADE: so do those that show others a row of the user's. None for one's own.
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, related_name="answers_to_others", db_index=False
+    )
     operation = models.CharField(max_length=100, db_collation="C")
     key = models.CharField(max_length=LONGEST_KEY, db_collation="C")
     fingerprint = models.BinaryField(max_length=32)
@@ -201,6 +205,7 @@ class IdempotencyRecord(models.Model):
             models.Index(fields=["created_at"], name="idempotency_records_created_at"),
             # For the removal of a user.
             models.Index(fields=["user"], name="idempotency_records_user"),
+            models.Index(fields=["owner"], name="idempotency_records_owner", condition=~Q(owner=None)),
         ]
 
     def __str__(self) -> str:

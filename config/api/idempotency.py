@@ -10,11 +10,13 @@ import re
 from collections.abc import Callable
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from enum import Enum
+from functools import lru_cache
 from typing import Any
 
 import orjson
 from django.contrib.auth import get_user_model
 from django.db import IntegrityError, connection
+from django.db.models import Model
 from django.utils.crypto import salted_hmac
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -28,7 +30,7 @@ from config.models import LONGEST_KEY, IdempotencyRecord
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotent-Replayed"
 
-Write = Callable[[], Response]
+Write = Callable[[], tuple[Response, Model]]
 
 
 class KeyPolicy(Enum):
@@ -41,13 +43,14 @@ class KeyPolicy(Enum):
     IGNORED = "ignored"
 
 
-def once(policy: KeyPolicy, request: Request, write: Write) -> Write:
+def once(policy: KeyPolicy, request: Request, write: Write) -> Callable[[], Response]:
     """Wraps a write: under a key that was seen the stored answer comes back, and nothing runs.
 
     Args:
         policy: what the view does with a key.
         request: the authenticated request, with its body read.
-        write: has the effect, and returns its answer, a 2xx; every other answer is raised.
+        write: has the effect, and returns its answer, a 2xx, and the new row; every other answer is raised. Whose row
+            it is stays there until the transaction ends.
 
     Returns:
         what is to be run in one transaction, and from the start in another attempt at it.
@@ -58,7 +61,7 @@ def once(policy: KeyPolicy, request: Request, write: Write) -> Write:
     """
     key = _key_of(request, policy)
     if key is None:
-        return write
+        return lambda: write()[0]
     user = request.auth.user
     operation = f"{request.method} {request.path.removeprefix(prefix_of(request.path))}"
     fingerprint = _fingerprint(str(request.version), request.data)
@@ -76,8 +79,8 @@ def once(policy: KeyPolicy, request: Request, write: Write) -> Write:
         # A record that was added after a removal took the others would stay.
         if not get_user_model().objects.hold(user.pk):
             raise not_found()
-        response = write()
-        _store(response, user=user, operation=operation, key=key, fingerprint=fingerprint)
+        response, row = write()
+        _store(response, row, user=user, operation=operation, key=key, fingerprint=fingerprint)
         return response
 
     return write_once
@@ -125,8 +128,10 @@ def _refused(code: ErrorCode, message: str) -> DomainError:
 
 # --- The fingerprint
 
-# Exact for every exponent that fits into a body; `int()` refuses long ones, or takes quadratic time.
-_EXPONENTS = Context(prec=2 * 1024 * 1024, Emax=MAX_EMAX, Emin=MIN_EMIN)
+# Exact for every number that fits into a body.
+_EXACT = Context(prec=2 * 1024 * 1024, Emax=MAX_EMAX, Emin=MIN_EMIN)
+# Exponents of fewer digits are in the reach of Decimal, whatever the digits of the mantissa move them by.
+_REACH = 17
 # Those that the parser converts have fewer digits, so that it does not matter what it made of a number.
 _MOST_DIGITS = 64
 
@@ -142,22 +147,36 @@ def canonical(body: Any) -> str:
 
     Integers stand as JSON's. What stands for another number begins with NaN, which no body can hold.
     """
-    return json.dumps(body, sort_keys=True, separators=(",", ":"), default=_by_value)
+    # A body that is full of numbers repeats them, for there are few so short. It has no cycles to look for.
+    by_value = lru_cache(maxsize=1024)(_by_value)
+    return json.dumps(body, sort_keys=True, separators=(",", ":"), default=by_value, check_circular=False)
 
 
 def _by_value(number: Decimal | UnusableNumber) -> int | list[Any]:
-    token = number.token if isinstance(number, UnusableNumber) else str(number)
+    exact = _decimal_of(number.token) if isinstance(number, UnusableNumber) else number
+    if isinstance(exact, str):
+        return [math.nan, exact]
+    reduced = exact.normalize(_EXACT)
+    # Only what is known to be small: `int()` takes a power of ten for each exponent.
+    if reduced.adjusted() < _MOST_DIGITS and (whole := int(reduced)) == reduced:
+        return whole
+    return [math.nan, str(reduced)]
+
+
+def _decimal_of(token: str) -> Decimal | str:
+    """The number of a token; where it is out of the reach of Decimal the one text of its value."""
     mantissa, _, exponent = token.lower().partition("e")
-    whole, _, fraction = mantissa.removeprefix("-").partition(".")
-    digits = (whole + fraction).lstrip("0")
+    if len(exponent) < _REACH:
+        return Decimal(token)
+    whole, _, fraction = mantissa.partition(".")
+    digits = (whole + fraction).removeprefix("-").lstrip("0")
     significant = digits.rstrip("0")
     if not significant:
-        return 0
-    signed = "-" * mantissa.startswith("-") + significant
-    power = _EXPONENTS.add(Decimal(exponent or 0), len(digits) - len(significant) - len(fraction))
-    if 0 <= power <= _MOST_DIGITS - len(significant):
-        return int(signed) * 10 ** int(power)
-    return [math.nan, signed, f"{power:f}"]
+        return Decimal(0)
+    # Not `int()`, which refuses long ones, or takes quadratic time.
+    power = _EXACT.add(Decimal(exponent), len(digits) - len(significant) - len(fraction))
+    text = f"{'-' * mantissa.startswith('-')}{significant}E{power:f}"
+    return Decimal(text) if power.adjusted() < _REACH else text
 
 
 # --- The record
@@ -185,14 +204,17 @@ def _replay(request: Request, seen: IdempotencyRecord, fingerprint: bytes) -> Re
     return Response(orjson.Fragment(seen.body), seen.status, headers={"Location": seen.location, REPLAYED: "true"})
 
 
-def _store(response: Response, **columns: Any) -> None:
+def _store(response: Response, row: Model, *, user: Any, **columns: Any) -> None:
     """Keeps the answer as JSON, whatever page a browser was shown of it."""
-    body = to_json(response.data).decode()
+    columns |= {"status": response.status_code, "location": response["Location"]}
+    owner_id = getattr(row, "user_id", user.pk)
+    if owner_id != user.pk:
+        columns["owner_id"] = owner_id
     try:
-        IdempotencyRecord.objects.create(
-            status=response.status_code, location=response["Location"], body=body, **columns
-        )
+        IdempotencyRecord.objects.create(user=user, body=to_json(response.data).decode(), **columns)
     except IntegrityError as error:
+        if "idempotency_records_unique" not in str(error):
+            raise
         # Somebody ran without the lock, a release that locks in another way perhaps. The effect is rolled back.
         raise _in_progress() from error
 

@@ -204,7 +204,7 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
     def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         data = request.data
 
-        def write() -> Response:
+        def write() -> tuple[Response, Model]:
             if self.parent_field:
                 self.check_parent()
             serializer = self.get_serializer(data=data)
@@ -212,7 +212,7 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
             row = self.perform_create(serializer)
             response = self.respond(row, status=201)
             response["Location"] = links.address(request, self.links[0].path.format(row))
-            return response
+            return response, row
 
         return transactions.run(idempotency.once(self.idempotency, request, write))
 

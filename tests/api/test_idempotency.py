@@ -16,7 +16,7 @@ from config.models import IdempotencyRecord
 from orders.models import Order
 from payments.models import Payment
 from posts.models import Comment, Post
-from tests.conftest import PASSWORD, with_key, with_password
+from tests.conftest import PASSWORD, Answer, with_key, with_password
 
 PAYMENT = b'{"amount": 12.30}'
 HONOURING = ["/payments", "/orders", "/users/{user}/posts", "/posts/{post}/comments"]
@@ -122,6 +122,21 @@ def test_key_belongs_to_the_user(user, other):
 
 def test_key_is_the_users_whatever_the_credential(user):
     assert same(pay(user), pay(with_key(user.user)))
+
+
+def test_key_is_the_users_in_a_browser_session_too(user):
+    browser = Client(enforce_csrf_checks=True)
+    browser.force_login(user.user)
+    token = "t" * 32
+    browser.cookies["csrftoken"] = token
+    headers = {"Idempotency-Key": "k", "X-CSRFToken": token}
+    first, again = (Answer(browser.post("/payments", PAYMENT, "application/json", headers=headers)) for _ in range(2))
+    assert (first.status, first.data["user_id"]) == (201, user.user.pk)
+    assert same(first, again)
+    assert same(first, pay(user))
+    assert (
+        Answer(browser.post("/payments", PAYMENT, "application/json", headers={"Idempotency-Key": "k"})).status == 403
+    )
 
 
 def test_key_belongs_to_the_operation(user, address):
@@ -231,6 +246,16 @@ def test_retry_is_told_what_it_did_although_the_parent_is_gone(user, other):
     assert user.post(f"/posts/{post.pk}/comments", {"text": "x"}, idempotency_key="new").status == 404
 
 
+def test_retry_of_an_administrator_that_is_none_any_more_is_told_what_it_did(admin, make_user, other):
+    make_user("admin")
+    body = {"amount": 5, "user_id": other.user.pk}
+    first = admin.post("/payments", body, idempotency_key="k")
+    assert admin.patch(f"/users/{admin.user.pk}", {"role": "user"}).status == 200
+    assert same(first, admin.post("/payments", body, idempotency_key="k"))
+    assert admin.post("/payments", body, idempotency_key="new").code == "FORBIDDEN"
+    assert Payment.objects.count() == 1
+
+
 @pytest.mark.parametrize("post_id", ["0", "%00", "x", "9" * 30])
 def test_key_at_an_address_that_is_none_is_not_found(user, post_id):
     assert user.post(f"/posts/{post_id}/comments", {"text": "x"}, idempotency_key="k").status == 404
@@ -253,6 +278,33 @@ def test_answer_of_a_removed_user_goes_with_it(user, admin, other):
     assert admin.delete(f"/users/{user.user.pk}").status == 204
     assert [record.user_id for record in IdempotencyRecord.objects.all()] == [other.user.pk]
     assert Payment.objects.count() == 2
+
+
+@pytest.mark.parametrize("query", ["", "?fields=id"])
+def test_answer_that_shows_the_row_of_a_removed_user_goes_with_it(user, admin, other, query):
+    paths = {
+        f"/users/{user.user.pk}/posts": {"title": "Of Uma"},
+        "/payments": {"amount": 5, "user_id": user.user.pk},
+        "/orders": {"item": "Tea", "qty": 1, "user_id": user.user.pk},
+    }
+    for path, body in paths.items():
+        assert admin.post(path + query, body, idempotency_key="k").status == 201
+    stays = admin.post("/payments", {"amount": 5, "user_id": other.user.pk}, idempotency_key="other")
+    own = admin.post("/payments", {"amount": 5}, idempotency_key="own")
+    assert admin.delete(f"/users/{user.user.pk}").status == 204
+    for path, body in paths.items():
+        again = admin.post(path + query, body, idempotency_key="k")
+        assert again.code == ("NOT_FOUND" if path.endswith("posts") else "VALIDATION_ERROR")
+    assert same(stays, admin.post("/payments", {"amount": 5, "user_id": other.user.pk}, idempotency_key="other"))
+    assert same(own, admin.post("/payments", {"amount": 5}, idempotency_key="own"))
+    assert (Payment.objects.count(), Order.objects.count()) == (3, 1)
+
+
+def test_answers_of_a_removed_user_are_found_by_an_index(user):
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+    for column, index in (("user", "idempotency_records_user"), ("owner", "idempotency_records_owner")):
+        assert index in IdempotencyRecord.objects.filter(**{column: user.user.pk}).order_by().explain()
 
 
 # --- What it costs
@@ -314,6 +366,13 @@ def test_unique_constraint_guards_where_the_lock_did_not(user, elsewhere, at_onc
     assert (refused.status, refused.code) == (409, "IDEMPOTENCY_IN_PROGRESS")
     assert Payment.objects.count() == 1
     assert pay(user).headers["Idempotent-Replayed"] == "true"
+
+
+def test_record_that_the_database_refuses_for_another_reason_is_no_running_request(user):
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE config_idempotencyrecord ADD CONSTRAINT mistake CHECK (status <> 201)")
+    assert pay(user).code == "INTERNAL_ERROR"
+    assert not Payment.objects.exists()
 
 
 # --- Retention, and what administrators see

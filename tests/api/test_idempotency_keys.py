@@ -1,6 +1,7 @@
 """What a key is, and which requests are the same: contract section 7."""
 
 import re
+import time
 from fractions import Fraction
 
 import pytest
@@ -130,6 +131,37 @@ def test_number_of_a_megabyte_has_a_value_at_once():
     huge, other = (canonical(parse(b'{"a": 1e%s}' % one)) for one in (digits, digits[:-1] + b"8"))
     assert huge != other
     assert canonical(parse(b'{"a": 0.1e1%s}' % (b"0" * 1_000_000))) == canonical(parse(b'{"a": 1e%s}' % digits))
+
+
+@pytest.mark.parametrize("power", [99, 10**16, 10**17, 10**18, 10**40])
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_exponent_of_any_size_has_one_text(power, sign):
+    for exponent in (sign * power - 1, sign * power, sign * power + 1):
+        spellings = [
+            f"7e{exponent}",
+            f"0.007e{exponent + 3}",
+            f"7{'0' * 1000}e{exponent - 1000}",
+            f"0.{'0' * 1000}7E{exponent + 1001}",
+            f"7e{'-' if exponent < 0 else '+'}{'0' * 50}{abs(exponent)}",
+        ]
+        texts = {canonical(parse(b'{"a": %s}' % spelling.encode())) for spelling in spellings}
+        assert len(texts) == 1
+        assert canonical(parse(b'{"a": 7e%d}' % (exponent + 1))) not in texts
+        assert canonical(parse(b'{"a": -7e%d}' % exponent)) not in texts
+
+
+@pytest.mark.parametrize("number", [b"0.1", b"1e9", b"1e99"])
+def test_numbers_that_fill_a_body_are_told_by_value_in_about_the_time_they_are_read(number):
+    body = b'{"amount": 1, "x": [%s]}' % b",".join([number] * (1_000_000 // (len(number) + 1)))
+
+    def cpu_seconds(function, argument):
+        began = time.process_time()
+        function(argument)
+        return time.process_time() - began
+
+    parsed = parse(body)
+    reading = min(cpu_seconds(parse, body) for _ in range(5))
+    assert min(cpu_seconds(canonical, parsed) for _ in range(5)) < 1.5 * reading
 
 
 DIGITS = st.text("0123456789", min_size=1, max_size=45)
