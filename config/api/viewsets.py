@@ -17,7 +17,18 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 from rest_framework.viewsets import ViewSetMixin
 
-from config.api import conditional, envelope, fields, idempotency, links, ordering, pagination, quotas, transactions
+from config.api import (
+    compiled,
+    conditional,
+    envelope,
+    fields,
+    idempotency,
+    links,
+    ordering,
+    pagination,
+    quotas,
+    transactions,
+)
 from config.api.errors import DomainError, not_found
 from config.api.filters import StrictFilterSet
 from config.api.idempotency import KeyPolicy
@@ -126,6 +137,11 @@ class View(Conventions, APIView):
 @cache
 def readable_fields(serializer_class: type[ResourceSerializer]) -> tuple[str, ...]:
     return tuple(name for name, field in serializer_class().fields.items() if not field.write_only)
+
+
+@cache
+def readable_names(serializer_class: type[ResourceSerializer]) -> frozenset[str]:
+    return frozenset(readable_fields(serializer_class))
 
 
 class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
@@ -321,9 +337,12 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
     @property
     def names(self) -> frozenset[str]:
         """The fields that the answer shows."""
-        return self.chosen or frozenset(readable_fields(self.serializer_class))
+        return self.chosen or readable_names(self.serializer_class)
 
     def represent(self, rows: Sequence[Model]) -> Sequence[dict[str, Any]]:
+        render = compiled.renderer(self.serializer_class, self.request.version, self.names)
+        if render:
+            return [render(row) for row in rows]
         serializer = self.get_serializer()
         for name in serializer.fields.keys() - self.names:
             serializer.fields.pop(name)
