@@ -325,7 +325,7 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
             rows = rows.select_for_update(of=("self",), no_key=self.request.method != "DELETE")
         else:
             rows = self.showing(rows, self.names, single=True)
-        row = rows.first()
+        row = next(iter(rows.order_by()), None)
         if row is None:
             raise not_found()
         self.check_object_permissions(self.request, row)
