@@ -12,7 +12,6 @@ from config.api.principal import Principal
 from config.api.quotas import Credentials
 from config.api.statements import Parameter
 
-
 _tokens = Credentials(
     get_access_token_model()
     .objects.select_related("user", "application__owner")

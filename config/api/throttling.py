@@ -57,7 +57,7 @@ def counting(statement: str, key: str) -> str:
     Returns:
         SQL that gives the columns of `statement` and, behind them, those of which `usage_of` makes a Usage.
     """
-    count = _COUNT_EACH.format(keys=f"SELECT {key} FROM counted_for")
+    count = _COUNT_EACH.format(keys=f"SELECT {key} FROM counted_for")  # noqa: S608 - of constants
     return f"""
         WITH counted_for AS ({statement}), usage (key, count, reset) AS ({count})
         SELECT counted_for.*, count, reset FROM counted_for JOIN usage ON usage.key = {key}

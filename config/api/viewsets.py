@@ -27,6 +27,7 @@ from config.api import (
     ordering,
     pagination,
     quotas,
+    statements,
     transactions,
 )
 from config.api.errors import DomainError, not_found
@@ -308,7 +309,7 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
 
     def check_parent(self) -> None:
         """404 unless the caller may look into the parent."""
-        if not self.parents().filter(pk=self.parent_id).exists():
+        if not statements.fetch(self.parents().filter(pk=self.parent_id).order_by()):
             raise not_found()
 
     def get_serializer_context(self) -> dict[str, Any]:
@@ -325,7 +326,7 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
             rows = rows.select_for_update(of=("self",), no_key=self.request.method != "DELETE")
         else:
             rows = self.showing(rows, self.names, single=True)
-        row = next(iter(rows.order_by()), None)
+        row = next(iter(statements.fetch(rows.order_by())), None)
         if row is None:
             raise not_found()
         self.check_object_permissions(self.request, row)
