@@ -22,7 +22,8 @@ class StrictFilterSet(FilterSet):
     def read(cls, parameters: Parameters, rows: Any) -> Any:
         """The rows under the request's filters, and the filters in use as a dict; refusals go to `parameters`."""
         given = {name: value for name in cls.base_filters if (value := parameters.get(name)) is not None}
-        filters = _filters_of(cls, rows.model) if given else {}
+        kind: Any = cls
+        filters = _filters_of(kind, rows.model) if given else {}
         for name, value in given.items():
             if value == "":
                 parameters.refuse(name, "Must not be empty.")
@@ -36,7 +37,7 @@ class StrictFilterSet(FilterSet):
 
 
 @cache
-def _filters_of(filterset_class: type[StrictFilterSet], model: type[Model]) -> Mapping[str, Filter]:
+def _filters_of(filterset_class: Any, model: type[Model]) -> Mapping[str, Filter]:
     """The filters of a class, bound to one instance of it, whose methods they may name."""
     filters: Mapping[str, Filter] = filterset_class(queryset=QuerySet(model)).filters
     return filters

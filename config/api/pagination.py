@@ -15,7 +15,7 @@ from django.db.models.fields.tuple_lookups import (
     TupleLessThanOrEqual,
 )
 
-from config.api import cursors
+from config.api import cursors, statements
 from config.api.ordering import Ordering
 from config.api.parameters import Parameters
 from config.api.versions import Change
@@ -77,7 +77,7 @@ class ListPagination:
         """The rows from `start` up to `stop` of the parts taken together, none of which is read any further."""
         read = [self.ordering.apply(part, backwards=backwards)[:stop] for part in parts]
         if len(read) == 1:
-            return list(self.shown(self.ordering.apply(parts[0], backwards=backwards)[start:stop]))
+            return statements.fetch(self.shown(self.ordering.apply(parts[0], backwards=backwards)[start:stop]))
         together = read[0].union(*read[1:], all=True)
         return list(self.shown(self.ordering.apply(together, backwards=backwards)[start:stop]))
 

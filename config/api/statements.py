@@ -32,7 +32,7 @@ Row = Sequence[Any]
 class Parameter(Value):
     """Stands in a queryset for a value that each run of its statement brings under this name."""
 
-    def as_sql(self, compiler: Any, connection: Any) -> tuple[str, list[Any]]:
+    def as_sql(self, compiler: Any, connection: Any) -> Any:
         return "%s", [self]
 
 
@@ -90,7 +90,7 @@ def _instances_of(compiler: Any) -> Callable[[Row], Model]:
     model, positions = compiler.klass_info["model"], compiler.klass_info["select_fields"]
     own = slice(positions[0], positions[-1] + 1)
     names = [expression.target.attname for expression, *_ in compiler.select[own]]
-    related = get_related_populators(compiler.klass_info, compiler.select, connection.alias)
+    related = get_related_populators(compiler.klass_info, compiler.select, connection.alias)  # type: ignore[call-arg]
     converters = compiler.get_converters([expression for expression, *_ in compiler.select])
     annotations = list(compiler.annotation_col_map.items())
 
@@ -174,9 +174,8 @@ def _shape_of(rows: Any) -> Iterator[Hashable]:
     query = rows.query
     if rows._iterable_class is not ModelIterable or rows._prefetch_related_lookups or rows._known_related_objects:
         raise _UnknownShapeError
-    if len(list(filter(None, query.alias_refcount.values()))) > 1 or not all(
-        isinstance(name, str) for name in query.order_by
-    ):
+    used = [alias for alias, uses in query.alias_refcount.items() if uses]
+    if len(used) > 1 or not all(isinstance(name, str) for name in query.order_by):
         raise _UnknownShapeError
     for name, value in vars(query).items():
         # What a query has no other value for is empty when it is not used.
@@ -188,8 +187,9 @@ def _shape_of(rows: Any) -> Iterator[Hashable]:
 def _shape_of_condition(node: WhereNode, comparisons: list[Any]) -> Iterator[Hashable]:
     """The shape of a condition; its comparisons with values are appended, in the order of their parameters."""
     yield from (node.connector, node.negated, len(node.children))
-    for child in node.children:
-        kind: Any = type(child)
+    children: list[Any] = node.children
+    for child in children:
+        kind = type(child)
         if kind is WhereNode:
             yield from _shape_of_condition(child, comparisons)
             continue

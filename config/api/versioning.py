@@ -1,7 +1,8 @@
 """Which version of the API a request speaks, and the notice that its answer gives."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import date
+from functools import cache
 from typing import Any
 
 from django.conf import settings
@@ -109,14 +110,22 @@ class VersionMiddleware:
 
 
 def _give_notice(response: HttpResponse, request: HttpRequest, deprecated: date, sunset: date | None) -> None:
-    links = {"deprecation": NOTICE_PAGE}
-    response["Deprecation"] = f"@{midnight(deprecated).timestamp():.0f}"
+    headers, links = _notice(deprecated, sunset)
+    for name, value in headers:
+        response[name] = value
+    successor = f'<{_successor(request)}>; rel="successor-version"'
+    response["Link"] = ", ".join(filter(None, (response.get("Link"), links, successor)))
+
+
+@cache
+def _notice(deprecated: date, sunset: date | None) -> tuple[Sequence[tuple[str, str]], str]:
+    """The headers of a notice, and those of its links that are the same for every resource."""
+    headers = [("Deprecation", f"@{midnight(deprecated).timestamp():.0f}")]
+    relations = ["deprecation"]
     if sunset:
-        response["Sunset"] = http_date(midnight(sunset).timestamp())
-        links["sunset"] = NOTICE_PAGE
-    links["successor-version"] = _successor(request)
-    notice = ", ".join(f'<{href}>; rel="{relation}"' for relation, href in links.items())
-    response["Link"] = ", ".join(filter(None, (response.get("Link"), notice)))
+        headers.append(("Sunset", http_date(midnight(sunset).timestamp())))
+        relations.append("sunset")
+    return headers, ", ".join(f'<{NOTICE_PAGE}>; rel="{relation}"' for relation in relations)
 
 
 def _successor(request: HttpRequest) -> str:

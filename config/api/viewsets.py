@@ -6,7 +6,7 @@ from functools import cache, partial
 from itertools import product
 from typing import Any, ClassVar
 
-from django.db.models import Model, QuerySet
+from django.db.models import Exists, Model, QuerySet
 from django.http import HttpResponse
 from django.utils.cache import patch_vary_headers
 from rest_framework.exceptions import APIException, MethodNotAllowed
@@ -136,12 +136,12 @@ class View(Conventions, APIView):
 
 
 @cache
-def readable_fields(serializer_class: type[ResourceSerializer]) -> tuple[str, ...]:
+def readable_fields(serializer_class: Any) -> tuple[str, ...]:
     return tuple(name for name, field in serializer_class().fields.items() if not field.write_only)
 
 
 @cache
-def readable_names(serializer_class: type[ResourceSerializer]) -> frozenset[str]:
+def readable_names(serializer_class: Any) -> frozenset[str]:
     return frozenset(readable_fields(serializer_class))
 
 
@@ -206,13 +206,14 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
     # --- The actions
 
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        order = ordering.read(self.parameters, self.sortable)
-        rows, filters = self.filterset_class.read(self.parameters, self.get_queryset())
-        bound_to = {"list": request.path.removeprefix(prefix_of(request.path)), **filters}
-        shown = partial(self.showing, names=self.names, single=False)
-        paginator = pagination.read(self.parameters, order, bound_to, shown)
-        self.parameters.check()
-        page = paginator.page_of(rows, self.parts(rows, order.field, filters))
+        try:
+            page = self.page(request)
+        except DomainError:
+            self.check_parent()
+            raise
+        if not page.rows:
+            # Rows there are only below a parent that the caller may look into: the statement that read them saw to it.
+            self.check_parent()
         page_links = links.of_page(request, self.parameters, page.links)
         items = self.represent(page.rows)
         response = Response(envelope.page(items, page.meta, page_links) if self.enveloped else items)
@@ -220,6 +221,15 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
         if not self.enveloped and "total" in page.meta:
             response["X-Total-Count"] = page.meta["total"]
         return response
+
+    def page(self, request: Request) -> pagination.Page:
+        order = ordering.read(self.parameters, self.sortable)
+        rows, filters = self.filterset_class.read(self.parameters, self.get_queryset())
+        bound_to = {"list": request.path.removeprefix(prefix_of(request.path)), **filters}
+        shown = partial(self.showing, names=self.names, single=False)
+        paginator = pagination.read(self.parameters, order, bound_to, shown)
+        self.parameters.check()
+        return paginator.page_of(rows, self.parts(rows, order.field, filters))
 
     def parts(self, rows: QuerySet[Any], sort: str, filters: Mapping[str, str]) -> Sequence[QuerySet[Any]]:
         """The disjoint parts of a list, each of which one index delivers in order; the whole where it does itself."""
@@ -237,8 +247,8 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
         data = request.data
 
         def write() -> Response:
-            if self.parent_field:
-                self.check_parent()
+            # Not before: a retry is told what it did, also when the parent is gone meanwhile.
+            self.check_parent()
             serializer = self.get_serializer(data=data)
             serializer.is_valid(raise_exception=True)
             row = self.perform_create(serializer)
@@ -287,9 +297,6 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
             self.parameters.check()
         if self.parent_field and self.action != "metadata":
             self.parent_id = id_of(self.kwargs[self.parent_field])
-            # A retry is told what it did, also when the parent is gone meanwhile: `create` looks when it has an effect.
-            if self.action != "create":
-                self.check_parent()
 
     def fields_in(self, request: Request) -> Sequence[str]:
         """The writable fields that the request's body names."""
@@ -305,11 +312,12 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
         rows = rows.visible_to(self.principal)
         if self.parent_field is None:
             return rows
-        return rows.filter(**{self.parent_field: self.parent_id})
+        # The look at the parent is no condition on a row: PostgreSQL takes it once, before the first one.
+        return rows.filter(Exists(self.parents().filter(pk=self.parent_id)), **{self.parent_field: self.parent_id})
 
     def check_parent(self) -> None:
-        """404 unless the caller may look into the parent."""
-        if not statements.fetch(self.parents().filter(pk=self.parent_id).order_by()):
+        """404 unless the caller may look into the parent, if there is to be one."""
+        if self.parent_field and not statements.fetch(self.parents().filter(pk=self.parent_id).order_by()):
             raise not_found()
 
     def get_serializer_context(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ class PreparedCursor(base.ServerBindingCursor):
     def _send_query_prepared(self, name: bytes, pgq: Any, **options: Any) -> None:
         # Where Django's log of statements looks for the text.
         self._query = pgq
-        super()._send_query_prepared(name, pgq, **options)
+        super()._send_query_prepared(name, pgq, **options)  # type: ignore[misc]  # the stubs leave it out
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
@@ -32,7 +32,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         self.close_if_health_check_failed()
         self.ensure_connection()
         with self.wrap_database_errors:
-            return self._prepare_cursor(PreparedCursor(self.connection))
+            return self._prepare_cursor(PreparedCursor(self.connection))  # type: ignore[attr-defined, call-arg]  # so do they
 
 
 def _has_news(descriptor: int) -> bool:
