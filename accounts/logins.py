@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from django.db.models import F
+
 from accounts.models import LoginSession
 from accounts.tokens import AccessToken, Pair, RefreshToken, SessionToken, digest_of, pair_of
 from config import audit
 from config.api.errors import DomainError, invalid_token
+from config.api.quotas import Credentials
+from config.api.statements import Parameter
 from users.models import User
 
 
@@ -21,14 +27,21 @@ def log_in(user: User) -> Pair:
     return pair
 
 
-def resolve(token: AccessToken) -> User:
-    """The user an access token acts for.
+_sessions = Credentials(
+    LoginSession.objects.select_related("user")
+    .filter(pk=Parameter("session_id"), ended_at=None)
+    .annotate(charged=F("user_id"))
+)
+
+
+def resolve(token: AccessToken, request: Any) -> User:
+    """The user an access token acts for; the look at its session counts the request.
 
     Raises:
         DomainError: INVALID_TOKEN when the session is over, the user inactive or removed, or the password changed.
     """
-    session = _session_of(token)
-    if session is None or not session.is_usable:
+    session = _sessions.find(request, session_id=token.session_id)
+    if session is None or str(session.user_id) != token["sub"] or not session.is_usable:
         raise invalid_token()
     session.note_use(token["jti"])
     return session.user

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import hmac
 import re
+import time
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from datetime import UTC, datetime
-from typing import NamedTuple, Self
+from functools import cached_property
+from hmac import compare_digest
+from typing import Any, NamedTuple, Self
 from uuid import UUID
 
+import orjson
+from rest_framework_simplejwt.backends import TokenBackend
 from rest_framework_simplejwt.exceptions import TokenError
 from rest_framework_simplejwt.settings import api_settings
 from rest_framework_simplejwt.tokens import Token
@@ -19,6 +26,47 @@ from config.api.errors import invalid_token
 MAX_CHARACTERS = 4096
 CLAIMS = {"exp": int, "iat": int, "jti": str, "sid": str, "sub": str, "token_type": str}
 _SHAPE = re.compile(r"[\w-]+\.[\w-]+\.[\w-]+", re.ASCII)
+
+
+class Backend(TokenBackend):
+    """Takes a token by itself that is good and has just the form of those made here.
+
+    The library, which takes six times as long, judges every other one.
+    """
+
+    @cached_property
+    def _header(self) -> str:
+        return self.encode({}).partition(".")[0]
+
+    def decode(self, token: Any, verify: bool = True) -> dict[str, Any]:
+        signed, _, signature = token.rpartition(".")
+        header, _, payload = signed.partition(".")
+        if verify and header == self._header and compare_digest(signature, self._signature_of(signed)):
+            claims = orjson.loads(urlsafe_b64decode(f"{payload}=="))
+            if self._are_plainly_good(claims):
+                return claims
+        return super().decode(token, verify=verify)
+
+    def _signature_of(self, signed: str) -> str:
+        digest = hmac.digest(self.prepared_signing_key, signed.encode(), "sha256")
+        return urlsafe_b64encode(digest).rstrip(b"=").decode()
+
+    def _are_plainly_good(self, claims: Any) -> bool:
+        return (
+            isinstance(claims, dict)
+            and "nbf" not in claims
+            and type(claims.get("iat")) is type(claims.get("exp")) is int
+            and claims["iat"] <= time.time() < claims["exp"]
+            and (claims.get("iss"), claims.get("aud")) == (self.issuer, self.audience)
+        )
+
+
+_backend = Backend(
+    api_settings.ALGORITHM,
+    api_settings.SIGNING_KEY,
+    audience=api_settings.AUDIENCE,
+    issuer=api_settings.ISSUER,
+)
 
 
 class SessionToken(Token):
@@ -47,6 +95,9 @@ class SessionToken(Token):
         except (TokenError, OSError, OverflowError, ValueError):
             # The latter three: `exp` may be a number that is no date, and `sid` no id.
             raise invalid_token() from None
+
+    def get_token_backend(self) -> TokenBackend:
+        return _backend
 
     def verify(self) -> None:
         if not all(isinstance(self.get(name), kind) for name, kind in CLAIMS.items()):

@@ -213,10 +213,13 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 DATABASES = {
     "default": _database
     | {
+        "ENGINE": "config.postgresql",
         # `lock_timeout` stays below `statement_timeout`, so that a wait for a lock is told from a slow query.
         "OPTIONS": {
             **_database.get("OPTIONS", {}),
             "connect_timeout": 5,
+            # At their first run already, those statements that are made for it (config.statements).
+            "prepare_threshold": 0,
             "options": "-c statement_timeout=15s -c lock_timeout=5s -c idle_in_transaction_session_timeout=30s",
         },
     },

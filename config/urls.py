@@ -42,9 +42,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", views.EntryView.as_view()),
     path("api", views.EntryView.as_view()),
     path("api/v<version:version>", views.EntryView.as_view()),
-    path("", include(everywhere)),
-    path("api/", include(under_api)),
+    # The canonical form first: each address is compared with one pattern after the other.
     path("api/v<version:version>/", include(under_api)),
+    path("api/", include(under_api)),
+    path("", include(everywhere)),
     path("openapi.json", views.SchemaView.as_view(), name="schema"),
     path("docs", views.DocumentationView.as_view(url_name="schema"), name="documentation"),
     path("health/live", views.LiveView.as_view()),

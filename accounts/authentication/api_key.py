@@ -1,5 +1,6 @@
 """`X-API-Key: <key>` or `?api_key=<key>`."""
 
+from django.db.models import F
 from rest_framework.request import Request
 
 from accounts.authentication.headers import parts
@@ -8,6 +9,12 @@ from config import audit
 from config.api.errors import DomainError, ErrorCode
 from config.api.middleware import secret_parameters
 from config.api.principal import Principal
+from config.api.quotas import Credentials
+from config.api.statements import Parameter
+
+_keys = Credentials(
+    APIKey.objects.usable().select_related("user").filter(digest=Parameter("digest")).annotate(charged=F("user_id"))
+)
 
 
 def presented(request: Request) -> list[str]:
@@ -15,7 +22,7 @@ def presented(request: Request) -> list[str]:
 
 
 def resolve(key: str, request: Request) -> Principal:
-    row = APIKey.objects.usable().select_related("user").filter(digest=APIKey.digest_of(key)).first()
+    row = _keys.find(request, digest=APIKey.digest_of(key))
     if row is None or not row.user.is_active:
         audit.record("api_key.refused", user=row and row.user)
         raise DomainError(ErrorCode.INVALID_CREDENTIALS, "The API key is not valid, or not any more.")

@@ -21,4 +21,4 @@ def resolve(header: str, request: Request) -> Principal:
     if token.count(".") != JWT_DOTS:
         return oauth.resolve(token, request)
     access = AccessToken.read(token)
-    return Principal(logins.resolve(access), ALL_SCOPES, "jwt", access.expires_at)
+    return Principal(logins.resolve(access, request), ALL_SCOPES, "jwt", access.expires_at)

@@ -2,26 +2,37 @@
 
 from typing import Any
 
-from django.utils import timezone
+from django.db.models.functions import Coalesce, Now
 from oauth2_provider.models import get_access_token_model
 from rest_framework.request import Request
 
 from accounts.models import digest_of
 from config.api.errors import invalid_token
 from config.api.principal import Principal
+from config.api.quotas import Credentials
+from config.api.statements import Parameter
+
+_tokens = Credentials(
+    get_access_token_model()
+    .objects.select_related("user", "application__owner")
+    .filter(token_checksum=Parameter("checksum"), expires__gt=Now())
+    .annotate(charged=Coalesce("user_id", "application__owner_id"))
+)
 
 
 def resolve(token: str, request: Request) -> Principal:
-    row = usable_token(token)
+    row = usable_token(token, request)
     if row is None:
         raise invalid_token()
     return Principal(acting_user(row), scopes_of(row), "oauth", row.expires, row.application.client_id)
 
 
-def usable_token(token: str) -> Any:
-    """The access token as it is kept, with its user and application, in one query; None when it allows nothing."""
-    found = get_access_token_model().objects.select_related("user", "application__owner")
-    row = found.filter(token_checksum=digest_of(token), expires__gt=timezone.now()).first()
+def usable_token(token: str, request: Any = None) -> Any:
+    """The access token as it is kept, with its user and application, in one query; None when it allows nothing.
+
+    The query counts the request whose credential it is, if it is one's.
+    """
+    row = _tokens.find(request, checksum=digest_of(token))
     user = row and acting_user(row)
     return row if user is not None and user.is_active else None
 

@@ -25,6 +25,7 @@ from config.api.errors import Detail, DomainError, ErrorCode, not_found
 from config.api.parsers import UnusableNumber
 from config.api.paths import prefix_of
 from config.api.renderers import JSONRenderer, to_json
+from config.api.statements import Parameter, Statement
 from config.models import LONGEST_KEY, IdempotencyRecord
 
 HEADER = "Idempotency-Key"
@@ -41,6 +42,13 @@ class KeyPolicy(Enum):
     REFUSED = "refused"
     """The answer holds a secret, which must not be stored."""
     IGNORED = "ignored"
+
+
+_record = Statement(
+    IdempotencyRecord.objects.order_by().filter(
+        user_id=Parameter("user_id"), operation=Parameter("operation"), key=Parameter("key")
+    )
+)
 
 
 def once(policy: KeyPolicy, request: Request, write: Write) -> Callable[[], Response]:
@@ -71,9 +79,9 @@ def once(policy: KeyPolicy, request: Request, write: Write) -> Callable[[], Resp
         # seen, so the snapshot of the next statement has that record. One statement for both would look with a
         # snapshot from before it had the lock.
         alone = _try_lock(f"{user.pk} {operation} {key}")
-        seen = IdempotencyRecord.objects.filter(user=user, operation=operation, key=key).first()
-        if seen:
-            return _replay(request, seen, fingerprint)
+        found = _record.first(user_id=user.pk, operation=operation, key=key)
+        if found:
+            return _replay(request, found[0], fingerprint)
         if not alone:
             raise _in_progress()
         # A record that was added after a removal took the others would stay.

@@ -41,17 +41,23 @@ class Link:
 
 def address(request: Request, path: str) -> str:
     """The address of a resource in the form that the caller used."""
+    prefix, query = _form(request)
+    return f"{prefix}{path}{query}"
+
+
+def _form(request: Request) -> tuple[str, str]:
+    """What stands before and behind the paths of resources."""
     version = request.query_params.get(VERSION_PARAMETER)
-    query = f"?{urlencode({VERSION_PARAMETER: version})}" if version else ""
-    return f"{prefix_of(request.path)}{path}{query}"
+    return prefix_of(request.path), f"?{urlencode({VERSION_PARAMETER: version})}" if version else ""
 
 
 def of_row(request: Request, links: Sequence[Link], row: Any) -> dict[str, dict[str, str]]:
+    (prefix, query), principal = _form(request), request.auth
     return {
-        link.rel: {"href": address(request, link.path.format(row))}
+        link.rel: {"href": f"{prefix}{link.path.format(row)}{query}"}
         | ({} if link.method == "GET" else {"method": link.method})
         for link in links
-        if link.open_to(request.auth, row)
+        if link.open_to(principal, row)
     }
 
 

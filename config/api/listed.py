@@ -9,6 +9,7 @@ from django.db.models import BigIntegerField, QuerySet, Subquery
 from django.db.models.expressions import Combinable, RawSQL
 
 from config import counting
+from config.api import statements
 from config.api.ordering import Ordering
 
 # Up to here, stepping over rows costs less than finding the way around them.
@@ -129,7 +130,7 @@ class ListedRows:
 
     def first(self, parts: Sequence[QuerySet[Any]], count: int, *, backwards: bool = False) -> list[Any]:
         """The first rows, or the last ones from the last on, of what is left of the parts."""
-        return list(self.shown(window(parts, self.ordering, 0, count, backwards)))
+        return statements.fetch(self.shown(window(parts, self.ordering, 0, count, backwards)))
 
     def _with_total(self, page: QuerySet[Any]) -> list[Any]:
         return list(self.shown(page).annotate(total_listed=self._total()))

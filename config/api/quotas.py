@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from django.conf import settings
 from django.db import Error
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from rest_framework.exceptions import APIException
 from rest_framework.request import Request
@@ -19,11 +21,44 @@ from config.api.errors import DomainError
 from config.api.exceptions import plain_response
 from config.api.middleware import GetResponse
 from config.api.paths import is_oauth, is_versioned
+from config.api.statements import Statement
 from config.api.transactions import is_away
 
 logger = logging.getLogger(__name__)
 
 _FIELDS = "config.quota"
+# Where a request keeps what the look-up of its credential counted: the key, and where it stands.
+_COUNTED = "config.quota_counted"
+
+
+class Credentials:
+    """Looks up credentials of one kind, and in the same statement counts the request for the user of a good one.
+
+    Args:
+        rows: those that are good as far as the database can tell, each with its user as `charged`; with Parameters.
+    """
+
+    def __init__(self, rows: QuerySet[Any]) -> None:
+        self._look_up = Statement(rows)
+        self._look_up_and_count = Statement(rows, lambda sql: throttling.counting(sql, "'quota:' || charged"))
+
+    def find(self, request: Any, **values: Any) -> Any:
+        """The row of a credential, None for one that is no good.
+
+        What it counts is taken back by `charge` when the credential is refused after all.
+
+        Args:
+            request: whose credential it is; None for no request's.
+            values: of the Parameters.
+        """
+        counts = request and settings.RATE_LIMIT_PRINCIPAL and _COUNTED not in request.META and _counts(request)
+        found = (self._look_up_and_count if counts else self._look_up).first(**values)
+        if found is None:
+            return None
+        row, usage = found
+        if usage:
+            request.META[_COUNTED] = (f"quota:{row.charged}", throttling.usage_of(*usage))
+        return row
 
 
 def charge(request: Any, user: Any) -> None:
@@ -49,7 +84,7 @@ def charge(request: Any, user: Any) -> None:
         return
     key = f"quota:{network_of(client_address(request)) if user is None else user.pk}"
     try:
-        used = throttling.count([key])
+        used = _count(key, request.META.pop(_COUNTED, None))
     except Error as error:
         if not is_away(error):
             raise
@@ -59,6 +94,16 @@ def charge(request: Any, user: Any) -> None:
     wait = throttling.exceeded(used, {key: limit})
     if wait is not None:
         raise throttling.rate_limited(wait)
+
+
+def _count(key: str, counted: tuple[str, throttling.Usage] | None) -> Mapping[str, throttling.Usage]:
+    """Counts a request, unless the look-up of its credential did."""
+    if counted and counted[0] == key:
+        return dict([counted])
+    if counted:
+        # The credential was found, and refused after all.
+        throttling.take_back(counted[0])
+    return throttling.count([key])
 
 
 def _counts(request: Any) -> bool:

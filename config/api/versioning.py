@@ -1,7 +1,8 @@
 """Which version of the API a request speaks, and the notice that its answer gives."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import date
+from functools import cache
 from typing import Any
 from urllib.parse import unquote_plus
 
@@ -107,16 +108,25 @@ class VersionMiddleware:
 
 
 def _give_notice(response: HttpResponse, request: HttpRequest, deprecated: date, sunset: date | None) -> None:
-    # What changes and when; a page for people too, in the browsable API. It must outlive the version.
-    page = f"{_newest()}/versions"
-    links = {"deprecation": page}
-    response["Deprecation"] = f"@{midnight(deprecated).timestamp():.0f}"
+    headers, links = _notice(deprecated, sunset, _newest())
+    for name, value in headers:
+        response[name] = value
+    successor = f'<{_successor(request)}>; rel="successor-version"'
+    response["Link"] = ", ".join(filter(None, (response.get("Link"), links, successor)))
+
+
+@cache
+def _notice(deprecated: date, sunset: date | None, newest: str) -> tuple[Sequence[tuple[str, str]], str]:
+    """The headers of a notice, and those of its links that are the same for every resource.
+
+    They lead to what changes and when; a page for people too, in the browsable API. It must outlive the version.
+    """
+    headers = [("Deprecation", f"@{midnight(deprecated).timestamp():.0f}")]
+    relations = ["deprecation"]
     if sunset:
-        response["Sunset"] = http_date(midnight(sunset).timestamp())
-        links["sunset"] = page
-    links["successor-version"] = _successor(request)
-    notice = ", ".join(f'<{href}>; rel="{relation}"' for relation, href in links.items())
-    response["Link"] = ", ".join(filter(None, (response.get("Link"), notice)))
+        headers.append(("Sunset", http_date(midnight(sunset).timestamp())))
+        relations.append("sunset")
+    return headers, ", ".join(f'<{newest}/versions>; rel="{relation}"' for relation in relations)
 
 
 def _newest() -> str:

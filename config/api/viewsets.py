@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import cache, partial
 from typing import Any, ClassVar
 
-from django.db.models import Model, QuerySet
+from django.db.models import Exists, Model, QuerySet
 from django.utils.cache import patch_vary_headers
 from rest_framework.exceptions import APIException, MethodNotAllowed
 from rest_framework.generics import GenericAPIView
@@ -15,7 +15,19 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 from rest_framework.viewsets import ViewSetMixin
 
-from config.api import conditional, envelope, fields, idempotency, links, ordering, pagination, quotas, transactions
+from config.api import (
+    compiled,
+    conditional,
+    envelope,
+    fields,
+    idempotency,
+    links,
+    ordering,
+    pagination,
+    quotas,
+    statements,
+    transactions,
+)
 from config.api.errors import DomainError, not_found
 from config.api.filters import StrictFilterSet
 from config.api.idempotency import KeyPolicy
@@ -25,7 +37,7 @@ from config.api.parsers import JSONParser, MergePatchParser, StrictRequest
 from config.api.paths import without_prefix
 from config.api.principal import Principal
 from config.api.renderers import render_as_data
-from config.api.serializers import GREATEST_ID, ResourceSerializer
+from config.api.serializers import GREATEST_ID
 
 _ID = re.compile(r"[1-9][0-9]{0,18}")
 VARY = ("Accept", "Authorization", "X-API-Key", "Cookie")
@@ -123,8 +135,13 @@ class View(Conventions, APIView):
 
 
 @cache
-def readable_fields(serializer_class: type[ResourceSerializer]) -> tuple[str, ...]:
+def readable_fields(serializer_class: Any) -> tuple[str, ...]:
     return tuple(name for name, field in serializer_class().fields.items() if not field.write_only)
+
+
+@cache
+def readable_names(serializer_class: Any) -> frozenset[str]:
+    return frozenset(readable_fields(serializer_class))
 
 
 class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
@@ -183,13 +200,14 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
     # --- The actions
 
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        order = ordering.read(self.parameters, self.sortable)
-        rows, filters = self.filterset_class.read(self.parameters, self.get_queryset())
-        bound_to = {"list": without_prefix(request.path), **filters}
-        paginator = pagination.read(self.parameters, order, bound_to)
-        self.parameters.check()
-        shown = partial(self.showing, names=self.names, single=False)
-        page = paginator.page_of(ListedRows(rows, order, filters, shown))
+        try:
+            page = self.page(request)
+        except DomainError:
+            self.check_parent()
+            raise
+        if not page.rows:
+            # Rows there are only below a parent that the caller may look into: the statement that read them saw to it.
+            self.check_parent()
         page_links = links.of_page(request, self.parameters, page.links)
         items = self.represent(page.rows)
         response = Response(envelope.page(items, page.meta, page_links) if self.enveloped else items)
@@ -198,6 +216,15 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
             response["X-Total-Count"] = page.meta["total"]
         return response
 
+    def page(self, request: Request) -> pagination.Page:
+        order = ordering.read(self.parameters, self.sortable)
+        rows, filters = self.filterset_class.read(self.parameters, self.get_queryset())
+        bound_to = {"list": without_prefix(request.path), **filters}
+        paginator = pagination.read(self.parameters, order, bound_to)
+        self.parameters.check()
+        shown = partial(self.showing, names=self.names, single=False)
+        return paginator.page_of(ListedRows(rows, order, filters, shown))
+
     def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         return self.respond(self.get_object())
 
@@ -205,8 +232,8 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
         data = request.data
 
         def write() -> tuple[Response, Model]:
-            if self.parent_field:
-                self.check_parent()
+            # Not before: a retry is told what it did, also when the parent is gone meanwhile.
+            self.check_parent()
             serializer = self.get_serializer(data=data)
             serializer.is_valid(raise_exception=True)
             row = self.perform_create(serializer)
@@ -255,9 +282,6 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
             self.parameters.check()
         if self.parent_field and self.action != "metadata":
             self.parent_id = id_of(self.kwargs[self.parent_field])
-            # A retry is told what it did, also when the parent is gone meanwhile: `create` looks when it has an effect.
-            if self.action != "create":
-                self.check_parent()
 
     def fields_in(self, request: Request) -> Sequence[str]:
         """The writable fields that the request's body names."""
@@ -273,11 +297,12 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
         rows = rows.visible_to(self.principal)
         if self.parent_field is None:
             return rows
-        return rows.filter(**{self.parent_field: self.parent_id})
+        # The look at the parent is no condition on a row: PostgreSQL takes it once, before the first one.
+        return rows.filter(Exists(self.parents().filter(pk=self.parent_id)), **{self.parent_field: self.parent_id})
 
     def check_parent(self) -> None:
-        """404 unless the caller may look into the parent."""
-        if not self.parents().filter(pk=self.parent_id).exists():
+        """404 unless the caller may look into the parent, if there is to be one."""
+        if self.parent_field and not statements.fetch(self.parents().filter(pk=self.parent_id).order_by()):
             raise not_found()
 
     def get_serializer_context(self) -> dict[str, Any]:
@@ -294,7 +319,7 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
             rows = rows.select_for_update(of=("self",), no_key=self.request.method != "DELETE")
         else:
             rows = self.showing(rows, self.names, single=True)
-        row = rows.first()
+        row = next(iter(statements.fetch(rows.order_by())), None)
         if row is None:
             raise not_found()
         self.check_object_permissions(self.request, row)
@@ -306,9 +331,12 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
     @property
     def names(self) -> frozenset[str]:
         """The fields that the answer shows."""
-        return self.chosen or frozenset(readable_fields(self.serializer_class))
+        return self.chosen or readable_names(self.serializer_class)
 
     def represent(self, rows: Sequence[Model]) -> Sequence[dict[str, Any]]:
+        render = compiled.renderer(self.serializer_class, self.request.version, self.names)
+        if render:
+            return [render(row) for row in rows]
         serializer = self.get_serializer()
         for name in serializer.fields.keys() - self.names:
             serializer.fields.pop(name)

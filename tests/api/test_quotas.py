@@ -11,6 +11,7 @@ from tests.accounts.oauth.actors import register
 from tests.api.quotas import is_counted, quota_of
 from tests.api.wire import send
 from tests.conftest import PASSWORD, Caller, with_bearer_of, with_key, with_password
+from users.models import User
 
 pytestmark = pytest.mark.usefixtures("one_minute")
 WRONG_KEY = {"X-API-Key": "wrong"}
@@ -220,11 +221,28 @@ def test_limit_of_0_is_none_and_tells_nothing(user, nobody, settings):
     assert not Counter.objects.exists()
 
 
-def test_counting_is_one_statement(user):
-    user.get("/users")
+@pytest.mark.parametrize("of", [with_key, with_bearer_of])
+def test_read_takes_one_statement_for_credential_and_count_and_one_for_the_row(make_user, of):
+    caller = of(make_user())
+    path = f"/users/{caller.user.pk}"
+    caller.get(path)
     with CaptureQueriesContext(connection) as captured:
-        user.get("/users")
-    assert sum("config_counter" in query["sql"] for query in captured) == 1
+        assert caller.get(path).status == 200
+    assert ["config_counter" in query["sql"] for query in captured] == [True, False]
+
+
+def test_credential_that_is_found_and_refused_counts_for_its_address(make_user):
+    """A token of before a password change, and a key of an inactive user."""
+    person, inactive = make_user(), make_user()
+    stale, key = with_bearer_of(person), with_key(inactive)
+    User.objects.filter(pk=person.pk).update(password="!another")
+    User.objects.filter(pk=inactive.pk).update(status="inactive")
+    answers = [stale.get("/users"), key.get("/users")]
+    assert [answer.status for answer in answers] == [401, 401]
+    assert [quota_of(answer).policy for answer in answers] == ["anonymous"] * 2
+    assert remaining(answers) == [2, 1]
+    kept = Counter.objects.filter(key__in=[f"quota:{person.pk}", f"quota:{inactive.pk}"])
+    assert [counter.count for counter in kept] == [0, 0]
 
 
 def test_error_of_the_limit_is_asked_for_as_problem_details(nobody):

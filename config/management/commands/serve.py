@@ -1,4 +1,5 @@
 import ctypes
+import gc
 import logging
 import os
 import resource
@@ -181,4 +182,7 @@ def _load() -> Any:
     metrics.share()
     from config.rsgi import application
 
+    # What is loaded stays: no need to look for garbage in it, again and again.
+    gc.collect()
+    gc.freeze()
     return application

@@ -1,0 +1,100 @@
+"""Representations of rows, compiled from serializers.
+
+A serializer is made anew for each request, with a copy of every field, and asks each field about each row: most of the
+time that a read takes. What it does to a row depends on its declarations alone where it is made of the fields below,
+so these are read once. Any other serializer is used as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+
+from django.db.models.manager import BaseManager
+from rest_framework import serializers
+from rest_framework.fields import BigIntegerField
+from rest_framework.settings import api_settings
+
+from config.api.serializers import Money, ResourceSerializer
+from config.api.versions import Version
+
+Conversion = Callable[[Any], Any]
+Renderer = Callable[[Any], dict[str, Any]]
+
+
+# Clients choose the names: there are more choices than a process should remember.
+@lru_cache(maxsize=1024)
+def renderer(
+    serializer_class: type[ResourceSerializer], version: Version | None, names: frozenset[str]
+) -> Renderer | None:
+    """What makes of a row the named fields, as the serializer's `to_representation` does; None if it must do so itself.
+
+    Times are left to the JSON encoder, which writes them as DRF does.
+    """
+    return _renderer(serializer_class(context={"version": version}), names)
+
+
+def _renderer(serializer: Any, names: frozenset[str]) -> Renderer | None:
+    kind = type(serializer)
+    if kind.to_representation is not serializers.Serializer.to_representation:
+        return None
+    if kind.get_fields is not serializers.ModelSerializer.get_fields:
+        return None
+    plan = []
+    for field in serializer.fields.values():
+        if field.write_only or field.field_name not in names:
+            continue
+        conversion = _conversion(field)
+        if conversion is None or len(field.source_attrs) != 1:
+            return None
+        plan.append((field.field_name, field.source_attrs[0], conversion))
+
+    def render(row: Any) -> dict[str, Any]:
+        return {
+            name: None if (value := getattr(row, attribute)) is None else conversion(value)
+            for name, attribute, conversion in plan
+        }
+
+    return render
+
+
+def _conversion(field: Any) -> Conversion | None:
+    """What a field does to a value; None for a field with a way of its own."""
+    if type(field).get_attribute is not serializers.Field.get_attribute:
+        return None
+    make = _CONVERSIONS.get(type(field).to_representation)
+    return make and make(field)
+
+
+def _choice(field: Any) -> Conversion:
+    values = field.choice_strings_to_values
+    return lambda value: values.get(str(value), value)
+
+
+def _big_integer(field: Any) -> Conversion:
+    return str if getattr(field, "coerce_to_string", api_settings.COERCE_BIGINT_TO_STRING) else int
+
+
+def _moment(value: datetime) -> datetime:
+    return value.astimezone(UTC)
+
+
+def _many(field: Any) -> Conversion | None:
+    render = _renderer(field.child, frozenset(field.child.fields))
+    return render and (lambda rows: [render(row) for row in (rows.all() if isinstance(rows, BaseManager) else rows)])
+
+
+# By the very function, so that a field class that has another one is not mistaken for its parent.
+_CONVERSIONS: dict[Any, Callable[[Any], Conversion | None]] = {
+    serializers.CharField.to_representation: lambda field: str,
+    serializers.IntegerField.to_representation: lambda field: int,
+    BigIntegerField.to_representation: _big_integer,
+    serializers.ReadOnlyField.to_representation: lambda field: field.to_representation,
+    serializers.ChoiceField.to_representation: _choice,
+    serializers.DateTimeField.to_representation: lambda field: _moment,
+    serializers.ListSerializer.to_representation: _many,
+    # Of the context it looks at the version alone.
+    Money.to_representation: lambda field: field.to_representation,
+}

@@ -1,0 +1,109 @@
+"""What is compiled from a serializer shows rows as the serializer itself does."""
+
+from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
+
+import pytest
+from django.conf import settings
+from django.db import models
+from hypothesis import given
+from hypothesis import strategies as st
+from rest_framework import serializers
+
+from accounts.serializers import APIKeySerializer
+from config.api import compiled
+from config.api.renderers import to_json
+from config.api.viewsets import readable_fields, readable_names
+from orders.models import Order
+from orders.serializers import OrderSerializer
+from posts.models import Comment, Post
+from posts.serializers import PostSerializer
+from tests.contract.routes import resource_routes
+from users.serializers import UserSerializer
+
+SERIALIZERS = sorted({route.view.serializer_class for route in resource_routes()}, key=lambda found: found.__name__)
+COMPILED = [found for found in SERIALIZERS if not issubclass(found, APIKeySerializer)]
+
+moments = st.datetimes(
+    datetime(1, 1, 2),  # noqa: DTZ001 - the strategy adds zones
+    datetime(9999, 12, 30),  # noqa: DTZ001
+    timezones=st.sampled_from([UTC, timezone(timedelta(hours=5, minutes=30))]),
+)
+VALUES = {
+    models.BigIntegerField: st.integers(-(2**63), 2**63 - 1),
+    models.IntegerField: st.integers(-(2**31), 2**31 - 1),
+    models.DecimalField: st.decimals(Decimal("-9999999999.99"), Decimal("9999999999.99"), places=2),
+    models.DateTimeField: moments,
+    models.TextField: st.text(st.characters(exclude_categories=["Cs"])),
+    models.CharField: st.text(st.characters(exclude_categories=["Cs"])),
+    models.ForeignKey: st.integers(1, 2**63 - 1),
+}
+
+
+def rows_of(model):
+    """Rows as the database may give them; any column may be null, as a tombstone's or a later one's."""
+    columns = {}
+    for field in model._meta.concrete_fields:
+        kind = next(kind for kind in type(field).__mro__ if kind in VALUES)
+        known = [value for value, _ in field.choices or ()]
+        columns[field.attname] = st.none() | (st.sampled_from(known) if known else VALUES[kind])
+    rows = st.builds(model, **columns)
+    if model is not Post:
+        return rows
+
+    def with_comments(post, comments):
+        post.first_comments = comments
+        return post
+
+    return st.builds(with_comments, rows, st.lists(rows_of(Comment), max_size=3))
+
+
+@pytest.mark.parametrize("version", settings.API_VERSIONS, ids=str)
+@pytest.mark.parametrize("serializer_class", COMPILED)
+@given(data=st.data())
+def test_compiled_rows_are_the_serializers(serializer_class, version, data):
+    row = data.draw(rows_of(serializer_class.Meta.model))
+    known = readable_fields(serializer_class)
+    names = data.draw(st.just(readable_names(serializer_class)) | st.frozensets(st.sampled_from(known), min_size=1))
+    render = compiled.renderer(serializer_class, version, names)
+    shown = serializer_class(row, context={"version": version, "principal": None}).data
+    assert to_json(render(row)) == to_json({name: value for name, value in shown.items() if name in names})
+
+
+def reversed_name(self, value):
+    return str(value)[::-1]
+
+
+OwnField = type("OwnField", (serializers.CharField,), {"to_representation": reversed_name})
+OwnAttribute = type("OwnAttribute", (serializers.CharField,), {"get_attribute": lambda self, row: "x"})
+
+
+@pytest.mark.parametrize(
+    "serializer_class",
+    [
+        type("Shown", (OrderSerializer,), {"to_representation": lambda self, row: {}}),
+        type("Chosen", (OrderSerializer,), {"get_fields": lambda self: {}}),
+        type("Unknown", (OrderSerializer,), {"item": OwnField(read_only=True)}),
+        type("Reached", (OrderSerializer,), {"item": OwnAttribute(read_only=True)}),
+        type("Far", (OrderSerializer,), {"item": serializers.CharField(source="user.name", read_only=True)}),
+        APIKeySerializer,
+    ],
+    ids=lambda found: found.__name__,
+)
+def test_serializer_with_a_way_of_its_own_is_not_compiled(serializer_class):
+    assert compiled.renderer(serializer_class, settings.API_VERSIONS[0], readable_names(serializer_class)) is None
+
+
+def test_field_with_a_way_of_its_own_is_shown_in_it(user, monkeypatch):
+    order = Order.objects.create(user=user.user, item="Tea", qty=1)
+    monkeypatch.setitem(OrderSerializer._declared_fields, "item", OwnField())
+    compiled.renderer.cache_clear()
+    try:
+        assert user.get(f"/orders/{order.pk}").data["item"] == "aeT"
+    finally:
+        compiled.renderer.cache_clear()
+
+
+def test_comments_of_a_post_are_compiled_with_it():
+    assert compiled.renderer(PostSerializer, settings.API_VERSIONS[0], readable_names(PostSerializer))
+    assert {UserSerializer, PostSerializer} <= set(COMPILED)

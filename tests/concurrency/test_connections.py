@@ -1,0 +1,29 @@
+"""A connection that the server ended is noticed before a request uses it, at no cost to the other requests."""
+
+import psycopg
+from django.db import connection
+
+
+def begin_request() -> None:
+    """What Django does with its connections when a request starts; its test client leaves it out."""
+    connection.close_if_unusable_or_obsolete()
+
+
+def test_connection_that_was_ended_while_idle_is_replaced(transactional_db, user):
+    assert user.get("/users").status == 200
+    ended = connection.connection.info.backend_pid
+    with psycopg.connect(connection.connection.info.dsn, autocommit=True) as other:
+        other.execute("SELECT pg_terminate_backend(%s, 5000)", [ended])
+    begin_request()
+    assert user.get("/users").status == 200
+    assert connection.connection.info.backend_pid != ended
+
+
+def test_living_connection_is_not_asked_whether_it_lives(transactional_db):
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 'the last statement'")
+    assert connection.is_usable()
+    with psycopg.connect(connection.connection.info.dsn) as other:
+        of_connection = "SELECT query FROM pg_stat_activity WHERE pid = %s"
+        (last,) = other.execute(of_connection, [connection.connection.info.backend_pid]).fetchone()
+    assert last == "SELECT 'the last statement'"
