@@ -9,6 +9,7 @@ from django.db.models import F
 from accounts.models import LoginSession
 from accounts.tokens import AccessToken, Pair, RefreshToken, SessionToken, digest_of, pair_of
 from config import audit
+from config.api import transactions
 from config.api.errors import DomainError, invalid_token
 from config.api.quotas import Credentials
 from config.api.statements import Parameter
@@ -58,21 +59,29 @@ def refresh(presented: str) -> Pair:
     """
     token, digest = RefreshToken.read(presented), digest_of(presented)
     session = _session_of(token)
-    if session is None:
+    pair = transactions.run(lambda: _exchange(session, digest)) if session else None
+    if pair is None:
         raise invalid_token()
+    return pair
+
+
+def _exchange(session: LoginSession, digest: bytes) -> Pair | None:
+    """Rotates the session, or ends it where the token was used before; either together with its event.
+
+    A rotation without its event would be answered as a failure, with the token used up.
+    """
+    # First, as by whoever ends the session with all credentials of its user: the event holds the user in the end.
+    if not User.objects.hold_with_credentials(session.user):
+        return None
     if session.is_usable:
         pair = pair_of(session)
-        if session.rotate(
-            digest,
-            refresh_digest=digest_of(str(pair.refresh)),
-            access_id=pair.access["jti"],
-            expires_at=pair.refresh.expires_at,
-        ):
+        new = {"refresh_digest": digest_of(str(pair.refresh)), "access_id": pair.access["jti"]}
+        if session.rotate(digest, **new, expires_at=pair.refresh.expires_at):
             audit.record("token.refreshed", user=session.user)
             return pair
     if session.end_if_reused(digest):
         audit.record("token.reused", user=session.user)
-    raise invalid_token()
+    return None
 
 
 def log_out(presented: str) -> None:

@@ -24,7 +24,7 @@ from config.api.idempotency import KeyPolicy
 from config.api.links import Link
 from config.api.permissions import PublicPermission
 from config.api.viewsets import ResourceViewSet, View, id_of
-from users.models import Role
+from users.models import Role, User
 
 _PROTECTED = inline_serializer(
     "Protected",
@@ -139,6 +139,14 @@ class APIKeyViewSet(ResourceViewSet):
         # The list shows what the credential may read; a single key of somebody else is refused by name instead.
         own_only = self.action == "list" and not self.principal.made_from_password
         return rows.of(self.principal) if own_only else rows
+
+    def get_object(self, *, lock: bool = False) -> APIKey:
+        if lock:
+            # Its user first, whom the event holds in the end: whoever ends the user's credentials locks in this order.
+            key = self.get_queryset().filter(pk=id_of(self.kwargs["id"])).first()
+            if key is None or not User.objects.hold(key.user_id):
+                raise not_found()
+        return super().get_object(lock=lock)
 
     def perform_create(self, serializer: APIKeySerializer) -> APIKey:
         services.hold_user(self.principal.user)

@@ -1,7 +1,10 @@
 """The audit trail of credentials: one structured line in the log and one row for the administrators."""
 
 import logging
+from functools import partial
 from typing import Any
+
+from django.db import transaction
 
 from config.api.addresses import client_address
 from config.api.middleware import present_request
@@ -13,6 +16,8 @@ logger = logging.getLogger("audit")
 def record(event: str, *, user: Any = None, **facts: Any) -> None:
     """Notes an event, `login.failed` for one, with the address and Request-Id of the present request, if there is one.
 
+    The line is written when the row is committed: what is rolled back did not happen, and may be run again.
+
     Args:
         event: what happened, as `thing.happening`.
         user: whom it concerns, if that is known.
@@ -22,4 +27,5 @@ def record(event: str, *, user: Any = None, **facts: Any) -> None:
     address = str(client_address(request)) if request else None
     request_id = getattr(request, "request_id", "")
     AuditEvent.objects.create(event=event, user=user, address=address, request_id=request_id, facts=facts)
-    logger.info(event, extra={"facts": {"user": getattr(user, "pk", None), "address": address, **facts}})
+    line = {"request": request, "facts": {"user": getattr(user, "pk", None), "address": address, **facts}}
+    transaction.on_commit(partial(logger.info, event, extra=line))

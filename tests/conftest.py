@@ -201,6 +201,16 @@ def elsewhere(transactional_db: None) -> Iterator[psycopg.Connection[Any]]:
         yield opened
 
 
+def wait_until_somebody_waits_for(holder: psycopg.Connection[Any]) -> None:
+    """Returns when another connection waits for a lock of this one; fails when none does within ten seconds."""
+    deadline = time.monotonic() + 10
+    # Not pg_stat_activity, of which a transaction goes on to see what it saw first.
+    waiting = "SELECT 1 FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY (pg_blocking_pids(pid))"
+    while not holder.execute(waiting).fetchone():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
 @pytest.fixture
 def one_minute() -> None:
     """Lets the test begin where a minute, by which guesses are counted, has room for it."""

@@ -18,6 +18,7 @@ from urllib.parse import parse_qsl, quote, quote_plus, unquote_plus, urlsplit
 
 import pytest
 from django.conf import settings
+from django.db import connection
 from django.test.client import RequestFactory
 
 from config.logs import JSONFormatter
@@ -96,6 +97,13 @@ class Recorder:
         self.stream.flush()
 
 
+def commit() -> None:
+    """Runs what waits for a commit, which the transaction around a test never sees: lines of the log, above all."""
+    waiting, connection.run_on_commit = connection.run_on_commit, []
+    for _, run, _ in waiting:
+        run()
+
+
 def look_through(path: str, data: Any, headers: Mapping[str, Any], client: Any, response: Any) -> None:
     """Gathers the secrets of one exchange."""
     for name, value in _parameters(urlsplit(path).query):
@@ -166,11 +174,17 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
     def watched(self: Any, method: str, path: str, data: Any = "", *args: Any, **options: Any) -> Any:
         response = send(self, method, path, data, *args, **options)
+        commit()
         headers = {**(options.get("headers") or {}), **self.defaults, **options}
         look_through(str(path), data, headers, self, response)
         return response
 
     RequestFactory.generic = watched  # type: ignore[method-assign]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown() -> None:
+    commit()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from functools import partial
 
+from django.db import connection
+
 from accounts.models import LoginSession
 from config.models import AuditEvent
-from tests.accounts.conftest import WRONG, log_in, refresh, with_bearer
-from tests.conftest import PASSWORD, with_bearer_of, with_password
+from tests.accounts.conftest import WRONG, log_in, refresh, refused, with_bearer
+from tests.conftest import PASSWORD, wait_until_somebody_waits_for, with_bearer_of, with_password
 
 
 def test_of_twenty_simultaneous_uses_of_a_refresh_token_one_is_answered(at_once, make_user):
@@ -62,3 +64,30 @@ def test_wrong_current_password_counts_although_its_transaction_is_rolled_back(t
     body = {"name": "New", "password": "another long phrase", "current_password": WRONG}
     assert [caller.patch(f"/users/{owner.pk}", body).status for _ in range(11)] == [400] * 10 + [429]
     assert AuditEvent.objects.filter(event="login.failed", user=owner).count() == 10
+
+
+def test_session_that_ends_while_it_is_refreshed_gets_no_pair(at_once, elsewhere, make_user):
+    """Its user is locked first, as by whoever ends it: in another order both would wait for each other."""
+    owner = make_user(password=PASSWORD)
+    token = log_in(owner.email).data["refresh_token"]
+    elsewhere.execute("SELECT 1 FROM users_user WHERE id = %s FOR UPDATE", [owner.pk])
+
+    def end() -> None:
+        wait_until_somebody_waits_for(elsewhere)
+        elsewhere.execute("SELECT 1 FROM accounts_loginsession FOR UPDATE NOWAIT")
+        elsewhere.execute("UPDATE accounts_loginsession SET ended_at = now()")
+        elsewhere.commit()
+
+    answer, _ = at_once([partial(refresh, token), end])
+    assert refused(answer)
+
+
+def test_token_is_not_used_up_by_a_refresh_that_cannot_be_noted(transactional_db, make_user):
+    token = log_in(make_user(password=PASSWORD).email).data["refresh_token"]
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE config_auditevent ADD CONSTRAINT away CHECK (event <> 'token.refreshed')")
+        try:
+            assert refresh(token).status == 500
+        finally:
+            cursor.execute("ALTER TABLE config_auditevent DROP CONSTRAINT away")
+    assert refresh(token).status == 200

@@ -6,9 +6,10 @@ from functools import partial
 
 import pytest
 
+from accounts.services import create_api_key
 from config.api import transactions
 from posts.models import Comment, Post
-from tests.conftest import PASSWORD, with_key, with_password
+from tests.conftest import PASSWORD, wait_until_somebody_waits_for, with_bearer_of, with_key, with_password
 from users.models import User
 
 ROUNDS = 5
@@ -156,3 +157,20 @@ def test_a_password_is_refused_from_the_request_after_its_change(make_user):
     new = {"password": "another long phrase", "current_password": PASSWORD}
     assert caller.patch(f"/users/{caller.user.pk}", new).status == 200
     assert caller.get("/api/protected").status == 401
+
+
+@pytest.mark.parametrize(("method", "path", "body"), [("DELETE", "", None), ("POST", "/rotations", {})])
+def test_key_is_locked_after_its_user(at_once, elsewhere, make_user, *, method, path, body):
+    """A removal, and the end of all credentials, lock the user and then its keys: in another order both would wait."""
+    owner = make_user()
+    key, _ = create_api_key(owner, name="k")
+    caller = with_bearer_of(owner)
+    elsewhere.execute("SELECT 1 FROM users_user WHERE id = %s FOR UPDATE", [owner.pk])
+
+    def end() -> None:
+        wait_until_somebody_waits_for(elsewhere)
+        elsewhere.execute("SELECT 1 FROM accounts_apikey WHERE id = %s FOR UPDATE NOWAIT", [key.pk])
+        elsewhere.commit()
+
+    answer, _ = at_once([partial(caller, method, f"/api-keys/{key.pk}{path}", body), end])
+    assert answer.status in {201, 204}, answer
