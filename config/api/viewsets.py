@@ -38,7 +38,7 @@ from config.api.parsers import JSONParser, MergePatchParser, StrictRequest
 from config.api.paths import prefix_of
 from config.api.principal import Principal
 from config.api.renderers import render_as_data
-from config.api.serializers import GREATEST_ID, ResourceSerializer
+from config.api.serializers import GREATEST_ID
 
 _ID = re.compile(r"[1-9][0-9]{0,18}")
 VARY = ("Accept", "Authorization", "X-API-Key", "Cookie")
