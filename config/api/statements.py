@@ -12,7 +12,7 @@ from typing import Any
 from django.core.exceptions import EmptyResultSet
 from django.db import connection
 from django.db.models import Model, QuerySet, Value
-from django.db.models.expressions import Col
+from django.db.models.expressions import Col, RawSQL
 from django.db.models.fields.related_lookups import RelatedExact
 from django.db.models.fields.tuple_lookups import (
     Tuple,
@@ -125,7 +125,7 @@ _SHAPES = 512
 
 # What a query has beside its shape: the tables of which it says elsewhere that there is one, and traces of its making.
 _BESIDE = {
-    *("model", "where", "order_by", "default_ordering", "high_mark"),
+    *("model", "annotations", "where", "order_by", "default_ordering", "high_mark"),
     *("alias_map", "alias_refcount", "table_map", "used_aliases", "base_table"),
     *("_annotation_select_cache", "_lookup_joins", "filter_is_sticky", "alias_cols"),
 }
@@ -138,14 +138,18 @@ class _UnknownShapeError(Exception):
 def fetch(rows: QuerySet[Any]) -> list[Any]:
     """The rows of a queryset, which is not compiled if one of the same shape was before.
 
-    Shapes are known of querysets of whole rows of one table, under comparisons with values, in an order, up to a limit:
-    the shape is all that is in their SQL, and the values are its parameters. Every other one is read as Django does.
+    Shapes are known of querysets of whole rows of one table, with annotations of plain SQL, under comparisons with
+    values, in an order, up to a limit: the shape is all that is in their SQL, and the values are its parameters. Every
+    other one is read as Django does.
     """
     comparisons: list[Any] = []
     try:
         shape = _Shape(rows.query, (*_shape_of(rows), *_shape_of_condition(rows.query.where, comparisons)))
         compiler = rows.query.get_compiler(connection=connection)
-        values = [value for one in comparisons for value in one.process_rhs(compiler, connection)[1]]
+        # In the order of the statement: what is selected, then the condition.
+        annotations: Any = rows.query.annotations.values()
+        values = [value for annotation in annotations for value in annotation.params]
+        values += [value for one in comparisons for value in one.process_rhs(compiler, connection)[1]]
     except (_UnknownShapeError, EmptyResultSet):
         return list(rows)
     compiled = _compiled(shape)
@@ -181,6 +185,11 @@ def _shape_of(rows: Any) -> Iterator[Hashable]:
         # What a query has no other value for is empty when it is not used.
         if name not in _BESIDE and (value != getattr(Query, name) if hasattr(Query, name) else value):
             raise _UnknownShapeError
+    for name, annotation in query.annotations.items():
+        if type(annotation) is not RawSQL:
+            raise _UnknownShapeError
+        kind: Any = type(annotation.output_field)
+        yield from (name, annotation.sql, kind)
     yield from (query.model, query.alias_cols, query.order_by, query.default_ordering, query.high_mark)
 
 

@@ -3,6 +3,7 @@
 import pytest
 from django.db import connection
 from django.db.models import F, Q
+from django.db.models.expressions import RawSQL
 from django.db.models.fields.tuple_lookups import Tuple, TupleGreaterThan, TupleLessThan
 from django.test.utils import CaptureQueriesContext
 
@@ -26,6 +27,7 @@ KNOWN = {
     "either": (users.filter(Q(pk=1) | Q(name="B")), users.filter(Q(pk=2) | Q(name="A"))),
     "not": (users.filter(~Q(name="A")), users.filter(~Q(name="B"))),
     "place": (users.filter(beyond("A", 1)).order_by("name", "id")[:3], users.filter(beyond("B", 2)).order_by("name")),
+    "annotated by SQL": tuple(users.filter(pk=key).annotate(sum=RawSQL("SELECT %s + id", [key])) for key in (1, 2)),
     "one column": (
         users.filter(TupleLessThan(Tuple(F("id")), (3,))),
         users.filter(TupleLessThan(Tuple(F("id")), (2,))),
