@@ -52,13 +52,22 @@ class Credentials:
             values: of the Parameters.
         """
         counts = request and settings.RATE_LIMIT_PRINCIPAL and _COUNTED not in request.META and _counts(request)
-        found = (self._look_up_and_count if counts else self._look_up).first(**values)
+        found = self._counted(**values) if counts else self._look_up.first(**values)
         if found is None:
             return None
         row, usage = found
         if usage:
             request.META[_COUNTED] = (f"quota:{row.charged}", throttling.usage_of(*usage))
         return row
+
+    def _counted(self, **values: Any) -> Any:
+        try:
+            return self._look_up_and_count.first(**values)
+        except Error as error:
+            if not is_away(error):
+                raise
+        # A standby can be read, though it takes no counts.
+        return self._look_up.first(**values)
 
 
 def charge(request: Any, user: Any) -> None:

@@ -7,6 +7,7 @@ import json
 import random
 import threading
 import time
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,10 @@ class Client(threading.Thread):
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT)
 
     def run(self) -> None:
+        with self._ledger, closing(self._connection):
+            self._work()
+
+    def _work(self) -> None:
         while not self.stopping.is_set():
             if self.done and random.random() < 0.2:
                 self.ask_again(random.choice(self.done))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
-from django.db import DatabaseError, InterfaceError, connection
+from django.db import Error, connection
 from django.db.models import QuerySet
 from django.utils import timezone
 
@@ -58,7 +58,7 @@ class Command(BaseCommand):
                 for name, rows in _past(timezone.now() - MARGIN).items():
                     count = rows.count()
                     self.stdout.write(f"{name}: {count if dry_run else _purge(name, rows, count)}")
-        except (DatabaseError, InterfaceError) as error:
+        except Error as error:
             raise CommandError(str(error).partition("\n")[0]) from error
 
 
@@ -70,9 +70,9 @@ def _no_statement_timeout() -> Iterator[None]:
     try:
         yield
     finally:
-        if connection.is_usable():
-            with connection.cursor() as cursor:
-                cursor.execute("RESET statement_timeout")
+        # What went wrong inside is the thing to tell.
+        with suppress(Error), connection.cursor() as cursor:
+            cursor.execute("RESET statement_timeout")
 
 
 def _purge(name: str, rows: QuerySet[Any], count: int) -> int:
