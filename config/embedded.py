@@ -186,6 +186,10 @@ class Cluster:
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         self._remove_stale_files()
         if self._postmaster() is None:
+            if self._server:
+                # A process that was killed loses its command line an instant before it can be collected.
+                with suppress(subprocess.TimeoutExpired):
+                    self._server.wait(5)
             # Not by pg_ctl, which passes the paths through a shell.
             with os.fdopen(os.open(self.log, LOG_FLAGS, 0o600), "wb") as log:
                 self._server = subprocess.Popen(  # noqa: S603 - a program and arguments of one's own
