@@ -40,6 +40,8 @@ class Service:
             "DATABASE_URL": database,
             "PORT": str(self.port),
             "WORKERS": str(WORKERS),
+            # One user makes all requests, many more than a client may.
+            "RATE_LIMIT_PRINCIPAL": "0",
         }
 
     def start(self) -> dict[str, str]:
