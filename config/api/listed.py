@@ -133,7 +133,7 @@ class ListedRows:
         return statements.fetch(self.shown(window(parts, self.ordering, 0, count, backwards)))
 
     def _with_total(self, page: QuerySet[Any]) -> list[Any]:
-        return list(self.shown(page).annotate(total_listed=self._total()))
+        return statements.fetch(self.shown(page).annotate(total_listed=self._total()))
 
     def _total(self) -> Combinable:
         if self._counted:
