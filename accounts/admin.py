@@ -2,7 +2,6 @@ from typing import ClassVar, cast
 
 from django import forms
 from django.contrib import admin, messages
-from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -112,9 +111,8 @@ class ApplicationAdmin(ServiceAdmin):
         services.remove_application(obj)
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Application]) -> None:
-        with transaction.atomic():
-            for application in queryset.order_by("id"):
-                services.remove_application(application)
+        for application in queryset.order_by("id"):
+            services.remove_application(application)
 
 
 admin.site.unregister(User)

@@ -23,7 +23,7 @@ from rest_framework.response import Response
 
 from config.api.errors import Detail, DomainError, ErrorCode, not_found
 from config.api.parsers import UnusableNumber
-from config.api.paths import prefix_of
+from config.api.paths import without_prefix
 from config.api.renderers import JSONRenderer, to_json
 from config.api.statements import Parameter, Statement
 from config.models import LONGEST_KEY, IdempotencyRecord
@@ -71,7 +71,7 @@ def once(policy: KeyPolicy, request: Request, write: Write) -> Callable[[], Resp
     if key is None:
         return lambda: write()[0]
     user = request.auth.user
-    operation = f"{request.method} {request.path.removeprefix(prefix_of(request.path))}"
+    operation = f"{request.method} {without_prefix(request.path)}"
     fingerprint = _fingerprint(str(request.version), request.data)
 
     def write_once() -> Response:

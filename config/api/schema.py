@@ -135,12 +135,14 @@ class Schema(AutoSchema):
     def get_override_parameters(self) -> list[OpenApiParameter]:
         if not hasattr(self.view, "sortable"):
             return []
-        shaping = (
-            [*self._list_parameters(), *self._representation_parameters(), *self._idempotency_parameters()]
-            if self.method != "DELETE"
-            else []
-        )
-        return [*shaping, *self._preconditions()]
+        if self.method == "DELETE":
+            return self._preconditions()
+        return [
+            *self._list_parameters(),
+            *self._representation_parameters(),
+            *self._idempotency_parameters(),
+            *self._preconditions(),
+        ]
 
     def _preconditions(self) -> list[OpenApiParameter]:
         """The headers of conditional requests (RFC 9110, section 13.1); a POST looks at none."""
