@@ -1,7 +1,7 @@
 """A plugin of pytest: no secret that the tests used stands in a log.
 
 Whatever Django's test client sends and receives is looked through for secrets: passwords, keys, tokens, codes, cookies.
-What the service's own handler writes is kept. When the tests are over, each secret is looked for in what was written;
+What the service's own formatter writes is kept. When the tests are over, each secret is looked for in what was written;
 one that is found there fails the run, which names the test and the logger, and not the secret. Each worker of
 pytest-xdist looks through its own, and tells the process that started it.
 """
@@ -38,7 +38,7 @@ FIELDS = {
 # In an address or a form; in JSON it is the code of an error.
 PARAMETERS = {*FIELDS, "api_key", "code"}
 HEADERS = {"authorization", "x-api-key"}
-# What is shorter stands in a log by chance: `none`, a digit, a name.
+# What is shorter stands in a log by chance: `none`, a digit, a name, a row of blanks.
 LEAST_CHARACTERS = 12
 
 
@@ -55,7 +55,7 @@ class Watch:
         self.written: list[tuple[str, str, str]] = []
 
     def note(self, secret: Any, what: str) -> None:
-        if isinstance(secret, str) and len(secret) >= LEAST_CHARACTERS:
+        if isinstance(secret, str) and len(secret.strip()) >= LEAST_CHARACTERS:
             self.secrets.setdefault(secret, what)
 
     def record(self, logger: str, text: str) -> None:
@@ -80,21 +80,6 @@ watch = Watch()
 def forms(secret: str) -> set[str]:
     """The secret as it may be written: as it is, in an address, in JSON."""
     return {secret, quote(secret, safe=""), quote_plus(secret), json.dumps(secret, ensure_ascii=False)[1:-1]}
-
-
-class Recorder:
-    """Stands in the place of a handler's stream, and passes on what it gets."""
-
-    def __init__(self, stream: Any) -> None:
-        self.stream = stream
-
-    def write(self, text: str) -> None:
-        if text.strip():
-            watch.record(json.loads(text)["logger"], text)
-        self.stream.write(text)
-
-    def flush(self) -> None:
-        self.stream.flush()
 
 
 def commit() -> None:
@@ -167,9 +152,15 @@ def _members(value: Any) -> Iterator[tuple[str, Any]]:
 def pytest_sessionstart(session: pytest.Session) -> None:
     for name in ("SECRET_KEY", "JWT_SIGNING_KEY"):
         watch.note(getattr(settings, name), name)
-    for handler in logging.getLogger().handlers:
-        if isinstance(handler, logging.StreamHandler) and isinstance(handler.formatter, JSONFormatter):
-            handler.setStream(Recorder(handler.stream))
+    write = JSONFormatter.format
+
+    # The handlers are no place for it: whoever calls `django.setup()` again gets new ones.
+    def recorded(self: JSONFormatter, record: logging.LogRecord) -> str:
+        text = write(self, record)
+        watch.record(record.name, text)
+        return text
+
+    JSONFormatter.format = recorded  # type: ignore[method-assign]
     send = RequestFactory.generic
 
     def watched(self: Any, method: str, path: str, data: Any = "", *args: Any, **options: Any) -> Any:

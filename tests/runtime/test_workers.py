@@ -12,6 +12,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from accounts.models import PREFIX_CHARACTERS
+from config.management import demo
 from tests.runtime.conftest import Copy, Service, wait_for
 
 TOKEN = "the-token-of-prometheus"
@@ -25,8 +26,7 @@ SETTINGS = {
 }
 
 
-# Users of the demo data.
-_UNUSED = iter(["olena.shevchenko@example.org", "wei.wang@example.net"])
+_UNUSED = (demo.user(number, demo.FIRST).email for number in range(10, demo.USERS))
 
 
 @pytest.fixture(scope="module")
