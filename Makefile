@@ -11,8 +11,8 @@ ROUNDS ?= 3
 
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help run test test-clients faults bench bench-growth lint format lock runtime-environment development-environment \
-	benchmark-environment
+.PHONY: help run test test-clients test-browser faults bench bench-growth lint format lock runtime-environment development-environment \
+	benchmark-environment browser-environment
 
 help:  ## lists the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -30,6 +30,9 @@ test: lint  ## sets everything up and runs all checks and tests on a database of
 test-clients: runtime-environment  ## runs clients from npm against the running service; ORIGIN=http://127.0.0.1:8000
 	@command -v npm > /dev/null || { echo 'There is no npm; the clients need Node 20 or later' >&2; exit 1; }
 	@cd tests/clients && npm ci --silent --no-audit --no-fund && ORIGIN='$(or $(ORIGIN),http://$(HOST):$(PORT))' npm test --silent
+
+test-browser: browser-environment  ## does in a browser what people do there; CHROMIUM=/path/to/chromium
+	@$(BIN)/python -m pytest tests/browser
 
 faults: development-environment  ## kills the service and its database at random, KILLS=1000 times, while clients pay
 	@$(BIN)/python -m tests.faults '$(KILLS)'
@@ -57,6 +60,7 @@ lock: $(BIN)/pip  ## makes the requirements files from pyproject.toml
 	@$(BIN)/python -m uv --version > /dev/null 2>&1 || $(BIN)/python -m pip install -q --disable-pip-version-check uv
 	@$(UV_LOCK) pyproject.toml -o requirements.txt
 	@$(UV_LOCK) pyproject.toml --group dev -c requirements.txt -o requirements-dev.txt
+	@$(UV_LOCK) --group browser -c requirements-dev.txt -o tests/browser/requirements.txt
 	@$(UV_LOCK) --group bench -c requirements.txt -o benchmarks/requirements.txt
 
 runtime-environment: $(BIN)/pip
@@ -64,6 +68,11 @@ runtime-environment: $(BIN)/pip
 
 development-environment: $(BIN)/pip
 	$(call install,requirements-dev.txt)
+
+browser-environment: development-environment
+	$(call install,tests/browser/requirements.txt)
+	@command -v npm > /dev/null || { echo 'There is no npm; the check of accessibility needs Node 20 or later' >&2; exit 1; }
+	@cd tests/browser && npm ci --silent --no-audit --no-fund
 
 # Beside the service's packages and not among them: Granian would run the service otherwise where it finds uvloop.
 benchmark-environment: runtime-environment
@@ -78,7 +87,7 @@ benchmark-environment: runtime-environment
 define install
 	@cmp -s $(1) .venv/$(1) || { echo 'Installing $(1) ...' \
 		&& $(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes --no-deps -r $(1) \
-		&& cp $(1) .venv/$(1); }
+		&& mkdir -p .venv/$(dir $(1)) && cp $(1) .venv/$(1); }
 endef
 
 $(BIN)/pip:

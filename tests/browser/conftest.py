@@ -1,0 +1,154 @@
+"""A real browser, and the service with a million users as a person meets it."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, sync_playwright
+
+from tests.runtime.conftest import Copy, Service, temporary_copy
+
+HERE = Path(__file__).resolve().parent
+ARTEFACTS = HERE.parents[1] / "test-artefacts"
+AXE = HERE / "node_modules/axe-core/axe.min.js"
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+USERS = 1_000_000
+# Without the rest it looks up its maker's hosts, which is nobody's business here.
+FLAGS = ["--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"]
+SEVERE = {"serious", "critical"}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not chromium():
+        pytest.exit(f"There is no Chromium: install one ({' or '.join(NAMES)}), or say where it is: CHROMIUM=/path", 1)
+
+
+def chromium() -> str | None:
+    return os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+
+
+@pytest.fixture(scope="session")
+def copy() -> Iterator[Copy]:
+    with temporary_copy("service") as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def service(copy: Copy) -> Iterator[Service]:
+    """The service with the demo data and a million users, each with an order."""
+    running = Service(copy)
+    try:
+        command = (".venv/bin/python", "manage.py", "seed", "--users", str(USERS), "--orders-per-user", "1")
+        seeding = copy.start(*command)
+        _, errors = seeding.communicate(timeout=300)
+        assert seeding.returncode == 0, errors
+        yield running
+    finally:
+        running.stop()
+
+
+@pytest.fixture(scope="session")
+def administrator(service: Service) -> tuple[str, str]:
+    """The email and the password that the first start printed."""
+    told = dict(line.split(": ", 1) for line in service.lines if ": " in line)
+    return told["Administrator"], told["Password"]
+
+
+@pytest.fixture(scope="session")
+def api_key(service: Service) -> str:
+    """The administrator's, that the first start printed."""
+    return next(line.partition(": ")[2] for line in service.lines if line.startswith("API key: "))
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        # Chromium's sandbox does not work as root.
+        launched = playwright.chromium.launch(
+            executable_path=chromium(), args=FLAGS, chromium_sandbox=os.geteuid() != 0
+        )
+        yield launched
+        launched.close()
+
+
+class Watch:
+    """What a page must not do.
+
+    Attributes:
+        faults: errors on its console, exceptions in its scripts, requests to other hosts.
+        expected: answers of the service that the test provokes, which Chromium tells on the console: `412` for one.
+    """
+
+    def __init__(self, context: BrowserContext, origin: str) -> None:
+        self.faults: list[str] = []
+        self.expected: set[int] = set()
+        self.host = urlsplit(origin).netloc
+        context.on("console", self._console)
+        context.on("weberror", lambda error: self.faults.append(f"exception: {error.error}"))
+        context.on("request", self._request)
+
+    def _console(self, message: ConsoleMessage) -> None:
+        if message.type in {"error", "warning"} and not any(
+            f"status of {code} " in message.text for code in self.expected
+        ):
+            self.faults.append(f"{message.type}: {message.text} ({message.location.get('url', '')})")
+
+    def _request(self, request: Request) -> None:
+        address = urlsplit(request.url)
+        if address.scheme not in {"data", "blob", "about"} and address.netloc != self.host:
+            self.faults.append(f"request to another host: {request.url}")
+
+
+@pytest.fixture
+def context(browser: Browser, service: Service) -> Iterator[BrowserContext]:
+    """A browser without cookies; no second one shares them."""
+    made = browser.new_context(base_url=service.url, viewport={"width": 1280, "height": 900}, locale="en-GB")
+    made.set_default_timeout(10_000)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def watch(context: BrowserContext, service: Service) -> Iterator[Watch]:
+    watching = Watch(context, service.url)
+    yield watching
+    assert watching.faults == []
+
+
+@pytest.fixture
+def page(context: BrowserContext, watch: Watch) -> Page:
+    return context.new_page()
+
+
+@pytest.fixture
+def look(request: pytest.FixtureRequest) -> Callable[[Page, str], None]:
+    """Keeps a picture of a page, and lets axe-core find what keeps people from using it."""
+
+    def look(page: Page, name: str) -> None:
+        ARTEFACTS.mkdir(exist_ok=True)
+        page.screenshot(path=ARTEFACTS / f"{name}.png", full_page=True)
+        page.evaluate(AXE.read_text())
+        found = page.evaluate("axe.run(document)")["violations"]
+        severe = [
+            f"{fault['id']}: {fault['help']}: {[node['html'][:200] for node in fault['nodes'][:5]]}"
+            for fault in found
+            if fault["impact"] in SEVERE
+        ]
+        assert severe == []
+
+    return look
+
+
+@pytest.fixture
+def signed_in(page: Page, administrator: tuple[str, str]) -> Page:
+    """A page of the administrator, who came through the sign-in page."""
+    email, password = administrator
+    page.goto("/session/login")
+    page.get_by_label("Email").fill(email)
+    page.get_by_label("Password").fill(password)
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_load_state()
+    return page
