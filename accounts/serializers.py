@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, ClassVar
 
 from django.utils import timezone
 from rest_framework import serializers
@@ -10,6 +10,7 @@ from rest_framework.exceptions import ValidationError
 from accounts.models import APIKey
 from config.api.principal import SCOPES
 from config.api.serializers import Integer, Moment, ResourceSerializer, StrictSerializer, Text, TextList
+from users.models import Role
 
 FIELDS: tuple[str, ...] = (
     "id",
@@ -27,10 +28,23 @@ DEFAULT_OVERLAP = 86_400
 
 
 class APIKeySerializer(ResourceSerializer):
+    example: ClassVar[dict[str, Any]] = {
+        "id": 3,
+        "name": "Report",
+        "prefix": "urs_Example",
+        "scopes": ["users:read"],
+        "created_at": datetime(2026, 12, 1, 9, 30, tzinfo=UTC),
+        "expires_at": None,
+        "last_used_at": None,
+        "revoked_at": None,
+        "key": "urs_Example-of-a-key-that-opens-nothing",
+    }
+    shown_once = ("key",)
+
     scopes = TextList(choices=SCOPES, required=False)
     expires_at = Moment(required=False, allow_null=True)
     # Only on the answer that made the key: a row does not have it.
-    key = Text(read_only=True)
+    key = Text(read_only=True, max_length=64)
 
     class Meta:
         model = APIKey
@@ -44,6 +58,7 @@ class APIKeySerializer(ResourceSerializer):
 
 
 class RotationSerializer(APIKeySerializer):
+    example = {**APIKeySerializer.example, "overlap_seconds": DEFAULT_OVERLAP}
     overlap_seconds = Integer(write_only=True, required=False, min_value=0, max_value=LONGEST_OVERLAP)
 
     class Meta(APIKeySerializer.Meta):
@@ -58,19 +73,54 @@ class RotationSerializer(APIKeySerializer):
 
 
 class LoginSerializer(StrictSerializer):
+    example = {"email": "ada.lovelace@example.net", "password": "four plain words here"}
     # Any text: what is no email is nobody's, and is answered like any other wrong one.
     email = Text(max_length=254)
     password = Text(max_length=128)
 
 
 class RefreshTokenSerializer(StrictSerializer):
+    example = {"refresh_token": "header.payload.signature"}
     refresh_token = Text()
 
 
 class TokenPairSerializer(serializers.Serializer):
     """The tokens of a login, in the words of RFC 6749, section 5.1."""
 
-    access_token = serializers.CharField()
-    refresh_token = serializers.CharField()
+    example = {
+        "access_token": "header.payload.signature",
+        "refresh_token": "header.payload.signature",
+        "token_type": "Bearer",
+        "expires_in": 900,
+    }
+
+    access_token = serializers.CharField(max_length=2048)
+    refresh_token = serializers.CharField(max_length=2048)
     token_type = serializers.ChoiceField(["Bearer"])
     expires_in = serializers.IntegerField(help_text="Seconds until the access token expires.")
+
+
+class CallerSerializer(serializers.Serializer):
+    id = serializers.IntegerField()
+    name = serializers.CharField(max_length=200)
+    email = serializers.EmailField(max_length=254)
+    role = serializers.ChoiceField(Role.choices)
+
+
+class CredentialSerializer(serializers.Serializer):
+    kind = serializers.ChoiceField(["api_key", "jwt", "oauth", "basic", "session"])
+    expires_at = serializers.DateTimeField(allow_null=True)
+
+
+class ProtectedSerializer(serializers.Serializer):
+    """Who the service takes the caller for, and what the credential allows."""
+
+    example: ClassVar[dict[str, Any]] = {
+        "user": {"id": 42, "name": "Ada Lovelace", "email": "ada.lovelace@example.net", "role": Role.USER},
+        "credential": {"kind": "api_key", "expires_at": None},
+        "scopes": ["users:read"],
+    }
+
+    user = CallerSerializer()
+    credential = CredentialSerializer()
+    scopes = TextList(choices=SCOPES)

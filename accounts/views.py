@@ -2,7 +2,7 @@ from datetime import timedelta
 from typing import Any, ClassVar
 
 from django.db.models import QuerySet
-from drf_spectacular.utils import extend_schema, inline_serializer
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -13,47 +13,24 @@ from accounts.permissions import APIKeyPermission
 from accounts.serializers import (
     APIKeySerializer,
     LoginSerializer,
+    ProtectedSerializer,
     RefreshTokenSerializer,
     RotationSerializer,
     TokenPairSerializer,
 )
 from accounts.tokens import AccessToken, Pair
 from config import audit
-from config.api.errors import forbidden, not_found
+from config.api.errors import ErrorCode, forbidden, not_found
 from config.api.idempotency import KeyPolicy
 from config.api.links import Link
 from config.api.permissions import PublicPermission
 from config.api.viewsets import ResourceViewSet, View, id_of
-from users.models import Role, User
-
-_PROTECTED = inline_serializer(
-    "Protected",
-    {
-        "user": inline_serializer(
-            "Caller",
-            {
-                "id": serializers.IntegerField(),
-                "name": serializers.CharField(),
-                "email": serializers.CharField(),
-                "role": serializers.ChoiceField(Role.choices),
-            },
-        ),
-        "credential": inline_serializer(
-            "Credential",
-            {
-                "kind": serializers.ChoiceField(["api_key", "jwt", "oauth", "basic", "session"]),
-                "expires_at": serializers.DateTimeField(allow_null=True),
-            },
-        ),
-        "scopes": serializers.ListField(child=serializers.CharField()),
-    },
-)
-
+from users.models import User
 
 class ProtectedView(View):
     """Who the service takes the caller for, and what the credential allows."""
 
-    @extend_schema(responses=_PROTECTED)
+    @extend_schema(responses=ProtectedSerializer)
     def get(self, request: Request, **kwargs: str) -> Response:
         principal = request.auth
         user = principal.user
@@ -93,6 +70,7 @@ class LoginView(TokenView):
     """Exchanges email and password for a pair of tokens."""
 
     serializer_class = LoginSerializer
+    own_errors = {"POST": (ErrorCode.INVALID_CREDENTIALS,)}
 
     @extend_schema(request=LoginSerializer, responses=TokenPairSerializer)
     def post(self, request: Request, **kwargs: str) -> Response:
@@ -102,6 +80,8 @@ class LoginView(TokenView):
 
 class RefreshView(TokenView):
     """Exchanges a refresh token, which can be used once, for a new pair."""
+
+    own_errors = {"POST": (ErrorCode.INVALID_TOKEN,)}
 
     @extend_schema(request=RefreshTokenSerializer, responses=TokenPairSerializer)
     def post(self, request: Request, **kwargs: str) -> Response:
@@ -129,6 +109,8 @@ class APIKeyViewSet(ResourceViewSet):
     # What changes in the life of a key.
     state_columns = ("last_used_at", "expires_at", "revoked_at")
     http_method_names = ["get", "post", "delete", "head", "options"]
+    # Somebody else's key, read with a credential that is not made from the password.
+    own_errors = {"GET": (ErrorCode.FORBIDDEN,)}
     links = (
         Link("self", "/api-keys/{0.id}"),
         Link("delete", "/api-keys/{0.id}", method="DELETE", when=APIKeyPermission.may_change),
@@ -170,6 +152,7 @@ class RotationViewSet(APIKeyViewSet):
 
     serializer_class = RotationSerializer
     http_method_names = ["post", "options"]
+    own_errors = {"POST": (ErrorCode.CONFLICT,)}
 
     def perform_create(self, serializer: RotationSerializer) -> APIKey:
         services.hold_user(self.principal.user)

@@ -360,16 +360,23 @@ SIMPLE_JWT = {
 SPECTACULAR_SETTINGS = {
     "TITLE": "Users Resource Service",
     "DESCRIPTION": "Users with their orders, posts and payments.",
+    "CONTACT": {"name": "Users Resource Service", "url": f"{PUBLIC_URL}/docs"},
+    # Where the document itself is read from: pages that try it out are of that origin, whatever its name.
+    "SERVERS": [{"url": "/", "description": "This service"}],
     # The document's version is the API's.
     "VERSION": "",
     "OAS_VERSION": "3.1.0",
-    "SERVE_INCLUDE_SCHEMA": False,
+    "COMPONENT_SPLIT_REQUEST": True,
     "ENFORCE_NON_BLANK_FIELDS": True,
     "GET_LIB_DOC_EXCLUDES": "config.api.schema.without_own_description",
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "SCHEMA_PATH_PREFIX": r"/api/v[0-9]+",
     "DEFAULT_GENERATOR_CLASS": "config.api.schema.Generator",
-    "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enums", "config.api.schema.with_errors"],
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "accounts.schema.with_oauth",
+        "config.api.schema.finished",
+    ],
     "ENUM_NAME_OVERRIDES": {"Role": "users.models.Role", "Status": "users.models.Status"},
 }

@@ -1,6 +1,7 @@
 """What stands beside the resources: entry document, health, documentation, and addresses with a trailing slash."""
 
 from collections.abc import Sequence
+from datetime import date
 from typing import Any, ClassVar
 
 from django.conf import settings
@@ -8,8 +9,8 @@ from django.db import connection
 from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
 from django.utils.crypto import constant_time_compare
 from django.views.decorators.csrf import csrf_exempt
-from drf_spectacular.utils import extend_schema, inline_serializer
-from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
+from drf_spectacular.utils import extend_schema
+from drf_spectacular.views import SpectacularSwaggerSplitView
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 from rest_framework import serializers
 from rest_framework.renderers import BaseRenderer
@@ -22,17 +23,41 @@ from config.api.errors import DomainError, ErrorCode, not_found
 from config.api.paths import prefix_of, quoted
 from config.api.permissions import PublicPermission
 from config.api.renderers import JSONRenderer
-from config.api.versions import Status, Version
+from config.api.schema import document
+from config.api.versions import Change, Status, Version
 from config.api.viewsets import Conventions, View
 
 
 class VersionSerializer(serializers.Serializer[Version]):
+    example = {
+        "number": 2,
+        "status": Status.CURRENT,
+        "released": date(2026, 12, 1),
+        "deprecated": None,
+        "sunset": None,
+        "changes": [Change.CURSOR_BY_DEFAULT.text],
+    }
+
     version = serializers.IntegerField(source="number")
     status = serializers.ChoiceField([status.value for status in Status])
     released = serializers.DateField()
     deprecated = serializers.DateField(allow_null=True)
     sunset = serializers.DateField(allow_null=True)
-    changes = serializers.ListField(child=serializers.CharField())
+    changes = serializers.ListField(child=serializers.CharField(max_length=1000))
+
+
+class LinkSerializer(serializers.Serializer):
+    href = serializers.CharField(max_length=1024)
+    method = serializers.ChoiceField(["POST"], required=False)
+
+
+class EntrySerializer(serializers.Serializer):
+    name = serializers.CharField(max_length=100)
+    _links = serializers.DictField(child=LinkSerializer(), label="_links")
+
+
+class HealthSerializer(serializers.Serializer):
+    status = serializers.ChoiceField(["ok"])
 
 
 class EntryView(View):
@@ -40,7 +65,7 @@ class EntryView(View):
 
     permission_classes = [PublicPermission]
 
-    @extend_schema(responses=inline_serializer("Entry", {"name": serializers.CharField()}))
+    @extend_schema(responses=EntrySerializer)
     def get(self, request: Request, **kwargs: str) -> Response:
         prefix = prefix_of(request.path)
         collections = {
@@ -85,6 +110,7 @@ class LiveView(Unversioned, View):
 
     cache_control = "no-store"
 
+    @extend_schema(responses=HealthSerializer)
     def get(self, request: Request) -> Response:
         return self.success({"status": "ok"})
 
@@ -92,20 +118,23 @@ class LiveView(Unversioned, View):
 class ReadyView(LiveView):
     """The process answers, and so does the database; otherwise the exception handler says 503."""
 
+    @extend_schema(responses=HealthSerializer)
     def get(self, request: Request) -> Response:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
         return super().get(request)
 
 
-class SchemaView(Unversioned, Conventions, SpectacularAPIView):
+class SchemaView(Unversioned, View):
     """The OpenAPI document of the version that `?version=` names, or the Accept header."""
 
     renderer_classes = [JSONRenderer]
+    envelope_known = False
+    names_version = True
 
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        self.api_version = str(versioning.of(request))
-        return super().get(request, *args, **kwargs)
+    @extend_schema(responses={200: {"type": "object", "required": ["openapi", "info", "paths", "components"]}})
+    def get(self, request: Request) -> Response:
+        return Response(document(versioning.of(request)))
 
 
 class DocumentationView(Unversioned, Conventions, SpectacularSwaggerSplitView):
@@ -129,6 +158,9 @@ class MetricsView(Unversioned, View):
 
     cache_control = "no-store"
     renderer_classes = [ExpositionRenderer]
+    envelope_known = False
+    own_errors = {"GET": (ErrorCode.UNAUTHENTICATED, ErrorCode.INVALID_TOKEN, ErrorCode.NOT_FOUND)}
+    own_security = [{"metricsToken": []}]
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         if not settings.METRICS_TOKEN:
@@ -143,6 +175,7 @@ class MetricsView(Unversioned, View):
             challenge = {"WWW-Authenticate": 'Bearer realm="metrics"'}
             raise DomainError(code, "This is for the bearer of METRICS_TOKEN.", headers=challenge)
 
+    @extend_schema(responses={200: {"type": "string", "maxLength": 16_000_000, "pattern": "^#"}})
     def get(self, request: Request) -> Response:
         return Response(metrics.exposition(), content_type=CONTENT_TYPE_PLAIN_0_0_4)
 

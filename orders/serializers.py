@@ -1,9 +1,18 @@
+from datetime import UTC, datetime
+
 from config.api.serializers import Integer, ResourceSerializer
 from orders.models import Order
 from users.serializers import OwnerField
 
 
 class OrderSerializer(ResourceSerializer):
+    example = {
+        "id": 7,
+        "user_id": 42,
+        "item": "Tea, 100 g",
+        "qty": 2,
+        "created_at": datetime(2026, 12, 1, 9, 30, tzinfo=UTC),
+    }
     user_id = OwnerField()
     qty = Integer(min_value=1, max_value=1_000_000)
 

@@ -1,9 +1,18 @@
+from datetime import UTC, datetime
+from decimal import Decimal
+
 from config.api.serializers import Money, ResourceSerializer
 from payments.models import GREATEST_AMOUNT, LEAST_AMOUNT, Payment
 from users.serializers import OwnerField
 
 
 class PaymentSerializer(ResourceSerializer):
+    example = {
+        "id": 11,
+        "user_id": 42,
+        "amount": Decimal("12.30"),
+        "created_at": datetime(2026, 12, 1, 9, 30, tzinfo=UTC),
+    }
     user_id = OwnerField()
     amount = Money(max_digits=12, decimal_places=2, min_value=LEAST_AMOUNT, max_value=GREATEST_AMOUNT)
 

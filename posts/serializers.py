@@ -1,8 +1,18 @@
+from datetime import UTC, datetime
+
 from config.api.serializers import ResourceSerializer, Text
 from posts.models import Comment, Post
 
 
 class CommentSerializer(ResourceSerializer):
+    example = {
+        "id": 5,
+        "post_id": 17,
+        "user_id": 42,
+        "text": "Welcome!",
+        "created_at": datetime(2026, 12, 1, 9, 45, tzinfo=UTC),
+        "updated_at": datetime(2026, 12, 1, 9, 45, tzinfo=UTC),
+    }
     text = Text(max_length=5_000, lines=True)
 
     class Meta:
@@ -12,6 +22,16 @@ class CommentSerializer(ResourceSerializer):
 
 
 class PostSerializer(ResourceSerializer):
+    example = {
+        "id": 17,
+        "user_id": 42,
+        "title": "Hello",
+        "body": "First line\nSecond line",
+        "first_comments": [CommentSerializer.example],
+        "comments_count": 1,
+        "created_at": datetime(2026, 12, 1, 9, 30, tzinfo=UTC),
+        "updated_at": datetime(2026, 12, 1, 9, 30, tzinfo=UTC),
+    }
     body = Text(max_length=20_000, lines=True, required=False, allow_blank=True)
     comments = CommentSerializer(source="first_comments", many=True, read_only=True)
 

@@ -1,3 +1,4 @@
+from datetime import UTC, datetime
 from typing import Any
 
 from django.contrib.auth.hashers import check_password
@@ -9,13 +10,22 @@ from rest_framework.fields import SkipField
 from config.api.errors import forbidden
 from config.api.serializers import GREATEST_ID, Email, Integer, ResourceSerializer, Text
 from users import services
-from users.models import Role, User
+from users.models import Role, Status, User
 from users.validators import LONGEST_PASSWORD
 
 PRIVILEGED_ROLES = frozenset({Role.ADMIN, Role.SUPPORT})
 
 
 class UserSerializer(ResourceSerializer):
+    example = {
+        "id": 42,
+        "name": "Ada Lovelace",
+        "email": "ada.lovelace@example.net",
+        "role": Role.USER,
+        "status": Status.ACTIVE,
+        "created_at": datetime(2026, 12, 1, 9, 30, tzinfo=UTC),
+        "updated_at": datetime(2026, 12, 1, 9, 30, tzinfo=UTC),
+    }
     email = Email(max_length=254)
     password = Text(max_length=LONGEST_PASSWORD, write_only=True, required=False)
     current_password = Text(max_length=LONGEST_PASSWORD, write_only=True, required=False)

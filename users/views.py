@@ -5,6 +5,7 @@ from django.db.models import QuerySet
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from config.api.errors import ErrorCode
 from config.api.guessing import guess
 from config.api.links import Link
 from config.api.principal import Principal
@@ -24,6 +25,8 @@ class UserViewSet(ResourceViewSet):
     permission_classes = [UserPermission]
     filterset_class = UserFilterSet
     scope = "users"
+    # An email that is taken, and the last active administrator.
+    own_errors = dict.fromkeys(("POST", "PUT", "PATCH", "DELETE"), (ErrorCode.CONFLICT,))
     sortable = ("id", "name", "email", "created_at", "updated_at")
     links = (
         Link("self", "/users/{0.id}", "users:read"),

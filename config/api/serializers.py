@@ -129,11 +129,13 @@ class Money(StrictField, serializers.DecimalField):
         return str(amount) if self.obeys(Change.MONEY_AS_TEXT) else amount
 
     def described(self, schema: dict[str, Any], version: Version, direction: str) -> dict[str, Any]:
+        number = schema | {"minimum": float(self.min_value or 0), "maximum": float(self.max_value or 0)}
         if not has(version, Change.MONEY_AS_TEXT):
-            return schema
+            return number
         if direction == "response":
-            return {"type": "string", "pattern": r"^[0-9]+\.[0-9]{2}$"}
-        return {"anyOf": [{"type": "string", "pattern": r"^[0-9]+(\.[0-9]{1,2})?$"}, schema]}
+            return {"type": "string", "maxLength": self.max_digits + 1, "pattern": r"^[0-9]+\.[0-9]{2}$"}
+        pattern = r"^[0-9]+(\.[0-9]{1,2})?$"
+        return {"anyOf": [{"type": "string", "maxLength": self.max_digits + 1, "pattern": pattern}, number]}
 
 
 class Moment(StrictField, serializers.DateTimeField):
@@ -151,6 +153,11 @@ class TextList(StrictField, serializers.ListField):
     def __init__(self, *, choices: Sequence[str], **options: Any) -> None:
         self.choices = choices
         super().__init__(child=Text(), allow_empty=False, **options)
+
+    def described(self, schema: dict[str, Any], version: Version, direction: str) -> dict[str, Any]:
+        items = {"type": "string", "enum": list(self.choices)}
+        least = 1 if direction == "request" else 0
+        return schema | {"items": items, "minItems": least, "maxItems": len(self.choices), "uniqueItems": True}
 
     def to_internal_value(self, data: Any) -> list[str]:
         if not isinstance(data, list):
@@ -217,6 +224,10 @@ class ResourceSerializer(StrictSerializer, serializers.ModelSerializer[Any]):
         models.DecimalField: Money,
     }
     serializer_choice_field = Choice
+    # What the reference shows, by the names that values are read from.
+    example: ClassVar[Mapping[str, Any]] = {}
+    # Fields of the answer that makes a resource, which no other answer has.
+    shown_once: ClassVar[Sequence[str]] = ()
 
     @property
     def principal(self) -> Principal | None:

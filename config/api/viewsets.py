@@ -1,7 +1,7 @@
 """The one base viewset: an app's viewset is declarations, and obeys every convention without saying so."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from typing import Any, ClassVar
 
@@ -28,7 +28,7 @@ from config.api import (
     statements,
     transactions,
 )
-from config.api.errors import DomainError, not_found
+from config.api.errors import DomainError, ErrorCode, not_found
 from config.api.filters import StrictFilterSet
 from config.api.idempotency import KeyPolicy
 from config.api.listed import ListedRows
@@ -59,6 +59,14 @@ class Conventions:
     preconditions = conditional.Preconditions()
     # Of the one row that the answer represents, if it is one.
     state: str | None = None
+    # --- What the reference cannot see by itself (config.api.schema)
+    # The errors of its own, by method, beside those that follow from the conventions.
+    own_errors: ClassVar[Mapping[str, Sequence[ErrorCode]]] = {}
+    # Whether it may be asked with `?envelope=`, and with `?version=` where its path stands at the root only.
+    envelope_known: ClassVar[bool] = True
+    names_version: ClassVar[bool] = False
+    # OpenAPI's security requirements, where a credential is asked for that is no user's.
+    own_security: ClassVar[Sequence[Mapping[str, Sequence[str]]] | None] = None
 
     def initialize_request(self: Any, request: Any, *args: Any, **kwargs: Any) -> Request:
         given = super().initialize_request(request, *args, **kwargs)  # type: ignore[misc]

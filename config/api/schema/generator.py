@@ -1,0 +1,90 @@
+"""The document as a whole: which endpoints it holds, and its components."""
+
+import json
+from functools import cache
+from typing import Any
+
+from django.conf import settings
+from drf_spectacular.generators import SchemaGenerator
+from drf_spectacular.plumbing import get_lib_doc_excludes
+
+from config.api import versioning
+from config.api.paths import is_versioned
+from config.api.schema import answers, errors, headers, parameters
+from config.api.serializers import ResourceSerializer
+from config.api.versions import Version
+
+Endpoint = tuple[str, str, str, Any]
+
+_PATH = "/api/v{version}"
+
+
+@cache
+def document(version: Version) -> dict[str, Any]:
+    """The OpenAPI document of a version. It is made once: what it tells does not change while the process runs."""
+    return Generator(api_version=str(version)).get_schema(public=True)
+
+
+def without_own_description() -> list[type]:
+    """The classes whose docstrings speak to developers of the service, not to its consumers."""
+    return [*get_lib_doc_excludes(), ResourceSerializer]
+
+
+class Generator(SchemaGenerator):
+    """Describes the endpoints under the canonical prefix of one version; the others are the same views.
+
+    drf-spectacular knows no version that may stand in several places, so it takes them for views without any.
+    """
+
+    @property
+    def described(self) -> Version:
+        return versioning.by_number()[str(self.api_version or settings.DEFAULT_API_VERSION)]
+
+    def create_view(self, callback: Any, method: str, request: Any = None) -> Any:
+        view = super().create_view(callback, method, request)
+        view.versioning_class = None
+        view.described_version = self.described
+        return view
+
+    def _get_paths_and_endpoints(self) -> list[Endpoint]:
+        prefix = f"/api/v{self.described}"
+        return [
+            (path.replace(_PATH, prefix), path_regex.replace(_PATH, prefix), method, view)
+            for path, path_regex, method, view in super()._get_paths_and_endpoints()
+            if path.startswith(_PATH) or not is_versioned(path)
+        ]
+
+
+def finished(result: dict[str, Any], generator: Any, **options: Any) -> dict[str, Any]:
+    """drf-spectacular's last hook: adds the components that are not of a serializer, and tells of the tags."""
+    components = result.setdefault("components", {})
+    components.setdefault("schemas", {}).update(answers.SCHEMAS | errors.SCHEMAS)
+    _share_responses(result)
+    for kind, known in {
+        "headers": headers.COMPONENTS,
+        "parameters": parameters.COMPONENTS,
+        "examples": errors.examples(),
+    }.items():
+        text = json.dumps([result["paths"], components["responses"]], default=str)
+        components[kind] = {name: one for name, one in known.items() if f'"#/components/{kind}/{name}"' in text}
+    tags = {tag for operations in result["paths"].values() for one in operations.values() for tag in one["tags"]}
+    result["tags"] = [{"name": tag, "description": f"Everything below `/{tag}`."} for tag in sorted(tags)]
+    return result
+
+
+def _share_responses(result: dict[str, Any]) -> None:
+    """Moves equal error answers into components: they would be most of the document."""
+    shared: dict[str, Any] = result["components"].setdefault("responses", {})
+    names: dict[str, str] = {}
+    for operations in result["paths"].values():
+        for operation in operations.values():
+            for status, response in operation["responses"].items():
+                if status < "400":
+                    continue
+                text = json.dumps(response, default=str)
+                if text not in names:
+                    phrase = response["description"].partition(":")[0].strip(".").title().replace(" ", "")
+                    alike = sum(name.startswith(phrase) for name in shared)
+                    names[text] = f"{phrase}{alike + 1 if alike else ''}"
+                    shared[names[text]] = response
+                operation["responses"][status] = {"$ref": f"#/components/responses/{names[text]}"}
