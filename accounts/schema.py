@@ -34,8 +34,8 @@ class PrincipalScheme(OpenApiAuthenticationExtension):
             "authorizationUrl": f"{settings.PUBLIC_URL}/oauth/authorize",
             "refreshUrl": f"{settings.PUBLIC_URL}/oauth/token",
         }
-        # RFC 8725 is what a JWT is checked by: one algorithm, issuer, audience and purpose.
-        jwt = "An access token from login, a JWT checked as RFC 8725 asks. It has all scopes."
+        # RFC8725 is what a JWT is checked by: one algorithm, issuer, audience and purpose.
+        jwt = "An access token from login, a JWT checked as RFC8725 asks. It has all scopes."
         return [
             {"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "A key, with its own scopes."},
             {"type": "apiKey", "in": "query", "name": "api_key", "description": "The same key, where no header is."},
@@ -44,7 +44,7 @@ class PrincipalScheme(OpenApiAuthenticationExtension):
             {
                 "type": "oauth2",
                 "flows": {"authorizationCode": code, "clientCredentials": token},
-                "description": "An access token with the scopes that were granted, checked as RFC 8725 asks of a JWT.",
+                "description": "An access token with the scopes that were granted, checked as RFC8725 asks of a JWT.",
             },
         ]
 
@@ -234,6 +234,6 @@ def with_oauth(result: Described, generator: Any, **options: Any) -> Described:
     result["components"]["schemas"].update(_SCHEMAS | {"OAuthMetadata": _metadata()})
     result["components"]["securitySchemes"] |= {
         "client": {"type": "http", "scheme": "basic", "description": "An application's `client_id` and secret."},
-        "metricsToken": {"type": "http", "scheme": "bearer", "description": "The setting METRICS_TOKEN (RFC 8725)."},
+        "metricsToken": {"type": "http", "scheme": "bearer", "description": "The setting METRICS_TOKEN (RFC8725)."},
     }
     return result

@@ -362,7 +362,7 @@ SPECTACULAR_SETTINGS = {
     "DESCRIPTION": "Users with their orders, posts and payments.",
     "CONTACT": {"name": "Users Resource Service", "url": f"{PUBLIC_URL}/docs"},
     # Where the document itself is read from: pages that try it out are of that origin, whatever its name.
-    "SERVERS": [{"url": "/", "description": "This service"}],
+    "SERVERS": [{"url": "/", "description": "This service, local or in production", "x-internal": False}],
     # The document's version is the API's.
     "VERSION": "",
     "OAS_VERSION": "3.1.0",

@@ -24,7 +24,7 @@ from config.api.paths import prefix_of, quoted
 from config.api.permissions import PublicPermission
 from config.api.renderers import JSONRenderer
 from config.api.schema import document
-from config.api.versions import Change, Status, Version
+from config.api.versions import Status, Version
 from config.api.viewsets import Conventions, View
 
 
@@ -35,7 +35,7 @@ class VersionSerializer(serializers.Serializer[Version]):
         "released": date(2026, 12, 1),
         "deprecated": None,
         "sunset": None,
-        "changes": [Change.CURSOR_BY_DEFAULT.text],
+        "changes": ["A list asked for without `page` or `offset` is paged by cursor."],
     }
 
     version = serializers.IntegerField(source="number")
@@ -48,7 +48,7 @@ class VersionSerializer(serializers.Serializer[Version]):
 
 class LinkSerializer(serializers.Serializer):
     href = serializers.CharField(max_length=1024)
-    method = serializers.ChoiceField(["POST"], required=False)
+    method = serializers.CharField(max_length=10, required=False)
 
 
 class EntrySerializer(serializers.Serializer):
@@ -132,7 +132,20 @@ class SchemaView(Unversioned, View):
     envelope_known = False
     names_version = True
 
-    @extend_schema(responses={200: {"type": "object", "required": ["openapi", "info", "paths", "components"]}})
+    @extend_schema(
+        responses={
+            200: {
+                "type": "object",
+                "properties": {
+                    "openapi": {"type": "string", "maxLength": 16, "pattern": r"^3\.1\."},
+                    "info": {"type": "object"},
+                    "paths": {"type": "object"},
+                    "components": {"type": "object"},
+                },
+                "required": ["openapi", "info", "paths", "components"],
+            }
+        }
+    )
     def get(self, request: Request) -> Response:
         return Response(document(versioning.of(request)))
 

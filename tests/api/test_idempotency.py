@@ -412,13 +412,14 @@ def test_administrator_finds_a_payment_by_key_with_the_answer_and_the_replays(us
 
 
 def test_schema_declares_the_header_where_it_means_something(nobody):
-    paths = nobody.get("/openapi.json").body["paths"]
+    document = nobody.get("/openapi.json").body
+    paths, known = document["paths"], document["components"]["parameters"]
     declared = {
-        (path, method): parameter.get("required", False)
+        (path, method): known[name]["required"]
         for path, operations in paths.items()
         for method, operation in operations.items()
-        for parameter in operation.get("parameters", [])
-        if parameter["name"] == "Idempotency-Key"
+        for parameter in operation["parameters"]
+        if (name := parameter.get("$ref", "").rpartition("/")[2]).startswith("Idempotency-Key")
     }
     assert declared == {
         ("/api/v1/payments", "post"): True,

@@ -78,7 +78,7 @@ class Representations:
 
     def page(self) -> Schema:
         shown = self._properties(made=False)
-        whole = self._component(self._name, self._whole(shown), self._serializer.__class__)
+        whole = self._component(self._name, closed(shown), self._serializer.__class__)
         item = any_of(whole, self._part("", shown))
         items = {"type": "array", "items": item, "maxItems": 100}
         answer = self._component(f"{self._name}Page", enveloped(items, **_PAGE))
@@ -87,9 +87,6 @@ class Representations:
     def _properties(self, *, made: bool) -> Schema:
         hidden: Sequence[str] = () if made else self._serializer.shown_once
         return {name: schema for name, schema in self._mapped["properties"].items() if name not in hidden}
-
-    def _whole(self, shown: Schema) -> Schema:
-        return self._mapped | {"properties": shown}
 
     def _part(self, prefix: str, shown: Schema) -> Schema:
         part = closed(shown, tuple(shown), minProperties=1, description="The fields that `fields` names.")

@@ -59,6 +59,9 @@ def _longest_in_column(field: Any) -> int | None:
 
 
 def _bound_text(field: Any, schema: dict[str, Any]) -> None:
+    if schema.get("format") == "email":
+        # A domain may have any letters.
+        schema["format"] = "idn-email"
     timed = schema.get("format") in {"date-time", "date"}
     longest = LONGEST_TIME if timed else _longest_in_column(field) or settings.DATA_UPLOAD_MAX_MEMORY_SIZE
     schema.setdefault("maxLength", longest)

@@ -9,7 +9,8 @@ from config.api.schema.fields import PRINTABLE, integer, text
 from config.api.versions import Version
 from config.api.viewsets import Conventions, ResourceViewSet
 
-_ANY = "IfAny-"
+# Before the name of a component that every answer has which refers to it.
+REQUIRED = "Required-"
 
 _TEXTS: dict[str, tuple[str, dict[str, Any]]] = {
     "Request-Id": ("Finds the request in the log.", text(128, "^[A-Za-z0-9._~-]{1,128}$")),
@@ -36,16 +37,14 @@ _TEXTS: dict[str, tuple[str, dict[str, Any]]] = {
     "Accept-Encoding": ("The content codings that a body may have.", text(64)),
 }
 COMPONENTS: dict[str, dict[str, Any]] = {
-    name: {"description": description, "required": True, "schema": schema}
+    f"{prefix}{name}": {"description": description, "required": bool(prefix), "schema": schema}
     for name, (description, schema) in _TEXTS.items()
-} | {
-    f"{_ANY}{name}": {"description": description, "required": False, "schema": schema}
-    for name, (description, schema) in _TEXTS.items()
+    for prefix in ("", REQUIRED)
 }
 
 
 def refer(always: tuple[str, ...] = (), sometimes: tuple[str, ...] = ()) -> dict[str, Any]:
-    told = {name: name for name in always} | {name: f"{_ANY}{name}" for name in sometimes}
+    told = {name: name for name in sometimes} | {name: f"{REQUIRED}{name}" for name in always}
     return {name: {"$ref": f"#/components/headers/{component}"} for name, component in told.items()}
 
 

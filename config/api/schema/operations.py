@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 from drf_spectacular.openapi import AutoSchema
+from rest_framework.serializers import ListSerializer
 
 from config.api.pagination import MAX_LIMIT
 from config.api.paths import is_versioned, without_prefix
@@ -100,7 +101,7 @@ class Schema(AutoSchema):
         return []
 
     def _is_list_view(self, serializer: Any = None) -> bool:
-        return getattr(self.view, "action", None) == "list"
+        return getattr(self.view, "action", None) == "list" or isinstance(serializer, ListSerializer)
 
     def _get_request_body(self, direction: str = "request") -> dict[str, Any] | None:
         body = super()._get_request_body(direction)

@@ -1,0 +1,266 @@
+"""A plugin of pytest: every answer that the tests receive is one that the OpenAPI document describes.
+
+Whatever Django's test client is answered is looked up in the document of its version: the operation, the status, the
+headers, the content type, the code of an error, the body. When the tests are over, an answer that is not as it is
+described fails the run, which names the operation, the fault and the first test that met it. Each worker of
+pytest-xdist tells the process that started it.
+
+Left out by rule are answers that no operation can give: where the URL map or the document has nothing, for a method
+that the address does not have, and pages for people.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from django.test import Client
+
+FAULTS = pytest.StashKey[list[str]]()
+_WITHOUT_BODY = frozenset({204, 304})
+
+Faults = Iterator[str]
+Validator = Any
+
+
+@dataclass(frozen=True)
+class Header:
+    required: bool
+    is_text: bool
+    validator: Validator
+
+    def fault(self, value: str | None) -> str | None:
+        if value is None:
+            return "is missing" if self.required else None
+        try:
+            read = value if self.is_text else json.loads(value)
+        except ValueError:
+            return f"is {value!r}"
+        return first_error(self.validator, read)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the document says of one status of one operation.
+
+    Attributes:
+        headers: those it may have, by name.
+        bodies: the validator of each content type.
+        codes: the codes of an error; empty where the document names none.
+    """
+
+    headers: Mapping[str, Header]
+    bodies: Mapping[str, Validator]
+    codes: frozenset[str]
+
+
+class Reference:
+    """One document, compiled as far as it was needed."""
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self._document = document
+        self._paths: dict[int, list[tuple[tuple[str, ...], str]]] = {}
+        for template in document["paths"]:
+            parts = tuple(template.split("/"))
+            self._paths.setdefault(len(parts), []).append((parts, template))
+        # The headers that the document says anything of; another one is nobody's promise.
+        self.known = {name.removeprefix("Required-") for name in document["components"]["headers"]}
+        self._answers: dict[tuple[str, str, int], Answer | None] = {}
+
+    def find(self, path: str) -> str | None:
+        parts = path.split("/")
+        for known, template in self._paths.get(len(parts), ()):
+            if all(part and (part == one or one[:1] == "{") for one, part in zip(known[1:], parts[1:], strict=True)):
+                return template
+        return None
+
+    def has(self, template: str, method: str) -> bool:
+        return method in self._document["paths"][template]
+
+    def answer(self, template: str, method: str, status: int) -> Answer | None:
+        """None for a status that the operation does not have."""
+        place = (template, method, status)
+        if place not in self._answers:
+            found = self._document["paths"][template][method]["responses"].get(str(status))
+            self._answers[place] = found and self._compiled(self._resolved(found))
+        return self._answers[place]
+
+    def _compiled(self, response: Mapping[str, Any]) -> Answer:
+        content = response.get("content", {})
+        codes = {code for media in content.values() for code in media.get("examples", ())}
+        return Answer(
+            {name: self._header(one) for name, one in response.get("headers", {}).items()},
+            {kind: self._validator(json.dumps(media["schema"])) for kind, media in content.items()},
+            frozenset(codes),
+        )
+
+    def _header(self, header: Mapping[str, Any]) -> Header:
+        header = self._resolved(header)
+        schema = header["schema"]
+        return Header(header["required"], schema["type"] == "string", self._validator(json.dumps(schema)))
+
+    @cache  # noqa: B019  # there are as many references as versions
+    def _validator(self, schema: str) -> Validator:
+        whole = {**json.loads(schema), "components": self._document["components"]}
+        return jsonschema_rs.Draft202012Validator(whole, validate_formats=True)
+
+    def _resolved(self, one: Mapping[str, Any]) -> Mapping[str, Any]:
+        while "$ref" in one:
+            found: Any = self._document
+            for part in one["$ref"].removeprefix("#/").split("/"):
+                found = found[part]
+            one = found
+        return one
+
+
+def first_error(validator: Validator, instance: Any) -> str | None:
+    if validator.is_valid(instance):
+        return None
+    error = deepest(next(validator.iter_errors(instance)))
+    where = "/".join(map(str, error.instance_path))
+    return f"{where}: {error.message}"[:300]
+
+
+def deepest(error: Any) -> Any:
+    """Of the reasons why nothing of an `anyOf` fits, the one that went furthest."""
+    if not isinstance(error.kind, jsonschema_rs.ValidationErrorKind.AnyOf):
+        return error
+    reasons = [deepest(reason) for branch in error.kind.context for reason in branch]
+    return max(reasons, key=lambda reason: len(reason.instance_path), default=error)
+
+
+class Watch:
+    """What one process has seen: the first test that met each fault, by the operation and the fault."""
+
+    def __init__(self) -> None:
+        self.met: dict[tuple[str, str], str] = {}
+        self._references: dict[Any, Reference] = {}
+
+    def faults(self) -> list[str]:
+        return sorted(f"{operation}: {fault} ({test})" for (operation, fault), test in self.met.items())
+
+    def look(self, method: str, path: str, response: Any) -> None:
+        found = self._place(method, path, response)
+        if found is None:
+            return
+        reference, template, known_as = found
+        answer = reference.answer(template, known_as, response.status_code)
+        for fault in faults_of(reference, answer, method, response):
+            test = os.environ.get("PYTEST_CURRENT_TEST", "").partition(" ")[0]
+            self.met.setdefault((f"{method} {template} {response.status_code}", fault), test)
+
+    def _place(self, method: str, path: str, response: Any) -> tuple[Reference, str, str] | None:
+        """The operation that an answer is one of: its document, path and method. None where nothing can describe it."""
+        from config.api.paths import is_versioned, prefix_of, version_in, without_prefix
+
+        if response.status_code == 404 and response.wsgi_request.resolver_match is None:
+            return None
+        number = response.headers.get("API-Version")
+        if is_versioned(path):
+            if number is None or version_in(path) not in {None, number}:
+                return None  # A CORS preflight, which no version answers, or the address of a version that is none.
+            below = without_prefix(path)
+            path = f"/api/v{number}{'' if below == '/' and not prefix_of(path) else below}"
+        reference = self._reference(number)
+        template = reference and reference.find(path)
+        known_as = "get" if method == "HEAD" else method.lower()
+        if reference is None or template is None or not reference.has(template, known_as):
+            return None
+        return reference, template, known_as
+
+    def _reference(self, number: str | None) -> Reference | None:
+        from config.api import versioning
+        from config.api.schema import document
+
+        version = versioning.by_number().get(number) if number else versioning.default()
+        if version not in self._references and version is not None:
+            self._references[version] = Reference(json.loads(json.dumps(document(version))))
+        return self._references.get(version)
+
+
+def faults_of(reference: Reference, answer: Answer | None, method: str, response: Any) -> Faults:
+    """What is otherwise than the document says; without an answer, the status itself."""
+    kind = response.headers.get("Content-Type", "").partition(";")[0]
+    if answer is None:
+        yield "the status is not described"
+    elif kind != "text/html":
+        yield from _of_headers(reference, answer, response)
+        yield from _of_body(answer, kind, method, response)
+
+
+def _of_headers(reference: Reference, answer: Answer, response: Any) -> Faults:
+    for name, header in answer.headers.items():
+        if fault := header.fault(response.headers.get(name)):
+            yield f"the header {name} {fault}"
+    for name in reference.known - answer.headers.keys():
+        if name in response.headers:
+            yield f"the header {name} is not described"
+
+
+def _of_body(answer: Answer, kind: str, method: str, response: Any) -> Faults:
+    content = b"".join(response) if response.streaming else response.content
+    if method == "HEAD" or response.status_code in _WITHOUT_BODY or not answer.bodies:
+        if content:
+            yield "there is a body"
+        return
+    if kind not in answer.bodies:
+        yield f"the content type {kind} is not described"
+        return
+    if response.headers.get("Content-Encoding") == "gzip":
+        content = gzip.decompress(content)
+    body = json.loads(content) if kind.endswith("json") else content.decode()
+    if fault := first_error(answer.bodies[kind], body):
+        yield f"the body is not as described: {fault}"
+    elif answer.codes and _code_of(body) not in answer.codes:
+        yield f"the code {_code_of(body)} is not described"
+
+
+def _code_of(body: Any) -> str:
+    code: str = body.get("code") or body["error"]["code"]
+    return code
+
+
+watch = Watch()
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    send: Callable[..., Any] = Client.request
+
+    def watched(self: Client, **request: Any) -> Any:
+        response = send(self, **request)
+        sent = response.wsgi_request
+        watch.look(sent.META["REQUEST_METHOD"], sent.path_info, response)
+        return response
+
+    Client.request = watched  # type: ignore[method-assign]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    found = [*session.config.stash.get(FAULTS, []), *watch.faults()]
+    session.config.stash[FAULTS] = found
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["not_described"] = found
+    elif found:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: Any) -> None:
+    """A worker of pytest-xdist is done."""
+    node.config.stash.setdefault(FAULTS, []).extend(getattr(node, "workeroutput", {}).get("not_described", []))
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    found = config.stash.get(FAULTS, [])
+    if found:
+        terminalreporter.section("answers that the reference does not describe", red=True)
+        for line in found:
+            terminalreporter.write_line(line)
