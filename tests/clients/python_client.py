@@ -1,0 +1,98 @@
+"""A Python client generated from the document of version 2, against a running service (`make test-clients`).
+
+Run by the Python of an environment of its own, which has openapi-python-client; reference.test.mjs fetched the
+document.
+"""
+
+import importlib
+import os
+import secrets
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+ORIGIN = os.environ.get("ORIGIN", "http://127.0.0.1:8000")
+GENERATED = HERE / "generated" / "python_client"
+
+
+def manage(*arguments: str, given: str = "") -> str:
+    python = os.environ.get("PYTHON", ".venv/bin/python")
+    command = [python, "manage.py", *arguments]
+    return subprocess.run(command, cwd=ROOT, input=given, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def generate() -> None:
+    # Its warnings would be of something in the document that it leaves out.
+    command = [sys.executable, "-m", "openapi_python_client", "generate", "--fail-on-warning", "--overwrite"]
+    command += ["--meta", "none", "--config", "openapi-python-client.yaml"]
+    command += ["--path", "generated/openapi-v2.json", "--output-path", str(GENERATED)]
+    done = subprocess.run(command, cwd=HERE, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def operation(tag: str, name: str) -> Any:
+    return importlib.import_module(f"python_client.api.{tag}.{name}").sync_detailed
+
+
+def call() -> None:
+    """Creates, lists, pages, updates with If-Match, and meets an error."""
+    from python_client import AuthenticatedClient, models
+
+    email = f"generated-{secrets.token_hex(6)}@example.com"
+    manage("create_user", email, "--name", "Generated", "--role", "admin", given=f"{secrets.token_urlsafe(12)}\n")
+    key = manage("create_api_key", email)
+    client = AuthenticatedClient(base_url=ORIGIN, token=key, prefix="", auth_header_name="X-API-Key")
+
+    made = []
+    for name in ("first", "second", "third"):
+        body = models.UserRequest(name=name, email=f"{name}-{secrets.token_hex(6)}@example.net")
+        created = operation("users", "users_create")(client=client, body=body)
+        assert created.status_code == 201, created
+        assert isinstance(created.parsed, models.UserAnswer)
+        assert isinstance(created.parsed.data, models.SingleUser)
+        assert created.parsed.data.role is models.Role.USER
+        assert created.headers["Location"] == created.parsed.data.field_links.self_.href
+        made.append(created.parsed.data)
+
+    listed = operation("users", "users_list")(client=client, email=made[0].email, page=1)
+    assert isinstance(listed.parsed.meta, models.PageMeta)
+    assert (listed.parsed.meta.total, [user.id for user in listed.parsed.data]) == (1, [made[0].id])
+
+    walked, cursor = [], ""
+    while cursor is not None and len(walked) < 5:
+        page = operation("users", "users_list")(
+            client=client, cursor=cursor, limit=2, order=models.UsersListOrder.DESC
+        ).parsed
+        assert isinstance(page.meta, models.CursorMeta)
+        walked += [user.id for user in page.data]
+        cursor = page.meta.next_cursor
+    assert {user.id for user in made} <= set(walked)
+
+    read = operation("users", "users_retrieve")(made[0].id, client=client)
+    change = {"client": client, "if_match": read.headers["ETag"]}
+    changed = operation("users", "users_partial_update")(
+        made[0].id, **change, body=models.PatchedUserRequest(name="Grace")
+    )
+    assert changed.parsed.data.name == "Grace"
+    stale = operation("users", "users_partial_update")(made[0].id, **change, body=models.PatchedUserRequest(name="Lin"))
+    assert stale.status_code == 412
+    assert isinstance(stale.parsed, models.Error)
+    assert stale.parsed.error.code is models.ErrorCode.PRECONDITION_FAILED
+    assert [detail.field for detail in stale.parsed.error.details] == ["If-Match"]
+
+    bare = operation("users", "users_retrieve")(made[0].id, client=client, fields="id,name", envelope=False)
+    assert isinstance(bare.parsed, models.UserPart)
+    assert (bare.parsed.id, bare.parsed.name) == (made[0].id, "Grace")
+
+    for user in made:
+        assert operation("users", "users_destroy")(user.id, client=client).status_code == 204
+
+
+if __name__ == "__main__":
+    generate()
+    sys.path.insert(0, str(GENERATED.parent))
+    call()
+    sys.stdout.write("ok: the generated Python client\n")

@@ -1,0 +1,61 @@
+// The OpenAPI documents of a running service (`make test-clients`): what linters say of them, and a program whose types
+// are made from one of them.
+
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { before, test } from 'node:test'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+
+const HERE = fileURLToPath(new URL('.', import.meta.url))
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const ORIGIN = process.env.ORIGIN ?? 'http://127.0.0.1:8000'
+const VERSIONS = [1, 2]
+
+function manage(args, input = '') {
+  return execFileSync(process.env.PYTHON ?? '.venv/bin/python', ['manage.py', ...args], { cwd: ROOT, input }).toString()
+}
+
+/** Runs a tool of node_modules; what it says is the reason when it fails. */
+function tool(entry, ...args) {
+  try {
+    execFileSync(process.execPath, [`node_modules/${entry}`, ...args], { cwd: HERE, stdio: 'pipe' })
+  } catch (failure) {
+    assert.fail(`${failure.stdout}\n${failure.stderr}`)
+  }
+}
+
+before(async () => {
+  mkdirSync(`${HERE}generated`, { recursive: true })
+  const { data } = await (await fetch(`${ORIGIN}/versions`)).json()
+  assert.deepEqual(data.map(({ version }) => version), VERSIONS)
+  for (const version of VERSIONS) {
+    const answer = await fetch(`${ORIGIN}/openapi.json?version=${version}`)
+    writeFileSync(`${HERE}generated/openapi-v${version}.json`, JSON.stringify(await answer.json(), null, 1))
+  }
+})
+
+for (const version of VERSIONS) {
+  test(`Spectral has nothing to say of version ${version}`, () => {
+    tool('@stoplight/spectral-cli/dist/index.js', 'lint', `generated/openapi-v${version}.json`, '--fail-severity', 'hint')
+  })
+
+  test(`redocly lint has nothing to say of version ${version}`, () => {
+    tool('@redocly/cli/bin/cli.js', 'lint', `generated/openapi-v${version}.json`, '--config', 'redocly.yaml')
+  })
+
+  test(`the types of version ${version} are generated`, () => {
+    const document = `generated/openapi-v${version}.json`
+    tool('openapi-typescript/bin/cli.js', document, '--output', `generated/v${version}.d.ts`)
+  })
+}
+
+test('a program with generated types compiles and runs', async () => {
+  tool('typescript/lib/tsc.js', '--project', '.')
+  const email = `typed-${randomBytes(6).toString('hex')}@example.com`
+  manage(['create_user', email, '--name', 'Typed', '--role', 'admin'], `${randomBytes(12).toString('base64url')}\n`)
+  const key = manage(['create_api_key', email]).trim()
+  const { run } = await import(pathToFileURL(`${HERE}generated/typed-client.js`).href)
+  await run(ORIGIN, key)
+})
