@@ -1,4 +1,4 @@
-"""What stands beside the resources: entry document, health, documentation, and addresses with a trailing slash."""
+"""What stands beside the resources: entry document, health, schema, and addresses with a trailing slash."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
 from django.utils.crypto import constant_time_compare
 from django.views.decorators.csrf import csrf_exempt
 from drf_spectacular.utils import extend_schema, inline_serializer
-from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
+from drf_spectacular.views import SpectacularAPIView
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 from rest_framework import serializers
 from rest_framework.renderers import BaseRenderer
@@ -106,12 +106,6 @@ class SchemaView(Unversioned, Conventions, SpectacularAPIView):
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         self.api_version = str(versioning.of(request))
         return super().get(request, *args, **kwargs)
-
-
-class DocumentationView(Unversioned, Conventions, SpectacularSwaggerSplitView):
-    """The interactive documentation."""
-
-    template_name = "config/documentation.html"
 
 
 class ExpositionRenderer(BaseRenderer):
