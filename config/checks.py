@@ -9,6 +9,7 @@ from django.core import checks
 from django.core.checks import CheckMessage, Error, Tags, register
 from django.utils import timezone
 
+from config import documentation
 from config.api import versioning
 from config.api.versions import midnight
 
@@ -55,6 +56,16 @@ def keys(**options: Any) -> list[CheckMessage]:
     least = {"SECRET_KEY": 50, "JWT_SIGNING_KEY": 32}
     short = [name for name, length in least.items() if len(getattr(settings, name)) < length]
     return [Error(f"{name} must have at least {least[name]} characters.", id="config.E005") for name in short]
+
+
+@register
+def guide(**options: Any) -> list[CheckMessage]:
+    """Pages are rendered when the first one is asked for; whether they are there is looked at before."""
+    missing = [name for name in documentation.PAGES if not (documentation.FOLDER / f"{name}.md").is_file()]
+    hint = "The service runs from a whole checkout; copy docs/, too."
+    return (
+        [Error(f"{documentation.FOLDER} lacks {', '.join(missing)}.", hint=hint, id="config.E006")] if missing else []
+    )
 
 
 @register(Tags.compatibility)

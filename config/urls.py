@@ -10,7 +10,7 @@ import payments.urls
 import posts.urls
 import users.urls
 from accounts.views import LoginView, LogoutView, ProtectedView, RefreshView
-from config import views
+from config import documentation, views
 from config.api.paths import VersionConverter
 
 register_converter(VersionConverter, "version")
@@ -47,7 +47,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/", include(under_api)),
     path("", include(everywhere)),
     path("openapi.json", views.SchemaView.as_view(), name="schema"),
-    path("docs", views.DocumentationView.as_view(url_name="schema"), name="documentation"),
+    path("docs", documentation.ReferenceView.as_view(), name="documentation"),
+    path("docs/guide", RedirectView.as_view(url="/docs/first-request")),
+    path("docs/<slug:page>", documentation.GuideView.as_view()),
     path("health/live", views.LiveView.as_view()),
     path("health/ready", views.ReadyView.as_view()),
     path("metrics", views.MetricsView.as_view()),

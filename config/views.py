@@ -1,4 +1,4 @@
-"""What stands beside the resources: entry document, health, documentation, and addresses with a trailing slash."""
+"""What stands beside the resources: entry document, health, schema, and addresses with a trailing slash."""
 
 from collections.abc import Sequence
 from datetime import date
@@ -10,7 +10,6 @@ from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
 from django.utils.crypto import constant_time_compare
 from django.views.decorators.csrf import csrf_exempt
 from drf_spectacular.utils import extend_schema
-from drf_spectacular.views import SpectacularSwaggerSplitView
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 from rest_framework import serializers
 from rest_framework.renderers import BaseRenderer
@@ -148,12 +147,6 @@ class SchemaView(Unversioned, View):
     )
     def get(self, request: Request) -> Response:
         return Response(document(versioning.of(request)))
-
-
-class DocumentationView(Unversioned, Conventions, SpectacularSwaggerSplitView):
-    """The interactive documentation."""
-
-    template_name = "config/documentation.html"
 
 
 class ExpositionRenderer(BaseRenderer):

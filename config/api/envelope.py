@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from django.conf import settings
+
 from config.api.errors import Detail, DomainError
 
 LINKS = "_links"
@@ -24,9 +26,9 @@ def error(problem: DomainError) -> dict[str, Any]:
 
 
 def problem_details(problem: DomainError) -> dict[str, Any]:
-    """The same facts as RFC 9457 problem details."""
+    """The same facts as RFC 9457 problem details, whose `type` is best absolute (section 3.1.1)."""
     return {
-        "type": "about:blank",
+        "type": f"{settings.PUBLIC_URL}{problem.code.help}",
         "title": problem.code.replace("_", " ").capitalize(),
         "status": problem.status,
         "detail": problem.message,

@@ -16,6 +16,11 @@ class ErrorCode(StrEnum):
         member.status = status
         return member
 
+    @property
+    def help(self) -> str:
+        """Where the guide says what the code means and the way out."""
+        return f"/docs/errors#{self}"
+
     VALIDATION_ERROR = 400, "VALIDATION_ERROR"
     MALFORMED_JSON = 400, "MALFORMED_JSON"
     INVALID_CURSOR = 400, "INVALID_CURSOR"

@@ -64,7 +64,7 @@ def _answer(problem: DomainError, request: Any) -> Response:
 
 
 def _headers_of(problem: DomainError) -> dict[str, str]:
-    headers = _NO_STORE | problem.headers
+    headers = _NO_STORE | {"Link": f'<{problem.code.help}>; rel="help"'} | problem.headers
     if problem.status == 401:
         headers.setdefault("WWW-Authenticate", CHALLENGE)
     if problem.status == 503:

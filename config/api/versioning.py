@@ -22,6 +22,8 @@ from config.api.paths import is_versioned, quoted, version_in, without_prefix
 from config.api.version_use import uses
 from config.api.versions import Status, Version, midnight
 
+_PAGE = "/docs/versions"
+
 
 def by_number() -> dict[str, Version]:
     return {str(version): version for version in settings.API_VERSIONS}
@@ -108,7 +110,7 @@ class VersionMiddleware:
 
 
 def _give_notice(response: HttpResponse, request: HttpRequest, deprecated: date, sunset: date | None) -> None:
-    headers, links = _notice(deprecated, sunset, _newest())
+    headers, links = _notice(deprecated, sunset)
     for name, value in headers:
         response[name] = value
     successor = f'<{_successor(request)}>; rel="successor-version"'
@@ -116,17 +118,17 @@ def _give_notice(response: HttpResponse, request: HttpRequest, deprecated: date,
 
 
 @cache
-def _notice(deprecated: date, sunset: date | None, newest: str) -> tuple[Sequence[tuple[str, str]], str]:
+def _notice(deprecated: date, sunset: date | None) -> tuple[Sequence[tuple[str, str]], str]:
     """The headers of a notice, and those of its links that are the same for every resource.
 
-    They lead to what changes and when; a page for people too, in the browsable API. It must outlive the version.
+    They lead people to what changes and when; that page must outlive the version, so it stands beside the versions.
     """
     headers = [("Deprecation", f"@{midnight(deprecated).timestamp():.0f}")]
     relations = ["deprecation"]
     if sunset:
         headers.append(("Sunset", http_date(midnight(sunset).timestamp())))
         relations.append("sunset")
-    return headers, ", ".join(f'<{newest}/versions>; rel="{relation}"' for relation in relations)
+    return headers, ", ".join(f'<{_PAGE}>; rel="{relation}"' for relation in relations)
 
 
 def _newest() -> str:

@@ -16,6 +16,7 @@ PAGES = [
     "/admin/accounts/application/add/",
     "/admin/config/auditevent/",
     "/docs",
+    "/docs/versions",
     "/",
     "/users",
     "/users/0",

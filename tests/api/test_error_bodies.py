@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.test import Client
 
 from tests.api.wire import error_of, send
@@ -66,7 +67,7 @@ def test_error_is_problem_details_where_they_are_accepted(
         assert (problem["status"], problem["detail"]) == (status, error["message"])
         assert (problem["code"], problem["details"]) == (code, error["details"])
         assert problem["title"]
-        assert problem["type"]
+        assert problem["type"] == f"{settings.PUBLIC_URL}/docs/errors#{code}"
         assert not {"success", "error"} & set(problem)
 
 

@@ -29,6 +29,7 @@ METHODS = {
     "/": READ,
     "/openapi.json": READ,
     "/docs": READ,
+    "/docs/errors": READ,
     "/health/live": READ,
     "/health/ready": READ,
 }

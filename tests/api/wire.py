@@ -32,6 +32,7 @@ def error_of(response: Any, status: int, code: str) -> dict[str, Any]:
     assert set(error) == {"code", "message", "details"}
     assert error["code"] == code
     assert error["code"] in set(ErrorCode)
+    assert response.headers["Link"].split(", ")[0] == f'</docs/errors#{code}>; rel="help"'
     assert isinstance(error["message"], str)
     assert error["message"]
     assert all(set(detail) == {"field", "message"} for detail in error["details"])

@@ -111,8 +111,8 @@ def check_notice(answer, way, route, ids):
     # Read by the parser of the standard that the header is written in (RFC 9651), not by a pattern of our own.
     assert http_sf.parse(answer.headers["Deprecation"].encode(), tltype="item")[0] == datetime(2026, 12, 1, tzinfo=UTC)
     assert parsedate_to_datetime(answer.headers["Sunset"]) == datetime(2028, 12, 1, tzinfo=UTC)
-    assert '</api/v2/versions>; rel="deprecation"' in links
-    assert '</api/v2/versions>; rel="sunset"' in links
+    assert '</docs/versions>; rel="deprecation"' in links
+    assert '</docs/versions>; rel="sunset"' in links
     successor = Way("/api/v2", "", "", 2).path(route, ids)
     assert f'<{successor}>; rel="successor-version"' in links
 

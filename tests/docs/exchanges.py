@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 ANYTHING = "…"
-_BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# A heading, or a block of exchanges.
+_PART = re.compile(r"^#+ (?P<heading>[^\n]+)$|^```console\n(?P<block>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @dataclass
 class Exchange:
+    heading: str
     command: str
     printed: str
     method: str = "GET"
@@ -42,17 +44,20 @@ class Exchange:
 
 def exchanges(path: Path, variables: dict[str, str]) -> Iterator[Exchange]:
     """The curl commands of a page, read as a shell and curl would read them."""
-    for block in _BLOCK.findall(path.read_text()):
-        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-            command, _, printed = part.partition("\n")
+    heading = ""
+    for part in _PART.finditer(path.read_text()):
+        heading = part["heading"] or heading
+        for entry in re.split(r"^\$ ", part["block"] or "", flags=re.MULTILINE)[1:]:
+            command, _, printed = entry.partition("\n")
             if command.startswith("curl "):
-                yield _read(command, printed, variables)
+                yield _read(Exchange(heading.strip("`"), command, printed), variables)
 
 
-def _read(command: str, printed: str, variables: dict[str, str]) -> Exchange:
-    exchange = Exchange(command, printed)
+def _read(exchange: Exchange, variables: dict[str, str]) -> Exchange:
     # Split first, as a shell does: what a variable holds may have quotes of its own.
-    words = iter(re.sub(r"\$(\w+)", lambda name: variables[name[1]], word) for word in shlex.split(command)[1:])
+    words = iter(
+        re.sub(r"\$(\w+)", lambda name: variables[name[1]], word) for word in shlex.split(exchange.command)[1:]
+    )
     for word in words:
         match word:
             case "-i":

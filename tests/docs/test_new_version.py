@@ -39,6 +39,7 @@ print(json.dumps({
     "made": call("POST", "/api/v3/orders", {"item": "Tea", "qty": 2}),
     "second": call("GET", "/api/v2/orders"),
     "versions": call("GET", "/versions"),
+    "page": Client().get("/docs/versions").text,
     "documents": [call("GET", f"/openapi.json?version={version}") for version in (2, 3)],
 }))
 """
@@ -56,7 +57,7 @@ def edited(folder: Path) -> None:
 
 
 def test_the_worked_example_is_a_third_version(tmp_path, empty_database):
-    for name in ("config", "users", "orders", "posts", "payments", "accounts"):
+    for name in ("config", "users", "orders", "posts", "payments", "accounts", "docs"):
         shutil.copytree(ROOT / name, tmp_path / name)
     edited(tmp_path)
     (tmp_path / "calls.py").write_text(CALLS)
@@ -71,6 +72,7 @@ def test_the_worked_example_is_a_third_version(tmp_path, empty_database):
     assert "Deprecation" not in said["made"]["headers"]
     assert said["second"]["body"]["data"][0]["qty"] == 2
     assert '</api/v3/orders>; rel="successor-version"' in said["second"]["headers"]["Link"]
+    assert "The <code>qty</code> of an order is answered as a string of digits." in said["page"]
     shown = [one["body"]["components"]["schemas"]["Order"]["properties"]["qty"] for one in said["documents"]]
     assert [qty["type"] for qty in shown] == ["integer", "string"]
     assert [one["status"] for one in said["versions"]["body"]["data"]] == ["deprecated", "deprecated", "current"]

@@ -21,7 +21,7 @@ from config.embedded_account import reachable
 from tests import secrecy
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-NOT_COPIED = shutil.ignore_patterns(".*", "__pycache__", "docs", "benchmarks", "node_modules", "test-artefacts")
+NOT_COPIED = shutil.ignore_patterns(".*", "__pycache__", "benchmarks", "node_modules", "test-artefacts")
 DEADLINE = 30.0
 # Tests of other things than quotas ask more often than a client may.
 UNLIMITED = {"RATE_LIMIT_PRINCIPAL": "0", "RATE_LIMIT_ANONYMOUS": "0"}

@@ -1,0 +1,140 @@
+"""The guide as pages: complete, linked, and true of the service that shows it."""
+
+import re
+from dataclasses import replace
+from datetime import date
+from html.parser import HTMLParser
+
+import pytest
+from django.core.checks import run_checks
+
+from config import documentation
+from config.api.errors import ErrorCode
+from tests.api.wire import error_of, send
+from tests.conftest import Caller
+
+
+class Document(HTMLParser):
+    """The ids and the addresses of a page, and its headings by their depth."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.headings: list[int] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        given = dict(attributes)
+        self.ids += [given["id"]] if "id" in given else []
+        self.links += [given["href"]] if tag == "a" else []
+        self.headings += [int(tag[1])] if re.fullmatch("h[1-6]", tag) else []
+
+
+def text_of(path: str) -> str:
+    response = send("GET", path)
+    assert (response.status_code, response.headers["Content-Type"]) == (200, "text/html; charset=utf-8"), path
+    return response.content.decode()
+
+
+@pytest.fixture(autouse=True)
+def freshly_rendered():
+    documentation.guide.cache_clear()
+    yield
+    documentation.guide.cache_clear()
+
+
+def test_every_file_of_the_guide_is_a_page():
+    assert {file.stem for file in documentation.FOLDER.glob("*")} == set(documentation.PAGES)
+
+
+@pytest.mark.parametrize("name", documentation.PAGES)
+def test_page_is_in_order(db, name):
+    page = Document(text_of(f"/docs/{name}"))
+    assert page.headings[0] == 1
+    assert page.headings.count(1) == 1
+    assert all(later - earlier <= 1 for earlier, later in zip(page.headings, page.headings[1:], strict=False))
+    assert len(set(page.ids)) == len(page.ids)
+    assert {f"/docs/{other}" for other in documentation.PAGES} <= set(page.links)
+
+
+@pytest.mark.parametrize("path", ["/docs", *(f"/docs/{name}" for name in documentation.PAGES)])
+def test_every_link_leads_somewhere(admin: Caller, path):
+    for link in set(Document(text_of(path)).links):
+        address, _, fragment = (path + link if link[0] in "#?" else link).partition("#")
+        response = admin.fetch("GET", address)
+        assert response.status_code == 200, link
+        if fragment:
+            assert fragment in Document(response.content.decode()).ids, link
+
+
+@pytest.mark.parametrize("code", ErrorCode)
+def test_every_code_has_an_entry_that_names_the_way_out(code):
+    source = (documentation.FOLDER / "errors.md").read_text()
+    entries = dict(re.findall(r"^### `(\w+)`\n(.*?)(?=^##|\Z)", source, re.MULTILINE | re.DOTALL))
+    assert set(entries) == set(ErrorCode)
+    assert "**The way out:**" in entries[code]
+    assert f'"code": "{code}"' in entries[code]
+    section = source[: source.index(f"### `{code}`")].rpartition("\n## ")[2].partition("\n")[0]
+    assert str(code.status) in section
+
+
+@pytest.mark.parametrize("code", ErrorCode)
+def test_address_of_a_code_is_that_of_its_entry(code):
+    path, _, fragment = code.help.partition("#")
+    assert fragment in Document(text_of(path)).ids
+
+
+def test_page_that_there_is_not_is_an_error_like_any_other(db):
+    error_of(send("GET", "/docs/nothing"), 404, "NOT_FOUND")
+    error_of(send("GET", "/docs/nothing/here"), 404, "NOT_FOUND")
+
+
+def test_guide_begins_with_its_first_page(db):
+    assert send("GET", "/docs/guide").headers["Location"] == "/docs/first-request"
+
+
+def test_page_of_versions_tells_what_the_settings_say(db, settings):
+    first, second = settings.API_VERSIONS
+    settings.API_VERSIONS = (first, replace(second, deprecated=date(2031, 2, 3), sunset=date(2033, 4, 5)))
+    text = text_of("/docs/versions")
+    for told in ("2026-12-01", "2028-12-01", "2031-02-03", "2033-04-05"):
+        assert f"<td>{told}</td>" in text
+    assert all(change.split("`")[0] in text for change in second.changes)
+
+
+def test_page_of_versions_leads_programs_to_the_same_facts(db):
+    address = send("GET", "/docs/versions").headers["Link"].partition(">")[0].removeprefix("<")
+    assert [row["version"] for row in Caller().get(address).data] == [1, 2]
+
+
+def test_pages_name_the_service_that_shows_them(db, settings):
+    settings.PUBLIC_URL, settings.API_VENDOR = "https://api.shop.example", "shop"
+    assert "export ORIGIN=https://api.shop.example\n" in text_of("/docs/first-request")
+    assert "application/vnd.shop.v2+json" in text_of("/docs/versions")
+
+
+def test_what_stands_in_a_file_is_text_and_no_markup(tmp_path, monkeypatch):
+    for name in documentation.PAGES:
+        (tmp_path / f"{name}.md").write_text("# T\n\n<script>alert(1)</script>\n\n```console\n$ <b>\n<i>\n```\n")
+    monkeypatch.setattr(documentation, "FOLDER", tmp_path)
+    body = documentation.guide()["errors"].introduction
+    assert not re.search("<(script|b|i)>", body)
+    assert "&lt;script&gt;" in body
+
+
+@pytest.mark.parametrize(("query", "version"), [("", 2), ("?version=1", 1), ("?version=2", 2)])
+def test_reference_is_of_the_version_that_was_asked_for_or_the_newest(db, query, version):
+    text = text_of(f"/docs{query}")
+    assert f'data-schema="/openapi.json?version={version}"' in text
+    assert f'<a href="?version={version}" aria-current="page">' in text
+
+
+def test_reference_of_a_version_that_there_is_not(db):
+    error_of(send("GET", "/docs?version=9"), 400, "UNSUPPORTED_VERSION")
+
+
+def test_service_without_its_guide_does_not_start(tmp_path, monkeypatch):
+    assert "config.E006" not in {message.id for message in run_checks()}
+    monkeypatch.setattr(documentation, "FOLDER", tmp_path)
+    assert "config.E006" in {message.id for message in run_checks()}
