@@ -82,7 +82,7 @@ def _context(request: HttpRequest, response: HttpResponse) -> dict[str, Any]:
     address = request.get_full_path()
     return {
         "heading": status.phrase if view is None else _heading(view),
-        "lead": "" if view is None else view.get_view_description(),
+        "lead": "" if view is None or "id" in view.kwargs else view.get_view_description(),
         "crumbs": list(_crumbs(request)),
         "method": "GET" if request.method == "HEAD" else request.method,
         "methods": () if view is None else view.allowed_methods,
@@ -93,9 +93,9 @@ def _context(request: HttpRequest, response: HttpResponse) -> dict[str, Any]:
         "headers": list(_headers(request, response)),
         "etag": response.get("ETag", ""),
         "body": highlighting.json_as_html(text),
-        "versions": list(_versions(request)),
+        "versions": () if view is None else list(_versions(request)),
         "pages": _pages(response),
-        "places": _places(request, body),
+        "place": _place(request, body),
         "query": None if getattr(view, "action", None) != "list" else _query(request, view),
         "forms": forms,
         "chosen": bool(getattr(view, "chosen", None)),
@@ -131,7 +131,7 @@ def _heading(view: Any) -> str:
 def _crumbs(request: HttpRequest) -> Iterator[tuple[str, str]]:
     """The addresses above this one, each with its last part; no address where there is nothing."""
     path = prefix_of(request.path)
-    yield path or "/", _address(request, path or "/")
+    yield path or "root", _address(request, path or "/")
     for part in filter(None, without_prefix(request.path).split("/")):
         path = f"{path}/{part}"
         yield part, _address(request, path) if _leads_somewhere(path) else ""
@@ -196,16 +196,16 @@ def _pages(response: HttpResponse) -> Sequence[tuple[str, str]]:
     return [(rel, targets[rel]) for rel in _PAGES if rel in targets and "self" in targets]
 
 
-def _places(request: HttpRequest, body: Any) -> Sequence[tuple[str, str]]:
+def _place(request: HttpRequest, body: Any) -> Mapping[str, str]:
     """What the `meta` of a list says of the page, and the address of the other way of paging."""
     meta = body.get("meta") if isinstance(body, dict) else None
     if not meta:
-        return ()
+        return {}
     kept = [(name, value) for name, value in _query_of(request).items() if name not in _PLACES]
     by_cursor = "hasMore" in meta
     other = ("page by number", ("page", "1")) if by_cursor else ("page by cursor", ("cursor", ""))
     told = "" if by_cursor else f"Page {meta['page']:,} of {meta['totalPages']:,}; {meta['total']:,} in all."
-    return (told, other[0], quoted(request.path, urlencode([*kept, other[1]])))
+    return {"told": told, "other": other[0], "address": quoted(request.path, urlencode([*kept, other[1]]))}
 
 
 def _query(request: HttpRequest, view: Any) -> Mapping[str, Any]:

@@ -79,6 +79,11 @@ def of_view(view: Any, data: Mapping[str, Any] | None) -> Iterator[Form]:
         data: the whole representation of the row that it answered with, if it was that.
     """
     request, row = view.request, getattr(view, "row", None)
+    try:
+        # Whose request it is, where nobody asked before a 405: asked as a POST, a session would need its token.
+        _ = request.auth
+    except (DomainError, APIException):
+        return
     for method in VERBS:
         about_row = method in _OF_A_ROW
         if method not in view.allowed_methods or (about_row and (row is None or data is None)):

@@ -191,7 +191,7 @@ function prepareForm(form) {
     field.addEventListener("input", compose);
   }
   compose();
-  const key = form.querySelector(".key");
+  const key = form.querySelector(".fresh");
   if (key) {
     key.value = newKey();
     form.querySelector(".new-key").addEventListener("click", () => {
