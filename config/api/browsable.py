@@ -6,6 +6,7 @@ through which everything that is shown goes, escaped.
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from http import HTTPStatus
@@ -34,6 +35,10 @@ from config.api.viewsets import readable_fields
 _FIRST = ("ETag", "Location", "Content-Location", "Link", "RateLimit", "RateLimit-Policy", "Request-Id")
 _PAGES = ("first", "prev", "next", "last")
 _PLACES = ("page", "offset", "cursor")
+# The answers to a list's query, right or wrong.
+_ABOUT_QUERY = {HTTPStatus.OK, HTTPStatus.BAD_REQUEST}
+# Where a word begins in the name of a class.
+_WORD = re.compile("(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 class BrowsableMiddleware:
@@ -62,7 +67,8 @@ def _show(request: HttpRequest, response: HttpResponse) -> None:
     """Puts an answer on a page, which is another representation: the tag of the JSON is not that of the page."""
     response.content = render_to_string("config/browsable.html", _context(request, response)).encode()
     response["Content-Type"] = "text/html; charset=utf-8"
-    del response["ETag"]
+    # Of the page, the policy of pages: some views have one of their own, for what they show themselves.
+    del response["ETag"], response["Content-Security-Policy"]
     patch_vary_headers(response, ("Accept", "Cookie"))
     coding = compression.choose(request, response)
     if coding:
@@ -96,7 +102,7 @@ def _context(request: HttpRequest, response: HttpResponse) -> dict[str, Any]:
         "versions": () if view is None else list(_versions(request)),
         "pages": _pages(response),
         "place": _place(request, body),
-        "query": None if getattr(view, "action", None) != "list" else _query(request, view),
+        "query": _query(request, view) if getattr(view, "action", None) == "list" and status in _ABOUT_QUERY else None,
         "forms": forms,
         "chosen": bool(getattr(view, "chosen", None)),
         "person": person,
@@ -121,11 +127,12 @@ def _signed_in(request: HttpRequest) -> Any:
 
 
 def _heading(view: Any) -> str:
-    """`Users`, `User 5`, `Protected`."""
-    name, _, suffix = view.get_view_name().rpartition(" ")
-    if suffix == "List":
-        return f"{name}s"
-    return f"{name} {view.kwargs['id']}" if suffix == "Instance" else view.get_view_name()
+    """`Users`, `User 5`, `API Keys`, `Protected`: the name of the view's class."""
+    name = _WORD.sub(" ", type(view).__name__.removesuffix("View").removesuffix("ViewSet"))
+    suffix = getattr(view, "suffix", None)
+    if suffix == "Instance":
+        return f"{name} {view.kwargs['id']}"
+    return f"{name}s" if suffix == "List" else name
 
 
 def _crumbs(request: HttpRequest) -> Iterator[tuple[str, str]]:

@@ -282,6 +282,12 @@ def test_new_key_is_shown_this_once(ada, page_of):
     assert list(page.fields["POST"]) == ["overlap_seconds"]
 
 
+def test_page_says_that_its_forms_need_scripts(ada):
+    text = ada("/orders").content.decode()
+    assert "JavaScript" in re.search("<noscript>(.*?)</noscript>", text)[1]
+    assert all("disabled" in button for button in re.findall('<button class="send[^>]*>', text))
+
+
 # --- Who is there
 
 
@@ -337,6 +343,11 @@ def test_quota_that_is_used_up_is_a_page(ada, settings, page_of):
     response = ada("/users")
     page_of(response, 429)
     assert int(response.headers["Retry-After"]) > 0
+
+
+def test_page_of_an_error_has_the_policy_of_pages(ada):
+    refused = ada("/session/logout", "POST")
+    assert "script-src 'self'" in refused.headers["Content-Security-Policy"]
 
 
 @pytest.mark.parametrize("path", ["/oauth/token", "/oauth/introspect"])
