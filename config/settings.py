@@ -129,7 +129,6 @@ INSTALLED_APPS = [
     "pgtrigger",
     "django_filters",
     "corsheaders",
-    "rest_framework",
     "drf_spectacular",
     "drf_spectacular_sidecar",
     "oauth2_provider",

@@ -114,6 +114,34 @@ def test_page_shows_the_json_that_a_program_gets(ada, uma, path):
     assert re.sub(r"\s+(?=([^\"]*\"[^\"]*\")*[^\"]*$)", "", shown_json(page)) == as_json.content.decode()
 
 
+HEADINGS = {
+    "/": "Entry",
+    "/api": "Entry",
+    "/api/v2": "Entry",
+    "/versions": "Versions",
+    "/users": "Users",
+    "/users/{}": "User {}",
+    "/users/{}/orders": "User Orders",
+    "/users/{}/payments": "User Payments",
+    "/users/{}/posts": "User Posts",
+    "/orders": "Orders",
+    "/payments": "Payments",
+    "/posts": "Posts",
+    "/api-keys": "API Keys",
+    "/api/protected": "Protected",
+    "/health/live": "Live",
+    "/health/ready": "Ready",
+}
+
+
+@pytest.mark.parametrize(("path", "heading"), HEADINGS.items())
+@pytest.mark.parametrize("method", ["GET", "OPTIONS"])
+def test_every_address_is_a_page_that_says_what_it_is(ada, uma, page_of, *, path, heading, method):
+    response = ada(path.format(uma.pk), method)
+    page_of(response)
+    assert re.findall("<h1>(.*?)</h1>", response.content.decode()) == [heading.format(uma.pk)]
+
+
 def test_page_shows_each_header_of_the_answer(ada, uma):
     path = f"/api/v1/users/{uma.pk}"
     as_json, page = ada(path, Accept="application/json"), ada(path)
@@ -301,7 +329,7 @@ def test_anonymous_is_led_to_the_sign_in_and_back(db, page_of):
 def test_who_is_signed_in_can_sign_out(ada, page_of):
     response = ada("/nowhere")
     text = page_of(response, 404).text
-    assert "Ada Admin " in text
+    assert "Ada Admin" in text
     token = re.search(rb'csrfmiddlewaretoken" value="([^"]+)"', response.content)[1].decode()
     out = ada.client.post("/session/logout", {"csrfmiddlewaretoken": token, "next": "/users"})
     assert (out.status_code, out.headers["Location"]) == (302, "/users")

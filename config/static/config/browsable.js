@@ -108,7 +108,6 @@ function unreadable(form) {
 /* An answer without a body is no page; so it is shown here. */
 function bareAnswer(form, response) {
   const answer = element("section", "", { className: "answer" });
-  answer.setAttribute("aria-label", "Answer");
   const heading = element("h2", ` ${response.statusText}`, { tabIndex: -1 });
   heading.prepend(element("span", response.status, { className: `code code-${Math.floor(response.status / 100)}` }));
   const list = element("dl", "", { className: "headers" });
@@ -128,6 +127,7 @@ function bareAnswer(form, response) {
 
 function show(form, answer) {
   answer.removeAttribute("id");
+  answer.setAttribute("aria-label", `Answer to ${form.dataset.method}`);
   form.parentElement.querySelector(".result").replaceChildren(answer);
   tellProblems(form, answer);
   answer.querySelector("h2").focus();
