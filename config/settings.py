@@ -129,7 +129,6 @@ INSTALLED_APPS = [
     "pgtrigger",
     "django_filters",
     "corsheaders",
-    "rest_framework",
     "drf_spectacular",
     "drf_spectacular_sidecar",
     "oauth2_provider",
@@ -148,6 +147,10 @@ MIDDLEWARE = [
     "config.api.middleware.SecretParameterMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "config.content_policy.ContentPolicyMiddleware",
+    # Around the page that shows an answer, for its forms carry the token.
+    "django.middleware.csrf.CsrfViewMiddleware",
+    # Around all that puts headers on an answer, for the page shows them.
+    "config.api.browsable.BrowsableMiddleware",
     # Around the quotas: preflights cost nothing, and a refusal can be read.
     "corsheaders.middleware.CorsMiddleware",
     # Around the quotas, whose refusals tell the version too.
@@ -156,7 +159,6 @@ MIDDLEWARE = [
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "config.api.middleware.HostMiddleware",
-    "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",

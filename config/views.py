@@ -24,7 +24,7 @@ from config.api.permissions import PublicPermission
 from config.api.renderers import JSONRenderer
 from config.api.schema import document
 from config.api.versions import Status, Version
-from config.api.viewsets import Conventions, View
+from config.api.viewsets import View
 
 
 class VersionSerializer(serializers.Serializer[Version]):

@@ -85,6 +85,16 @@ class UserSerializer(ResourceSerializer):
         self._check_privileges(attrs)
         return attrs
 
+    def closed_fields(self) -> set[str]:
+        closed, principal = super().closed_fields(), self.principal
+        if principal is None or not principal.user.is_administrator:
+            closed |= {"role", "status"}
+        if self.instance is None or principal is None or self.instance.pk != principal.user.pk:
+            closed.add("current_password")
+        if self.instance is not None and principal and not principal.made_from_password:
+            closed |= {"password", "current_password"}
+        return closed
+
     @property
     def _changes_own_password(self) -> bool:
         """Whether a credential that may do so changes its own user's password. Another one learns nothing about it."""
@@ -126,6 +136,10 @@ class OwnerField(Integer):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"required": False, **options})
+
+    @property
+    def closed(self) -> bool:  # type: ignore[override]
+        return self.parent.instance is not None or not self.context["principal"].user.is_administrator
 
     def get_default(self) -> int:
         if self.parent.instance is not None:

@@ -16,6 +16,7 @@ from django.http import HttpResponse
 
 from config.api import compression
 from config.api.errors import Detail, DomainError, ErrorCode, invalid
+from config.api.renderers import is_for_a_person
 
 _ANY = "*"
 _WEAK = "W/"
@@ -113,14 +114,17 @@ def settle(request: Any, response: HttpResponse, preconditions: Preconditions, s
     Raises:
         DomainError: PRECONDITION_FAILED for a read whose If-Match fails.
     """
-    coding = compression.choose(request, response)
+    on_page = is_for_a_person(response)
+    # A page is coded when it is made.
+    coding = None if on_page else compression.choose(request, response)
     if _is_representation(request, response, state):
         content = blake2b(f"{request.version}\n".encode() + response.content, digest_size=16).hexdigest()
         tag = f'"{"-".join(filter(None, (state, content, coding)))}"'
         response["ETag"] = tag
         if request.method in _READS:
             preconditions.check_match(state or content)
-            if preconditions.excludes(tag):
+            # The page itself has no tag: the one it shows is that of the JSON.
+            if not on_page and preconditions.excludes(tag):
                 _empty(response)
                 return
     if coding:
@@ -130,7 +134,7 @@ def settle(request: Any, response: HttpResponse, preconditions: Preconditions, s
 def _is_representation(request: Any, response: HttpResponse, state: str | None) -> bool:
     """Whether the body is what a GET of the resource would answer, and will be again.
 
-    A page for people holds a token that is new each time, and the answer to the making of a key the key, this once.
+    A page of documentation is none, and the answer to the making of a key holds the key, this once.
     """
     if response.get("Content-Type", "").startswith("text/html"):
         return False

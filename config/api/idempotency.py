@@ -24,7 +24,7 @@ from rest_framework.response import Response
 from config.api.errors import Detail, DomainError, ErrorCode, not_found
 from config.api.parsers import UnusableNumber
 from config.api.paths import without_prefix
-from config.api.renderers import JSONRenderer, to_json
+from config.api.renderers import to_json
 from config.api.statements import Parameter, Statement
 from config.models import LONGEST_KEY, IdempotencyRecord
 
@@ -208,7 +208,6 @@ def _replay(request: Request, seen: IdempotencyRecord, fingerprint: bytes) -> Re
         message = "This key was used for another request; send a new key with this body, or the old body with this key."
         raise _refused(ErrorCode.IDEMPOTENCY_KEY_REUSED, message)
     seen.count_replay()
-    request.accepted_renderer, request.accepted_media_type = JSONRenderer(), JSONRenderer.media_type
     return Response(orjson.Fragment(seen.body), seen.status, headers={"Location": seen.location, REPLAYED: "true"})
 
 

@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 import orjson
-from rest_framework.renderers import BaseRenderer, BrowsableAPIRenderer
+from rest_framework.renderers import BaseRenderer
 
 _OPTIONS = orjson.OPT_UTC_Z
 
@@ -40,42 +40,29 @@ class ProblemRenderer(JSONRenderer):
     format = "problem"
 
 
-class BrowsableRenderer(BrowsableAPIRenderer):
-    """The browsable API. Its forms would post form-encoded bodies, which no view accepts."""
+class BrowsableRenderer(JSONRenderer):
+    """Stands for the browsable API where a view says what it answers with: JSON, which config.api.browsable shows.
 
-    def render(self, data: Any, accepted_media_type: str | None = None, renderer_context: Any = None) -> Any:
-        # The page names the method; the one that HEAD asks about is GET's.
-        http_request = renderer_context["request"]._request
-        method = http_request.method
-        http_request.method = "GET" if method == "HEAD" else method
-        try:
-            return super().render(data, accepted_media_type, renderer_context)
-        finally:
-            http_request.method = method
+    Until then the answer says that it is JSON. Nothing that a browser would take for a page comes out of here.
+    """
 
-    def get_context(self, data: Any, accepted_media_type: str, renderer_context: Any) -> dict[str, Any]:
-        # An inline style for highlighted code, of which there is none; the Content-Security-Policy refuses it.
-        return {**super().get_context(data, accepted_media_type, renderer_context), "code_style": ""}
+    media_type = "text/html"
+    format = "page"
 
-    def get_default_renderer(self, view: Any) -> BaseRenderer:
-        return JSONRenderer()
+    def render(
+        self, data: Any, accepted_media_type: str | None = None, renderer_context: Mapping[str, Any] | None = None
+    ) -> bytes:
+        if renderer_context is not None and data is not None:
+            renderer_context["response"]["Content-Type"] = JSONRenderer.media_type
+        return super().render(data, accepted_media_type, renderer_context)
 
-    def show_form_for_method(self, view: Any, method: str, request: Any, obj: Any) -> bool:
-        return False
 
-    def get_rendered_html_form(self, data: Any, view: Any, method: str, request: Any) -> str | None:
-        return None
-
-    def get_raw_data_form(self, data: Any, view: Any, method: str, request: Any) -> str | None:
-        return None
-
-    def get_content(self, renderer: BaseRenderer, data: Any, media_type: str, context: Any) -> str:
-        if data is None:
-            return ""
-        return orjson.dumps(data, default=_exact, option=_OPTIONS | orjson.OPT_INDENT_2).decode()
+def is_for_a_person(answer: Any) -> bool:
+    """Whether an answer of a view will be shown on a page."""
+    return isinstance(getattr(answer, "accepted_renderer", None), BrowsableRenderer)
 
 
 def render_as_data(request: Any) -> None:
     """Sees to it that an error or a description can be rendered: a page of its own template cannot show one."""
-    if not isinstance(getattr(request, "accepted_renderer", None), JSONRenderer | BrowsableRenderer):
+    if not isinstance(getattr(request, "accepted_renderer", None), JSONRenderer):
         request.accepted_renderer, request.accepted_media_type = JSONRenderer(), JSONRenderer.media_type

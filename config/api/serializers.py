@@ -37,9 +37,11 @@ class StrictField(serializers.Field):
     """A field that takes JSON as it is. It refuses a number that the parser would not convert, whatever it wants.
 
     `kept`: on PUT, a field that is left out stays as it is instead of returning to its default.
+    `closed`: the caller may not set it, so that no form offers it.
     """
 
     kept = False
+    closed = False
 
     def obeys(self, change: Change) -> bool:
         return has(self.context["version"], change)
@@ -237,6 +239,10 @@ class ResourceSerializer(StrictSerializer, serializers.ModelSerializer[Any]):
     def shows(self, name: str, value: Any) -> bool:
         # True is equal to 1, and no read-only field is a boolean.
         return self.instance is not None and self._present[name] == value and not isinstance(value, bool)
+
+    def closed_fields(self) -> set[str]:
+        """The writable fields that this caller may not set, on this row; what refuses them is the rules of writing."""
+        return {name for name, field in self.fields.items() if getattr(field, "closed", False)}
 
     @cached_property
     def _present(self) -> Mapping[str, Any]:

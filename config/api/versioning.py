@@ -113,7 +113,7 @@ def _give_notice(response: HttpResponse, request: HttpRequest, deprecated: date,
     headers, links = _notice(deprecated, sunset)
     for name, value in headers:
         response[name] = value
-    successor = f'<{_successor(request)}>; rel="successor-version"'
+    successor = f'<{address_in(_newest(), request)}>; rel="successor-version"'
     response["Link"] = ", ".join(filter(None, (response.get("Link"), links, successor)))
 
 
@@ -135,8 +135,8 @@ def _newest() -> str:
     return f"/api/v{max(version.number for version in settings.API_VERSIONS)}"
 
 
-def _successor(request: HttpRequest) -> str:
-    """The same resource in the newest version, by its canonical address."""
+def address_in(prefix: str, request: HttpRequest) -> str:
+    """What a request asks for, in the version of a prefix: the canonical address."""
     given = request.META.get("QUERY_STRING", "").split("&")
     kept = [part for part in given if unquote_plus(part.partition("=")[0]) != VERSION_PARAMETER]
-    return quoted(_newest() + without_prefix(request.path).rstrip("/"), "&".join(kept))
+    return quoted(prefix + without_prefix(request.path).rstrip("/"), "&".join(kept))

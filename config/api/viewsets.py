@@ -59,6 +59,7 @@ class Conventions:
     preconditions = conditional.Preconditions()
     # Of the one row that the answer represents, if it is one.
     state: str | None = None
+    row: Model | None = None
     # --- What the reference cannot see by itself (config.api.schema)
     # The errors of its own, by method, beside those that follow from the conventions.
     own_errors: ClassVar[Mapping[str, Sequence[ErrorCode]]] = {}
@@ -351,7 +352,7 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
         return [serializer.to_representation(row) for row in rows]
 
     def respond(self, row: Model, status: int = 200) -> Response:
-        self.state = conditional.state_of(row, self.state_columns)
+        self.row, self.state = row, conditional.state_of(row, self.state_columns)
         (data,) = self.represent([row])
         if self.chosen is None:
             data[envelope.LINKS] = links.of_row(self.request, self.links, row)

@@ -199,7 +199,9 @@ def test_page_of_the_browsable_api_is_stored_as_its_json(user):
         headers={**user.headers, "Idempotency-Key": "k", "Accept": "text/html"},
     )
     assert (page.status_code, page.headers["Content-Type"]) == (201, "text/html; charset=utf-8")
-    for accept in ("application/json", "text/html", "application/problem+json"):
+    shown = user.fetch("POST", "/payments", raw=PAYMENT, idempotency_key="k", accept="text/html")
+    assert (shown.headers["Content-Type"], shown.headers["Idempotent-Replayed"]) == ("text/html; charset=utf-8", "true")
+    for accept in ("application/json", "application/problem+json"):
         again = pay(user, accept=accept)
         assert again.headers["Content-Type"] == "application/json"
         assert again.headers["Location"] == page.headers["Location"]

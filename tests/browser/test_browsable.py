@@ -1,0 +1,354 @@
+"""The browsable API: reading, filtering, and writing with the forms of its pages."""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, Dialog, Locator, Page, Response, expect
+
+from tests.browser.conftest import Watch
+from tests.runtime.conftest import Service
+
+Look = Callable[[Page, str], None]
+NASTY = "<script>alert(1)</script>\"'&<img src=x onerror=alert(1)>"
+KEY = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+
+
+@pytest.fixture
+def at(signed_in: Page) -> Callable[[str], Page]:
+    """Opens an address as the administrator."""
+
+    def open_page(path: str) -> Page:
+        signed_in.goto(path)
+        return signed_in
+
+    return open_page
+
+
+def form_of(page: Page, method: str) -> Locator:
+    """The form of a method, unfolded."""
+    tool = page.locator(f"#{method.lower()}")
+    if tool.get_attribute("open") is None:
+        tool.locator("> summary").click()
+    return tool
+
+
+def send(tool: Locator) -> None:
+    tool.locator(".send").click()
+
+
+def status_of(part: Locator) -> Locator:
+    return part.locator(".answer h2")
+
+
+def shown(part: Page | Locator) -> Any:
+    return json.loads(part.locator(".answer pre").inner_text())
+
+
+def shown_header(part: Locator, name: str) -> str:
+    return part.locator(f".answer dt:text-is('{name}') + dd").inner_text()
+
+
+def path_of(page: Page) -> str:
+    address = urlsplit(page.url)
+    return f"{address.path}?{address.query}" if address.query else address.path
+
+
+# --- Reading
+
+
+def test_list_of_a_million_users_is_paged_filtered_and_sorted(at: Callable[[str], Page], look: Look) -> None:
+    page = at("/api/v1/users")
+    look(page, "browsable-list")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Users")
+    total = shown(page)["meta"]["total"]
+    pages = page.get_by_role("navigation", name="Pages", exact=True)
+    pages.get_by_role("link", name="next").click()
+    expect(page).to_have_url(re.compile(r"page=2$"))
+    pages.get_by_role("link", name="last").click()
+    assert shown(page)["meta"]["page"] == shown(page)["meta"]["totalPages"]
+    query = page.locator("form.query")
+    query.get_by_label("role").select_option("admin")
+    query.get_by_label("sort").select_option("name")
+    query.get_by_label("order").select_option("desc")
+    page.get_by_role("button", name="Show the list").click()
+    expect(page).to_have_url(re.compile(r"\?page=1&role=admin&sort=name&order=desc$"))
+    answer = shown(page)
+    names = [user["name"] for user in answer["data"]]
+    assert {user["role"] for user in answer["data"]} == {"admin"}
+    assert names == sorted(names, reverse=True)
+    assert 0 < answer["meta"]["total"] < total
+    page.get_by_role("link", name="page by cursor").click()
+    assert shown(page)["meta"]["hasMore"] in {True, False}
+    assert "role=admin" in page.url
+
+
+def test_links_click_and_crumbs_lead_back(at: Callable[[str], Page]) -> None:
+    page = at("/api/v2/users/1")
+    page.get_by_role("link", name="/api/v2/users/1/orders").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("User Orders")
+    page.get_by_role("navigation", name="Breadcrumbs").get_by_role("link", name="1").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("User 1")
+    page.get_by_role("navigation", name="Version").get_by_role("link", name="v1").click()
+    assert path_of(page) == "/api/v1/users/1"
+
+
+def test_anonymous_signs_in_and_is_back(page: Page, administrator: tuple[str, str], watch: Watch, look: Look) -> None:
+    watch.expected = {401}
+    page.goto("/api/v2/orders?limit=2")
+    look(page, "browsable-401")
+    page.locator("main").get_by_role("link", name="Sign in").click()
+    page.get_by_label("Email").fill(administrator[0])
+    page.get_by_label("Password").fill(administrator[1])
+    page.get_by_role("button", name="Sign in").click()
+    assert path_of(page) == "/api/v2/orders?limit=2"
+    expect(page.get_by_role("banner")).to_contain_text(administrator[0])
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_role("banner")).to_contain_text("Not signed in")
+    assert path_of(page) == "/api/v2/orders?limit=2"
+
+
+def test_page_reads_without_scripts_and_sends_nothing(
+    browser: Browser, service: Service, administrator: tuple[str, str]
+) -> None:
+    context = browser.new_context(base_url=service.url, java_script_enabled=False)
+    page = context.new_page()
+    page.goto("/session/login?next=/api/v1/users")
+    page.get_by_label("Email").fill(administrator[0])
+    page.get_by_label("Password").fill(administrator[1])
+    page.get_by_role("button", name="Sign in").click()
+    page.get_by_role("link", name="next").first.click()
+    expect(page).to_have_url(re.compile("page=2$"))
+    expect(form_of(page, "POST").locator(".send")).to_be_disabled()
+    context.close()
+
+
+# --- Writing
+
+
+def create_user(page: Page, name: str, email: str) -> str:
+    """Fills the form of `/users`, and goes on to the new user by the link of its Location. Returns its path."""
+    tool = form_of(page, "POST")
+    tool.get_by_label("name", exact=True).fill(name)
+    tool.get_by_label("email", exact=True).fill(email)
+    send(tool)
+    expect(status_of(tool)).to_have_text(re.compile("201 Created"))
+    location = shown_header(tool, "Location")
+    tool.get_by_role("link", name=location, exact=True).first.click()
+    page.wait_for_url(f"**{location}")
+    return location
+
+
+def test_user_is_created_edited_and_deleted_and_a_stale_tag_is_told(
+    at: Callable[[str], Page], watch: Watch, look: Look
+) -> None:
+    watch.expected = {412, 404}
+    page = at("/api/v2/users")
+    path = create_user(page, "Nina New", "nina.new@example.com")
+    stale = page.locator("#patch-if-match").input_value()
+    tool = form_of(page, "PATCH")
+    tool.get_by_label("name", exact=True).fill("Nina Newer")
+    tool.get_by_text("The JSON that is sent").click()
+    assert json.loads(tool.locator(".body").input_value()) == {"name": "Nina Newer"}
+    send(tool)
+    expect(page.locator(".answer h2")).to_be_focused()
+    expect(page.locator(".answer .request")).to_contain_text(f"PATCH {path}")
+    assert shown(page)["data"]["name"] == "Nina Newer"
+    fresh = page.locator("#patch-if-match").input_value()
+    assert fresh != stale
+
+    tool = form_of(page, "PATCH")
+    tool.get_by_label("name", exact=True).fill("Nina Stale")
+    tool.get_by_label("If-Match").fill(stale)
+    send(tool)
+    expect(status_of(tool)).to_have_text(re.compile("412 Precondition Failed"))
+    expect(status_of(tool)).to_be_focused()
+    expect(tool.get_by_label("If-Match")).to_have_attribute("aria-invalid", "true")
+    expect(tool.locator("#patch-if-match-problem")).to_contain_text("It has changed since")
+    look(page, "browsable-412")
+    tool.get_by_label("If-Match").fill(fresh)
+    send(tool)
+    expect(page.locator(".answer h2").first).to_contain_text("200")
+    assert shown(page)["data"]["name"] == "Nina Stale"
+
+    tool = form_of(page, "PUT")
+    tool.get_by_label("status").select_option("inactive")
+    send(tool)
+    expect(page.locator(".answer .request")).to_contain_text("PUT")
+    assert shown(page)["data"]["status"] == "inactive"
+    assert shown(page)["data"]["email"] == "nina.new@example.com"
+
+    tool = form_of(page, "DELETE")
+    send(tool)
+    expect(status_of(tool)).to_have_count(0)
+    tool.get_by_label("Yes, delete").check()
+    send(tool)
+    expect(status_of(tool)).to_have_text(re.compile("204"))
+    look(page, "browsable-204")
+    page.reload()
+    expect(page.locator(".answer h2")).to_have_text("404 Not Found")
+
+
+def test_problems_are_told_beside_their_fields(at: Callable[[str], Page], watch: Watch, look: Look) -> None:
+    watch.expected = {400}
+    page = at("/api/v1/orders")
+    tool = form_of(page, "POST")
+    tool.get_by_label("qty").fill("0")
+    send(tool)
+    expect(status_of(tool)).to_have_text(re.compile("400 Bad Request"))
+    expect(status_of(tool)).to_be_focused()
+    for name in ("item", "qty"):
+        control = tool.get_by_label(name)
+        expect(control).to_have_attribute("aria-invalid", "true")
+        problem = tool.locator(f"#post-{name}-problem")
+        expect(problem).not_to_be_empty()
+        assert f"post-{name}-problem" in (control.get_attribute("aria-describedby") or "")
+    expect(tool.get_by_label("user_id")).not_to_have_attribute("aria-invalid", "true")
+    look(page, "browsable-400")
+    tool.get_by_role("link", name="item").click()
+    expect(tool.get_by_label("item")).to_be_focused()
+    tool.get_by_label("item").fill("A lamp")
+    tool.get_by_label("qty").fill("2")
+    send(tool)
+    expect(status_of(tool)).to_have_text(re.compile("201"))
+    expect(tool.locator("[aria-invalid]")).to_have_count(0)
+
+
+def test_payment_sent_twice_with_its_key_is_made_once_and_exact(
+    at: Callable[[str], Page], watch: Watch, look: Look
+) -> None:
+    watch.expected = {400}
+    page = at("/api/v1/payments")
+    before = shown(page)["meta"]["total"]
+    tool = form_of(page, "POST")
+    key = tool.get_by_label("Idempotency-Key").input_value()
+    assert KEY.fullmatch(key)
+    tool.get_by_label("amount").fill("9999999999.99")
+    tool.get_by_text("The JSON that is sent").click()
+    assert tool.locator(".body").input_value() == '{\n  "amount": 9999999999.99\n}'
+    send(tool)
+    expect(status_of(tool)).to_have_text(re.compile("201"))
+    first = tool.locator(".answer pre").inner_text()
+    assert '"amount": 9999999999.99' in first
+    send(tool)
+    expect(tool.locator(".answer dl")).to_contain_text("Idempotent-Replayed")
+    assert tool.locator(".answer pre").inner_text() == first
+    look(page, "browsable-replayed")
+    tool.get_by_label("Idempotency-Key").fill("")
+    send(tool)
+    expect(tool.locator("#post-key-problem")).to_contain_text("Send the header")
+    # More digits than a JavaScript number holds: the service is to say what is wrong with it.
+    tool.get_by_role("button", name="New key").click()
+    tool.get_by_label("amount").fill("00.1000000000000000000000001")
+    assert tool.locator(".body").input_value() == '{\n  "amount": 0.1000000000000000000000001\n}'
+    send(tool)
+    expect(tool.locator("#post-amount-problem")).to_contain_text("two decimals")
+    page.reload()
+    assert shown(page)["meta"]["total"] == before + 1
+
+
+def test_amount_of_version_2_is_sent_as_text(at: Callable[[str], Page]) -> None:
+    page = at("/api/v2/payments")
+    tool = form_of(page, "POST")
+    tool.get_by_label("amount").fill("12.3")
+    send(tool)
+    expect(status_of(tool)).to_have_text(re.compile("201"))
+    assert shown(tool)["data"]["amount"] == "12.30"
+
+
+@pytest.fixture
+def no_dialog(signed_in: Page) -> Iterator[None]:
+    """Fails when a script of somebody's text runs."""
+    dialogs: list[str] = []
+
+    def note(dialog: Dialog) -> None:
+        dialogs.append(dialog.message)
+        dialog.dismiss()
+
+    signed_in.on("dialog", note)
+    yield
+    assert dialogs == []
+
+
+@pytest.mark.usefixtures("no_dialog")
+def test_post_and_comment_with_markup_are_shown_as_text(at: Callable[[str], Page], look: Look) -> None:
+    page = at("/api/v2/protected")
+    user_id = shown(page)["data"]["user"]["id"]
+    page = at(f"/api/v2/users/{user_id}/posts")
+    tool = form_of(page, "POST")
+    tool.get_by_label("title").fill(NASTY)
+    tool.get_by_label("body", exact=True).fill(f"\n{NASTY}\n</textarea>")
+    send(tool)
+    expect(status_of(tool)).to_have_text(re.compile("201"))
+    post = shown(tool)["data"]
+    assert (post["title"], post["body"]) == (NASTY, f"\n{NASTY}\n</textarea>")
+    page = at(f"/api/v2/posts/{post['id']}/comments")
+    tool = form_of(page, "POST")
+    tool.get_by_label("text", exact=True).fill(NASTY)
+    send(tool)
+    expect(status_of(tool)).to_have_text(re.compile("201"))
+    page = at(f"/api/v2/posts/{post['id']}")
+    assert shown(page)["data"]["comments"][0]["text"] == NASTY
+    tool = form_of(page, "PUT")
+    assert tool.get_by_label("body", exact=True).input_value() == f"\n{NASTY}\n</textarea>"
+    tool.get_by_label("title").fill(f"{NASTY}!")
+    send(tool)
+    expect(page.locator(".answer .request")).to_contain_text("PUT")
+    assert shown(page)["data"]["title"] == f"{NASTY}!"
+    look(page, "browsable-markup")
+
+
+@pytest.mark.usefixtures("no_dialog")
+def test_key_is_made_with_markup_in_its_name_and_shown_once(at: Callable[[str], Page]) -> None:
+    page = at("/api-keys")
+    tool = form_of(page, "POST")
+    tool.get_by_label("name", exact=True).fill(NASTY)
+    tool.get_by_label("users:read").check()
+    send(tool)
+    expect(status_of(tool)).to_have_text(re.compile("201"))
+    made = shown(tool)["data"]
+    assert (made["name"], made["scopes"]) == (NASTY, ["users:read"])
+    assert made["key"]
+    page.reload()
+    expect(page.locator("body")).not_to_contain_text(made["key"])
+
+
+# --- How it looks, and how soon
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "status"),
+    [
+        ("entry", "/", 200),
+        ("list", "/api/v2/posts?limit=2", 200),
+        ("resource", "/api/v2/users/2", 200),
+        ("keys", "/api-keys", 200),
+        ("login", "/api/login", 405),
+        ("nowhere", "/api/v1/nowhere", 404),
+    ],
+)
+def test_pages_fit_a_desk_and_a_telephone(
+    at: Callable[[str], Page], watch: Watch, look: Look, *, name: str, path: str, status: int
+) -> None:
+    watch.expected = {status}
+    for width in (1280, 400):
+        page = at("/")
+        page.set_viewport_size({"width": width, "height": 900})
+        page.goto(path)
+        page.locator(".tool").evaluate_all("(tools) => tools.forEach((tool) => { tool.open = true; })")
+        look(page, f"browsable-{name}-{width}")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize(
+    "path", ["/api/v1/users", "/api/v1/users?page=25000", "/api/v2/orders", "/api/v1/users/500000"]
+)
+def test_page_is_small_and_soon_there_beside_a_million_users(at: Callable[[str], Page], path: str) -> None:
+    page = at(path)
+    response: Response | None = page.goto(path)
+    assert response is not None
+    assert len(response.body()) < 60_000
+    assert response.request.timing["responseEnd"] < 500
