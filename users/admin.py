@@ -1,4 +1,5 @@
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from datetime import date
 from typing import Any, ClassVar, cast
 
 from django import forms
@@ -14,13 +15,15 @@ from django.contrib.auth.forms import (
 from django.contrib.auth.hashers import check_password
 from django.contrib.auth.models import Group
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Count, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.decorators import method_decorator
 from django.utils.html import format_html, format_html_join
 from django.views.decorators.debug import sensitive_post_parameters
 
+from config import admin_dashboard
+from config.admin_dashboard import Chart
 from config.api.errors import not_found
 from config.api.guessing import guess
 from config.api.middleware import present_request
@@ -191,6 +194,13 @@ class UserAdmin(Imported, DjangoUserAdmin):
         rows = format_html_join("", "<li>{} {} {}</li>", told)
         every = f"{reverse('admin:config_auditevent_changelist')}?user__id__exact={obj.pk}"
         return format_html('<ul>{}</ul><a href="{}">All events</a>', rows, every)
+
+
+@admin_dashboard.charts
+def sign_ups(days: Sequence[date]) -> Iterator[Chart]:
+    told = "Users by the day on which they were added; those who were removed since are not among them."
+    users = admin_dashboard.by_day(User.objects.all(), "created_at", days, users=Count("pk"))
+    yield Chart("Sign-ups", told, days, users)
 
 
 admin.site.password_change_form = OwnPasswordForm
