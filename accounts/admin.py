@@ -1,4 +1,5 @@
-from typing import ClassVar, cast
+from datetime import timedelta
+from typing import Any, ClassVar, cast
 
 from django import forms
 from django.contrib import admin, messages
@@ -8,30 +9,145 @@ from django.shortcuts import render
 from oauth2_provider.models import get_access_token_model, get_grant_model, get_id_token_model, get_refresh_token_model
 
 from accounts import services
-from accounts.models import APIKey, Application, LoginSession
+from accounts.models import PREFIX_CHARACTERS, APIKey, Application, LoginSession
+from config import admin_lists, audit
 from config.admin import ReadOnlyAdmin, ServiceAdmin
 from config.api.principal import SCOPE_TEXTS
 from users.admin import UserAdmin
 from users.models import User
 
+# What the API gives by default.
+OVERLAP = timedelta(days=1)
+
+
+# What the toolkit registers: an admin of applications that is not ours, and rows that nobody should edit.
+for model in (
+    Application,
+    get_access_token_model(),
+    get_grant_model(),
+    get_id_token_model(),
+    get_refresh_token_model(),
+):
+    admin.site.unregister(model)
+
+
+class UsableFilter(admin_lists.Choice):
+    title = "whether revoked"
+    parameter_name = "revoked"
+    values = [("yes", "revoked"), ("no", "not revoked")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any] | None:
+        value = self.value()
+        return queryset.filter(revoked_at__isnull=value == "no") if value in {"yes", "no"} else None
+
 
 @admin.register(APIKey)
 class APIKeyAdmin(ReadOnlyAdmin):
     list_display = ("id", "user_id", "name", "prefix", "expires_at", "last_used_at", "revoked_at")
-    search_fields = ("prefix", "=user__id")
+    list_filter = (UsableFilter,)
+    search_fields = ("id", "user", "prefix__startswith")
+    search_help_text = "The id of a key or of a user, or the beginning of a key: no more than its prefix is compared"
+    linked_filters = ("user__id",)
     exclude = ("digest",)
+    actions = ("revoke", "rotate")
+    exported = ("id", "user_id", "name", "prefix", "scopes", "created_at", "expires_at", "last_used_at", "revoked_at")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[APIKey]:
         """An administrator sees everybody's, support its own: as in the API."""
         rows = super().get_queryset(request)
         return rows if request.user.is_superuser else rows.filter(user_id=request.user.pk)
 
+    def found(self, rows: QuerySet[Any], term: str) -> list[QuerySet[Any]]:
+        # Who pastes a whole key finds it all the same.
+        return super().found(rows, term[:PREFIX_CHARACTERS])
+
+    def has_revoke_permission(self, request: HttpRequest) -> bool:
+        return bool(request.user.is_superuser)
+
+    @admin.action(description="Revoke", permissions=["revoke"])
+    def revoke(self, request: HttpRequest, queryset: QuerySet[APIKey]) -> HttpResponse | None:
+        consequences = ["The keys are refused from the next request on, for ever."]
+        if page := self.confirmation(request, queryset, "revoke", "Revoke API keys", consequences):
+            return page
+        # Each one's user first, as everywhere; see APIKeyViewSet.get_object.
+        keys = queryset.filter(revoked_at=None).select_related("user").order_by("user_id", "id")
+        revoked = [key for key in keys if User.objects.hold(key.user_id)]
+        for key in revoked:
+            services.revoke_api_key(key)
+            audit.record("api_key.revoked", user=key.user, key=key.prefix)
+            self.log_change(request, key, "Revoked.")
+        self.message_user(request, f"Revoked {len(revoked)} keys.", messages.SUCCESS)
+        return None
+
+    @admin.action(description="Make a successor of one of my own", permissions=["revoke"])
+    def rotate(self, request: HttpRequest, queryset: QuerySet[APIKey]) -> HttpResponse | None:
+        """By its own user alone, as in the API: nobody else should hold a user's key."""
+        user = cast(User, request.user)
+        if len(queryset[:2]) != 1 or not queryset.filter(user=user).exists():
+            message = "Choose one of your own keys. A key of somebody else is rotated by its user, or revoked."
+            self.message_user(request, message, messages.ERROR)
+            return None
+        consequences = ["The new key is shown once. The present one goes on for a day."]
+        if page := self.confirmation(request, queryset, "rotate", "Make a successor", consequences):
+            return page
+        services.hold_user(user)
+        old = queryset.select_for_update(no_key=True).get()
+        row, key = services.rotate_api_key(old, OVERLAP)
+        audit.record("api_key.rotated", user=user, key=row.prefix)
+        self.log_change(request, old, "Rotated.")
+        context = {**self.admin_site.each_context(request), "title": f"The successor of {old}", "key": key}
+        return render(request, "admin/accounts/apikey/key.html", context)
+
 
 @admin.register(LoginSession)
 class LoginSessionAdmin(ReadOnlyAdmin):
     list_display = ("id", "user_id", "created_at", "rotated_at", "expires_at", "ended_at")
-    search_fields = ("=user__id",)
+    search_fields = ("user",)
+    search_help_text = "The id of a user"
+    linked_filters = ("user__id",)
+    sortable_by = ("expires_at",)
+    ordering = ("-expires_at",)
     exclude = ("password_digest", "refresh_digest", "previous_digest", "access_id")
+
+
+class TokenAdmin(ReadOnlyAdmin):
+    """What an application was given: when, for whom and what for, and nothing of the token itself."""
+
+    search_fields = ("id", "user", "application")
+    search_help_text = "The id of a row, of a user or of an application"
+    linked_filters = ("user__id",)
+    list_select_related = ("application",)
+    ordering = ("-id",)
+    actions = ("end_grant",)
+
+    def has_end_permission(self, request: HttpRequest) -> bool:
+        return bool(request.user.is_superuser)
+
+    @admin.action(description="End all that the application got of the user", permissions=["end"])
+    def end_grant(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
+        consequences = ["All codes and tokens that the applications have of these users end now."]
+        if page := self.confirmation(request, queryset, "end_grant", "End grants", consequences):
+            return page
+        grants = {(row.user_id, row.application_id): row for row in queryset.select_related("user", "application")}
+        for _, row in sorted(grants.items(), key=lambda grant: (grant[0][0] or 0, grant[0][1])):
+            services.end_grant_now(row.user, row.application)
+        self.message_user(request, f"Ended {len(grants)} grants.", messages.SUCCESS)
+        return None
+
+
+@admin.register(get_access_token_model())
+class AccessTokenAdmin(TokenAdmin):
+    list_display = fields = ("id", "user_id", "application", "scope", "created", "expires")
+
+
+@admin.register(get_refresh_token_model())
+class RefreshTokenAdmin(TokenAdmin):
+    list_display = fields = ("id", "user_id", "application", "created", "revoked")
+
+
+@admin.register(get_grant_model())
+class GrantAdmin(TokenAdmin):
+    list_display = fields = ("id", "user_id", "application", "scope", "redirect_uri", "created", "expires")
 
 
 class ApplicationForm(forms.ModelForm):
@@ -48,25 +164,19 @@ class ApplicationForm(forms.ModelForm):
         field_classes: ClassVar[dict[str, type]] = {}
 
 
-# What the toolkit registers: an admin of applications that is not ours, and rows that nobody should edit.
-for model in (
-    Application,
-    get_access_token_model(),
-    get_grant_model(),
-    get_id_token_model(),
-    get_refresh_token_model(),
-):
-    admin.site.unregister(model)
-
-
 @admin.register(Application)
 class ApplicationAdmin(ServiceAdmin):
     form = ApplicationForm
     list_display = ("id", "name", "client_id", "owner", "client_type", "authorization_grant_type")
     list_select_related = ("owner",)
-    search_fields = ("name", "=client_id")
+    search_fields = ("id", "name__startswith", "client_id", "owner")
+    search_help_text = "The beginning of a name, a whole client id, or the id of an application or of its owner"
+    linked_filters = ("owner__id",)
     raw_id_fields = ("owner",)
     actions = ("rotate_secret",)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return bool(request.user.is_superuser)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Application | None = None) -> tuple[str, ...]:
         # The kind stays: a token that was given for one would mean something else under the other.
@@ -107,9 +217,6 @@ class ApplicationAdmin(ServiceAdmin):
         context = {**self.admin_site.each_context(request), "title": title, "application": application}
         return render(request, "admin/accounts/application/secret.html", context | {"secret": secret})
 
-    def delete_model(self, request: HttpRequest, obj: Application) -> None:
-        services.remove_application(obj)
-
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Application]) -> None:
         for application in queryset.order_by("id"):
             services.remove_application(application)
@@ -122,7 +229,7 @@ admin.site.unregister(User)
 class UserWithCredentialsAdmin(UserAdmin):
     """Users, with what is to be done about their credentials, of which `users` knows nothing."""
 
-    actions = ("end_credentials",)
+    actions = (*UserAdmin.actions, "end_credentials")
 
     @admin.action(description="End all keys, tokens and sessions", permissions=["change"])
     def end_credentials(self, request: HttpRequest, queryset: QuerySet[User]) -> HttpResponse | None:

@@ -66,7 +66,11 @@ class APIKey(models.Model):
     class Meta:
         ordering = ["id"]
         verbose_name = "API key"
-        indexes = [models.Index(fields=["user", "id"], name="api_keys_user")]
+        indexes = [
+            models.Index(fields=["user", "id"], name="api_keys_user"),
+            # For the search by the beginning of a key, in whatever collation the database has.
+            models.Index(fields=["prefix"], opclasses=["varchar_pattern_ops"], name="api_keys_prefix"),
+        ]
         constraints = [models.CheckConstraint(condition=~Q(scopes=[]), name="api_keys_scopes_given")]
 
     def __str__(self) -> str:

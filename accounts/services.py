@@ -112,12 +112,13 @@ def remove_application(application: Application) -> None:
 
 def end_grant(user: Any, application: Application) -> None:
     """Ends what a user has granted to an application: its codes and all its tokens."""
+    transactions.run(lambda: end_grant_now(user, application))
 
-    def write() -> None:
-        audit.record("oauth_grant.ended", user=user, client_id=application.client_id)
-        _end_tokens(user=user, application=application)
 
-    transactions.run(write)
+def end_grant_now(user: Any, application: Application) -> None:
+    """The same in the caller's transaction."""
+    audit.record("oauth_grant.ended", user=user, client_id=application.client_id)
+    _end_tokens(user=user, application=application)
 
 
 def end_credentials(user: User) -> None:

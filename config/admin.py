@@ -1,26 +1,29 @@
 """What the admin pages of several apps share."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from django import forms
+from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
-from django.core.exceptions import FieldError, ValidationError
-from django.db import DataError, models
+from django.core.paginator import Paginator
+from django.db import models
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 
+from config import admin_lists, counting
+from config.admin_files import Exported
 from config.api import transactions
-from config.api.errors import DomainError
+from config.api.errors import DomainError, ErrorCode
 from config.models import AuditEvent, IdempotencyRecord, VersionUse
 
 LONGEST_LINE = 254
-# The search looks for every word by itself: thousands of them would take the database minutes.
-LONGEST_SEARCH = 100
 # Of the rows chosen for an action: as many as a page of the list has.
 LISTED = 100
+# By one action: each row is locked, written and noted, in one transaction.
+MOST_CHOSEN = 1_000
 
 
 class LinesField(forms.CharField):
@@ -30,21 +33,54 @@ class LinesField(forms.CharField):
         return (super().to_python(value) or "").replace("\r\n", "\n")
 
 
-class ServiceAdmin(admin.ModelAdmin):
-    """An admin that keeps the rules of the API: what they refuse is told on the page, and nothing is written."""
+class ServiceAdmin(Exported):
+    """An admin that keeps the rules of the API: what they refuse is told on the page, and nothing is written.
+
+    Its lists are those of config.admin_lists: `search_fields` are columns or `column__startswith`, `sortable_by` the
+    columns that an index begins with.
+    """
 
     show_full_result_count = False
+    show_facets = admin.ShowFacets.NEVER
+    sortable_by: ClassVar[tuple[str, ...]] = ("id",)
     # What links of other pages filter by.
     linked_filters: Sequence[str] = ()
 
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[admin_lists.List]:
+        return admin_lists.List
+
+    def get_paginator(
+        self,
+        request: HttpRequest,
+        queryset: QuerySet[Any],
+        per_page: int,
+        orphans: int = 0,
+        allow_empty_first_page: bool = True,
+    ) -> Paginator:
+        counts = counting.of(self.model)
+        columns = counts.columns if counts else ()
+        asked = {column: request.GET.get(f"{column}__exact") for column in columns}
+        return admin_lists.paginator(queryset, {name: value for name, value in asked.items() if value}, per_page)
+
+    def date_columns(self) -> list[str]:
+        """The dates that the list is filtered by."""
+        return [str(column) for column in self.list_filter if admin_lists.is_date(self.model, column)]
+
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
         """Filters are those of the page; Django would take any column and any comparison from the address."""
-        return lookup.removesuffix("__exact") in {*self.list_filter, *self.linked_filters}
+        since = {f"{column}__{side}" for column in self.date_columns() for side in ("gte", "lt")}
+        chosen = {getattr(each, "parameter_name", each) for each in self.list_filter}
+        return lookup.removesuffix("__exact") in {*chosen, *self.linked_filters} or lookup in since
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        return super().get_search_results(request, queryset, search_term[:LONGEST_SEARCH].replace("\0", ""))
+        term = search_term[: admin_lists.LONGEST_SEARCH].replace("\0", "").strip()
+        return (admin_lists.any_of(queryset, self.found(queryset, term)) if term else queryset), False
+
+    def found(self, rows: QuerySet[Any], term: str) -> list[QuerySet[Any]]:
+        """The ways in which rows match what is searched for."""
+        return admin_lists.found(rows, [str(field) for field in self.search_fields], term)
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
         if isinstance(db_field, models.CharField) and (db_field.max_length or 0) > LONGEST_LINE:
@@ -61,6 +97,24 @@ class ServiceAdmin(admin.ModelAdmin):
         """Names what was chosen. What goes with it may be thousands of rows, and nothing that stays is in its way."""
         return [str(row) for row in objs], {str(self.opts.verbose_name_plural): len(objs)}, set(), []
 
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        """Writes what was changed and nothing else: the rest of the row is as old as the form."""
+        if form.changed_data:
+            obj.save(update_fields=form.changed_data)
+
+    def delete_model(self, request: HttpRequest, obj: Model) -> None:
+        """By way of the queryset, as a bulk does: there, models take their locks in order."""
+        self.delete_queryset(request, self.model._default_manager.filter(pk=obj.pk))
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Nothing is written in somebody else's name."""
+        return False
+
+    def response_action(self, request: HttpRequest, queryset: QuerySet[Any], *args: Any) -> HttpResponse | None:
+        if request.POST.get("select_across") == "1" and queryset.order_by()[: MOST_CHOSEN + 1].count() > MOST_CHOSEN:
+            raise DomainError(ErrorCode.CONFLICT, f"These are more than {MOST_CHOSEN:,} rows: choose fewer of them.")
+        return super().response_action(request, queryset, *args)
+
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         return self._told(super().changeform_view, request, *args, **kwargs)
 
@@ -70,8 +124,7 @@ class ServiceAdmin(admin.ModelAdmin):
     def changelist_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         try:
             return self._told(super().changelist_view, request, *args, **kwargs)
-        except (DataError, FieldError, ValidationError, ValueError):
-            # A filter or a selection that no link of the page has made.
+        except admin_lists.NONSENSE:
             self.message_user(request, "That filter or selection makes no sense.", messages.ERROR)
             return HttpResponseRedirect(request.path)
 
@@ -108,9 +161,6 @@ class ServiceAdmin(admin.ModelAdmin):
 class ReadOnlyAdmin(ServiceAdmin):
     """Rows to look at: they are not the admin's to change."""
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
 
@@ -118,24 +168,42 @@ class ReadOnlyAdmin(ServiceAdmin):
         return False
 
 
+class VersionFilter(admin_lists.Choice):
+    title = parameter_name = "version"
+    values = [(str(version.number), f"version {version}") for version in settings.API_VERSIONS]
+
+
+class KindFilter(admin_lists.Choice):
+    title = "kind of credential"
+    parameter_name = "kind"
+    values = [(kind, kind.replace("_", " ")) for kind in ("api_key", "jwt", "oauth", "basic", "session")]
+
+
 @admin.register(AuditEvent)
 class AuditEventAdmin(ReadOnlyAdmin):
     list_display = ("id", "at", "event", "user_id", "address", "request_id", "facts")
-    search_fields = ("event__startswith", "=user__id", "=request_id")
+    list_filter = ("at",)
+    sortable_by = ("id", "at")
+    search_fields = ("event", "user", "request_id")
+    search_help_text = "The whole name of an event, the id of a user, or the Request-Id of an answer"
     linked_filters = ("user__id",)
 
 
 @admin.register(VersionUse)
 class VersionUseAdmin(ReadOnlyAdmin):
     list_display = ("day", "version", "user_id", "kind", "credential", "count")
-    list_filter = ("version", "kind")
-    search_fields = ("=user__id", "=credential")
+    list_filter = ("day", VersionFilter, KindFilter)
+    sortable_by = ("day",)
+    search_fields = ("user",)
+    search_help_text = "The id of a user"
     linked_filters = ("user__id",)
 
 
 @admin.register(IdempotencyRecord)
 class IdempotencyRecordAdmin(ReadOnlyAdmin):
     list_display = ("id", "created_at", "user_id", "operation", "key", "location", "replays", "replayed_at")
-    # Not `=key`, which compares without regard to case and would read the whole table.
-    search_fields = ("key__exact",)
+    list_filter = ("created_at",)
+    search_fields = ("key", "user")
+    search_help_text = "A key, exactly as it was sent, or the id of a user"
+    linked_filters = ("user__id",)
     exclude = ("fingerprint",)

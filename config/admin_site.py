@@ -9,9 +9,15 @@ from django.urls import reverse
 
 
 class AdminSite(admin.AdminSite):
-    """Django's admin, whose page for changing one's own password takes a form like the sign-in does."""
+    """Django's admin, which begins with figures, and whose page for one's own password takes a form as the sign-in."""
 
+    site_title = site_header = "Users Resource Service"
     password_change_form: type[PasswordChangeForm]
+
+    def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
+        from config import admin_dashboard
+
+        return super().index(request, {**admin_dashboard.context(self), **(extra_context or {})})
 
     def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
         request.current_app = self.name

@@ -112,6 +112,8 @@ class AuditEvent(models.Model):
         indexes = [
             models.Index(fields=["user", "-id"], name="audit_events_user"),
             models.Index(fields=["at"], name="audit_events_at"),
+            models.Index(fields=["event", "at"], name="audit_events_event"),
+            models.Index(fields=["request_id"], name="audit_events_request", condition=~Q(request_id="")),
         ]
 
     def __str__(self) -> str:
@@ -158,6 +160,25 @@ class VersionUse(models.Model):
 
     def __str__(self) -> str:
         return f"version {self.version} on {self.day}: {self.count}"
+
+
+class AnswerCount(models.Model):
+    """How many answers a version of the API gave on a day (UTC), by their status.
+
+    A day has a few dozen rows, which tell nothing of anybody: they are kept.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    day = models.DateField()
+    version = models.IntegerField()
+    status = models.PositiveSmallIntegerField()
+    count = models.BigIntegerField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["day", "version", "status"], name="answer_counts_once")]
+
+    def __str__(self) -> str:
+        return f"{self.count} answers {self.status} of version {self.version} on {self.day}"
 
 
 LONGEST_KEY = 255

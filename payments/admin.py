@@ -1,10 +1,30 @@
-from django.contrib import admin
+from collections.abc import Iterator, Sequence
+from datetime import date
 
+from django.contrib import admin
+from django.db.models import Count, Sum
+
+from config import admin_dashboard
 from config.admin import ReadOnlyAdmin
+from config.admin_dashboard import Chart
 from payments.models import Payment
 
 
 @admin.register(Payment)
 class PaymentAdmin(ReadOnlyAdmin):
     list_display = ("id", "user_id", "amount", "created_at")
-    search_fields = ("=id", "=user__id")
+    list_filter = ("created_at",)
+    sortable_by = ("id", "amount", "created_at")
+    search_fields = ("id", "user")
+    search_help_text = "The id of a payment or of a user"
+    linked_filters = ("user__id",)
+    ordering = ("-id",)
+    exported = ("id", "user_id", "amount", "created_at")
+
+
+@admin_dashboard.charts
+def payments(days: Sequence[date]) -> Iterator[Chart]:
+    sums = {"payments": Count("pk"), "amount": Sum("amount")}
+    figures = admin_dashboard.by_day(Payment.objects.all(), "created_at", days, **sums)
+    yield Chart("Payments", "How many payments were made, by day.", days, {"payments": figures["payments"]})
+    yield Chart("Amount paid", "The sum of the payments, by day.", days, {"amount": figures["amount"]})

@@ -1,4 +1,5 @@
 from django.contrib import admin
+from django.template.defaultfilters import truncatechars
 
 from config.admin import ServiceAdmin
 from posts.models import Comment, Post
@@ -7,12 +8,26 @@ from posts.models import Comment, Post
 @admin.register(Post)
 class PostAdmin(ServiceAdmin):
     list_display = ("id", "user_id", "title", "comments_count", "created_at")
-    search_fields = ("=id", "title__startswith")
-    readonly_fields = ("user",)
+    list_filter = ("created_at",)
+    sortable_by = ("id", "title", "created_at")
+    search_fields = ("id", "user", "title__startswith")
+    search_help_text = "The id of a post or of a user, or the beginning of a title"
+    linked_filters = ("user__id",)
+    ordering = ("-id",)
+    exported = ("id", "user_id", "title", "body", "comments_count", "created_at", "updated_at")
+    readonly_fields = ("user", "comments_count", "created_at", "updated_at")
 
 
 @admin.register(Comment)
 class CommentAdmin(ServiceAdmin):
-    list_display = ("id", "post_id", "user_id", "text", "created_at")
-    search_fields = ("=id", "=post__id")
-    readonly_fields = ("post", "user")
+    list_display = ("id", "post_id", "user_id", "beginning", "created_at")
+    search_fields = ("id", "post", "user")
+    search_help_text = "The id of a comment, of a post or of a user"
+    linked_filters = ("user__id", "post__id")
+    ordering = ("-id",)
+    exported = ("id", "post_id", "user_id", "text", "created_at", "updated_at")
+    readonly_fields = ("post", "user", "created_at", "updated_at")
+
+    @admin.display(description="text")
+    def beginning(self, obj: Comment) -> str:
+        return truncatechars(obj.text, 100)

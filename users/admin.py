@@ -1,7 +1,9 @@
-from typing import Any, ClassVar
+from collections.abc import Iterator, Sequence
+from datetime import date
+from typing import Any, ClassVar, cast
 
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.forms import (
@@ -13,22 +15,25 @@ from django.contrib.auth.forms import (
 from django.contrib.auth.hashers import check_password
 from django.contrib.auth.models import Group
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Count, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.decorators import method_decorator
 from django.utils.html import format_html, format_html_join
 from django.views.decorators.debug import sensitive_post_parameters
 
-from config.admin import ServiceAdmin
+from config import admin_dashboard
+from config.admin_dashboard import Chart
 from config.api.errors import not_found
 from config.api.guessing import guess
 from config.api.middleware import present_request
 from config.models import AuditEvent
 from users import services
-from users.models import User
+from users.admin_import import Imported
+from users.models import Status, User, UserQuerySet
 
 COLUMNS = ("name", "email", "role", "status")
+TOLD = ("created_at", "updated_at", "what_is_the_users", "recent_events")
 RECENT = 20
 
 
@@ -96,18 +101,25 @@ class OwnPasswordForm(PasswordChangeForm):
 
 
 @admin.register(User)
-class UserAdmin(ServiceAdmin, DjangoUserAdmin):
+class UserAdmin(Imported, DjangoUserAdmin):
     form = ChangeForm
     add_form = CreationForm
     change_password_form = PasswordForm
     list_display = ("id", *COLUMNS, "created_at")
-    list_filter = ("role", "status")
-    search_fields = ("=id", "name__startswith", "email__startswith")
+    list_filter = ("role", "status", "created_at")
+    sortable_by = ("id", "name", "email", "created_at")
+    search_fields = ("id", "name__startswith")
+    search_help_text = "An id, or the beginning of a name (in its own case) or of an email (in any case)"
     ordering = ("id",)
     filter_horizontal = ()
-    readonly_fields = ("created_at", "updated_at", "recent_events")
-    fieldsets = ((None, {"fields": (*COLUMNS, "password", "created_at", "updated_at", "recent_events")}),)
+    actions: Sequence[str] = ("deactivate", "activate")
+    exported = ("id", *COLUMNS, "created_at", "updated_at")
+    readonly_fields = TOLD
+    fieldsets = ((None, {"fields": (*COLUMNS, "password", *TOLD)}),)
     add_fieldsets = ((None, {"fields": (*COLUMNS, "usable_password", "password1", "password2")}),)
+
+    def found(self, rows: QuerySet[Any], term: str) -> list[QuerySet[Any]]:
+        return [*super().found(rows, term), cast(UserQuerySet, rows).with_email_beginning(term)]
 
     @method_decorator(sensitive_post_parameters())
     def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
@@ -122,24 +134,58 @@ class UserAdmin(ServiceAdmin, DjangoUserAdmin):
         changes = {name: form.cleaned_data[name] for name in form.changed_data if name in COLUMNS}
         services.change(_locked(obj), changes)
 
-    def delete_model(self, request: HttpRequest, obj: User) -> None:
-        services.remove(_locked(obj))
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return bool(request.user.is_superuser)
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
         for user in queryset.order_by("id").select_for_update():
             services.remove(user)
 
+    @admin.action(description="Deactivate", permissions=["change"])
+    def deactivate(self, request: HttpRequest, queryset: QuerySet[User]) -> HttpResponse | None:
+        consequences = ["No password, key, token or session of theirs is accepted until they are activated again."]
+        if page := self.confirmation(request, queryset, "deactivate", "Deactivate users", consequences):
+            return page
+        self._set_status(request, queryset, Status.INACTIVE, "Deactivated")
+        return None
+
+    @admin.action(description="Activate", permissions=["change"])
+    def activate(self, request: HttpRequest, queryset: QuerySet[User]) -> HttpResponse | None:
+        consequences = ["What they had is accepted again, as far as it has not ended meanwhile."]
+        if page := self.confirmation(request, queryset, "activate", "Activate users", consequences):
+            return page
+        self._set_status(request, queryset, Status.ACTIVE, "Activated")
+        return None
+
+    def _set_status(self, request: HttpRequest, rows: QuerySet[User], status: Status, done: str) -> None:
+        users = list(rows.exclude(status=status).order_by("id").select_for_update())
+        for user in users:
+            services.change(user, {"status": status})
+            self.log_change(request, user, f"{done}.")
+        self.message_user(request, f"{done} {len(users)} users.", messages.SUCCESS)
+
     def get_fieldsets(self, request: HttpRequest, obj: User | None = None) -> Any:
         """Support, which changes nothing here, is not shown what Django tells of a password's hash."""
         if obj is None or request.user.is_superuser:
             return super().get_fieldsets(request, obj)
-        return ((None, {"fields": (*COLUMNS, "created_at", "updated_at", "recent_events")}),)
+        return ((None, {"fields": (*COLUMNS, *TOLD)}),)
 
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:  # noqa: A002
         """One's own password is changed where the present one is asked for."""
         if self.get_object(request, unquote(id)) == request.user:
             return HttpResponseRedirect(reverse("admin:password_change"))
         return super().user_change_password(request, id, form_url)
+
+    @admin.display(description="what is the user's")
+    def what_is_the_users(self, obj: User) -> str:
+        """The ways to the lists of what belongs to the user."""
+        lists = (
+            (reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist"), lookup, obj.pk, name)
+            for model, page in self.admin_site._registry.items()
+            for lookup in getattr(page, "linked_filters", ())
+            if lookup in {"user__id", "owner__id"} and (name := model._meta.verbose_name_plural)
+        )
+        return format_html("<ul>{}</ul>", format_html_join("", '<li><a href="{}?{}__exact={}">{}</a></li>', lists))
 
     def recent_events(self, obj: User) -> str:
         """The latest of what the audit trail tells of the user, and the way to the rest."""
@@ -148,6 +194,13 @@ class UserAdmin(ServiceAdmin, DjangoUserAdmin):
         rows = format_html_join("", "<li>{} {} {}</li>", told)
         every = f"{reverse('admin:config_auditevent_changelist')}?user__id__exact={obj.pk}"
         return format_html('<ul>{}</ul><a href="{}">All events</a>', rows, every)
+
+
+@admin_dashboard.charts
+def sign_ups(days: Sequence[date]) -> Iterator[Chart]:
+    told = "Users by the day on which they were added; those who were removed since are not among them."
+    users = admin_dashboard.by_day(User.objects.all(), "created_at", days, users=Count("pk"))
+    yield Chart("Sign-ups", told, days, users)
 
 
 admin.site.password_change_form = OwnPasswordForm

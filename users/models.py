@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from django.contrib.auth.models import AbstractBaseUser, BaseUserManager
 from django.db import connection, models
 from django.db.models import Func, Q, Value
-from django.db.models.lookups import Exact
+from django.db.models.lookups import Exact, StartsWith
 from django.utils.crypto import salted_hmac
 
 from config import audit
@@ -47,6 +47,12 @@ class UserQuerySet(models.QuerySet["User"]):
             # Nobody's, and some of it would not even reach the database.
             return self.none()
         return self.filter(Exact(Folded("email"), Folded(Value(email))))
+
+    def with_email_beginning(self, start: str) -> UserQuerySet:
+        """The users whose email begins so, compared in the same way on the same index."""
+        if not start.isprintable():
+            return self.none()
+        return self.filter(StartsWith(Folded("email"), Folded(Value(start))))
 
     def administrators(self) -> UserQuerySet:
         return self.filter(role=Role.ADMIN, status=Status.ACTIVE)

@@ -101,7 +101,7 @@ class VersionMiddleware:
         response = self.get_response(request)
         if is_versioned(request.path_info):
             version = told_of(request)
-            uses.count(version, getattr(request, "principal", None))
+            uses.count(version, getattr(request, "principal", None), response.status_code)
             response["API-Version"] = str(version)
             patch_vary_headers(response, ["Accept"])
             if version.deprecated:
