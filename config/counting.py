@@ -228,7 +228,7 @@ def fold() -> None:
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {_REWRITE}")
         cursor.execute(
-            "SELECT slot FROM (SELECT DISTINCT slot FROM config_rowcount ORDER BY slot) AS slots"
+            "SELECT slot FROM (SELECT 0 AS slot UNION SELECT slot FROM config_rowcount ORDER BY slot) AS slots"
             " WHERE pg_try_advisory_xact_lock(%s, slot)",
             [_LOCK],
         )
