@@ -199,10 +199,10 @@ def callers(database: str) -> list[tuple[int, str]]:
 
 def _fill(database: str, users: int) -> None:
     orders = ["--orders-per-user", str(ORDERS_PER_USER)] if users <= 1_000_000 else []
-    _manage("product", database, "migrate", "--verbosity", "0")
-    _manage("product", database, "seed", "--users", str(users - 1), *orders)
+    manage("product", database, "migrate", "--verbosity", "0")
+    manage("product", database, "seed", "--users", str(users - 1), *orders)
     # The last user gives its password to the callers.
-    _manage("product", database, "create_user", "last@example.com", "--name", "Last", given=PASSWORD)
+    manage("product", database, "create_user", "last@example.com", "--name", "Last", given=PASSWORD)
     identifiers = [identifier for identifier, _ in callers(database)]
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute(
@@ -211,7 +211,7 @@ def _fill(database: str, users: int) -> None:
             [identifiers],
         )
         connection.execute("CREATE SCHEMA stock")
-        _manage("stock", database, "migrate", "--run-syncdb", "--verbosity", "0")
+        manage("stock", database, "migrate", "--run-syncdb", "--verbosity", "0")
         for table, (source, columns) in COPIES.items():
             connection.execute(f"INSERT INTO stock.{table} ({columns}) SELECT {columns} FROM {source} ORDER BY id")
             connection.execute(f"SELECT setval(pg_get_serial_sequence('stock.{table}', 'id'), max(id)) FROM {source}")
@@ -219,7 +219,7 @@ def _fill(database: str, users: int) -> None:
         connection.execute("CHECKPOINT")
 
 
-def _manage(name: str, database: str, *arguments: str, given: str = "") -> None:
+def manage(name: str, database: str, *arguments: str, given: str = "") -> None:
     program = ["manage.py"] if name == "product" else ["-m", "django"]
     command = [sys.executable, *program, *arguments]
     subprocess.run(command, cwd=ROOT, env=environment(name, database), input=given, text=True, check=True)

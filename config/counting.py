@@ -20,6 +20,8 @@ from django.apps import apps
 from django.db import connection, models, transaction
 from django.db.models.expressions import RawSQL
 
+from config.api import statements
+
 # A block holds the ids that have all but so many of their lowest bits in common. Totals are summed over the wide
 # blocks; a page is looked for in the narrow blocks of one wide block, then in the rows of one narrow block.
 NARROW, WIDE = 10, 18
@@ -166,7 +168,7 @@ class CountedRows:
         """The id of the row that `offset` rows come before in the order of ids; null where there are no more."""
         order = "DESC" if descending else "ASC"
         inside = self.rows.filter(pk__gte=_ids_of("narrow_found", 0), pk__lt=_ids_of("narrow_found", 1))
-        sql, params = inside.order_by("-pk" if descending else "pk").values("pk").query.sql_with_params()
+        sql, params = statements.sql_of(inside.order_by("-pk" if descending else "pk").values("pk"))
         wide = _block_at("wide", "true", "0", order)
         within = " AND ".join(
             f"block {side} (SELECT (block + {further}) << {WIDE - NARROW} FROM wide_found)"
@@ -243,7 +245,7 @@ def fold() -> None:
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {_REWRITE}")
         cursor.execute(
-            "SELECT slot FROM (SELECT DISTINCT slot FROM config_rowcount ORDER BY slot) AS slots"
+            "SELECT slot FROM (SELECT 0 AS slot UNION SELECT slot FROM config_rowcount ORDER BY slot) AS slots"
             " WHERE pg_try_advisory_xact_lock(%s, slot)",
             [_LOCK],
         )

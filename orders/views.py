@@ -18,7 +18,7 @@ class OrderViewSet(ResourceViewSet):
     http_method_names = ["get", "post", "head", "options"]
     links = (
         Link("self", "/orders/{0.id}", "orders:read"),
-        Link("user", "/users/{0.user_id}", "users:read", when=may_read_owner),
+        Link("user", "/users/{0.user_id}", "users:read", when=may_read_owner, reads="user"),
     )
 
 

@@ -18,7 +18,7 @@ class PaymentViewSet(ResourceViewSet):
     http_method_names = ["get", "post", "head", "options"]
     links = (
         Link("self", "/payments/{0.id}", "payments:read"),
-        Link("user", "/users/{0.user_id}", "users:read", when=may_read_owner),
+        Link("user", "/users/{0.user_id}", "users:read", when=may_read_owner, reads="user"),
     )
 
 

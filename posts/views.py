@@ -25,7 +25,7 @@ class PostViewSet(ResourceViewSet):
     links = (
         Link("self", "/posts/{0.id}", "posts:read"),
         Link("comments", "/posts/{0.id}/comments", "posts:read"),
-        Link("user", "/users/{0.user_id}", "users:read", when=may_read_owner),
+        Link("user", "/users/{0.user_id}", "users:read", when=may_read_owner, reads="user"),
         Link("update", "/posts/{0.id}", "posts:write", "PUT", AuthorPermission.may_change),
         Link("delete", "/posts/{0.id}", "posts:write", "DELETE", AuthorPermission.may_change),
     )
@@ -68,7 +68,7 @@ class CommentViewSet(ResourceViewSet):
     links = (
         Link("self", "/comments/{0.id}", "posts:read"),
         Link("post", "/posts/{0.post_id}", "posts:read"),
-        Link("user", "/users/{0.user_id}", "users:read", when=may_read_owner),
+        Link("user", "/users/{0.user_id}", "users:read", when=may_read_owner, reads="user"),
     )
     http_method_names = ["get", "put", "patch", "delete", "head", "options"]
 

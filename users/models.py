@@ -79,7 +79,7 @@ class UserManager(BaseUserManager["User"].from_queryset(UserQuerySet)):  # type:
 
         The lock is the one a foreign key takes: it delays a removal, and no other write to the user.
         """
-        with connection.cursor() as cursor:
+        with connection.prepared_cursor() as cursor:  # type: ignore[attr-defined]
             cursor.execute(
                 "SELECT 1 FROM users_user WHERE id = %s AND removed_at IS NULL FOR KEY SHARE",
                 [user_id],

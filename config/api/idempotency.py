@@ -192,7 +192,7 @@ def _decimal_of(token: str) -> Decimal | str:
 
 def _try_lock(name: str) -> bool:
     """Takes the lock of a key until the transaction ends, without ever waiting for it."""
-    with connection.cursor() as cursor:
+    with connection.prepared_cursor() as cursor:  # type: ignore[attr-defined]
         cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [_lock_number(name)])
         (taken,) = cursor.fetchone()
         return bool(taken)

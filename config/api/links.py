@@ -25,6 +25,7 @@ class Link:
         scope: what the credential must allow, if anything.
         method: told only when it is not GET.
         when: what else must hold.
+        reads: the foreign key of the row whose target `when` looks at, if any; it is read with the row.
     """
 
     rel: str
@@ -32,6 +33,7 @@ class Link:
     scope: str | None = None
     method: str = "GET"
     when: Condition | None = None
+    reads: str | None = None
 
     def open_to(self, principal: Principal | None, row: Any) -> bool:
         if principal is None or (self.scope and self.scope not in principal.scopes):

@@ -122,7 +122,7 @@ class ListedRows:
             first: what the parts know by this name.
         """
         keys = window([part.values(*self.ordering.columns) for part in parts], self.ordering, start, stop, backwards)
-        sql, params = keys.query.sql_with_params()
+        sql, params = statements.sql_of(keys)
         if first:
             sql, params = f"WITH first (id) AS {first.sql} {sql}", (*first.params, *params)
         chosen = RawSQL(f"(SELECT id FROM ({sql}) AS keys)", params)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from datetime import datetime
 from decimal import Decimal
+from functools import cache
 from itertools import islice
 from typing import Any, ClassVar
 
@@ -206,6 +208,20 @@ class StrictSerializer(serializers.Serializer[Any]):
         return False
 
 
+@cache
+def _fields_of(kind: type[ResourceSerializer]) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+    return serializers.ModelSerializer.get_fields(kind())
+
+
+def _unbound(field: Any) -> Any:
+    """A copy of a field that was never bound. What it was declared with is the same: nobody changes that."""
+    if isinstance(field, serializers.BaseSerializer) or hasattr(field, "child"):
+        return deepcopy(field)
+    made = object.__new__(type(field))
+    vars(made).update(vars(field))
+    return made
+
+
 class ResourceSerializer(StrictSerializer, serializers.ModelSerializer[Any]):
     """A resource's representation, and the rules of writing it.
 
@@ -230,6 +246,10 @@ class ResourceSerializer(StrictSerializer, serializers.ModelSerializer[Any]):
     example: ClassVar[Mapping[str, Any]] = {}
     # Fields of the answer that makes a resource, which no other answer has.
     shown_once: ClassVar[Sequence[str]] = ()
+
+    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+        """Those that are made of the declarations, once for a class; a serializer has copies, which it binds."""
+        return {name: _unbound(field) for name, field in _fields_of(type(self)).items()}
 
     @property
     def principal(self) -> Principal | None:

@@ -6,12 +6,12 @@ Django compiles a queryset to SQL each time it is read, which takes longer than 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from django.core.exceptions import EmptyResultSet
 from django.db import connection
-from django.db.models import Model, QuerySet, Value
+from django.db.models import Exists, Model, QuerySet, Subquery, Value
 from django.db.models.expressions import Col, RawSQL
 from django.db.models.fields.related_lookups import RelatedExact
 from django.db.models.fields.tuple_lookups import (
@@ -21,7 +21,7 @@ from django.db.models.fields.tuple_lookups import (
     TupleLessThan,
     TupleLessThanOrEqual,
 )
-from django.db.models.lookups import Exact, IntegerFieldExact, IsNull
+from django.db.models.lookups import BuiltinLookup, Exact, In, IntegerFieldExact, IsNull
 from django.db.models.query import ModelIterable, get_related_populators
 from django.db.models.sql import Query
 from django.db.models.sql.where import WhereNode
@@ -69,6 +69,7 @@ class _Compiled:
 
     Attributes:
         width: the number of columns that belong to an instance.
+        instance: what makes one of a row.
     """
 
     def __init__(self, rows: QuerySet[Any], around: Callable[[str], str] = str) -> None:
@@ -76,7 +77,11 @@ class _Compiled:
         sql, self.parameters = compiler.as_sql()
         self.sql = around(sql)
         self.width = len(compiler.select)
-        self.instance = _instances_of(compiler)
+        self._compiler = compiler
+
+    @cached_property
+    def instance(self) -> Callable[[Row], Model]:
+        return _instances_of(self._compiler)
 
     def run(self, values: Sequence[Any]) -> Sequence[Row]:
         with connection.prepared_cursor() as cursor:  # type: ignore[attr-defined]
@@ -125,9 +130,12 @@ _SHAPES = 512
 
 # What a query has beside its shape: the tables of which it says elsewhere that there is one, and traces of its making.
 _BESIDE = {
-    *("model", "annotations", "where", "order_by", "default_ordering", "high_mark"),
-    *("alias_map", "alias_refcount", "table_map", "used_aliases", "base_table"),
-    *("_annotation_select_cache", "_lookup_joins", "filter_is_sticky", "alias_cols"),
+    *("model", "select", "values_select", "has_select_fields", "selected", "extra_select_mask", "annotation_select_mask"),
+    *("annotations", "where", "order_by", "default_ordering", "default_cols", "low_mark", "high_mark"),
+    *("select_related", "select_for_update", "select_for_update_of", "select_for_no_key_update"),
+    *("combinator", "combinator_all", "combined_queries"),
+    *("alias_map", "alias_refcount", "table_map", "used_aliases", "base_table", "alias_prefix", "subq_aliases"),
+    *("_annotation_select_cache", "_lookup_joins", "filter_is_sticky", "alias_cols", "subquery", "external_aliases"),
 }
 
 
@@ -138,29 +146,51 @@ class _UnknownShapeError(Exception):
 def fetch(rows: QuerySet[Any]) -> list[Any]:
     """The rows of a queryset, which is not compiled if one of the same shape was before.
 
-    Shapes are known of querysets of whole rows of one table, with annotations of plain SQL, under comparisons with
-    values, in an order, up to a limit: the shape is all that is in their SQL, and the values are its parameters. Every
-    other one is read as Django does.
+    Shapes are known of querysets of whole rows of one table and of what `select_related` adds, with annotations of
+    plain SQL and of subqueries, under comparisons with values and EXISTS, in an order, within limits, and of unions of
+    these: the shape is all that is in their SQL, and the values are its parameters. Every other one is read as Django
+    does.
     """
-    comparisons: list[Any] = []
     try:
-        shape = _Shape(rows.query, (*_shape_of(rows), *_shape_of_condition(rows.query.where, comparisons)))
-        compiler = rows.query.get_compiler(connection=connection)
-        # In the order of the statement: what is selected, then the condition.
-        annotations: Any = rows.query.annotations.values()
-        values = [value for annotation in annotations for value in annotation.params]
-        values += [value for one in comparisons for value in one.process_rhs(compiler, connection)[1]]
+        if rows._iterable_class is not ModelIterable:  # type: ignore[attr-defined]
+            raise _UnknownShapeError
+        shape = _Shape(rows)
+        compiled = _compiled(shape)
     except (_UnknownShapeError, EmptyResultSet):
         return list(rows)
-    compiled = _compiled(shape)
-    return [compiled.instance(row) for row in compiled.run(values)]
+    return [compiled.instance(row) for row in compiled.run(shape.values)]
+
+
+def sql_of(rows: QuerySet[Any]) -> tuple[str, Sequence[Any]]:
+    """The SQL of a queryset, to be put into another statement, and its parameters.
+
+    Raises:
+        EmptyResultSet: there are no such rows, whatever the tables hold.
+    """
+    try:
+        shape = _Shape(rows)
+        return _compiled(shape).sql, shape.values
+    except _UnknownShapeError:
+        return rows.query.sql_with_params()
 
 
 class _Shape:
-    """A query to be compiled, known by its shape alone."""
+    """A query to be compiled, known by its shape alone.
 
-    def __init__(self, query: Query, facts: Hashable) -> None:
-        self.query, self._facts = query, facts
+    Attributes:
+        values: those of its parameters, in the order of the statement.
+
+    Raises:
+        _UnknownShapeError: there is something in the query that is not looked at here.
+    """
+
+    def __init__(self, rows: Any) -> None:
+        if rows._prefetch_related_lookups or rows._known_related_objects:
+            raise _UnknownShapeError
+        self.query: Query = rows.query
+        self.values: list[Any] = []
+        self._compiler = rows.query.get_compiler(connection=connection)
+        self._facts = tuple(self._of_query(rows.query))
 
     def __hash__(self) -> int:
         return hash(self._facts)
@@ -168,51 +198,95 @@ class _Shape:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Shape) and self._facts == other._facts
 
+    def _of_query(self, query: Any) -> Iterator[Hashable]:
+        used = [alias for alias, uses in query.alias_refcount.items() if uses]
+        if len(used) > 1 or len(query.annotation_select) < len(query.annotations):
+            raise _UnknownShapeError
+        if not all(isinstance(name, str) for name in query.order_by):
+            raise _UnknownShapeError
+        for name, value in vars(query).items():
+            # What a query has no other value for is empty when it is not used.
+            if name not in _BESIDE and (value != getattr(Query, name) if hasattr(Query, name) else value):
+                raise _UnknownShapeError
+        yield from (query.model, query.alias_cols, *used, query.subquery, query.default_cols, str(query.select_related))
+        for column in query.select:
+            yield from _columns(column)
+        yield from (query.values_select, query.order_by, query.default_ordering, query.low_mark, query.high_mark)
+        yield from (query.select_for_update, query.select_for_update_of, query.select_for_no_key_update)
+        yield from (query.combinator, query.combinator_all, len(query.combined_queries))
+        if query.combined_queries:
+            # The condition is in the parts alone.
+            if query.annotations:
+                raise _UnknownShapeError
+            for part in query.combined_queries:
+                yield from self._of_query(part)
+            return
+        for name, annotation in query.annotations.items():
+            yield name
+            yield from self._of_annotation(annotation)
+        yield from self._of_condition(query.where)
+
+    def _of_annotation(self, annotation: Any) -> Iterator[Hashable]:
+        kind = type(annotation)
+        yield kind
+        if kind is RawSQL:
+            yield from (annotation.sql, type(annotation.output_field))
+            self.values += annotation.params
+        elif kind is Value and type(annotation.value) is int:
+            # EXISTS selects a number.
+            self.values.append(annotation.value)
+        elif isinstance(annotation, Subquery):
+            yield from self._of_subquery(annotation)
+        else:
+            raise _UnknownShapeError
+
+    def _of_subquery(self, expression: Subquery) -> Iterator[Hashable]:
+        if expression.extra:  # type: ignore[attr-defined]  # the stubs leave it out
+            raise _UnknownShapeError
+        yield expression.template
+        yield from self._of_query(expression.query)
+
+    def _of_condition(self, node: WhereNode) -> Iterator[Hashable]:
+        yield from (node.connector, node.negated, len(node.children))
+        children: list[Any] = node.children
+        for child in children:
+            kind = type(child)
+            yield kind
+            if kind is WhereNode:
+                yield from self._of_condition(child)
+            elif kind is Exact and type(child.lhs) is Exists and child.rhs is True:
+                # Which says EXISTS alone.
+                yield from self._of_subquery(child.lhs)
+            else:
+                yield from self._of_comparison(child, kind)
+
+    def _of_comparison(self, comparison: Any, kind: type[Any]) -> Iterator[Hashable]:
+        if not isinstance(comparison, BuiltinLookup):
+            raise _UnknownShapeError
+        yield from _columns(comparison.lhs)
+        if kind is IsNull:
+            yield comparison.rhs
+        elif type(comparison.rhs) is RawSQL:
+            yield comparison.rhs.sql
+            self.values += comparison.rhs.params
+        elif kind is In and isinstance(comparison.rhs, Query):
+            yield from self._of_query(comparison.rhs)
+        elif kind in _COMPARISONS and comparison.rhs_is_direct_value() and not isinstance(comparison.rhs, bool):
+            self.values += comparison.process_rhs(self._compiler, connection)[1]
+        else:
+            raise _UnknownShapeError
+
 
 @lru_cache(maxsize=_SHAPES)
 def _compiled(shape: _Shape) -> _Compiled:
-    return _Compiled(QuerySet(shape.query.model, query=shape.query))
-
-
-def _shape_of(rows: Any) -> Iterator[Hashable]:
-    query = rows.query
-    if rows._iterable_class is not ModelIterable or rows._prefetch_related_lookups or rows._known_related_objects:
+    made = _Compiled(QuerySet(shape.query.model, query=shape.query))
+    if list(made.parameters) != shape.values:
         raise _UnknownShapeError
-    used = [alias for alias, uses in query.alias_refcount.items() if uses]
-    if len(used) > 1 or not all(isinstance(name, str) for name in query.order_by):
-        raise _UnknownShapeError
-    for name, value in vars(query).items():
-        # What a query has no other value for is empty when it is not used.
-        if name not in _BESIDE and (value != getattr(Query, name) if hasattr(Query, name) else value):
-            raise _UnknownShapeError
-    for name, annotation in query.annotations.items():
-        if type(annotation) is not RawSQL:
-            raise _UnknownShapeError
-        kind: Any = type(annotation.output_field)
-        yield from (name, annotation.sql, kind)
-    yield from (query.model, query.alias_cols, query.order_by, query.default_ordering, query.high_mark)
-
-
-def _shape_of_condition(node: WhereNode, comparisons: list[Any]) -> Iterator[Hashable]:
-    """The shape of a condition; its comparisons with values are appended, in the order of their parameters."""
-    yield from (node.connector, node.negated, len(node.children))
-    children: list[Any] = node.children
-    for child in children:
-        kind = type(child)
-        if kind is WhereNode:
-            yield from _shape_of_condition(child, comparisons)
-            continue
-        if kind is IsNull:
-            yield child.rhs
-        elif kind in _COMPARISONS and child.rhs_is_direct_value() and not isinstance(child.rhs, bool):
-            comparisons.append(child)
-        else:
-            raise _UnknownShapeError
-        yield from (kind, *_columns(child.lhs))
+    return made
 
 
 def _columns(expression: Any) -> Iterator[Hashable]:
     for column in expression.get_source_expressions() if isinstance(expression, Tuple) else (expression,):
         if not isinstance(column, Col):
             raise _UnknownShapeError
-        yield column.target
+        yield from (column.alias, column.target)

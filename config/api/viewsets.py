@@ -323,6 +323,8 @@ class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
 
     def get_object(self, *, lock: bool = False) -> Any:
         rows = self.get_queryset().filter(pk=id_of(self.kwargs["id"]))
+        if read_with := [link.reads for link in self.links if link.reads]:
+            rows = rows.select_related(*read_with)
         if lock:
             # What is to go is locked against the rows that are about to refer to it, too.
             rows = rows.select_for_update(of=("self",), no_key=self.request.method != "DELETE")

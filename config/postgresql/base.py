@@ -3,7 +3,11 @@
 import select
 from typing import Any
 
-from django.db.backends.postgresql import base
+from django.db.backends.postgresql import base, operations
+
+
+class DatabaseOperations(operations.DatabaseOperations):
+    compiler_module = "config.postgresql.compiler"
 
 
 class PreparedCursor(base.ServerBindingCursor):
@@ -14,6 +18,8 @@ class PreparedCursor(base.ServerBindingCursor):
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
+    ops_class = DatabaseOperations
+
     def is_usable(self) -> bool:
         """Whether the connection lives, asked of the server only where the socket says that something happened.
 
@@ -27,7 +33,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def prepared_cursor(self) -> Any:
         """A cursor whose statements the server parses once for the connection, and gets with their values apart.
 
-        Not for the ORM, whose statements are not all fit for that.
+        Not for all of the ORM, whose statements are not all fit for that.
         """
         self.close_if_health_check_failed()
         self.ensure_connection()

@@ -2,7 +2,7 @@
 
 import pytest
 from django.db import connection
-from django.db.models import F, Q
+from django.db.models import Exists, F, Q, Subquery
 from django.db.models.expressions import RawSQL
 from django.db.models.fields.tuple_lookups import Tuple, TupleGreaterThan, TupleLessThan
 from django.test.utils import CaptureQueriesContext
@@ -28,18 +28,27 @@ KNOWN = {
     "not": (users.filter(~Q(name="A")), users.filter(~Q(name="B"))),
     "place": (users.filter(beyond("A", 1)).order_by("name", "id")[:3], users.filter(beyond("B", 2)).order_by("name")),
     "annotated by SQL": tuple(users.filter(pk=key).annotate(sum=RawSQL("SELECT %s + id", [key])) for key in (1, 2)),
+    "offset": (users.order_by("id")[1:3], users.filter(name="A").order_by("id")[1:3]),
+    "with relations": (orders.select_related("user"), orders.select_related("user").filter(pk=1)),
+    "below a parent": tuple(
+        orders.filter(Exists(User.objects.filter(pk=key)), user_id=key).annotate(
+            total=Subquery(orders.filter(user_id=key).values("pk"))
+        )
+        for key in (1, 2, 4)
+    ),
+    "chosen by SQL": tuple(users.filter(pk__in=RawSQL("SELECT %s::bigint", [key])) for key in (1, 2)),
+    "chosen by a queryset": tuple(users.filter(pk__in=orders.filter(qty=qty).values("user_id")) for qty in (1, 2)),
+    "taken together": tuple(users.filter(pk=1).union(users.filter(pk=key), all=True).order_by("id") for key in (2, 3)),
     "one column": (
         users.filter(TupleLessThan(Tuple(F("id")), (3,))),
         users.filter(TupleLessThan(Tuple(F("id")), (2,))),
     ),
 }
 UNKNOWN = {
-    "offset": users.order_by("id")[1:3],
     "reversed": users.order_by("id").reverse(),
     "some columns": users.only("id"),
     "annotated": users.annotate(twice=F("id") * 2),
     "joined": orders.filter(user__role="user"),
-    "with relations": orders.select_related("user"),
     "prefetching": orders.prefetch_related("user"),
     "expression": users.filter(name=F("email")),
     "list": users.filter(pk__in=[1, 2]),
@@ -80,10 +89,11 @@ def test_unknown_shape_is_read_by_django(given):
     assert statements._compiled.cache_info().misses == 0
 
 
-def test_lock_is_taken_by_django():
+def test_lock_belongs_to_the_shape():
     with CaptureQueriesContext(connection) as captured:
-        assert statements.fetch(users.filter(pk=1).select_for_update())
-    assert "FOR UPDATE" in captured[0]["sql"]
+        for rows in (users.filter(pk=1), users.filter(pk=1).select_for_update(of=("self",), no_key=True)):
+            assert statements.fetch(rows)
+    assert ["FOR NO KEY UPDATE OF" in each["sql"] for each in captured] == [False, True]
 
 
 def test_values_of_a_shape_are_not_those_it_was_compiled_with():

@@ -15,7 +15,7 @@ from config.models import RowCount
 from orders.models import Order
 from users.models import User
 
-ROUNDS = 15
+WRITERS, ROUNDS = 50, 4
 
 
 def wrong():
@@ -43,15 +43,20 @@ def write_singly(owner, number):
         User.objects.filter(pk=user.pk).update(role="support")
 
 
-def test_bulk_and_single_writers_and_folding_at_once_leave_exact_counts(at_once, make_user):
+def recount():
+    for counts in counting.every():
+        counts.recount()
+
+
+def test_bulk_and_single_writers_folding_and_recounting_at_once_leave_exact_counts(at_once, make_user):
     owner = make_user()
     at_once(
         [partial(insert_in_bulk, owner), partial(insert_in_bulk, owner)]
-        + [partial(write_singly, owner, number) for number in range(10)]
-        + [lambda: [counting.fold() for _ in range(ROUNDS)]]
+        + [partial(write_singly, owner, number) for number in range(WRITERS)]
+        + [lambda: [counting.fold() for _ in range(ROUNDS)], lambda: [recount() for _ in range(ROUNDS)]]
     )
     assert wrong() == {}
-    assert Order.objects.count() == 9_000 + 10 * ROUNDS // 2
+    assert Order.objects.count() == 9_000 + WRITERS * ROUNDS // 2
     counting.fold()
     assert wrong() == {}
     assert set(RowCount.objects.values_list("slot", flat=True)) == {0}

@@ -22,7 +22,7 @@ from oauth2_provider.models import get_access_token_model, get_grant_model, get_
 from accounts.models import LoginSession
 from accounts.services import create_api_key
 from config.management.commands import purge
-from config.models import AuditEvent, Counter, IdempotencyRecord, VersionUse
+from config.models import AuditEvent, Counter, IdempotencyRecord, RowCount, VersionUse
 from tests.accounts.conftest import log_in, refresh
 from tests.accounts.oauth.actors import Person, bearer, register
 from tests.conftest import PASSWORD
@@ -334,6 +334,15 @@ def test_database_that_refuses_is_one_line(user, monkeypatch):
         run()
     assert "division by zero" in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_counts_behind_the_totals_are_folded_unless_it_only_counts(user):
+    row = RowCount.objects.filter(relation="users_user")
+    row.update(slot=3)
+    run("--dry-run")
+    assert set(row.values_list("slot", flat=True)) == {3}
+    run()
+    assert set(row.values_list("slot", flat=True)) == {0}
 
 
 def test_time_limit_of_statements_is_back_afterwards(db):

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from accounts.models import LoginSession
 from accounts.oauth import retention
-from config import sessions
+from config import counting, sessions
 from config.api import throttling, transactions
 from config.management.progress import progress
 from config.models import AuditEvent, IdempotencyRecord, VersionUse
@@ -45,7 +45,7 @@ class Command(BaseCommand):
     help = (
         "Removes what is past keeping: sessions, codes and tokens that can never be used again, counters of past "
         "minutes, idempotency keys older than IDEMPOTENCY_RETENTION_DAYS, audit events and uses of versions older than "
-        "AUDIT_RETENTION_DAYS. It runs beside the service and may be interrupted; run it daily. Prints a line for each "
+        "AUDIT_RETENTION_DAYS. Also folds the counts behind the totals of lists. It runs beside the service and may be interrupted; run it daily. Prints a line for each "
         "kind with the number of rows."
     )
 
@@ -58,6 +58,8 @@ class Command(BaseCommand):
                 for name, rows in _past(timezone.now() - MARGIN).items():
                     count = rows.count()
                     self.stdout.write(f"{name}: {count if dry_run else _purge(name, rows, count)}")
+                if not dry_run:
+                    counting.fold()
         except Error as error:
             raise CommandError(str(error).partition("\n")[0]) from error
 
