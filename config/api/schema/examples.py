@@ -30,7 +30,7 @@ def of_request(serializer: Any, view: Any, method: str) -> Any:
         return None
     made = _instance(serializer, view)
     declared = getattr(made, "example", None)
-    if declared is None:
+    if not declared:
         return None
     shown = _representation(made, declared)
     given = {
@@ -76,7 +76,7 @@ def of_view(serializer: Any, view: Any) -> Any:
     many = isinstance(made, ListSerializer)
     made = made.child if many else made
     declared = getattr(made, "example", None)
-    if declared is None:
+    if not declared:
         return None
     shown = _representation(made, declared)
     return envelope.single([shown] if many else shown)
