@@ -27,6 +27,7 @@ from config.api.permissions import PublicPermission
 from config.api.viewsets import ResourceViewSet, View, id_of
 from users.models import User
 
+
 class ProtectedView(View):
     """Who the service takes the caller for, and what the credential allows."""
 

@@ -47,8 +47,8 @@ FAULTS = {
         "GET /health/live 200: the content type text/plain is not described",
     ),
     "a code": (
-        """response = Client().get("/health/ready", headers={"Host": "elsewhere.example"}); """
-        """response.content = response.content.replace(b"VALIDATION_ERROR", b"FORBIDDEN")""",
+        """response = Client().get("/health/live", headers={"Host": "elsewhere.example"})
+            response.content = response.content.replace(b"VALIDATION_ERROR", b"FORBIDDEN")""",
         "GET /health/live 400: the code FORBIDDEN is not described",
     ),
 }

@@ -83,7 +83,9 @@ def of_view(serializer: Any, view: Any) -> Any:
 
 
 def _representation(serializer: Any, declared: Mapping[str, Any]) -> dict[str, Any]:
-    missing = [name for name, field in serializer.fields.items() if not field.write_only and field.source not in declared]
+    missing = [
+        name for name, field in serializer.fields.items() if not field.write_only and field.source not in declared
+    ]
     if missing:
         # What is not declared is a request's alone.
         return {name: _plain(value) for name, value in declared.items()}
