@@ -24,7 +24,8 @@ run: runtime-environment  ## sets everything up and serves the API; HOST=127.0.0
 test: lint  ## sets everything up and runs all checks and tests on a database of their own
 	@$(BIN)/python -m tests.postgres $(BIN)/python -W ignore manage.py makemigrations --check --dry-run
 	@$(BIN)/python -m tests.postgres $(BIN)/python -W ignore manage.py check --deploy --fail-level WARNING
-	@$(BIN)/python -m tests.postgres $(BIN)/python -W ignore manage.py spectacular --validate --fail-on-warn --file /dev/null
+	@for version in 1 2; do $(BIN)/python -m tests.postgres $(BIN)/python -W ignore manage.py spectacular \
+		--api-version $$version --validate --fail-on-warn --file /dev/null || exit 1; done
 	@$(BIN)/python -m pytest -n auto
 
 test-clients: runtime-environment client-environment  ## runs clients and linters from npm, and generated clients, against the running service; ORIGIN=http://127.0.0.1:8000

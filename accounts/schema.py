@@ -176,7 +176,7 @@ def _form(schema: str, example: Mapping[str, str]) -> Described:
 
 # Of an endpoint that takes a client's form; without a secret in Authorization it stands in the form.
 _FORM_FAILURES = (400, 401, 413, 415, 429, 500, 503)
-_CLIENTS = [{"client": []}, {}]
+_CLIENTS: list[dict[str, list[str]]] = [{"client": []}, {}]
 
 
 def _paths() -> Described:

@@ -45,7 +45,8 @@ def test_every_change_is_asked_for_where_it_is_expected():
         change: [str(path) for path in sources if f"Change.{change.name}" in path.read_text()] for change in Change
     }
     assert {
-        change.name: [path for path in paths if path != "config/api/schema/operations.py"] for change, paths in asked.items()
+        change.name: [path for path in paths if path != "config/api/schema/operations.py"]
+        for change, paths in asked.items()
     } == {
         "CURSOR_BY_DEFAULT": ["config/api/pagination.py"],
         "NUMBERS_ONLY": ["config/api/pagination.py"],

@@ -1,12 +1,14 @@
 """What holds for every endpoint that the URL map has; who may do what there is test_matrix.py."""
 
 import pytest
+from django.urls import get_resolver, resolve
 from rest_framework.settings import api_settings
 
+from config.api.paths import without_prefix
 from config.api.permissions import PublicPermission, ResourcePermission
 from config.api.schema import Generator
 from tests.conftest import PASSWORD, Caller, with_password
-from tests.contract.routes import PREFIXES, resource_routes, routes
+from tests.contract.routes import ANY_PATH, PREFIXES, addresses, resource_routes, root_only, routes
 
 ROUTES = routes()
 READ = [route for route in ROUTES if "GET" in route.methods]
@@ -185,14 +187,36 @@ def test_hostile_queries_never_reach_the_database(admin, ids, route, query, stat
         assert len(answer.data) == (expected if "limit" in query else 0)
 
 
+# Pages for people: HTML, which no program calls and no schema describes.
+PAGES = {"/admin", "/admin/", "/oauth/authorize", "/oauth/grants", "/session/login", "/session/logout"}
+
+
+def is_page(path):
+    return path in PAGES or path == "/docs" or path.startswith("/docs/")
+
+
 @pytest.mark.parametrize("version", [1, 2])
-def test_the_schema_has_every_endpoint_and_no_other(version):
+def test_the_reference_has_every_endpoint_and_no_other(version):
     prefix = f"/api/v{version}"
     paths = Generator(api_version=str(version)).get_schema(public=True)["paths"]
-    described = {
-        path: {method.upper() for method in operations} for path, operations in paths.items() if path != prefix
-    }
-    assert described == {
+    described = {path: {method.upper() for method in operations} for path, operations in paths.items()}
+    below = {
         f"{prefix}/{route.template.replace('<', '{').replace('>', '}')}": route.methods - {"OPTIONS"}
         for route in ROUTES
     }
+    beside = {path: own_methods(path) for path in root_only() if not is_page(path)}
+    assert described == {prefix: {"GET"}, **below, **beside}
+    assert set(root_only()) >= PAGES
+
+
+def test_the_other_forms_of_an_address_are_those_that_the_reference_has():
+    """What stands under `/api` and at the root stands under `/api/v{n}`, too."""
+    canonical = {f"/{route.template}" for route in ROUTES} | {"", "/"}
+    there = {f"/{address}" for address in addresses(get_resolver(), within=("admin/",)) if address != ANY_PATH}
+    others = {path for path in there if not path.startswith("/api/v<") and path not in root_only()}
+    assert {without_prefix(path) for path in others} <= canonical
+
+
+def own_methods(path):
+    view = resolve(path).func.view_class
+    return {name.upper() for name in view.http_method_names if hasattr(view, name)} - {"HEAD", "OPTIONS"}

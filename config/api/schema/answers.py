@@ -37,7 +37,7 @@ SCHEMAS: Schema = {
         description="Of a page by `cursor`.",
     ),
 }
-_PAGE = {
+_PAGE: Schema = {
     "meta": {"anyOf": [{"$ref": "#/components/schemas/PageMeta"}, {"$ref": "#/components/schemas/CursorMeta"}]},
     LINKS: {"$ref": "#/components/schemas/PageLinks"},
 }

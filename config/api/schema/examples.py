@@ -30,7 +30,7 @@ def of_request(serializer: Any, view: Any, method: str) -> Any:
         return None
     made = _instance(serializer, view)
     declared = getattr(made, "example", None)
-    if declared is None:
+    if not declared:
         return None
     shown = _representation(made, declared)
     given = {
@@ -76,14 +76,16 @@ def of_view(serializer: Any, view: Any) -> Any:
     many = isinstance(made, ListSerializer)
     made = made.child if many else made
     declared = getattr(made, "example", None)
-    if declared is None:
+    if not declared:
         return None
     shown = _representation(made, declared)
     return envelope.single([shown] if many else shown)
 
 
 def _representation(serializer: Any, declared: Mapping[str, Any]) -> dict[str, Any]:
-    missing = [name for name, field in serializer.fields.items() if not field.write_only and field.source not in declared]
+    missing = [
+        name for name, field in serializer.fields.items() if not field.write_only and field.source not in declared
+    ]
     if missing:
         # What is not declared is a request's alone.
         return {name: _plain(value) for name, value in declared.items()}

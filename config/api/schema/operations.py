@@ -109,13 +109,15 @@ class Schema(AutoSchema):
             body["required"] = True
             example = examples.of_request(self.get_request_serializer(), self.view, self.method)
             for media in body["content"].values():
-                media |= {"example": example} if example is not None else {}
+                media.update({} if example is None else {"example": example})
         return body
 
     # --- Answers
 
     def _get_response_bodies(self, direction: str = "response") -> dict[str, Any]:
-        found = {status: self._with_headers(int(status), body) for status, body in super()._get_response_bodies().items()}
+        found = {
+            status: self._with_headers(int(status), body) for status, body in super()._get_response_bodies().items()
+        }
         if self.method == "GET":
             description = "What the client has is still the same."
             found["304"] = self._with_headers(304, {"description": description})
@@ -142,7 +144,7 @@ class Schema(AutoSchema):
             if self.view.envelope_known:
                 media["schema"] = self._enveloped(media["schema"])
             example = examples.of_view(serializer, self.view)
-            media |= {"example": example} if example is not None else {}
+            media.update({} if example is None else {"example": example})
         return {"description": "Done.", **{name: part for name, part in response.items() if part}}
 
     def _of_resource(self, status: int) -> dict[str, Any]:

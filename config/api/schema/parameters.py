@@ -65,15 +65,13 @@ def refer(*names: str) -> list[dict[str, Any]]:
 
 def of_path(names: list[str]) -> list[dict[str, Any]]:
     return [
-        {
-            "name": name,
-            "in": "path",
-            "required": True,
-            "description": f"The id of the {name.removesuffix('_id').replace('_', ' ') if name != 'id' else 'resource'}.",
-            "schema": integer(1),
-        }
+        {"name": name, "in": "path", "required": True, "description": _whose(name), "schema": integer(1)}
         for name in names
     ]
+
+
+def _whose(name: str) -> str:
+    return f"The id of the {'resource' if name == 'id' else name.removesuffix('_id').replace('_', ' ')}."
 
 
 def of_operation(view: Any, method: str, variables: list[str]) -> list[dict[str, Any]]:

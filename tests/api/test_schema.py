@@ -1,0 +1,157 @@
+"""The reference: bounds of every field, and examples that are what they are examples of."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import jsonschema_rs
+import pytest
+
+from accounts.services import create_api_key
+from config.api import versioning
+from config.api.schema import document
+from tests.conftest import with_password
+
+PASSWORD = "correct horse battery staple"
+VERSIONS = ["1", "2"]
+# A body that holds the credential: what stands there opens nothing.
+CREDENTIALS = ("/login", "/token/refresh", "/logout")
+
+
+@pytest.fixture(params=VERSIONS)
+def version(request):
+    return request.param
+
+
+@pytest.fixture
+def described(version):
+    return document(versioning.by_number()[version])
+
+
+def operations(described: Any) -> Iterator[tuple[str, str, Any]]:
+    for path, methods in described["paths"].items():
+        for method, operation in methods.items():
+            yield path, method, operation
+
+
+def walk(value: Any, where: str = "") -> Iterator[tuple[str, Any]]:
+    """Every object of a document, with its place."""
+    if isinstance(value, dict):
+        yield where, value
+        for name, inner in value.items():
+            yield from walk(inner, f"{where}/{name}")
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from walk(inner, f"{where}/{index}")
+
+
+def follow(described: Any, one: Any) -> Any:
+    while "$ref" in one:
+        reference, one = one["$ref"], described
+        for part in reference.removeprefix("#/").split("/"):
+            one = one[part]
+    return one
+
+
+def is_unbounded(schema: Any) -> bool:
+    kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    if "enum" in schema or "const" in schema:
+        return False
+    return (
+        ("string" in kinds and "maxLength" not in schema)
+        or ("integer" in kinds and not {"minimum", "maximum"} <= schema.keys())
+        or ("number" in kinds and not {"minimum", "maximum"} <= schema.keys())
+        or ("array" in kinds and "maxItems" not in schema)
+    )
+
+
+def test_every_field_is_bounded(described):
+    schemas = [
+        (where, one)
+        for where, one in walk({name: described[name] for name in ("paths", "components")})
+        if isinstance(one.get("type"), str | list) and "securitySchemes" not in where and "/example" not in where
+    ]
+    assert len(schemas) > 300
+    # A page is told as it was asked for, beyond 64 bits, too.
+    assert [where for where, one in schemas if is_unbounded(one)] == ["/components/schemas/PageMeta/properties/page"]
+
+
+def test_every_operation_of_a_deprecated_version_is_deprecated(described, version):
+    for path, _, operation in operations(described):
+        assert operation.get("deprecated", False) == (version == "1" and path.startswith("/api/")), path
+
+
+def test_every_example_is_valid(described):
+    def check(schema: Any, example: Any, where: str) -> None:
+        whole = {**schema, "components": described["components"]}
+        try:
+            jsonschema_rs.Draft202012Validator(whole, validate_formats=True).validate(example)
+        except jsonschema_rs.ValidationError as error:
+            pytest.fail(f"{where}: {error.message}")
+
+    checked = 0
+    for where, media in walk(described):
+        if "schema" not in media:
+            continue
+        shown = [media["example"]] if "example" in media else []
+        shown += [follow(described, one)["value"] for one in media.get("examples", {}).values()]
+        for example in shown:
+            check(media["schema"], example, where)
+            checked += 1
+    assert checked > 150
+
+
+def test_every_resource_and_every_body_has_an_example(described):
+    for path, method, operation in operations(described):
+        body = operation.get("requestBody", {"content": {}})
+        success = follow(described, operation["responses"].get("200") or operation["responses"].get("201") or {})
+        of_resource = path.count("/") > 2 and path.startswith("/api/")
+        for media in [*body["content"].values(), *(success.get("content", {}).values() if of_resource else ())]:
+            assert "example" in media, (path, method)
+
+
+def example_of(operation: Any) -> Any:
+    return next(iter(operation["requestBody"]["content"].values()))["example"]
+
+
+@pytest.fixture
+def ids(make_user):
+    """Rows of an administrator, by the first part of an address and the name in it."""
+    owner = make_user("admin", password=PASSWORD)
+    return owner, with_password(owner, PASSWORD)
+
+
+@pytest.mark.parametrize("method", ["post", "put", "patch"])
+def test_every_prefilled_body_succeeds_as_it_stands(ids, described, version, method):
+    owner, caller = ids
+    api = f"/api/v{version}"
+    post = caller.post(f"{api}/users/{owner.pk}/posts", {"title": "T"}).data["id"]
+    comment = caller.post(f"{api}/posts/{post}/comments", {"text": "C"}).data["id"]
+    rows = {"users": owner.pk, "posts": post, "comments": comment, "api-keys": create_api_key(owner, name="k")[0].pk}
+    sent = 0
+    for path, verb, operation in operations(described):
+        if verb != method or not path.startswith(api) or path.endswith(CREDENTIALS):
+            continue
+        first = path.removeprefix(api).split("/")[1]
+        headers = {
+            one["name"]: one["example"]
+            for one in (follow(described, parameter) for parameter in operation["parameters"])
+            if one["in"] == "header" and "example" in one
+        }
+        # A user of its own: what is sent would be taken, or take the administrator's role.
+        row = make_one(caller, api) if first == "users" and method != "post" else rows.get(first)
+        address = re.sub(r"\{\w+\}", str(row), path)
+        answer = caller(method.upper(), address, example_of(operation), **headers)
+        assert answer.status in {200, 201}, (path, answer)
+        sent += 1
+    assert sent == {"post": 7, "put": 3, "patch": 3}[method]
+
+
+def make_one(caller, api):
+    return caller.post(f"{api}/users", {"name": "Own", "email": "own@example.com"}).data["id"]
+
+
+def test_the_prefilled_login_is_that_of_the_example_user(make_user, nobody, described, version):
+    example = example_of(described["paths"][f"/api/v{version}/login"]["post"])
+    make_user(email=example["email"], password=example["password"])
+    assert nobody.post(f"/api/v{version}/login", example).status == 200

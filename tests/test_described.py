@@ -1,0 +1,89 @@
+"""The run of the tests fails when an answer is not one that the reference describes."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+TESTS = """
+import json
+from django.test import Client
+
+class Spoiled:
+    # Between the service and the test, as a mistake of the service would be.
+    def __init__(self, get_response):
+        self.get_response = get_response
+
+    def __call__(self, request):
+        response = self.get_response(request)
+        if "spoil" in request.GET:
+            SPOIL
+        return response
+
+def test_that_asks():
+    from django.conf import settings
+    settings.MIDDLEWARE = ["test_it.Spoiled", *settings.MIDDLEWARE]
+    assert Client().get("/health/live").status_code == 200
+    assert Client().get("/health/nowhere").status_code == 404
+    Client().get("/health/live?spoil")
+
+def test_that_does_nothing():
+    pass
+"""
+FAULTS = {
+    "a status": ("response.status_code = 418", "GET /health/live 418: the status is not described"),
+    "a body": (
+        """response.content = b'{"success": true, "data": {"status": "fine"}}'""",
+        'GET /health/live 200: the body is not as described: data/status: "fine" is not one of "ok"',
+    ),
+    "a header too many": ("response['Location'] = '/'", "GET /health/live 200: the header Location is not described"),
+    "a header too few": ("del response['ETag']", "GET /health/live 200: the header ETag is missing"),
+    "a header of another form": ("response['ETag'] = 'W/x'", "GET /health/live 200: the header ETag : "),
+    "a content type": (
+        "response['Content-Type'] = 'text/plain'",
+        "GET /health/live 200: the content type text/plain is not described",
+    ),
+    "a code": (
+        """response = Client().get("/health/live", headers={"Host": "elsewhere.example"})
+            response.content = response.content.replace(b"VALIDATION_ERROR", b"FORBIDDEN")""",
+        "GET /health/live 400: the code FORBIDDEN is not described",
+    ),
+}
+
+
+def run(folder: Path, spoil: str, *options: str) -> "subprocess.CompletedProcess[str]":
+    """Runs two tests in a pytest of their own, of which the first gets a spoiled answer."""
+    folder.joinpath("pytest.ini").write_text("[pytest]\n")
+    folder.joinpath("test_it.py").write_text(TESTS.replace("SPOIL", spoil))
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "tests.described", "-p", "no:cacheprovider", *options, folder],
+        cwd=ROOT,
+        env=environment | {"DJANGO_SETTINGS_MODULE": "config.settings"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(("spoil", "told"), FAULTS.values(), ids=FAULTS)
+def test_answer_that_is_not_described_fails_the_run_and_is_named(tmp_path, spoil, told):
+    done = run(tmp_path, spoil)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "2 passed" in done.stdout
+    assert told in done.stdout
+    assert "(test_it.py::test_that_asks)" in done.stdout or "/test_it.py::test_that_asks)" in done.stdout
+
+
+def test_worker_tells_the_process_that_started_it(tmp_path):
+    spoil, told = FAULTS["a status"]
+    done = run(tmp_path, spoil, "-n", "1")
+    assert (done.returncode, told in done.stdout) == (1, True), done.stdout
+
+
+def test_answers_as_they_are_described_pass(tmp_path):
+    done = run(tmp_path, "pass")
+    assert (done.returncode, "not describe" in done.stdout) == (0, False), done.stdout
