@@ -22,7 +22,7 @@ def reference(page: Page) -> Page:
 
 
 def endpoint(page: Page, method: str, path: str) -> Locator:
-    return page.locator(f".opblock-{method.lower()}:has([data-path='{path}'])")
+    return page.locator(f".opblock:has(.opblock-summary-{method.lower()} [data-path='{path}'])")
 
 
 def call(page: Page, method: str, path: str, body: Any = None, *, status: int) -> Any:
@@ -74,13 +74,14 @@ def test_reference_on_a_small_screen(reference: Page, look: Look) -> None:
     look(reference, "reference-small")
 
 
-def test_each_version_has_its_reference(reference: Page) -> None:
+def test_each_version_has_its_reference(reference: Page, look: Look) -> None:
     versions = reference.get_by_role("navigation", name="Version")
     expect(versions.locator("[aria-current=page]")).to_have_text("Version 2")
     versions.get_by_role("link", name="Version 1").click()
     expect(versions.locator("[aria-current=page]")).to_contain_text("Version 1")
     expect(endpoint(reference, "GET", "/api/v1/users")).to_be_visible(timeout=PATIENCE)
     expect(reference.locator("[data-path^='/api/v2']")).to_have_count(0)
+    look(reference, "reference-version-1")
 
 
 @pytest.mark.parametrize("credential", ["API key", "bearer", "basic"])

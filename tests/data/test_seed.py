@@ -131,8 +131,9 @@ def test_interrupt_in_the_middle_adds_nothing(monkeypatch: pytest.MonkeyPatch):
 
     monkeypatch.setattr(demo, "order", interrupted)
 
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(CommandError, match=r"\AInterrupted: nothing was added\.\Z") as ended:
         run(users=50, orders_per_user=1)
+    assert ended.value.returncode == 130
 
     assert is_empty()
 

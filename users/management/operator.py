@@ -32,6 +32,19 @@ def read_password() -> str:
     return password
 
 
+def find(email: str, *, lock: bool = False) -> User:
+    """The user with an email, whose row is locked if the caller changes it.
+
+    Raises:
+        CommandError: there is none.
+    """
+    found = User.objects.with_email(email)
+    user = (found.select_for_update(no_key=True) if lock else found).first()
+    if user is None:
+        raise CommandError(f"no user has the email {email!r}; manage.py create_user creates one")
+    return user
+
+
 def save(data: dict[str, Any], user: User | None = None) -> User:
     """Creates a user, or changes those fields of one whose row is locked.
 

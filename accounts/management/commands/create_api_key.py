@@ -2,12 +2,12 @@ from argparse import ArgumentParser, ArgumentTypeError
 from datetime import timedelta
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from accounts.services import create_api_key
 from config.api.principal import SCOPES
-from users.models import User
+from config.management.command import ServiceCommand
+from users.management import operator
 
 
 def _scopes(text: str) -> list[str]:
@@ -23,18 +23,22 @@ def _days(text: str) -> int:
     return int(text)
 
 
-class Command(BaseCommand):
+class Command(ServiceCommand):
     help = "Creates an API key for a user, prints it and nothing else. It cannot be shown again."
+    example = 'manage.py create_api_key ann@example.com --scopes "users:read orders:read" --days 90'
+    interrupted = "Interrupted: if no key was printed, there is none."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("email", metavar="EMAIL")
-        parser.add_argument("--scopes", type=_scopes, metavar='"users:read …"', help="default: all")
-        parser.add_argument("--days", type=_days, metavar="N", help="the key expires after N days; default: never")
+        parser.add_argument("email", metavar="EMAIL", help="whose key it is")
+        parser.add_argument(
+            "--scopes", type=_scopes, metavar='"SCOPE …"', help=f"of: {' '.join(SCOPES)} (default: all)"
+        )
+        parser.add_argument(
+            "--days", type=_days, metavar="N", help="days until it expires, from 1 to 36500 (default: never)"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        user = User.objects.with_email(options["email"]).first()
-        if user is None:
-            raise CommandError(f"no user has the email {options['email']}")
+        user = operator.find(options["email"])
         days = options["days"]
         expires_at = timezone.now() + timedelta(days=days) if days else None
         _, key = create_api_key(user, name="command line", scopes=options["scopes"], expires_at=expires_at)

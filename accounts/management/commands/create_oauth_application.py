@@ -3,29 +3,52 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django.core.exceptions import ValidationError
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.db import transaction
 
 from accounts.models import Application
 from accounts.services import save_new_application
-from users.models import User
+from config.api.principal import SCOPES
+from config.management.command import ServiceCommand
+from users.management import operator
+
+GRANTS = (Application.GRANT_AUTHORIZATION_CODE, Application.GRANT_CLIENT_CREDENTIALS)
+# By the field of the application that each fills.
+OPTIONS = {"allowed_scopes": "--scopes", "redirect_uris": "--redirect-uri", "client_type": "--public"}
 
 
-class Command(BaseCommand):
+class Command(ServiceCommand):
     help = "Registers an OAuth application and prints its id and secret as JSON. The secret cannot be shown again."
+
+    example = (
+        "manage.py create_oauth_application Shop --owner ann@example.com \\\n"
+        '    --grant authorization-code --scopes "users:read orders:read" \\\n'
+        "    --redirect-uri https://shop.example/callback --public"
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("name", metavar="NAME", help="what users read when they are asked for consent")
-        parser.add_argument("--owner", required=True, metavar="EMAIL", help="for whom client credentials act")
-        parser.add_argument("--grant", required=True, metavar="authorization-code|client-credentials")
-        parser.add_argument("--scopes", required=True, metavar='"users:read …"', help="what it may ask for at most")
-        parser.add_argument("--redirect-uri", action="append", default=[], metavar="U", help="may be repeated")
+        parser.add_argument(
+            "--owner",
+            required=True,
+            metavar="EMAIL",
+            help="who answers for it, and for whom its client credentials act",
+        )
+        parser.add_argument("--grant", required=True, choices=GRANTS, metavar="GRANT", help=" or ".join(GRANTS))
+        parser.add_argument(
+            "--scopes", required=True, metavar='"SCOPE …"', help=f"what it may ask for at most, of: {' '.join(SCOPES)}"
+        )
+        parser.add_argument(
+            "--redirect-uri",
+            action="append",
+            default=[],
+            metavar="URI",
+            help="where users come back to; may be repeated",
+        )
         parser.add_argument("--public", action="store_true", help="a client that cannot keep a secret: it gets none")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        owner = User.objects.with_email(options["owner"]).first()
-        if owner is None:
-            raise CommandError(f"no user has the email {options['owner']}")
+        owner = operator.find(options["owner"])
         application = Application(
             name=options["name"],
             owner=owner,
@@ -37,7 +60,8 @@ class Command(BaseCommand):
         try:
             application.full_clean()
         except ValidationError as error:
-            raise CommandError(" ".join(error.messages)) from None
+            problems = [f"{OPTIONS.get(name, name)}: {' '.join(told)}" for name, told in error.message_dict.items()]
+            raise CommandError("; ".join(problems)) from None
         with transaction.atomic():
             secret = save_new_application(application)
         printed = {"client_id": application.client_id} | ({"client_secret": secret} if secret else {})

@@ -9,7 +9,6 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
 from django.db import Error, connection
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -18,6 +17,7 @@ from accounts.models import LoginSession
 from accounts.oauth import retention
 from config import counting, sessions
 from config.api import throttling, transactions
+from config.management.command import ServiceCommand
 from config.management.progress import progress
 from config.models import AuditEvent, IdempotencyRecord, VersionUse
 
@@ -41,27 +41,26 @@ def _past(now: datetime) -> dict[str, QuerySet[Any]]:
     }
 
 
-class Command(BaseCommand):
+class Command(ServiceCommand):
     help = (
         "Removes what is past keeping: sessions, codes and tokens that can never be used again, counters of past "
         "minutes, idempotency keys older than IDEMPOTENCY_RETENTION_DAYS, audit events and uses of versions older than "
-        "AUDIT_RETENTION_DAYS. Also folds the counts behind the totals of lists. It runs beside the service and may be interrupted; run it daily. Prints a line for each "
-        "kind with the number of rows."
+        "AUDIT_RETENTION_DAYS. Also folds the counts behind the totals of lists. It runs beside the service and may be "
+        "interrupted; run it daily. Prints a line for each kind with the number of rows."
     )
+    example = "manage.py purge --dry-run"
+    interrupted = "Interrupted: what was removed is gone; run it again for the rest."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--dry-run", action="store_true", help="count only, remove nothing")
 
     def handle(self, *, dry_run: bool, **options: Any) -> None:
-        try:
-            with _no_statement_timeout():
-                for name, rows in _past(timezone.now() - MARGIN).items():
-                    count = rows.count()
-                    self.stdout.write(f"{name}: {count if dry_run else _purge(name, rows, count)}")
-                if not dry_run:
-                    counting.fold()
-        except Error as error:
-            raise CommandError(str(error).partition("\n")[0]) from error
+        with _no_statement_timeout():
+            for name, rows in _past(timezone.now() - MARGIN).items():
+                count = rows.count()
+                self.stdout.write(f"{name}: {count if dry_run else _purge(name, rows, count)}")
+            if not dry_run:
+                counting.fold()
 
 
 @contextmanager

@@ -2,17 +2,24 @@
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from django.db import connection
 
 from config import counting
+from config.management.command import ServiceCommand
+from config.management.progress import progress
 
 
-class Command(BaseCommand):
-    help = "Compares the counts behind the totals of lists with the rows, and counts anew where they differ."
+class Command(ServiceCommand):
+    help = (
+        "Compares the counts behind the totals of lists with the rows, and counts anew where they differ. Run it where "
+        "triggers were turned off; writers of a table wait while it is counted anew."
+    )
+    example = "manage.py recount --check"
+    interrupted = "Interrupted: each table has its old counts or its new ones; run it again for the rest."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--check", action="store_true", help="compare only; fails when a count is wrong")
+        parser.add_argument("--check", action="store_true", help="only compare, and fail when a count is wrong")
 
     def handle(self, *, check: bool, **options: Any) -> None:
         with connection.cursor() as cursor:
@@ -20,12 +27,15 @@ class Command(BaseCommand):
         if not check:
             counting.fold()
         wrong = 0
-        for counts in counting.every():
-            if different := counts.differences():
-                wrong += 1
-                self.stdout.write(f"{counts.table}: {different:,} counts are wrong")
-                if not check:
-                    counts.recount()
+        tables = counting.every()
+        with progress("Tables", len(tables)) as advance:
+            for counts in tables:
+                if different := counts.differences():
+                    wrong += 1
+                    self.stdout.write(f"{counts.table}: {different:,} counts are wrong")
+                    if not check:
+                        counts.recount()
+                advance(1)
         with connection.cursor() as cursor:
             cursor.execute("RESET statement_timeout")
         if check and wrong:

@@ -8,12 +8,13 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from django.db import DatabaseError, connection, models, transaction
 from django.db.backends.utils import CursorWrapper
 from psycopg import sql
 
 from config.management import demo
+from config.management.command import INTERRUPTED, ServiceCommand
 from config.management.progress import Advance, progress
 from config.models import RowCount
 from orders.models import Order
@@ -32,8 +33,13 @@ class NewUser(NamedTuple):
     created_at: datetime
 
 
-class Command(BaseCommand):
-    help = "Adds demo rows in bulk after those that are there: users, and orders and posts of these users."
+class Command(ServiceCommand):
+    help = (
+        "Adds demo rows in bulk after those that are there: users, and orders and posts of these users. All of them "
+        "or, when it fails or is interrupted, none."
+    )
+    example = "manage.py seed --users 100000 --orders-per-user 2"
+    interrupted = "Interrupted: the rows were added; PostgreSQL gathers its statistics of them by itself."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--users", metavar="N", required=True, help=f"users to add, up to {MOST_USERS:,}")
@@ -85,6 +91,8 @@ def _add(count: int, orders: int, posts: int, advance: Advance) -> None:
                     _copy(cursor, Post, ("user_id", *demo.DemoPost._fields), _post_rows(people, posts), advance)
             for definition in indexes:
                 cursor.execute(definition)
+    except KeyboardInterrupt:
+        raise CommandError("Interrupted: nothing was added.", returncode=INTERRUPTED) from None
     except DatabaseError as error:
         reason = str(error).partition("\n")[0]
         raise CommandError(f"Nothing was added: {reason}") from error

@@ -16,7 +16,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.db import connections, transaction
 from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
@@ -24,6 +24,7 @@ from granian.log import LogLevels
 from granian.server.mp import MPServer
 
 from config import embedded, metrics
+from config.management.command import ServiceCommand
 from config.management.migrations import migrate, one_at_a_time
 
 ADMINISTRATOR = "admin@example.com"
@@ -36,8 +37,12 @@ OTHER_FILES = 256
 SECONDS_FOR_HEADERS = 30
 
 
-class Command(BaseCommand):
-    help = "Sets up the database and serves the API in the foreground, until Ctrl-C or SIGTERM."
+class Command(ServiceCommand):
+    help = (
+        "Sets up the database and serves the API in the foreground, until Ctrl-C or SIGTERM. Where and how it serves "
+        "is said by variables of the environment, which docs/operations.md lists."
+    )
+    example = "HOST=127.0.0.1 PORT=8000 manage.py serve"
 
     def handle(self, **options: Any) -> None:
         for number in (signal.SIGINT, signal.SIGTERM):

@@ -1,0 +1,152 @@
+"""The commands of the service, as one calls them: a help that reads well, and errors of one line."""
+
+import re
+import shlex
+from datetime import UTC, datetime
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command, get_commands, load_command_class
+from django.db import connection
+
+import manage
+from config.management.command import ServiceCommand
+from config.management.commands import purge
+from config.models import Counter
+from tests.api.test_failures import database_away
+
+APPS = {"config", "users", "orders", "posts", "payments", "accounts"}
+COMMANDS = {name: load_command_class(app, name) for name, app in sorted(get_commands().items()) if app in APPS}
+
+
+class Terminal(StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def run(capfd, monkeypatch):
+    """Runs a command as `manage.py` does. Returns its exit code, and what it wrote to the standard error."""
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+
+    def run(*arguments: str) -> tuple[object, str]:
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            manage.main(["manage.py", *arguments])
+        return ended.value.code, ended.value.code if isinstance(ended.value.code, str) else capfd.readouterr().err
+
+    return run
+
+
+def test_every_command_of_ours_is_a_command_of_the_service():
+    assert {"seed", "purge", "recount", "serve", "create_user", "changepassword", "create_api_key"} <= set(COMMANDS)
+    assert all(isinstance(command, ServiceCommand) for command in COMMANDS.values())
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_tells_what_a_command_does_its_arguments_and_an_example(name, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    parser = COMMANDS[name].create_parser("manage.py", name)
+    text = parser.format_help()
+    description, _, rest = text.partition("\n\n")[2].partition("\n\n")
+    assert description[0].isupper()
+    assert description.endswith(".")
+    assert all(action.help for action in parser._actions)
+    assert "--settings" not in text
+    example = rest.rpartition("Example:\n  ")[2].strip()
+    assert max(map(len, text.splitlines())) <= 90
+    # What the example says can be typed.
+    words = shlex.split(example.replace("\\\n", ""))
+    parser.parse_args(words[words.index("manage.py") + 2 :])
+    assert words[words.index("manage.py") + 1] == name
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (["seed"], 2, "the following arguments are required: --users; see manage.py seed --help"),
+        (["seed", "--users", "many"], 1, "--users must be a whole number from 0 to 100,000,000, not 'many'"),
+        (["seed", "--users", "1", "--colour", "red"], 2, "unrecognized arguments: --colour red"),
+        (["purge", "now"], 2, "unrecognized arguments: now"),
+        (["create_api_key", "nobody@example.com"], 1, "'nobody@example.com'; manage.py create_user creates one"),
+        (["create_api_key", "a\nb"], 1, r"no user has the email 'a\nb'"),
+        (["create_api_key", "a@example.com", "--days", "0"], 2, "a whole number of days from 1 to 36500"),
+        (["create_api_key", "a@example.com", "--scopes", "all"], 2, "users:read"),
+        (["changepassword", "nobody@example.com"], 1, "manage.py create_user creates one"),
+        (["create_user", "a@example.com", "--name", "A", "--role", "boss"], 2, "admin"),
+        (
+            ["create_oauth_application", "A", "--owner", "a@example.com", "--grant", "password", "--scopes", "x"],
+            2,
+            "authorization-code",
+        ),
+        (["createsuperuser"], None, "use: manage.py create_user EMAIL --name N --role admin"),
+    ],
+)
+def test_wrong_call_is_one_line_with_the_way_out(run, arguments, code, told):
+    ended, line = run(*arguments)
+    assert told in line
+    assert len(line.splitlines()) == 1
+    assert code is None or ended == code
+
+
+@pytest.mark.django_db(transaction=True)
+def test_application_that_cannot_be_is_told_by_the_options_that_are_wrong(run, make_user):
+    make_user(email="ann@example.com")
+    options = ["--owner", "ann@example.com", "--grant", "authorization-code", "--scopes", "users:all"]
+    code, line = run("create_oauth_application", "Shop", *options)
+    assert (code, len(line.splitlines())) == (1, 1)
+    assert "--scopes: " in line
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    "arguments", [["seed", "--users", "1"], ["purge"], ["recount"], ["create_api_key", "a@example.com"]]
+)
+def test_database_that_is_away_is_one_line(run, arguments):
+    with database_away():
+        code, line = run(*arguments, "--skip-checks")
+    assert code == 1
+    assert len(line.splitlines()) == 1
+    assert "port 1 failed" in line
+
+
+@pytest.mark.django_db(transaction=True)
+def test_tables_of_another_release_are_told_with_the_way_out():
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE config_counter RENAME TO elsewhere")
+    try:
+        with pytest.raises(CommandError, match=r'\AThe tables .*"config_counter".*; run manage\.py migrate\.\Z'):
+            call_command("purge", stdout=StringIO())
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("ALTER TABLE elsewhere RENAME TO config_counter")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_interrupt_is_one_line_that_tells_what_is_left(run, monkeypatch):
+    def interrupted(*_: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(purge, "_purge", interrupted)
+    code, line = run("purge")
+    assert code == 130
+    assert line.splitlines() == ["CommandError: Interrupted: what was removed is gone; run it again for the rest."]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("name", "options", "bar"),
+    [("seed", {"users": 3}, "Rows"), ("purge", {}, "counters"), ("recount", {}, "Tables")],
+)
+def test_long_work_shows_a_bar_on_a_terminal_and_none_elsewhere(monkeypatch, name, options, bar):
+    monkeypatch.setenv("TERM", "xterm")
+    for screen in (StringIO(), Terminal()):
+        Counter.objects.create(key="old", window=datetime(2026, 1, 1, tzinfo=UTC), count=1)
+        monkeypatch.setattr("sys.stderr", screen)
+        call_command(name, stdout=StringIO(), **options)
+        Counter.objects.all().delete()
+        if screen.isatty():
+            assert re.search(rf"{bar} .*[0-9]+/[0-9]+", screen.getvalue())
+        else:
+            assert screen.getvalue() == ""
