@@ -24,6 +24,7 @@ from django.urls import Resolver404, resolve
 from django.utils.cache import patch_vary_headers
 
 from config.api import accept, browsable_forms, compression, highlighting, versioning
+from config.api.exceptions import BEARER, CHALLENGE
 from config.api.middleware import GetResponse
 from config.api.parameters import VERSION_PARAMETER
 from config.api.paths import is_oauth_endpoint, is_versioned, prefix_of, quoted, without_prefix
@@ -69,6 +70,9 @@ def _show(request: HttpRequest, response: HttpResponse) -> None:
     response["Content-Type"] = "text/html; charset=utf-8"
     # Of the page, the policy of pages: some views have one of their own, for what they show themselves.
     del response["ETag"], response["Content-Security-Policy"]
+    if response.get("WWW-Authenticate") == CHALLENGE:
+        # To Basic a browser would open a window of its own, and show the page with the sign-in link only after it.
+        response["WWW-Authenticate"] = BEARER
     patch_vary_headers(response, ("Accept", "Cookie"))
     coding = compression.choose(request, response)
     if coding:

@@ -322,7 +322,9 @@ def test_page_says_that_its_forms_need_scripts(ada):
 def test_anonymous_is_led_to_the_sign_in_and_back(db, page_of):
     response = send("GET", "/api/v1/users?limit=3", headers={"Accept": HTML})
     assert "/session/login?next=%2Fapi%2Fv1%2Fusers%3Flimit%3D3" in page_of(response, 401).links
-    assert response.headers["WWW-Authenticate"]
+    # Not Basic, for which a browser would ask in a window of its own, in front of the page.
+    assert response.headers["WWW-Authenticate"] == 'Bearer realm="users"'
+    assert "Basic" in send("GET", "/users").headers["WWW-Authenticate"]
     assert "csrftoken" not in response.cookies
 
 
