@@ -88,7 +88,9 @@ def _context(request: HttpRequest, response: HttpResponse) -> dict[str, Any]:
     by_session = person is not None and (principal is None or principal.kind == "session")
     status = HTTPStatus(response.status_code)
     error = body.get("error") if status >= 400 and isinstance(body, dict) else None
-    forms = [] if view is None else list(browsable_forms.of_view(view, None if error else _row_in(view, body)))
+    # What the caller may send is not asked where the answer is that the service, or its database, is in trouble.
+    offers = view is not None and status < HTTPStatus.INTERNAL_SERVER_ERROR
+    forms = list(browsable_forms.of_view(view, None if error else _row_in(view, body))) if offers else []
     address = request.get_full_path()
     return {
         "heading": status.phrase if view is None else _heading(view),
