@@ -50,9 +50,8 @@ class BrowsableMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
-        if response.get("Content-Type") == JSONRenderer.media_type and (
-            is_for_a_person(response) or (response.status_code >= 400 and _prefers_page(request))
-        ):
+        wanted = is_for_a_person(response) or (response.status_code >= 400 and _prefers_page(request))
+        if wanted and response.get("Content-Type") == JSONRenderer.media_type:
             _show(request, response)
         return response
 
