@@ -24,6 +24,7 @@ from django.urls import Resolver404, resolve
 from django.utils.cache import patch_vary_headers
 
 from config.api import accept, browsable_forms, compression, highlighting, versioning
+from config.api.exceptions import BEARER, CHALLENGE
 from config.api.middleware import GetResponse
 from config.api.parameters import VERSION_PARAMETER
 from config.api.paths import is_oauth_endpoint, is_versioned, prefix_of, quoted, without_prefix
@@ -49,9 +50,8 @@ class BrowsableMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
-        if response.get("Content-Type") == JSONRenderer.media_type and (
-            is_for_a_person(response) or (response.status_code >= 400 and _prefers_page(request))
-        ):
+        wanted = is_for_a_person(response) or (response.status_code >= 400 and _prefers_page(request))
+        if wanted and response.get("Content-Type") == JSONRenderer.media_type:
             _show(request, response)
         return response
 
@@ -69,6 +69,9 @@ def _show(request: HttpRequest, response: HttpResponse) -> None:
     response["Content-Type"] = "text/html; charset=utf-8"
     # Of the page, the policy of pages: some views have one of their own, for what they show themselves.
     del response["ETag"], response["Content-Security-Policy"]
+    if response.get("WWW-Authenticate") == CHALLENGE:
+        # To Basic a browser would open a window of its own, and show the page with the sign-in link only after it.
+        response["WWW-Authenticate"] = BEARER
     patch_vary_headers(response, ("Accept", "Cookie"))
     coding = compression.choose(request, response)
     if coding:
@@ -84,7 +87,9 @@ def _context(request: HttpRequest, response: HttpResponse) -> dict[str, Any]:
     by_session = person is not None and (principal is None or principal.kind == "session")
     status = HTTPStatus(response.status_code)
     error = body.get("error") if status >= 400 and isinstance(body, dict) else None
-    forms = [] if view is None else list(browsable_forms.of_view(view, None if error else _row_in(view, body)))
+    # What the caller may send is not asked where the answer is that the service, or its database, is in trouble.
+    offers = view is not None and status < HTTPStatus.INTERNAL_SERVER_ERROR
+    forms = list(browsable_forms.of_view(view, None if error else _row_in(view, body))) if offers else []
     address = request.get_full_path()
     return {
         "heading": status.phrase if view is None else _heading(view),

@@ -18,7 +18,6 @@ from config.api.idempotency import KeyPolicy
 from config.api.parsers import JSONParser, MergePatchParser
 from config.api.renderers import to_json
 from config.api.serializers import Boolean, Choice, Email, Integer, Moment, Money, Text, TextList
-from config.api.versions import Change
 
 VERBS = {"POST": "Create", "PUT": "Replace", "PATCH": "Change", "DELETE": "Delete", "OPTIONS": "Describe"}
 _OF_A_ROW = frozenset({"PUT", "PATCH", "DELETE"})
@@ -151,7 +150,7 @@ def _shape(control: Control, declared: Any) -> None:
             control.widget, control.choices = "select", list(declared.choices)
         case Boolean():
             control.kind, control.widget, control.choices = "raw", "select", ("true", "false")
-        case Money() if declared.obeys(Change.MONEY_AS_TEXT):
+        case Money() if declared.as_text:
             attributes |= {"type": "text", "inputmode": "decimal", "data-from": declared.min_value}
             attributes |= {"data-to": declared.max_value}
         case Integer() | Money():

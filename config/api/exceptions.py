@@ -22,7 +22,8 @@ from config.api.transactions import is_away
 
 logger = logging.getLogger(__name__)
 
-CHALLENGE = 'Bearer realm="users", Basic realm="users", charset="UTF-8"'
+BEARER = 'Bearer realm="users"'
+CHALLENGE = f'{BEARER}, Basic realm="users", charset="UTF-8"'
 # Exceptions of DRF, and of the packages that raise its own, by their status.
 _CODES = {
     400: ErrorCode.VALIDATION_ERROR,

@@ -113,12 +113,15 @@ class Boolean(StrictField, serializers.BooleanField):
 class Money(StrictField, serializers.DecimalField):
     """An amount with at most two decimals, exact to the column and back: a JSON number, later a string."""
 
+    @property
+    def as_text(self) -> bool:
+        return self.obeys(Change.MONEY_AS_TEXT)
+
     def to_internal_value(self, data: Any) -> Decimal:
-        as_text = self.obeys(Change.MONEY_AS_TEXT)
-        if as_text and isinstance(data, str) and _DIGITS.fullmatch(data):
+        if self.as_text and isinstance(data, str) and _DIGITS.fullmatch(data):
             data = Decimal(data)
         if not isinstance(data, int | Decimal) or isinstance(data, bool):
-            other = ", or a string of plain digits with at most two decimals" if as_text else ""
+            other = ", or a string of plain digits with at most two decimals" if self.as_text else ""
             raise serializers.ValidationError(f"Must be a number{other}.")
         amount = Decimal(data)
         # Compared before it is quantized: the bounds keep it within the precision that quantize() has.
@@ -130,7 +133,7 @@ class Money(StrictField, serializers.DecimalField):
 
     def to_representation(self, value: Decimal) -> Decimal | str:
         amount = value.quantize(_CENT)
-        return str(amount) if self.obeys(Change.MONEY_AS_TEXT) else amount
+        return str(amount) if self.as_text else amount
 
     def described(self, schema: dict[str, Any], version: Version, direction: str) -> dict[str, Any]:
         number = schema | {"minimum": float(self.min_value or 0), "maximum": float(self.max_value or 0)}

@@ -10,9 +10,11 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from config.api.highlighting import header, json_as_html
 from orders.models import Order
 from payments.models import Payment
 from posts.models import Comment, Post
+from tests.api.test_failures import database_away
 from tests.api.wire import send
 from tests.conftest import PASSWORD, new_client
 from users.models import User
@@ -23,7 +25,7 @@ NASTY_EMAIL = '"<script>alert(1)</script>&"@example.com'
 
 
 class Parsed(HTMLParser):
-    """What stands in a page: links, forms with their fields, elements, text."""
+    """What stands in a page: its links and elements, its forms with the fields that they send, its text."""
 
     def __init__(self, text):
         super().__init__()
@@ -49,12 +51,6 @@ class Parsed(HTMLParser):
 
     def handle_data(self, data):
         self.text.append(data)
-
-    @property
-    def json(self):
-        """The body as it is shown."""
-        text = "".join(self.text)
-        return text[text.index("\n{") :].strip() if "\n{" in text else text
 
 
 @pytest.fixture
@@ -206,7 +202,7 @@ def test_pages_of_a_list_are_links(ada, make_user, path, rels):
 # --- Forms
 
 
-def test_list_offers_its_filters_and_sortable_fields_alone(ada, page_of):
+def test_list_offers_its_filters_and_sortable_fields_alone(ada):
     text = ada("/users?status=active&sort=name&order=desc&version=2&page=3").content.decode()
     form = re.search(r'<form class="query".*?</form>', text, re.DOTALL)[0]
     options = re.findall(r"<option([^>]*)>([^<]*)", form)
@@ -263,9 +259,9 @@ def test_tag_in_a_form_is_good_for_a_write(ada, uma, page_of):
     assert changed.inputs["patch-name"]["value"] == "New"
     assert changed.inputs["patch-if-match"]["value"] != tag
     refused = ada(path, "PATCH", b'{"name": "Newer"}', "application/merge-patch+json", **sent)
-    assert page_of(refused, 412)
+    page_of(refused, 412)
     assert b"PRECONDITION_FAILED" in refused.content
-    User.objects.get(pk=uma.pk, name="New")
+    assert User.objects.get(pk=uma.pk).name == "New"
 
 
 def test_form_offers_only_what_the_caller_may_send(make_user, signed_in, uma, page_of):
@@ -322,7 +318,9 @@ def test_page_says_that_its_forms_need_scripts(ada):
 def test_anonymous_is_led_to_the_sign_in_and_back(db, page_of):
     response = send("GET", "/api/v1/users?limit=3", headers={"Accept": HTML})
     assert "/session/login?next=%2Fapi%2Fv1%2Fusers%3Flimit%3D3" in page_of(response, 401).links
-    assert response.headers["WWW-Authenticate"]
+    # Not Basic, for which a browser would ask in a window of its own, in front of the page.
+    assert response.headers["WWW-Authenticate"] == 'Bearer realm="users"'
+    assert "Basic" in send("GET", "/users").headers["WWW-Authenticate"]
     assert "csrftoken" not in response.cookies
 
 
@@ -376,6 +374,15 @@ def test_quota_that_is_used_up_is_a_page(ada, settings, page_of):
 def test_page_of_an_error_has_the_policy_of_pages(ada):
     refused = ada("/session/logout", "POST")
     assert "script-src 'self'" in refused.headers["Content-Security-Policy"]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("path", ["/users", "/health/ready"])
+def test_database_that_is_away_is_a_page(ada, path):
+    with database_away():
+        response = ada(path)
+    assert (response.status_code, response.headers["Content-Type"]) == (503, "text/html; charset=utf-8")
+    assert json.loads(shown_json(response))["error"]["code"] == "SERVICE_UNAVAILABLE"
 
 
 @pytest.mark.parametrize("path", ["/oauth/token", "/oauth/introspect"])
@@ -434,8 +441,6 @@ def test_markup_in_addresses_and_names_is_inert(ada):
 
 @pytest.mark.parametrize("target", ["javascript:alert(1)", "//evil.example/", "data:text/html,x", "users"])
 def test_no_link_leads_to_what_is_no_address(target):
-    from config.api.highlighting import header, json_as_html
-
     assert "<a" not in json_as_html(json.dumps({"href": target}, separators=(",", ":")))
     assert "<a" not in header("Link", f'<{target}>; rel="x"') + header("Location", target)
 
