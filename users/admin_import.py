@@ -18,6 +18,7 @@ from django.core.files.uploadedfile import UploadedFile
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, reverse
+from import_export.instance_loaders import BaseInstanceLoader
 from import_export.resources import Resource
 from import_export.results import Result
 
@@ -43,6 +44,7 @@ class ImportedUsers(Resource):
 
     class Meta:
         skip_diff = True
+        instance_loader_class = BaseInstanceLoader
         import_id_fields: tuple[str, ...] = ()
 
     def __init__(self, administrator: User) -> None:
