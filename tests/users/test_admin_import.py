@@ -108,7 +108,7 @@ def test_what_became_wrong_since_the_preview_adds_nobody(pages, make_user):
         ('name,email\n"A,a@example.com\n', "no CSV"),
         ("name,email\nÄ,a@example.com\n".encode("latin-1"), "not UTF-8"),
         (b"name,email\n" + b"x" * admin_import.MOST_BYTES, "larger than 512 KiB"),
-        (lines(admin_import.MOST_LINES + 1), "more than 2,000 lines"),
+        (lines(admin_import.MOST_LINES + 1), "more than 1,000 lines"),
     ],
 )
 def test_file_that_cannot_be_read_is_told(pages, content, told):
