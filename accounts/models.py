@@ -70,6 +70,7 @@ class APIKey(models.Model):
             models.Index(fields=["user", "id"], name="api_keys_user"),
             # For the search by the beginning of a key, in whatever collation the database has.
             models.Index(fields=["prefix"], opclasses=["varchar_pattern_ops"], name="api_keys_prefix"),
+            models.Index(fields=["id"], name="api_keys_revoked", condition=~Q(revoked_at=None)),
         ]
         constraints = [models.CheckConstraint(condition=~Q(scopes=[]), name="api_keys_scopes_given")]
 

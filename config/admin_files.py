@@ -120,5 +120,5 @@ class Exported(admin.ModelAdmin):
         return HttpResponse(
             file_format.export_data(dataset),
             content_type=f"{file_format.get_content_type()}; charset=utf-8",
-            headers={"Content-Disposition": f'attachment; filename="{name}.{chosen}"', "Cache-Control": "no-store"},
+            headers={"Content-Disposition": f'attachment; filename="{name}.{chosen}"'},
         )

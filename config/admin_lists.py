@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from django.contrib.admin.exceptions import DisallowedModelAdminLookup
 from django.contrib.admin.filters import SimpleListFilter
 from django.contrib.admin.views.main import ORDER_VAR, ChangeList
 from django.core.exceptions import FieldDoesNotExist, FieldError, ValidationError
@@ -25,9 +26,11 @@ if TYPE_CHECKING:
     from config.admin import ServiceAdmin
 
 # What comes of a filter, an order or a selection that no link of a page has made.
-NONSENSE = (DataError, FieldError, ValidationError, ValueError)
-# How many rows are counted, and how many of those that a search finds are looked at.
+NONSENSE = (DataError, DisallowedModelAdminLookup, FieldError, ValidationError, ValueError)
+# How far rows are counted that nothing counts yet, and how far one leafs through them.
 MOST = 10_000
+# How many of those that match a search are looked at, in each way of matching.
+MOST_FOUND = 1_000
 # Of what is searched for.
 LONGEST_SEARCH = 100
 # Ids have no more digits.
@@ -35,24 +38,28 @@ DIGITS = 18
 
 
 class BoundedPaginator(Paginator):
-    """Pages of the first MOST rows.
+    """Pages of the first rows, up to `bound`.
 
     Attributes:
         more: whether there are further ones.
     """
 
+    def __init__(self, rows: QuerySet[Any], per_page: int, bound: int) -> None:
+        super().__init__(rows, per_page)
+        self.bound = bound
+
     @cached_property
     def _found(self) -> int:
         rows: Any = self.object_list
-        return int(rows.order_by().values("pk")[: MOST + 1].count())
+        return int(rows.order_by().values("pk")[: self.bound + 1].count())
 
     @cached_property
     def more(self) -> bool:
-        return self._found > MOST
+        return self._found > self.bound
 
     @cached_property
     def count(self) -> int:
-        return min(self._found, MOST)
+        return min(self._found, self.bound)
 
 
 class CountedPaginator(Paginator):
@@ -67,6 +74,12 @@ class CountedPaginator(Paginator):
     @cached_property
     def count(self) -> int:
         return self.listed.total()
+
+    @cached_property
+    def num_pages(self) -> int:
+        """In the order of ids all. In another one the way to a distant page leads over all that come before it."""
+        pages = super().num_pages
+        return pages if self.listed.ordering.field == "id" else min(pages, MOST // self.per_page)
 
     def page(self, number: Any) -> Any:
         start = (self.validate_number(number) - 1) * self.per_page
@@ -122,7 +135,7 @@ class List(ChangeList):
             self.result_list = self.paginator.page(self.page_num).object_list
 
 
-def paginator(rows: QuerySet[Any], filters: dict[str, str], per_page: int) -> Paginator:
+def paginator(rows: QuerySet[Any], filters: dict[str, str], per_page: int, *, searched: bool) -> Paginator:
     """Pages of a list that was filtered by the equality of these columns, and perhaps by more."""
     counts = counting.of(rows.model)
     if counts and counts.under(filters, rows):
@@ -130,7 +143,7 @@ def paginator(rows: QuerySet[Any], filters: dict[str, str], per_page: int) -> Pa
         column = first.removeprefix("-")
         ordering = Ordering("id" if column == "pk" else column, first.startswith("-"))
         return CountedPaginator(ListedRows(rows, ordering, filters, shown=lambda page: page), per_page)
-    return BoundedPaginator(rows, per_page)
+    return BoundedPaginator(rows, per_page, MOST_FOUND if searched else MOST)
 
 
 def found(rows: QuerySet[Any], lookups: Sequence[str], term: str) -> list[QuerySet[Any]]:
@@ -156,11 +169,11 @@ def _is_number(rows: QuerySet[Any], column: str) -> bool:
 
 
 def any_of(rows: QuerySet[Any], ways: Sequence[QuerySet[Any]]) -> QuerySet[Any]:
-    """The rows that match in any of the ways. Of each way the first MOST: a letter matches half a table."""
+    """The rows that match in any of the ways. Of each way the first alone: a letter matches half a table."""
     if not ways:
         return rows.none()
     # By themselves: PostgreSQL gives up on indexes for an OR.
-    keys = [way.order_by().values("pk")[:MOST] for way in ways]
+    keys = [way.order_by().values("pk")[: MOST_FOUND + 1] for way in ways]
     return rows.filter(pk__in=keys[0].union(*keys[1:]) if keys[1:] else keys[0])
 
 

@@ -149,7 +149,11 @@ class VersionUse(models.Model):
         ordering = ["-day", "-id"]
         verbose_name = "use of a version"
         verbose_name_plural = "use of versions"
-        indexes = [models.Index(fields=["-day", "-id"], name="version_uses_day")]
+        indexes = [
+            models.Index(fields=["-day", "-id"], name="version_uses_day"),
+            # For the last who use a version that is to end.
+            models.Index(fields=["version", "-day", "-id"], name="version_uses_version"),
+        ]
         constraints = [
             models.UniqueConstraint(
                 fields=["user", "day", "version", "kind", "credential"],
@@ -179,6 +183,21 @@ class AnswerCount(models.Model):
 
     def __str__(self) -> str:
         return f"{self.count} answers {self.status} of version {self.version} on {self.day}"
+
+
+class DayFigure(models.Model):
+    """A figure of a day (UTC) that is over, so that nobody counts its rows again (config.admin_dashboard)."""
+
+    id = models.BigAutoField(primary_key=True)
+    name = models.CharField(max_length=40, db_collation="C")
+    day = models.DateField()
+    value = models.DecimalField(max_digits=30, decimal_places=2)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["name", "day"], name="day_figures_once")]
+
+    def __str__(self) -> str:
+        return f"{self.name} of {self.day}: {self.value}"
 
 
 LONGEST_KEY = 255

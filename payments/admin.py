@@ -26,5 +26,6 @@ class PaymentAdmin(ReadOnlyAdmin):
 def payments(days: Sequence[date]) -> Iterator[Chart]:
     sums = {"payments": Count("pk"), "amount": Sum("amount")}
     figures = admin_dashboard.by_day(Payment.objects.all(), "created_at", days, **sums)
-    yield Chart("Payments", "How many payments were made, by day.", days, {"payments": figures["payments"]})
-    yield Chart("Amount paid", "The sum of the payments, by day.", days, {"amount": figures["amount"]})
+    numbers, amounts = {"payments": figures["payments"]}, {"amount": figures["amount"]}
+    yield Chart("Payments", "How many payments were made, by day.", days, admin_dashboard.whole(numbers))
+    yield Chart("Amount paid", "The sum of the payments, by day.", days, amounts)

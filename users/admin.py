@@ -198,9 +198,8 @@ class UserAdmin(Imported, DjangoUserAdmin):
 
 @admin_dashboard.charts
 def sign_ups(days: Sequence[date]) -> Iterator[Chart]:
-    told = "Users by the day on which they were added; those who were removed since are not among them."
     users = admin_dashboard.by_day(User.objects.all(), "created_at", days, users=Count("pk"))
-    yield Chart("Sign-ups", told, days, users)
+    yield Chart("Sign-ups", "Users, by the day on which they were added.", days, admin_dashboard.whole(users))
 
 
 admin.site.password_change_form = OwnPasswordForm

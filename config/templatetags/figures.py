@@ -48,7 +48,7 @@ def bars(chart: Chart) -> dict[str, Any]:
         for series, (name, values) in enumerate(chart.series.items()):
             height = float(values[index]) * scale
             base -= height
-            told = f"{day:%-d %B}: {thousands(values[index])} {name}"
+            told = f"{day:%-d %B}: {name} {thousands(values[index])}"
             x = LEFT + step * (index + GAP / 2)
             if height:
                 drawn.append(Bar(series, f"{x:.1f}", f"{base:.1f}", f"{step * (1 - GAP):.1f}", f"{height:.1f}", told))

@@ -1,0 +1,221 @@
+"""Every page of the admin, for those who may change things there and for support, which may not."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from django.contrib import admin
+from django.contrib.admin.models import ADDITION, LogEntry
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+from oauth2_provider.models import get_access_token_model, get_grant_model, get_refresh_token_model
+
+from accounts.models import APIKey, LoginSession
+from accounts.services import create_api_key
+from config.models import AuditEvent, IdempotencyRecord, VersionUse
+from orders.models import Order
+from payments.models import Payment
+from posts.models import Comment, Post
+from tests.accounts.oauth.actors import register
+from tests.conftest import PASSWORD
+from users.models import User
+
+SECRET = "5ecre7"
+DIGEST = SECRET.encode()
+# Session, user, the rows with their total, and where a total is kept nowhere the count; two for each bound transaction.
+MOST_QUERIES = {"list": 8, "detail": 10, "history": 8, "delete": 8}
+
+
+def signed_in(user: User) -> Client:
+    client = Client(raise_request_exception=False)
+    client.force_login(user)
+    return client
+
+
+def fill(user: User, times: int) -> None:
+    """Rows of every kind that the admin shows, with a secret wherever one is kept."""
+    now = timezone.now()
+    application = register(redirect_uris="https://app.example.com/back").row
+    for number in range(times):
+        digest = f"{SECRET}{user.pk}-{number}"
+        Order.objects.create(user=user, item="Tea", qty=1)
+        Payment.objects.create(user=user, amount="1.00")
+        post = Post.objects.create(user=user, title="A title", body="…")
+        Comment.objects.create(user=user, post=post, text="A text")
+        key, _ = create_api_key(user, name="A key")
+        APIKey.objects.filter(pk=key.pk).update(digest=digest.encode())
+        LoginSession.objects.create(
+            user=user, password_digest=SECRET, refresh_digest=DIGEST, access_id=SECRET, expires_at=now
+        )
+        AuditEvent.objects.create(event="login", user=user)
+        VersionUse.objects.create(day=now.date(), version=1, user=user, kind="api_key", credential=str(number), count=1)
+        IdempotencyRecord.objects.create(
+            user=user, operation="POST /payments", key=digest[len(SECRET) :], fingerprint=DIGEST, status=201, body="{}"
+        )
+        access = get_access_token_model().objects.create(
+            user=user, application=application, token=digest, expires=now, scope="users:read"
+        )
+        get_refresh_token_model().objects.create(user=user, application=application, token=digest, access_token=access)
+        get_grant_model().objects.create(
+            user=user,
+            application=application,
+            code=digest,
+            expires=now,
+            code_challenge=SECRET,
+            redirect_uri="https://x.y",
+        )
+        LogEntry.objects.log_actions(user.pk, [user, post], ADDITION)
+
+
+@pytest.fixture
+def chief(make_user: Any) -> User:
+    return make_user("admin", name="Chief", password=PASSWORD)
+
+
+def pages() -> list[tuple[str, str]]:
+    """The addresses of every registered model, with their kind; `{}` is the id of a row."""
+    found = []
+    for model in admin.site._registry:
+        base = f"/admin/{model._meta.app_label}/{model._meta.model_name}/"
+        found += [("list", base), ("detail", f"{base}{{}}/change/"), ("history", f"{base}{{}}/history/")]
+        found += [("delete", f"{base}{{}}/delete/")]
+    return found
+
+
+def model_of(path: str) -> Any:
+    _, _, app, name, *_ = path.split("/")
+    return next(m for m in admin.site._registry if (m._meta.app_label, m._meta.model_name) == (app, name))
+
+
+def queries(client: Client, path: str) -> tuple[int, Any]:
+    with CaptureQueriesContext(connection) as seen:
+        answer = client.get(path)
+    return len(seen), answer
+
+
+@pytest.mark.parametrize(("kind", "path"), pages())
+def test_page_costs_as_many_statements_however_many_rows_there_are(chief, make_user, kind, path):
+    fill(chief, 1)
+    client = signed_in(chief)
+    path = path.format(model_of(path)._default_manager.order_by("pk").first().pk)
+    # Content types are read once a process.
+    client.get(path)
+    few, answer = queries(client, path)
+    if answer.status_code == 403:
+        assert kind == "delete"
+        return
+    assert answer.status_code == 200
+    for _ in range(3):
+        fill(make_user(), 3)
+    many, answer = queries(client, path)
+    assert (answer.status_code, many) == (200, few)
+    assert few <= MOST_QUERIES[kind]
+
+
+@pytest.mark.parametrize(("kind", "path"), pages())
+@pytest.mark.parametrize("role", ["admin", "support"])
+def test_no_page_shows_a_secret_or_what_is_kept_of_it(make_user, kind, path, role):
+    user = make_user(role, password=PASSWORD)
+    fill(user, 1)
+    path = path.format(model_of(path)._default_manager.order_by("pk").first().pk)
+    answer = signed_in(user).get(path)
+    assert answer.status_code == 200 or (kind, answer.status_code) == ("delete", 403)
+    assert SECRET not in answer.content.decode()
+    # Django tells administrators the first letters of a password's hash, and stars for the rest.
+    assert user.password.rpartition("$")[2] not in answer.content.decode()
+    assert role == "admin" or "argon2" not in answer.content.decode()
+
+
+@pytest.mark.parametrize("model", admin.site._registry, ids=lambda model: model.__name__)
+def test_support_is_shown_everything_and_no_way_to_change_it(make_user, model):
+    support = make_user("support")
+    fill(support, 1)
+    client, row = signed_in(support), model._default_manager.order_by("pk").first()
+    base = f"/admin/{model._meta.app_label}/{model._meta.model_name}/"
+    shown = client.get(base)
+    assert shown.status_code == 200
+    assert shown.context["action_form"] is None
+    assert client.get(f"{base}{row.pk}/change/").status_code == 200
+    before = model._base_manager.count(), repr(model._base_manager.filter(pk=row.pk).values().get())
+    form = {"name": "X", "title": "X", "text": "X", "status": "inactive", "amount": "9", "qty": "9", "post": "yes"}
+    for path in (f"{base}{row.pk}/change/", f"{base}{row.pk}/delete/", f"{base}add/"):
+        assert client.post(path, form).status_code == 403, path
+    for action in ("delete_selected", "deactivate", "activate", "end_credentials", "revoke", "rotate", "end_grant"):
+        client.post(base, {"action": action, "_selected_action": [str(row.pk)], "post": "yes"})
+    assert (model._base_manager.count(), repr(model._base_manager.filter(pk=row.pk).values().get())) == before
+
+
+@pytest.mark.parametrize(
+    "model", [Order, Payment, AuditEvent, IdempotencyRecord, VersionUse, APIKey, LoginSession], ids=lambda m: m.__name__
+)
+def test_books_are_not_changed_by_an_administrator_either(chief, model):
+    fill(chief, 1)
+    client, row = signed_in(chief), model._default_manager.order_by("pk").first()
+    base = f"/admin/{model._meta.app_label}/{model._meta.model_name}/"
+    before = model.objects.count(), repr(model.objects.filter(pk=row.pk).values().get())
+    form = {"amount": "9.00", "item": "X", "qty": "9", "event": "X", "count": "9", "name": "X", "post": "yes"}
+    for path in (f"{base}{row.pk}/change/", f"{base}{row.pk}/delete/", f"{base}add/"):
+        assert client.post(path, form).status_code == 403, path
+    client.post(base, {"action": "delete_selected", "_selected_action": [str(row.pk)], "post": "yes"})
+    assert (model.objects.count(), repr(model.objects.filter(pk=row.pk).values().get())) == before
+
+
+@pytest.mark.parametrize("model", [Post, Comment])
+def test_nothing_is_written_in_the_name_of_another(chief, model):
+    fill(chief, 1)
+    path = f"/admin/posts/{model._meta.model_name}/add/"
+    assert signed_in(chief).post(path, {"title": "T", "body": "B", "text": "T", "user": chief.pk}).status_code == 403
+
+
+def test_hidden_fields_that_no_form_has_change_nothing(chief, make_user):
+    user = make_user(password=PASSWORD)
+    before = User.objects.values().get(pk=user.pk)
+    form = {"name": "New", "email": user.email, "role": "user", "status": "active"}
+    forged = {"password": "x", "removed_at": "2026-01-01", "row_version": "9", "id": "9", "created_at": "2020-01-01"}
+    forged |= {"credentials_ended_at": "2026-01-01", "is_superuser": "on", "updated_at": "2020-01-01"}
+    answer = signed_in(chief).post(f"/admin/users/user/{user.pk}/change/", {**form, **forged})
+    assert answer.status_code == 302
+    after = User.objects.values().get(pk=user.pk)
+    changed = {name for name in before if before[name] != after[name]}
+    assert changed == {"name", "updated_at", "row_version"}
+    assert after["row_version"] == before["row_version"] + 1
+    assert after["updated_at"].year > 2020
+
+
+def test_saved_post_keeps_what_was_counted_meanwhile(chief, monkeypatch):
+    from posts.admin import PostAdmin
+
+    fill(chief, 1)
+    post, save = Post.objects.get(), PostAdmin.save_model
+
+    def after_a_comment(page: Any, request: Any, obj: Any, form: Any, change: Any) -> None:
+        Comment.objects.create(user=chief, post=post, text="Meanwhile")
+        save(page, request, obj, form, change)
+
+    monkeypatch.setattr(PostAdmin, "save_model", after_a_comment)
+    signed_in(chief).post(f"/admin/posts/post/{post.pk}/change/", {"title": "Changed", "body": "B"})
+    post.refresh_from_db()
+    assert (post.title, post.comments_count) == ("Changed", 2)
+
+
+def test_action_on_more_rows_than_are_written_at_once_is_refused(chief, make_user, monkeypatch):
+    monkeypatch.setattr("config.admin.MOST_CHOSEN", 2)
+    users = [make_user() for _ in range(3)]
+    form = {"action": "deactivate", "_selected_action": str(users[0].pk), "select_across": "1", "index": "0"}
+    answer = signed_in(chief).post("/admin/users/user/", {**form, "post": "yes"}, follow=True)
+    assert "choose fewer" in answer.content.decode()
+    assert not User.objects.filter(status="inactive").exists()
+
+
+def test_page_of_a_user_leads_to_what_is_the_users(chief):
+    fill(chief, 1)
+    client = signed_in(chief)
+    page = client.get(f"/admin/users/user/{chief.pk}/change/").content.decode()
+    links = re.findall(rf'href="(/admin/[a-z0-9_/]+\?(?:user|owner)__id__exact={chief.pk})"', page)
+    assert len(set(links)) == 13
+    for link in links:
+        assert client.get(link).status_code == 200
