@@ -44,11 +44,15 @@ class Statement:
     Args:
         rows: the queryset, which `select_related` and annotations may widen.
         around: puts the SQL of `rows` into a greater statement, which may give further columns behind those of a row.
+        further: the parameters that it has behind those of `rows`.
     """
 
-    def __init__(self, rows: QuerySet[Any], around: Callable[[str], str] = str) -> None:
+    def __init__(
+        self, rows: QuerySet[Any], around: Callable[[str], str] = str, further: Sequence[Parameter] = ()
+    ) -> None:
         self._rows = rows
         self._around = around
+        self._further = further
         self._compiled: _Compiled | None = None
 
     def first(self, **values: Any) -> tuple[Any, Row] | None:
@@ -58,9 +62,8 @@ class Statement:
             values: of the Parameters.
         """
         compiled = self._compiled = self._compiled or _Compiled(self._rows, self._around)
-        found = compiled.run(
-            [values[part.value] if isinstance(part, Parameter) else part for part in compiled.parameters]
-        )
+        parts = (*compiled.parameters, *self._further)
+        found = compiled.run([values[part.value] if isinstance(part, Parameter) else part for part in parts])
         return (compiled.instance(found[0]), found[0][compiled.width :]) if found else None
 
 
