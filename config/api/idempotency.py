@@ -92,9 +92,7 @@ def once(policy: KeyPolicy, request: Request, write: Write) -> Callable[[], Resp
         # seen, so the snapshot of the next statement has that record. One statement for both would look with a
         # snapshot from before it had the lock.
         alone = _try_lock(f"{user.pk} {operation} {key}")
-        found = _record.first(user_id=user.pk, operation=operation, key=key)
-        assert found
-        seen, (held,) = found
+        seen, (held,) = _record.run(user_id=user.pk, operation=operation, key=key)[0]
         if seen.pk is not None:
             return _replay(request, seen, fingerprint)
         if not alone:

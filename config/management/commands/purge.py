@@ -45,8 +45,8 @@ class Command(BaseCommand):
     help = (
         "Removes what is past keeping: sessions, codes and tokens that can never be used again, counters of past "
         "minutes, idempotency keys older than IDEMPOTENCY_RETENTION_DAYS, audit events and uses of versions older than "
-        "AUDIT_RETENTION_DAYS. Also folds the counts behind the totals of lists. It runs beside the service and may be interrupted; run it daily. Prints a line for each "
-        "kind with the number of rows."
+        "AUDIT_RETENTION_DAYS. It runs beside the service and may be interrupted; run it daily. Prints a line for each "
+        "kind with the number of rows. Folds the counts behind the totals of lists, too."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
