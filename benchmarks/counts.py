@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -33,6 +33,7 @@ INSERT INTO users_user (name, email, password, role, status)
 SELECT 'N', gen_random_uuid() || '@example.com', '!', 'user', 'active' FROM generate_series(1, %s)
 """
 ORDERS = "INSERT INTO orders_order (user_id, item, qty) SELECT 1, 'x', 1 FROM generate_series(1, %s)"
+DEADLOCKS = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
 IN_BULK = 5_000
 INSERTS, REPEATED = 1_000, 3
 
@@ -44,15 +45,16 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--writers", type=int, default=50)
     options = parser.parse_args()
-    with postgresql() as cluster, emptied(cluster) as database:
-        with psycopg.connect(database, autocommit=True) as connection:
-            connection.execute(USERS, [1_000])
-            price = {name: cost(connection, trigger) for name, trigger in (("without", "DISABLE"), ("with", "ENABLE"))}
-            done = together(database, options.seconds, options.writers)
-            wrong = differences()
-            (deadlocks,) = connection.execute(
-                "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
-            ).fetchone() or (0,)
+    with (
+        postgresql() as cluster,
+        emptied(cluster) as database,
+        psycopg.connect(database, autocommit=True) as connection,
+    ):
+        connection.execute(USERS, [1_000])
+        price = {name: cost(connection, trigger) for name, trigger in (("without", "DISABLE"), ("with", "ENABLE"))}
+        done = together(database, options.seconds, options.writers)
+        wrong = differences()
+        deadlocks = connection.execute(DEADLOCKS).fetchall()[0][0]
     print("| kept counts | |\n|---|---:|")
     for name, number in sorted(done.items()):
         print(f"| {name} | {number:,} |")
@@ -104,8 +106,8 @@ def together(database: str, seconds: float, writers: int) -> Counter[str]:
     from config import counting
 
     kinds: list[tuple[str, Write]] = [
-        ("bulk loads", lambda connection: (connection.execute(USERS, [IN_BULK]), connection.execute(ORDERS, [IN_BULK]))),
-        ("bulk loads", lambda connection: (connection.execute(ORDERS, [IN_BULK]), connection.execute(USERS, [IN_BULK]))),
+        ("bulk loads", partial(load, (USERS, ORDERS))),
+        ("bulk loads", partial(load, (ORDERS, USERS))),
         *[("single writes", partial(write_singly, number)) for number in range(writers)],
         ("folds", lambda connection: counting.fold()),
         ("recounts", lambda connection: [counts.recount() for counts in counting.every()]),
@@ -133,14 +135,18 @@ def together(database: str, seconds: float, writers: int) -> Counter[str]:
     return done
 
 
+def load(statements: Sequence[str], connection: psycopg.Connection[Any]) -> None:
+    for statement in statements:
+        connection.execute(statement, [IN_BULK])
+
+
 def write_singly(number: int, connection: psycopg.Connection[Any]) -> None:
     """Adds a user and an order, changes the one, and removes the other, in an order that differs among the writers."""
     for statement in (USERS, ORDERS) if number % 2 else (ORDERS, USERS):
         connection.execute(statement, [1])
     connection.execute("UPDATE users_user SET role = 'support' WHERE id = (SELECT max(id) FROM users_user)")
-    connection.execute(
-        "DELETE FROM orders_order WHERE id = (SELECT id FROM orders_order ORDER BY id DESC LIMIT 1 FOR UPDATE SKIP LOCKED)"
-    )
+    last = "SELECT id FROM orders_order ORDER BY id DESC LIMIT 1 FOR UPDATE SKIP LOCKED"
+    connection.execute(f"DELETE FROM orders_order WHERE id = ({last})")
 
 
 def differences() -> int:

@@ -44,10 +44,23 @@ class KeyPolicy(Enum):
     IGNORED = "ignored"
 
 
+def _beside_the_user(look_up: str) -> str:
+    """Also keeps the user from being removed, as `UserManager.hold` does, but never waits: then nothing is `held`."""
+    return f"""
+        SELECT seen.*, held FROM (VALUES (1)) AS always LEFT JOIN ({look_up}) AS seen ON true LEFT JOIN (
+            SELECT true AS held FROM {get_user_model()._meta.db_table} WHERE id = %s AND removed_at IS NULL
+            FOR KEY SHARE SKIP LOCKED
+        ) AS present ON true
+    """  # noqa: S608 - of constants
+
+
+# Its one row has no id when the key is new.
 _record = Statement(
     IdempotencyRecord.objects.order_by().filter(
         user_id=Parameter("user_id"), operation=Parameter("operation"), key=Parameter("key")
-    )
+    ),
+    _beside_the_user,
+    [Parameter("user_id")],
 )
 
 
@@ -79,13 +92,13 @@ def once(policy: KeyPolicy, request: Request, write: Write) -> Callable[[], Resp
         # seen, so the snapshot of the next statement has that record. One statement for both would look with a
         # snapshot from before it had the lock.
         alone = _try_lock(f"{user.pk} {operation} {key}")
-        found = _record.first(user_id=user.pk, operation=operation, key=key)
-        if found:
-            return _replay(request, found[0], fingerprint)
+        seen, (held,) = _record.run(user_id=user.pk, operation=operation, key=key)[0]
+        if seen.pk is not None:
+            return _replay(request, seen, fingerprint)
         if not alone:
             raise _in_progress()
         # A record that was added after a removal took the others would stay.
-        if not get_user_model().objects.hold(user.pk):
+        if not held and not get_user_model().objects.hold(user.pk):
             raise not_found()
         response, row = write()
         _store(response, row, user=user, operation=operation, key=key, fingerprint=fingerprint)

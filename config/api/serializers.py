@@ -212,7 +212,7 @@ class StrictSerializer(serializers.Serializer[Any]):
 
 
 @cache
-def _fields_of(kind: type[ResourceSerializer]) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+def _fields_of(kind: Any) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
     return serializers.ModelSerializer.get_fields(kind())
 
 
@@ -252,7 +252,8 @@ class ResourceSerializer(StrictSerializer, serializers.ModelSerializer[Any]):
 
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
         """Those that are made of the declarations, once for a class; a serializer has copies, which it binds."""
-        return {name: _unbound(field) for name, field in _fields_of(type(self)).items()}
+        kind: Any = type(self)
+        return {name: _unbound(field) for name, field in _fields_of(kind).items()}
 
     @property
     def principal(self) -> Principal | None:

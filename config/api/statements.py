@@ -5,7 +5,7 @@ Django compiles a queryset to SQL each time it is read, which takes longer than 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -44,11 +44,15 @@ class Statement:
     Args:
         rows: the queryset, which `select_related` and annotations may widen.
         around: puts the SQL of `rows` into a greater statement, which may give further columns behind those of a row.
+        further: the parameters that it has behind those of `rows`.
     """
 
-    def __init__(self, rows: QuerySet[Any], around: Callable[[str], str] = str) -> None:
+    def __init__(
+        self, rows: QuerySet[Any], around: Callable[[str], str] = str, further: Sequence[Parameter] = ()
+    ) -> None:
         self._rows = rows
         self._around = around
+        self._further = further
         self._compiled: _Compiled | None = None
 
     def first(self, **values: Any) -> tuple[Any, Row] | None:
@@ -57,11 +61,14 @@ class Statement:
         Args:
             values: of the Parameters.
         """
+        return next(iter(self.run(**values)), None)
+
+    def run(self, **values: Any) -> list[tuple[Any, Row]]:
+        """All rows, each with the further columns beside it."""
         compiled = self._compiled = self._compiled or _Compiled(self._rows, self._around)
-        found = compiled.run(
-            [values[part.value] if isinstance(part, Parameter) else part for part in compiled.parameters]
-        )
-        return (compiled.instance(found[0]), found[0][compiled.width :]) if found else None
+        parts = (*compiled.parameters, *self._further)
+        found = compiled.run([values[part.value] if isinstance(part, Parameter) else part for part in parts])
+        return [(compiled.instance(row), row[compiled.width :]) for row in found]
 
 
 class _Compiled:
@@ -130,7 +137,8 @@ _SHAPES = 512
 
 # What a query has beside its shape: the tables of which it says elsewhere that there is one, and traces of its making.
 _BESIDE = {
-    *("model", "select", "values_select", "has_select_fields", "selected", "extra_select_mask", "annotation_select_mask"),
+    *("model", "select", "values_select", "has_select_fields", "selected"),
+    *("extra_select_mask", "annotation_select_mask"),
     *("annotations", "where", "order_by", "default_ordering", "default_cols", "low_mark", "high_mark"),
     *("select_related", "select_for_update", "select_for_update_of", "select_for_no_key_update"),
     *("combinator", "combinator_all", "combined_queries"),
@@ -152,7 +160,7 @@ def fetch(rows: QuerySet[Any]) -> list[Any]:
     does.
     """
     try:
-        if rows._iterable_class is not ModelIterable:  # type: ignore[attr-defined]
+        if rows._iterable_class is not ModelIterable:
             raise _UnknownShapeError
         shape = _Shape(rows)
         compiled = _compiled(shape)
@@ -198,7 +206,7 @@ class _Shape:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Shape) and self._facts == other._facts
 
-    def _of_query(self, query: Any) -> Iterator[Hashable]:
+    def _of_query(self, query: Any) -> Iterator[Any]:
         used = [alias for alias, uses in query.alias_refcount.items() if uses]
         if len(used) > 1 or len(query.annotation_select) < len(query.annotations):
             raise _UnknownShapeError
@@ -226,7 +234,7 @@ class _Shape:
             yield from self._of_annotation(annotation)
         yield from self._of_condition(query.where)
 
-    def _of_annotation(self, annotation: Any) -> Iterator[Hashable]:
+    def _of_annotation(self, annotation: Any) -> Iterator[Any]:
         kind = type(annotation)
         yield kind
         if kind is RawSQL:
@@ -240,13 +248,13 @@ class _Shape:
         else:
             raise _UnknownShapeError
 
-    def _of_subquery(self, expression: Subquery) -> Iterator[Hashable]:
-        if expression.extra:  # type: ignore[attr-defined]  # the stubs leave it out
+    def _of_subquery(self, expression: Subquery) -> Iterator[Any]:
+        if expression.extra:
             raise _UnknownShapeError
         yield expression.template
         yield from self._of_query(expression.query)
 
-    def _of_condition(self, node: WhereNode) -> Iterator[Hashable]:
+    def _of_condition(self, node: WhereNode) -> Iterator[Any]:
         yield from (node.connector, node.negated, len(node.children))
         children: list[Any] = node.children
         for child in children:
@@ -260,7 +268,7 @@ class _Shape:
             else:
                 yield from self._of_comparison(child, kind)
 
-    def _of_comparison(self, comparison: Any, kind: type[Any]) -> Iterator[Hashable]:
+    def _of_comparison(self, comparison: Any, kind: type[Any]) -> Iterator[Any]:
         if not isinstance(comparison, BuiltinLookup):
             raise _UnknownShapeError
         yield from _columns(comparison.lhs)
@@ -285,7 +293,7 @@ def _compiled(shape: _Shape) -> _Compiled:
     return made
 
 
-def _columns(expression: Any) -> Iterator[Hashable]:
+def _columns(expression: Any) -> Iterator[Any]:
     for column in expression.get_source_expressions() if isinstance(expression, Tuple) else (expression,):
         if not isinstance(column, Col):
             raise _UnknownShapeError

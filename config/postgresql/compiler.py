@@ -18,8 +18,9 @@ _inserts: dict[Any, str] = {}
 class SQLInsertCompiler(compiler.SQLInsertCompiler):
     query: Any
     connection: Any
+    returning_fields: Any
 
-    def execute_sql(self, returning_fields: Any = None) -> Any:
+    def execute_sql(self, returning_fields: Any = None) -> Any:  # type: ignore[override]  # the stubs have the parent's
         """Inserts. The values of one row, in columns without SQL of their own, are the parameters of a kept statement.
 
         Such a statement is prepared, too: the type of each parameter is that of its column.

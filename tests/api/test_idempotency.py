@@ -320,8 +320,8 @@ def test_queries_of_a_first_request_and_of_a_retry(user):
         user.post("/orders", {"item": "x", "qty": 1})
     with CaptureQueriesContext(connection) as again:
         pay(user)
-    # The lock, the look-up, the user's row, the record.
-    assert len(new) == len(without) + 4
+    # The lock, the look-up with the user's row, the record.
+    assert len(new) == len(without) + 3
     # The lock, the look-up and the count, instead of the insert.
     assert len(again) == len(without) + 2
 

@@ -43,6 +43,25 @@ def test_answers_stored_beside_a_removal_go_with_the_user(at_once, make_user):
         assert not IdempotencyRecord.objects.exists()
 
 
+def test_new_key_waits_for_whoever_holds_the_user_and_a_seen_one_does_not(at_once, elsewhere, make_user):
+    caller = with_key(make_user())
+    pay = partial(caller.post, "/payments", {"amount": 5})
+    assert pay(idempotency_key="seen").status == 201
+    elsewhere.execute("SELECT FROM users_user WHERE id = %s FOR UPDATE", [caller.user.pk])
+    assert pay(idempotency_key="seen").headers["Idempotent-Replayed"] == "true"
+
+    def let_go():
+        waiting = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%users_user%KEY SHARE%'"
+        with psycopg.connect(elsewhere.info.dsn, autocommit=True) as watching:
+            while not watching.execute(waiting).fetchall():
+                time.sleep(0.01)
+        assert Payment.objects.count() == 1
+        elsewhere.commit()
+
+    answer, _ = at_once([partial(pay, idempotency_key="new"), let_go])
+    assert (answer.status, Payment.objects.count()) == (201, 2)
+
+
 def test_victim_of_a_deadlock_takes_its_key_again_and_has_one_effect(at_once, elsewhere, make_user):
     caller = with_key(make_user())
     post = Post.objects.create(user=make_user(), title="T")
