@@ -6,6 +6,9 @@ from users.serializers import OwnerField
 
 
 class OrderSerializer(ResourceSerializer):
+    user_id = OwnerField()
+    qty = Integer(min_value=1, max_value=1_000_000)
+
     example = {
         "id": 7,
         "user_id": 42,
@@ -13,8 +16,6 @@ class OrderSerializer(ResourceSerializer):
         "qty": 2,
         "created_at": datetime(2026, 12, 1, 9, 30, tzinfo=UTC),
     }
-    user_id = OwnerField()
-    qty = Integer(min_value=1, max_value=1_000_000)
 
     class Meta:
         model = Order

@@ -7,14 +7,15 @@ from users.serializers import OwnerField
 
 
 class PaymentSerializer(ResourceSerializer):
+    user_id = OwnerField()
+    amount = Money(max_digits=12, decimal_places=2, min_value=LEAST_AMOUNT, max_value=GREATEST_AMOUNT)
+
     example = {
         "id": 11,
         "user_id": 42,
         "amount": Decimal("12.30"),
         "created_at": datetime(2026, 12, 1, 9, 30, tzinfo=UTC),
     }
-    user_id = OwnerField()
-    amount = Money(max_digits=12, decimal_places=2, min_value=LEAST_AMOUNT, max_value=GREATEST_AMOUNT)
 
     class Meta:
         model = Payment

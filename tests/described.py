@@ -6,7 +6,7 @@ described fails the run, which names the operation, the fault and the first test
 pytest-xdist tells the process that started it.
 
 Left out by rule are answers that no operation can give: where the URL map or the document has nothing, for a method
-that the address does not have, and pages for people.
+that the address does not have, to an address longer than a server lets through, and pages for people.
 """
 
 from __future__ import annotations
@@ -159,8 +159,12 @@ class Watch:
     def _place(self, method: str, path: str, response: Any) -> tuple[Reference, str, str] | None:
         """The operation that an answer is one of: its document, path and method. None where nothing can describe it."""
         from config.api.paths import is_versioned, prefix_of, version_in, without_prefix
+        from config.api.requests import MAX_TARGET
 
-        if response.status_code == 404 and response.wsgi_request.resolver_match is None:
+        sent = response.wsgi_request
+        if response.status_code == 404 and sent.resolver_match is None:
+            return None
+        if len(path) + len(sent.META.get("QUERY_STRING", "")) > MAX_TARGET:
             return None
         number = response.headers.get("API-Version")
         if is_versioned(path):
