@@ -89,7 +89,9 @@ client-environment: $(BIN)/pip
 # Node from its wheel, where the machine has none.
 node:
 	$(call install-clients,tests/clients/node.txt)
-	@for name in node npm npx; do ln -sf $(NODE)/bin/$$name $(CLIENTS)/bin/$$name; done
+	@# Not the wheel's own bin/npm: a wheel holds no links, and the copy does not find what it needs.
+	@ln -sf $(NODE)/bin/node $(CLIENTS)/bin/node && ln -sf $(NODE)/lib/node_modules/npm/bin/npm-cli.js $(CLIENTS)/bin/npm \
+		&& chmod +x $(CLIENTS)/bin/npm
 
 define install-clients
 	@cmp -s $(1) $(CLIENTS)/$(notdir $(1)) || { echo 'Installing $(1) ...' \
