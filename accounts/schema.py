@@ -152,8 +152,7 @@ def _metadata() -> Described:
 
 def _answer(status: int, schema: str | None, **more: Any) -> Described:
     content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{schema}"}, **more}} if schema else None
-    always = {401: ("WWW-Authenticate",), 429: ("Retry-After",), 503: ("Retry-After",)}.get(status, ())
-    told = headers.of_service() | headers.of_quota() | headers.refer(always)
+    told = headers.of_service() | headers.of_quota() | (headers.of_error(None, status, ()) if status >= 400 else {})
     return {"description": f"{HTTPStatus(status).phrase}.", "headers": told} | ({"content": content} if content else {})
 
 

@@ -151,6 +151,8 @@ def _inline(text: str) -> SafeString:
 class DocumentationView(Conventions, APIView):
     """A page for people. It stands at the root only and needs no credential."""
 
+    # No endpoint of the reference, which is for programs.
+    schema = None
     permission_classes = [PublicPermission]
     authentication_classes = ()
     versioning_class = None

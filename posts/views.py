@@ -90,8 +90,7 @@ class PostCommentViewSet(CommentViewSet):
 
     def perform_create(self, serializer: CommentSerializer) -> Any:
         # The author first, then the post, whose lock the counting trigger takes anyway: both are there until the end.
-        if not User.objects.hold(self.principal.user.pk):
-            raise not_found()
+        self.principal.hold()
         post = Post.objects.select_for_update(no_key=True).filter(pk=self.parent_id).first()
         if post is None:
             raise not_found()

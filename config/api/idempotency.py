@@ -21,7 +21,7 @@ from django.utils.crypto import salted_hmac
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from config.api.errors import Detail, DomainError, ErrorCode, not_found
+from config.api.errors import Detail, DomainError, ErrorCode
 from config.api.parsers import UnusableNumber
 from config.api.paths import without_prefix
 from config.api.renderers import to_json
@@ -98,8 +98,8 @@ def once(policy: KeyPolicy, request: Request, write: Write) -> Callable[[], Resp
         if not alone:
             raise _in_progress()
         # A record that was added after a removal took the others would stay.
-        if not held and not get_user_model().objects.hold(user.pk):
-            raise not_found()
+        if not held:
+            request.auth.hold()
         response, row = write()
         _store(response, row, user=user, operation=operation, key=key, fingerprint=fingerprint)
         return response

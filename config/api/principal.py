@@ -4,6 +4,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.contrib.auth import get_user_model
+
+from config.api.errors import DomainError, ErrorCode
+
 # Every scope there is, with the words in which a user is asked for it.
 SCOPE_TEXTS = {
     "users:read": "See your profile, and the other users that you may see",
@@ -39,6 +43,15 @@ class Principal:
     kind: str
     expires_at: datetime | None = None
     credential: str = ""
+
+    def hold(self) -> None:
+        """Keeps the user from being removed until the transaction ends.
+
+        Raises:
+            DomainError: UNAUTHENTICATED when it was removed since the request was authenticated.
+        """
+        if not get_user_model()._default_manager.hold(self.user.pk):
+            raise DomainError(ErrorCode.UNAUTHENTICATED, "The user of the credential has just been removed.")
 
     @property
     def made_from_password(self) -> bool:

@@ -28,7 +28,7 @@ SCHEMAS: dict[str, Any] = {
     "Error": closed({"success": {"const": False}, "error": {"$ref": "#/components/schemas/ErrorBody"}}),
     "Problem": closed(
         {
-            "type": text(11, "^about:blank$"),
+            "type": text(2048, "^https?://[^#]+/docs/errors#[A-Z_]+$", format="uri"),
             "title": text(64),
             "status": integer(400, 599),
             "detail": text(_LONGEST_MESSAGE),

@@ -24,7 +24,7 @@ _TEXTS: dict[str, tuple[str, dict[str, Any]]] = {
     "Access-Control-Expose-Headers": ("The headers that a script of another origin may read.", text(1024)),
     "Deprecation": ("From when on the version is deprecated (RFC 9745).", text(16, "^@[0-9]+$")),
     "Sunset": ("When the version ends (RFC 8594).", text(29, "^[A-Z][a-z]{2}, .* GMT$")),
-    "Link": ("Links of the page, and of the version's notice (RFC 8288).", text(262_144)),
+    "Link": ("Links of the page, of the version's notice, and to what an error means (RFC 8288).", text(262_144)),
     "ETag": ("The strong entity tag of these bytes.", text(80, '^"[0-9a-z-]+"$')),
     "Location": ("The address of what was made.", text(1024, "^/")),
     "Content-Location": ("The address of what the body represents.", text(32_768, "^/")),
@@ -88,11 +88,12 @@ def of_success(view: Any, method: str, status: int) -> dict[str, Any]:
     return refer(tuple(always), tuple(sometimes))
 
 
-def of_error(status: int, codes: tuple[ErrorCode, ...]) -> dict[str, Any]:
+def of_error(view: Any, status: int, codes: tuple[ErrorCode, ...]) -> dict[str, Any]:
     always = {401: ("WWW-Authenticate",), 429: ("Retry-After",), 503: ("Retry-After",)}.get(status, ())
     sometimes: tuple[str, ...] = {415: ("Accept", "Accept-Patch", "Accept-Encoding")}.get(status, ())
     if ErrorCode.INSUFFICIENT_SCOPE in codes:
         sometimes += ("WWW-Authenticate",)
     if ErrorCode.IDEMPOTENCY_IN_PROGRESS in codes:
         sometimes += ("Retry-After",)
-    return refer(always, sometimes)
+    # Of OAuth's errors some lead nowhere: those that are OAuth's own.
+    return refer((*always, "Link"), sometimes) if isinstance(view, Conventions) else refer(always, (*sometimes, "Link"))

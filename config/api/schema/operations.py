@@ -122,7 +122,7 @@ class Schema(AutoSchema):
             description = "What the client has is still the same."
             found["304"] = self._with_headers(304, {"description": description})
         for status, codes in errors.codes_of(self.view, self.path, self.method).items():
-            common = self._common_headers() | headers.of_error(status, tuple(codes))
+            common = self._common_headers() | headers.of_error(self.view, status, tuple(codes))
             found[str(status)] = errors.response(status, codes, common)
         return dict(sorted(found.items()))
 
