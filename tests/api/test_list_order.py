@@ -48,7 +48,8 @@ def lists(admin: Caller, make_user) -> dict[str, str]:
     """Fills every list; returns their addresses by name."""
     owner = make_user()
     User.objects.bulk_create(
-        User(name=text, email=f"{text[:20]}@{number}.example", password="!") for number, text in enumerate(TEXTS)
+        User(name=text, email=f"{text[:20].replace(' ', '_')}@{number}.example", password="!")
+        for number, text in enumerate(TEXTS)
     )
     Order.objects.bulk_create(
         Order(user=owner, item=text, qty=len(text) % 3 + 1 if number % 4 else 1_000_000)
