@@ -53,6 +53,7 @@ const mended = [
   [".auth-btn-wrapper .authorize", (button) => ({ "aria-label": `${button.textContent}: ${nameOfScheme(button)}` })],
   [".auth-container label + section > input", (field) => ({ "aria-label": `${labelOf(field)} ${nameOfScheme(field)}` })],
   ["pre.microlight, .highlight-code > pre", () => ({ tabindex: "0" })],
+  [".examples-select select", () => ({ "aria-label": "Example" })],
   ["textarea.body-param__text", () => ({ "aria-label": "Request body" })],
   [".parameters-col_description :is(select, input, textarea)", (field) => ({ "aria-label": field.closest("[data-param-name]")?.dataset.paramName ?? "Value" })],
   [".responses-wrapper [role=region]", (region) => ({ "aria-label": `Responses of ${region.id}` })],
