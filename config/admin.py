@@ -114,7 +114,9 @@ class ServiceAdmin(Exported):
         return False
 
     def response_action(self, request: HttpRequest, queryset: QuerySet[Any], *args: Any) -> HttpResponse | None:
-        if request.POST.get("select_across") == "1" and queryset.order_by()[: MOST_CHOSEN + 1].count() > MOST_CHOSEN:
+        # Django takes anything else for true.
+        everything = request.POST.get("select_across", "0") not in {"", "0"}
+        if everything and queryset.order_by()[: MOST_CHOSEN + 1].count() > MOST_CHOSEN:
             raise DomainError(ErrorCode.CONFLICT, f"These are more than {MOST_CHOSEN:,} rows: choose fewer of them.")
         return super().response_action(request, queryset, *args)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
@@ -42,7 +43,9 @@ class Cell(Widget):
 def defused(cell: Any) -> str:
     """A cell that no spreadsheet takes for a formula, whatever somebody chose for a name (CWE-1236)."""
     text = "" if cell is None else str(cell)
-    return f"'{text}" if text.lstrip().startswith(("=", "+", "-", "@")) or text.startswith(("\t", "\r", "\n")) else text
+    # Some take the full-width forms of those signs, too.
+    first = unicodedata.normalize("NFKC", text.lstrip()[:1])
+    return f"'{text}" if first.startswith(("=", "+", "-", "@")) or text.startswith(("\t", "\r", "\n")) else text
 
 
 class Spreadsheet(CSV):

@@ -12,7 +12,7 @@ from django.core.wsgi import get_wsgi_application
 from django.http import HttpRequest
 
 from config.api.errors import DomainError, ErrorCode
-from config.api.requests import REFUSED, screen
+from config.api.requests import REFUSED, screen, too_long
 from config.api.version_use import uses
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
@@ -80,6 +80,9 @@ def _run(environ: Environ) -> Answer:
 
 def refuse(environ: Environ, problem: Exception) -> None:
     """Makes Django answer a request with the problem and look no further: by the way, and with the headers, of all."""
+    for name in too_long(environ):
+        # The answer depends on some of them, and they are refused because they take long to read.
+        del environ[name]
     environ |= {REFUSED: problem, "CONTENT_TYPE": "", "CONTENT_LENGTH": "0", "wsgi.input": BytesIO()}
 
 

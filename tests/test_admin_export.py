@@ -71,7 +71,20 @@ def test_values_are_exact(pages, chief):
 
 
 @pytest.mark.parametrize(
-    "name", ['=HYPERLINK("http://x","y")', "+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1", "  =1", "\n=1", "\u00a0=1"]
+    "name",
+    [
+        '=HYPERLINK("http://x","y")',
+        "+1",
+        "-1+1",
+        "@SUM(A1)",
+        "\t=1",
+        "\r=1",
+        "  =1",
+        "\n=1",
+        "\u00a0=1",
+        "\uff1d1",
+        "\uff0b1",
+    ],
 )
 def test_formula_is_text_in_a_spreadsheet_and_itself_in_json(pages, chief, name):
     Order.objects.create(user=chief, item=name, qty=1)

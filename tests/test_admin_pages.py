@@ -202,10 +202,11 @@ def test_saved_post_keeps_what_was_counted_meanwhile(chief, monkeypatch):
     assert (post.title, post.comments_count) == ("Changed", 2)
 
 
-def test_action_on_more_rows_than_are_written_at_once_is_refused(chief, make_user, monkeypatch):
+@pytest.mark.parametrize("everything", ["1", "true", "on"])
+def test_action_on_more_rows_than_are_written_at_once_is_refused(chief, make_user, monkeypatch, everything):
     monkeypatch.setattr("config.admin.MOST_CHOSEN", 2)
     users = [make_user() for _ in range(3)]
-    form = {"action": "deactivate", "_selected_action": str(users[0].pk), "select_across": "1", "index": "0"}
+    form = {"action": "deactivate", "_selected_action": str(users[0].pk), "select_across": everything, "index": "0"}
     answer = signed_in(chief).post("/admin/users/user/", {**form, "post": "yes"}, follow=True)
     assert "choose fewer" in answer.content.decode()
     assert not User.objects.filter(status="inactive").exists()

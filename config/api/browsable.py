@@ -38,6 +38,8 @@ _PAGES = ("first", "prev", "next", "last")
 _PLACES = ("page", "offset", "cursor")
 # The answers to a list's query, right or wrong.
 _ABOUT_QUERY = {HTTPStatus.OK, HTTPStatus.BAD_REQUEST}
+# No address of the service has more parts below its prefix; somebody may send thousands, and each is looked up.
+_DEEPEST = 4
 # Where a word begins in the name of a class.
 _WORD = re.compile("(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
@@ -83,7 +85,9 @@ def _context(request: HttpRequest, response: HttpResponse) -> dict[str, Any]:
     body = json.loads(text, parse_float=Decimal)
     view = getattr(response, "renderer_context", {}).get("view")
     principal = getattr(request, "principal", None)
-    person = principal.user if principal else _signed_in(request)
+    # A bad explicit credential never falls back to the session, on the page that says so neither.
+    refused = response.status_code == HTTPStatus.UNAUTHORIZED
+    person = principal.user if principal else None if refused else _signed_in(request)
     by_session = person is not None and (principal is None or principal.kind == "session")
     status = HTTPStatus(response.status_code)
     error = body.get("error") if status >= 400 and isinstance(body, dict) else None
@@ -144,9 +148,12 @@ def _crumbs(request: HttpRequest) -> Iterator[tuple[str, str]]:
     """The addresses above this one, each with its last part; no address where there is nothing."""
     path = prefix_of(request.path)
     yield path or "root", _address(request, path or "/")
-    for part in filter(None, without_prefix(request.path).split("/")):
+    parts = list(filter(None, without_prefix(request.path).split("/")))
+    for part in parts[:_DEEPEST]:
         path = f"{path}/{part}"
         yield part, _address(request, path) if _leads_somewhere(path) else ""
+    if len(parts) > _DEEPEST:
+        yield "…", ""
 
 
 def _leads_somewhere(path: str) -> bool:

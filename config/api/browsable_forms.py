@@ -78,6 +78,9 @@ def of_view(view: Any, data: Mapping[str, Any] | None) -> Iterator[Form]:
         data: the whole representation of the row that it answered with, if it was that.
     """
     request, row = view.request, getattr(view, "row", None)
+    if not hasattr(request, "version"):
+        # None could be told: it is unknown, or two contradict each other.
+        return
     try:
         # Whose request it is, where nobody asked before a 405: asked as a POST, a session would need its token.
         _ = request.auth

@@ -164,6 +164,14 @@ class StrictRequest(Request):
     def content_type(self) -> str:
         return requests.content_type(self.META)
 
+    def _authenticate(self) -> None:
+        try:
+            super()._authenticate()
+        except DomainError:
+            # As DRF does after its own exceptions: who asks again, as a page does, must not have it tried again.
+            self._not_authenticated()
+            raise
+
     def _parse(self) -> tuple[Any, Any]:
         # Left empty until the body is read: a page that renders the error asks for the data again.
         self._data: dict[str, Any] = {}

@@ -33,7 +33,7 @@ def screen(environ: MutableMapping[str, Any]) -> None:
     """
     if len(environ.get("PATH_INFO", "")) + len(environ.get("QUERY_STRING", "")) > MAX_TARGET:
         raise invalid(Detail("", f"The address is longer than {MAX_TARGET} characters."))
-    long = [name for name, value in environ.items() if name.startswith("HTTP_") and len(value) > MAX_HEADER]
+    long = too_long(environ)
     if long:
         message = f"The header is longer than {MAX_HEADER} characters."
         raise invalid(*(Detail(name[5:].replace("_", "-").title(), message) for name in long))
@@ -43,6 +43,11 @@ def screen(environ: MutableMapping[str, Any]) -> None:
         raise DomainError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, message)
     environ[_CONTENT_TYPE] = given
     environ["CONTENT_TYPE"] = _without_parameters(given)
+
+
+def too_long(environ: Mapping[str, Any]) -> list[str]:
+    """The variables of a WSGI environment that hold longer headers than are taken."""
+    return [name for name, value in environ.items() if name.startswith("HTTP_") and len(value) > MAX_HEADER]
 
 
 def _without_parameters(given: str) -> str:

@@ -10,7 +10,12 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from config.api import browsable
+from config.api.errors import DomainError
 from config.api.highlighting import header, json_as_html
+from config.api.requests import screen
+from config.models import AuditEvent
+from config.wsgi import refuse
 from orders.models import Order
 from payments.models import Payment
 from posts.models import Comment, Post
@@ -175,6 +180,51 @@ def test_crumbs_lead_upwards_by_address_without_repeats(ada, uma, page_of):
     assert {"/api/v2", "/api/v2/users", f"/api/v2/users/{uma.pk}"} <= set(page.links)
     page = page_of(ada("/health/live"))
     assert "/health" not in page.links
+
+
+def test_crumbs_of_a_very_long_address_are_few(ada, page_of, monkeypatch):
+    asked = []
+    monkeypatch.setattr(browsable, "_leads_somewhere", lambda path: bool(asked.append(path)))
+    page_of(ada("/api/v2" + "/a" * 3_900), 404)
+    assert len(asked) == 4
+
+
+@pytest.mark.parametrize(
+    ("path", "accept", "media_type"),
+    [
+        ("/a" * 30_000, HTML, "text/html; charset=utf-8"),
+        ("/", f"{HTML},{','.join(f'application/vnd.users.v{n}+json' for n in range(2_000))}", "application/json"),
+    ],
+    ids=["address", "Accept"],
+)
+def test_what_is_refused_for_its_length_is_answered_at_once(db, path, accept, media_type):
+    """Read, either would take seconds."""
+    environ = {"PATH_INFO": path, "HTTP_ACCEPT": accept}
+    with pytest.raises(DomainError) as refused:
+        screen(environ)
+    refuse(environ, refused.value)
+    start = time.process_time()
+    response = new_client().generic("GET", path, **environ)
+    assert (response.status_code, response.headers["Content-Type"]) == (400, media_type)
+    assert time.process_time() - start < 0.2
+
+
+@pytest.mark.parametrize("path", ["/api/v9/login", "/api/login?version=9", "/api/v1/logout?version=2"])
+@pytest.mark.parametrize("method", ["GET", "POST", "OPTIONS"])
+def test_page_of_a_refused_version_is_that_error(ada, page_of, path, method):
+    page_of(ada(path, method, X_CSRFToken=ada_token(ada)), 404 if "v9" in path else 400)
+
+
+def test_bad_credential_is_tried_once_for_a_page_too(db, page_of):
+    headers = {"Accept": HTML, "X-API-Key": "urs_bad"}
+    page_of(new_client().get("/users/1", headers=headers), 401)
+    assert list(AuditEvent.objects.values_list("event", flat=True)) == ["api_key.refused"]
+
+
+def test_bad_credential_does_not_show_who_is_signed_in(ada, page_of):
+    refused = ada("/users/1", X_API_Key="urs_bad")
+    page_of(refused, 401)
+    assert b"Ada Admin" not in refused.content
 
 
 def test_versions_of_the_same_resource_can_be_chosen(ada, page_of):
