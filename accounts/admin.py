@@ -9,16 +9,13 @@ from django.shortcuts import render
 from oauth2_provider.models import get_access_token_model, get_grant_model, get_id_token_model, get_refresh_token_model
 
 from accounts import services
-from accounts.models import PREFIX_CHARACTERS, APIKey, Application, LoginSession
-from config import admin_lists, audit
-from config.admin import ReadOnlyAdmin, ServiceAdmin
+from accounts.models import PREFIX_CHARACTERS, APIKey, APIKeyQuerySet, Application, LoginSession
+from accounts.serializers import DEFAULT_OVERLAP
+from config import admin_lists
+from config.admin import ReadOnlyAdmin, ServiceAdmin, principal_of
 from config.api.principal import SCOPE_TEXTS
 from users.admin import UserAdmin
 from users.models import User
-
-# What the API gives by default.
-OVERLAP = timedelta(days=1)
-
 
 # What the toolkit registers: an admin of applications that is not ours, and rows that nobody should edit.
 for model in (
@@ -31,7 +28,7 @@ for model in (
     admin.site.unregister(model)
 
 
-class UsableFilter(admin_lists.Choice):
+class RevokedFilter(admin_lists.Choice):
     title = "whether revoked"
     parameter_name = "revoked"
     values = [("yes", "revoked"), ("no", "not revoked")]
@@ -44,7 +41,7 @@ class UsableFilter(admin_lists.Choice):
 @admin.register(APIKey)
 class APIKeyAdmin(ReadOnlyAdmin):
     list_display = ("id", "user_id", "name", "prefix", "expires_at", "last_used_at", "revoked_at")
-    list_filter = (UsableFilter,)
+    list_filter = (RevokedFilter,)
     search_fields = ("id", "user", "prefix__startswith")
     search_help_text = "The id of a key or of a user, or the beginning of a key: no more than its prefix is compared"
     linked_filters = ("user__id",)
@@ -54,8 +51,7 @@ class APIKeyAdmin(ReadOnlyAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[APIKey]:
         """An administrator sees everybody's, support its own: as in the API."""
-        rows = super().get_queryset(request)
-        return rows if request.user.is_superuser else rows.filter(user_id=request.user.pk)
+        return cast(APIKeyQuerySet, super().get_queryset(request)).visible_to(principal_of(request))
 
     def found(self, rows: QuerySet[Any], term: str) -> list[QuerySet[Any]]:
         # Who pastes a whole key finds it all the same.
@@ -73,8 +69,7 @@ class APIKeyAdmin(ReadOnlyAdmin):
         keys = queryset.filter(revoked_at=None).select_related("user").order_by("user_id", "id")
         revoked = [key for key in keys if User.objects.hold(key.user_id)]
         for key in revoked:
-            services.revoke_api_key(key)
-            audit.record("api_key.revoked", user=key.user, key=key.prefix)
+            services.revoke_api_key(key, by=cast(User, request.user))
             self.log_change(request, key, "Revoked.")
         self.message_user(request, f"Revoked {len(revoked)} keys.", messages.SUCCESS)
         return None
@@ -92,8 +87,7 @@ class APIKeyAdmin(ReadOnlyAdmin):
             return page
         services.hold_user(user)
         old = queryset.select_for_update(no_key=True).get()
-        row, key = services.rotate_api_key(old, OVERLAP)
-        audit.record("api_key.rotated", user=user, key=row.prefix)
+        _, key = services.rotate_api_key(old, timedelta(seconds=DEFAULT_OVERLAP))
         self.log_change(request, old, "Rotated.")
         context = {**self.admin_site.each_context(request), "title": f"The successor of {old}", "key": key}
         return render(request, "admin/accounts/apikey/key.html", context)
@@ -130,7 +124,9 @@ class TokenAdmin(ReadOnlyAdmin):
             return page
         grants = {(row.user_id, row.application_id): row for row in queryset.select_related("user", "application")}
         for _, row in sorted(grants.items(), key=lambda grant: (grant[0][0] or 0, grant[0][1])):
-            services.end_grant_now(row.user, row.application)
+            services.end_grant_now(row.user, row.application, by=request.user)
+            # Of the application, which stays: the row has ended with the grant.
+            self.log_change(request, row.application, "Ended a grant.")
         self.message_user(request, f"Ended {len(grants)} grants.", messages.SUCCESS)
         return None
 
@@ -183,9 +179,9 @@ class ApplicationAdmin(ServiceAdmin):
         return ("client_id", "client_type", "authorization_grant_type") if obj else ()
 
     def save_model(self, request: HttpRequest, obj: Application, form: forms.ModelForm, change: bool) -> None:
-        if change:
+        if change and form.changed_data:
             services.change_application(obj, form.changed_data)
-        else:
+        elif not change:
             request.new_secret = services.save_new_application(obj)  # type: ignore[attr-defined]
 
     def response_add(

@@ -28,10 +28,16 @@ def hold_user(user: User) -> None:
 def create_api_key(
     user: User, *, name: str, scopes: Iterable[str] | None = None, expires_at: datetime | None = None
 ) -> tuple[APIKey, str]:
-    """Makes a key for `user`, with all scopes when none are named.
+    """Makes a key for `user`, with all scopes when none are named, in the caller's transaction.
 
     Returns the row and the key itself, which is told this once and kept nowhere.
     """
+    row, key = _new_key(user, name, scopes, expires_at)
+    audit.record("api_key.created", user=user, key=row.prefix)
+    return row, key
+
+
+def _new_key(user: User, name: str, scopes: Iterable[str] | None, expires_at: datetime | None) -> tuple[APIKey, str]:
     chosen = frozenset(SCOPES if scopes is None else scopes)
     key = APIKey.new_key()
     row = APIKey.objects.create(
@@ -46,7 +52,7 @@ def create_api_key(
 
 
 def rotate_api_key(old: APIKey, overlap: timedelta) -> tuple[APIKey, str]:
-    """Makes a successor of a key whose row is locked, and lets the old one go on for `overlap` at the most.
+    """Makes a successor of a key whose user and row are locked, and lets the old one go on for `overlap` at the most.
 
     Raises:
         DomainError: CONFLICT when the old key is revoked, expired or rotated already.
@@ -54,16 +60,18 @@ def rotate_api_key(old: APIKey, overlap: timedelta) -> tuple[APIKey, str]:
     now = timezone.now()
     if old.revoked_at or old.rotated_at or (old.expires_at and old.expires_at <= now):
         raise DomainError(ErrorCode.CONFLICT, "A revoked, expired or already rotated key has no successor.")
-    made = create_api_key(old.user, name=old.name, scopes=old.scopes, expires_at=old.expires_at)
+    row, key = _new_key(old.user, old.name, old.scopes, old.expires_at)
     old.rotated_at = now
     old.expires_at = min(filter(None, (old.expires_at, now + overlap)))
     old.save(update_fields=["rotated_at", "expires_at"])
-    return made
+    audit.record("api_key.rotated", user=old.user, key=row.prefix)
+    return row, key
 
 
-def revoke_api_key(key: APIKey) -> None:
-    """Ends a key at once. Ending it again changes nothing, not even the time."""
-    APIKey.objects.filter(pk=key.pk, revoked_at=None).update(revoked_at=timezone.now())
+def revoke_api_key(key: APIKey, *, by: User) -> None:
+    """Ends a key, whose user is held, at once. Ending it again changes nothing, not even the time."""
+    if APIKey.objects.filter(pk=key.pk, revoked_at=None).update(revoked_at=timezone.now()):
+        audit.record("api_key.revoked", user=key.user, by=by, key=key.prefix)
 
 
 def save_new_application(application: Application) -> str | None:
@@ -83,11 +91,15 @@ def change_application(application: Application, columns: list[str]) -> None:
     Raises:
         DomainError: NOT_FOUND when the application has been removed.
     """
-    # First, since it holds the owner's row: that is locked before the application's, as everywhere.
-    facts = {"client_id": application.client_id, "changed": columns}
-    audit.record("oauth_application.changed", user=application.owner, **facts)
+    row = Application.objects.filter(pk=application.pk)
+    # It concerns the owner before and after. First, since it holds the owners' rows: those are locked before the
+    # application's, as everywhere, and in the order of ids.
+    owners = {*row.values_list("owner", flat=True), application.owner_id}
+    for owner in [*User.objects.filter(pk__in=owners).order_by("id")] or [None]:
+        facts = {"client_id": application.client_id, "changed": columns}
+        audit.record("oauth_application.changed", user=owner, **facts)
     values = {name: getattr(application, name) for name in columns}
-    if not Application.objects.filter(pk=application.pk).update(**values, updated=timezone.now()):
+    if not row.update(**values, updated=timezone.now()):
         raise not_found()
 
 
@@ -112,12 +124,12 @@ def remove_application(application: Application) -> None:
 
 def end_grant(user: Any, application: Application) -> None:
     """Ends what a user has granted to an application: its codes and all its tokens."""
-    transactions.run(lambda: end_grant_now(user, application))
+    transactions.run(lambda: end_grant_now(user, application, by=user))
 
 
-def end_grant_now(user: Any, application: Application) -> None:
-    """The same in the caller's transaction."""
-    audit.record("oauth_grant.ended", user=user, client_id=application.client_id)
+def end_grant_now(user: Any, application: Application, *, by: Any) -> None:
+    """The same in the caller's transaction, by the user or somebody else."""
+    audit.record("oauth_grant.ended", user=user, by=by, client_id=application.client_id)
     _end_tokens(user=user, application=application)
 
 

@@ -19,7 +19,6 @@ from accounts.serializers import (
     TokenPairSerializer,
 )
 from accounts.tokens import AccessToken, Pair
-from config import audit
 from config.api.errors import ErrorCode, forbidden, not_found
 from config.api.idempotency import KeyPolicy
 from config.api.links import Link
@@ -134,18 +133,15 @@ class APIKeyViewSet(ResourceViewSet):
     def perform_create(self, serializer: APIKeySerializer) -> APIKey:
         services.hold_user(self.principal.user)
         values = {"scopes": self.principal.scopes, **serializer.validated_data}
-        row, key = services.create_api_key(self.principal.user, **values)
-        return self.told("api_key.created", row, key)
+        return self.told(*services.create_api_key(self.principal.user, **values))
 
-    def told(self, event: str, row: APIKey, key: str) -> APIKey:
+    def told(self, row: APIKey, key: str) -> APIKey:
         """Puts the key on the answer, this once."""
-        audit.record(event, user=self.principal.user, key=row.prefix)
         row.key = key
         return row
 
     def perform_destroy(self, instance: APIKey) -> None:
-        services.revoke_api_key(instance)
-        audit.record("api_key.revoked", user=instance.user, key=instance.prefix)
+        services.revoke_api_key(instance, by=self.principal.user)
 
 
 class RotationViewSet(APIKeyViewSet):
@@ -164,4 +160,4 @@ class RotationViewSet(APIKeyViewSet):
         if old.user_id != self.principal.user.pk:
             raise forbidden("A key is rotated by its own user.")
         overlap = timedelta(seconds=serializer.validated_data["overlap_seconds"])
-        return self.told("api_key.rotated", *services.rotate_api_key(old, overlap))
+        return self.told(*services.rotate_api_key(old, overlap))

@@ -18,6 +18,7 @@ from config import admin_lists, counting
 from config.admin_files import Exported
 from config.api import transactions
 from config.api.errors import DomainError, ErrorCode
+from config.api.principal import ALL_SCOPES, Principal
 from config.models import AuditEvent, IdempotencyRecord, VersionUse
 
 LONGEST_LINE = 254
@@ -25,6 +26,11 @@ LONGEST_LINE = 254
 LISTED = 100
 # By one action: each row is locked, written and noted, in one transaction.
 MOST_CHOSEN = 1_000
+
+
+def principal_of(request: HttpRequest) -> Principal:
+    """Who is signed in to the admin, as the rules of the API know a caller."""
+    return Principal(request.user, ALL_SCOPES, "session")
 
 
 class LinesField(forms.CharField):

@@ -1,4 +1,4 @@
-"""The audit trail of credentials: one structured line in the log and one row for the administrators."""
+"""The audit trail of credentials, and of rows that are taken away: a line in the log, a row for the administrators."""
 
 import logging
 from functools import partial
@@ -13,7 +13,7 @@ from config.models import AuditEvent
 logger = logging.getLogger("audit")
 
 
-def record(event: str, *, user: Any = None, **facts: Any) -> None:
+def record(event: str, *, user: Any = None, by: Any = None, **facts: Any) -> None:
     """Notes an event, `login.failed` for one, with the address and Request-Id of the present request, if there is one.
 
     The line is written when the row is committed: what is rolled back did not happen, and may be run again.
@@ -21,8 +21,11 @@ def record(event: str, *, user: Any = None, **facts: Any) -> None:
     Args:
         event: what happened, as `thing.happening`.
         user: whom it concerns, if that is known.
+        by: the user who did it, which becomes a fact where that is another one.
         facts: what else is worth knowing. Never a secret, nor a part of one, nor a name of the user.
     """
+    if by is not None and by != user:
+        facts["by"] = by.pk
     request = present_request.get()
     address = str(client_address(request)) if request else None
     request_id = getattr(request, "request_id", "")

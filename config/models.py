@@ -94,7 +94,7 @@ class AuditEventQuerySet(models.QuerySet["AuditEvent"]):
 
 
 class AuditEvent(models.Model):
-    """Something that happened to a credential: what, to whom, from where, and never the secret itself."""
+    """What happened to a credential, or rows that were taken away: whose, from where, and never the secret itself."""
 
     id = models.BigAutoField(primary_key=True)
     at = models.DateTimeField(db_default=Now(), editable=False)

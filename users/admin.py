@@ -29,10 +29,9 @@ from config.api.guessing import guess
 from config.api.middleware import present_request
 from config.models import AuditEvent
 from users import services
-from users.admin_import import Imported
-from users.models import Status, User, UserQuerySet
+from users.admin_import import COLUMNS, Imported
+from users.models import EMAIL_TAKEN, Status, User, UserQuerySet
 
-COLUMNS = ("name", "email", "role", "status")
 TOLD = ("created_at", "updated_at", "what_is_the_users", "recent_events")
 RECENT = 20
 
@@ -42,7 +41,7 @@ class UniqueEmail(forms.ModelForm):
         """Told beside the field; should another user take the email just then, the service refuses."""
         email: str = self.cleaned_data["email"]
         if User.objects.with_email(email).exclude(pk=self.instance.pk).exists():
-            raise forms.ValidationError("Another user has this email.")
+            raise forms.ValidationError(EMAIL_TAKEN)
         return email
 
 

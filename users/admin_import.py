@@ -23,10 +23,10 @@ from import_export.instance_loaders import BaseInstanceLoader
 from import_export.resources import Resource
 from import_export.results import Result
 
-from config.admin import ServiceAdmin
+from config.admin import ServiceAdmin, principal_of
 from config.api import transactions
 from config.api.errors import DomainError
-from config.api.principal import ALL_SCOPES, Principal
+from config.api.principal import Principal
 from users.models import User
 from users.serializers import UserSerializer
 
@@ -48,9 +48,8 @@ class ImportedUsers(Resource):
         instance_loader_class = BaseInstanceLoader
         import_id_fields: tuple[str, ...] = ()
 
-    def __init__(self, administrator: User) -> None:
+    def __init__(self, principal: Principal) -> None:
         super().__init__()
-        principal = Principal(administrator, ALL_SCOPES, "session")
         self.context = {"principal": principal, "version": settings.API_VERSIONS[-1]}
 
     def get_or_init_instance(self, instance_loader: Any, row: Any) -> tuple[User, bool]:
@@ -211,7 +210,7 @@ class Imported(ServiceAdmin):
 
     def _import(self, request: HttpRequest, text: str, lines: tablib.Dataset, *, confirmed: bool) -> HttpResponse:
         def run() -> Result:
-            result = ImportedUsers(cast(User, request.user)).run(lines, dry_run=not confirmed)
+            result = ImportedUsers(principal_of(request)).run(lines, dry_run=not confirmed)
             if confirmed and not result.invalid_rows:
                 made = [row.instance for row in result.valid_rows()]
                 LogEntry.objects.log_actions(cast(int, request.user.pk), made, ADDITION, "Imported.")

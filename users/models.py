@@ -17,6 +17,8 @@ from config.text import validate_line
 if TYPE_CHECKING:
     from config.api.principal import Principal
 
+EMAIL_TAKEN = "Another user has this email."
+
 
 class Role(models.TextChoices):
     ADMIN = "admin"

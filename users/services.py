@@ -8,7 +8,7 @@ from django.db import IntegrityError, connection, models, transaction
 from django.db.models.functions import Now
 
 from config.api.errors import Detail, DomainError, ErrorCode
-from users.models import Role, Status, User
+from users.models import EMAIL_TAKEN, Role, Status, User
 
 # Any constants will do, as long as nobody else takes the same advisory locks.
 _ADMINISTRATORS_LOCK = 0x7573_6572
@@ -101,5 +101,4 @@ def _save(user: User, columns: list[str] | None = None) -> None:
     except IntegrityError as error:
         if "users_email_unique" not in str(error):
             raise
-        message = "Another user has this email."
-        raise DomainError(ErrorCode.CONFLICT, message, [Detail("email", message)]) from None
+        raise DomainError(ErrorCode.CONFLICT, EMAIL_TAKEN, [Detail("email", EMAIL_TAKEN)]) from None

@@ -1,10 +1,12 @@
-"""What the commands of the service have in common: a help that shows an example, and errors of one line."""
+"""What the commands of the service have in common: a help that shows an example, errors of one line, and their time."""
 
 from argparse import RawDescriptionHelpFormatter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, ClassVar, NoReturn
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import Error
+from django.db import Error, connection
 from psycopg.errors import UndefinedColumn, UndefinedTable
 
 INTERRUPTED = 130
@@ -64,6 +66,19 @@ class ServiceCommand(BaseCommand):
             raise CommandError(self.interrupted, returncode=INTERRUPTED) from None
         except Error as error:
             raise CommandError(_in_one_line(error)) from error
+
+
+@contextmanager
+def no_statement_timeout() -> Iterator[None]:
+    """Gives statements the time they take: one look at a whole table is as long as the table."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET statement_timeout = 0")
+    try:
+        yield
+    finally:
+        # What went wrong inside is the thing to tell.
+        with suppress(Error), connection.cursor() as cursor:
+            cursor.execute("RESET statement_timeout")
 
 
 def _in_one_line(error: Error) -> str:

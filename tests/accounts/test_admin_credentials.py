@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import re
 from typing import Any
 
 import pytest
 from django.contrib.admin.models import LogEntry
+from django.core.management import call_command
 from django.test import Client
 from django.utils import timezone
 
@@ -14,7 +16,7 @@ from accounts.models import APIKey
 from accounts.services import create_api_key
 from config.models import AuditEvent
 from tests.accounts.oauth.actors import Person, bearer, register
-from tests.conftest import PASSWORD, with_key
+from tests.conftest import PASSWORD, with_key, with_password
 from tests.test_admin_pages import signed_in
 from users.models import User
 
@@ -37,6 +39,12 @@ def act(client: Client, path: str, action: str, *rows: Any, confirmed: bool = Tr
     return client.post(path, form | ({"post": "yes"} if confirmed else {}), follow=True)
 
 
+def told_of(thing: str) -> list[tuple[str, Any, Any]]:
+    """The events of a thing: what, whose, and by whom, where that was not the user."""
+    rows = AuditEvent.objects.filter(event__startswith=f"{thing}.").order_by("id")
+    return [(row.event, row.user_id, row.facts.get("by")) for row in rows]
+
+
 def events() -> list[tuple[str, Any]]:
     return list(AuditEvent.objects.exclude(event="login").order_by("id").values_list("event", "user_id"))
 
@@ -54,6 +62,32 @@ def test_key_is_revoked_after_a_question(pages, make_user):
     revoked_at = APIKey.objects.get().revoked_at
     assert "Revoked 0 keys." in act(pages, KEYS, "revoke", row).content.decode()
     assert APIKey.objects.get().revoked_at == revoked_at
+
+
+def test_what_happens_to_keys_is_told_once_by_every_door(pages, chief, make_user):
+    owner, administrator = with_password(make_user(password=PASSWORD)), with_password(chief)
+    first = owner.post("/api-keys", {"name": "Theirs"}).data
+    second = owner.post(f"/api-keys/{first['id']}/rotations", {}).data
+    for _ in range(2):
+        assert owner.delete(f"/api-keys/{second['id']}").status == 204
+        assert administrator.delete(f"/api-keys/{first['id']}").status == 204
+    call_command("create_api_key", owner.user.email, stdout=io.StringIO())
+    theirs, (mine, _) = APIKey.objects.get(name="command line"), create_api_key(chief, name="Mine")
+    act(pages, KEYS, "rotate", mine)
+    for _ in range(2):
+        act(pages, KEYS, "revoke", theirs, mine)
+    assert told_of("api_key") == [
+        ("api_key.created", owner.user.pk, None),
+        ("api_key.rotated", owner.user.pk, None),
+        ("api_key.revoked", owner.user.pk, None),
+        ("api_key.revoked", owner.user.pk, chief.pk),
+        ("api_key.created", owner.user.pk, None),
+        ("api_key.created", chief.pk, None),
+        ("api_key.rotated", chief.pk, None),
+        # In the order of users.
+        ("api_key.revoked", chief.pk, None),
+        ("api_key.revoked", owner.user.pk, chief.pk),
+    ]
 
 
 def test_own_key_gets_a_successor_that_is_shown_once(pages, chief):
@@ -93,7 +127,9 @@ def test_users_are_deactivated_and_activated_in_bulk(pages, make_user):
     callers = [with_key(make_user()) for _ in range(3)]
     users = [caller.user for caller in callers]
     versions = set(User.objects.filter(role="user").values_list("row_version", flat=True))
-    assert "next request" not in act(pages, USERS, "deactivate", *users, confirmed=False).content.decode()
+    asked = act(pages, USERS, "deactivate", *users, confirmed=False)
+    assert "until they are activated again" in asked.content.decode()
+    assert {caller.get("/api/protected").status for caller in callers} == {200}
     assert "Deactivated 3 users." in act(pages, USERS, "deactivate", *users).content.decode()
     assert {caller.get("/api/protected").status for caller in callers} == {401}
     assert not versions & set(User.objects.filter(role="user").values_list("row_version", flat=True))
@@ -121,7 +157,7 @@ def test_one_of_two_administrators_may_remove_itself_and_is_out(pages, chief, ma
 
 
 @pytest.mark.parametrize("name", ["accesstoken", "refreshtoken"])
-def test_what_an_application_got_of_a_user_ends(pages, make_user, name):
+def test_what_an_application_got_of_a_user_ends(pages, chief, make_user, name):
     from oauth2_provider.models import get_access_token_model, get_refresh_token_model
 
     person, other = (Person(make_user(password=PASSWORD)) for _ in range(2))
@@ -134,4 +170,6 @@ def test_what_an_application_got_of_a_user_ends(pages, make_user, name):
     assert bearer(tokens["access_token"]).get("/api/protected").status == 401
     assert client.refresh(tokens["refresh_token"]).status == 400
     assert bearer(theirs["access_token"]).get("/api/protected").status == 200
-    assert ("oauth_grant.ended", person.user.pk) in events()
+    assert told_of("oauth_grant") == [("oauth_grant.ended", person.user.pk, chief.pk)]
+    entry = LogEntry.objects.get()
+    assert (entry.get_edited_object(), entry.change_message) == (client.row, "Ended a grant.")

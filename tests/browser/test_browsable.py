@@ -82,7 +82,8 @@ def test_list_of_a_million_users_is_paged_filtered_and_sorted(at: Callable[[str]
     assert names == sorted(names, reverse=True)
     assert 0 < answer["meta"]["total"] < total
     page.get_by_role("link", name="page by cursor").click()
-    assert shown(page)["meta"]["hasMore"] in {True, False}
+    # No total: nobody counts rows for a cursor.
+    assert set(shown(page)["meta"]) == {"nextCursor", "prevCursor", "hasMore"}
     assert "role=admin" in page.url
 
 

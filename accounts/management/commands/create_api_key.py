@@ -2,6 +2,7 @@ from argparse import ArgumentParser, ArgumentTypeError
 from datetime import timedelta
 from typing import Any
 
+from django.db import transaction
 from django.utils import timezone
 
 from accounts.services import create_api_key
@@ -41,5 +42,6 @@ class Command(ServiceCommand):
         user = operator.find(options["email"])
         days = options["days"]
         expires_at = timezone.now() + timedelta(days=days) if days else None
-        _, key = create_api_key(user, name="command line", scopes=options["scopes"], expires_at=expires_at)
+        with transaction.atomic():
+            _, key = create_api_key(user, name="command line", scopes=options["scopes"], expires_at=expires_at)
         self.stdout.write(key)

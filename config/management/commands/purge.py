@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any
 
-from django.db import Error, connection
 from django.db.models import QuerySet
 from django.utils import timezone
 
@@ -17,7 +15,7 @@ from accounts.models import LoginSession
 from accounts.oauth import retention
 from config import counting, sessions
 from config.api import throttling, transactions
-from config.management.command import ServiceCommand
+from config.management.command import ServiceCommand, no_statement_timeout
 from config.management.progress import progress
 from config.models import AuditEvent, IdempotencyRecord, VersionUse
 
@@ -55,25 +53,13 @@ class Command(ServiceCommand):
         parser.add_argument("--dry-run", action="store_true", help="count only, remove nothing")
 
     def handle(self, *, dry_run: bool, **options: Any) -> None:
-        with _no_statement_timeout():
+        # Finding what is past keeping is one look at each table. Batches are short by themselves.
+        with no_statement_timeout():
             for name, rows in _past(timezone.now() - MARGIN).items():
                 count = rows.count()
                 self.stdout.write(f"{name}: {count if dry_run else _purge(name, rows, count)}")
             if not dry_run:
                 counting.fold()
-
-
-@contextmanager
-def _no_statement_timeout() -> Iterator[None]:
-    """Finding what is past keeping is one look at each table, whatever its size. Batches are short by themselves."""
-    with connection.cursor() as cursor:
-        cursor.execute("SET statement_timeout = 0")
-    try:
-        yield
-    finally:
-        # What went wrong inside is the thing to tell.
-        with suppress(Error), connection.cursor() as cursor:
-            cursor.execute("RESET statement_timeout")
 
 
 def _purge(name: str, rows: QuerySet[Any], count: int) -> int:

@@ -3,10 +3,9 @@
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
-from django.db import connection
 
 from config import counting
-from config.management.command import ServiceCommand
+from config.management.command import ServiceCommand, no_statement_timeout
 from config.management.progress import progress
 
 
@@ -22,22 +21,24 @@ class Command(ServiceCommand):
         parser.add_argument("--check", action="store_true", help="only compare, and fail when a count is wrong")
 
     def handle(self, *, check: bool, **options: Any) -> None:
-        with connection.cursor() as cursor:
-            cursor.execute("SET statement_timeout = 0")
-        if not check:
-            counting.fold()
-        wrong = 0
+        with no_statement_timeout():
+            if not check:
+                counting.fold()
+            wrong = self._compare(repair=not check)
+        if check and wrong:
+            raise CommandError("Some counts are wrong: run manage.py recount.")
+        self.stdout.write("The counts are right.")
+
+    def _compare(self, *, repair: bool) -> bool:
+        """Whether the counts of any table differ from its rows, or did until they were put right."""
+        wrong = False
         tables = counting.every()
         with progress("Tables", len(tables)) as advance:
             for counts in tables:
                 if different := counts.differences():
-                    wrong += 1
+                    wrong = True
                     self.stdout.write(f"{counts.table}: {different:,} counts are wrong")
-                    if not check:
+                    if repair:
                         counts.recount()
                 advance(1)
-        with connection.cursor() as cursor:
-            cursor.execute("RESET statement_timeout")
-        if check and wrong:
-            raise CommandError("Some counts are wrong: run manage.py recount.")
-        self.stdout.write("The counts are right.")
+        return wrong

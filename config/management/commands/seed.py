@@ -14,7 +14,7 @@ from django.db.backends.utils import CursorWrapper
 from psycopg import sql
 
 from config.management import demo
-from config.management.command import INTERRUPTED, ServiceCommand
+from config.management.command import INTERRUPTED, ServiceCommand, no_statement_timeout
 from config.management.progress import Advance, progress
 from config.models import RowCount
 from orders.models import Order
@@ -57,9 +57,10 @@ class Command(ServiceCommand):
         posts = _number("--posts-per-user", posts_per_user, MOST_PER_USER)
         started = time.monotonic()
         if count:
-            with progress("Rows", count * (1 + orders + posts)) as advance:
-                _add(count, orders, posts, advance)
-            _vacuum()
+            with no_statement_timeout():
+                with progress("Rows", count * (1 + orders + posts)) as advance:
+                    _add(count, orders, posts, advance)
+                _vacuum()
         self.stdout.write(
             f"Added {count:,} users, {count * orders:,} orders and {count * posts:,} posts "
             f"in {time.monotonic() - started:.1f} s."
@@ -77,7 +78,6 @@ def _add(count: int, orders: int, posts: int, advance: Advance) -> None:
     """Adds all or, when it fails or is interrupted, nothing."""
     try:
         with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute("SET LOCAL statement_timeout = 0")
             # Left to the commit, the checks of millions of foreign keys would queue up in the server's memory.
             cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
             indexes = _drop_indexes(cursor, count)
@@ -168,7 +168,5 @@ def _vacuum() -> None:
     """Gives the planner its statistics, and walks along a million keys their visibility map, before anybody looks."""
     tables = ", ".join(connection.ops.quote_name(model._meta.db_table) for model in (User, Order, Post, RowCount))
     with connection.cursor() as cursor:
-        cursor.execute("SET statement_timeout = 0")
         # What is locked, somebody else is vacuuming already.
         cursor.execute(f"VACUUM (ANALYZE, SKIP_LOCKED) {tables}")
-        cursor.execute("RESET statement_timeout")

@@ -287,6 +287,7 @@ def test_what_happens_is_noted_without_secrets(person, client, machine):
         "oauth_token.revoked",
         "oauth_grant.ended",
     ]
+    assert "by" not in AuditEvent.objects.get(event="oauth_grant.ended").facts
     assert ("oauth_token.issued", machine.row.owner_id) in noted
     text = repr(list(AuditEvent.objects.values()))
     assert CALLBACK not in text

@@ -166,6 +166,21 @@ def test_admin_changes_scopes_and_not_the_kind(browser, client, person):
     assert client.exchange(person.code(client, scope="orders:read")).status == 200
 
 
+def test_change_of_the_owner_is_told_of_both_and_no_change_of_nobody(browser, client, make_user):
+    path = f"/admin/accounts/application/{client.row.pk}/change/"
+    first, second = make_user(), make_user()
+    told = []
+    for owner in ("", first.pk, first.pk, second.pk, ""):
+        same = form(name="Reader", owner=owner, allowed_scopes=client.row.allowed_scopes)
+        assert browser.post(path, same).status_code == 302
+        found = AuditEvent.objects.filter(event="oauth_application.changed").order_by("id")
+        told.append([(event.user_id, event.facts["changed"]) for event in found])
+        found.delete()
+    changed = ["owner"]
+    both = [(first.pk, changed), (second.pk, changed)]
+    assert told == [[], [(first.pk, changed)], [], both, [(second.pk, changed)]]
+
+
 @pytest.mark.parametrize("meanwhile", ["rotated", "removed"])
 def test_form_read_before_another_change_brings_nothing_back(browser, machine, monkeypatch, meanwhile):
     change = services.change_application
