@@ -85,6 +85,13 @@ def save_new_application(application: Application) -> str | None:
     return secret
 
 
+def _hold_owners(*owners: User | None) -> None:
+    """Before the application's row, as everywhere; the foreign key of the event would lock it after, at the commit."""
+    for owner in owners:
+        if owner is not None:
+            User.objects.hold(owner.pk)
+
+
 def change_application(application: Application, columns: list[str]) -> None:
     """Writes new values of those columns, which have been checked, and of no other: the row may have a new secret.
 
@@ -92,10 +99,10 @@ def change_application(application: Application, columns: list[str]) -> None:
         DomainError: NOT_FOUND when the application has been removed.
     """
     row = Application.objects.filter(pk=application.pk)
-    # It concerns the owner before and after. First, since it holds the owners' rows: those are locked before the
-    # application's, as everywhere, and in the order of ids.
-    owners = {*row.values_list("owner", flat=True), application.owner_id}
-    for owner in [*User.objects.filter(pk__in=owners).order_by("id")] or [None]:
+    # It concerns the owner before and after.
+    owners = [*User.objects.filter(pk__in={*row.values_list("owner", flat=True), application.owner_id}).order_by("id")]
+    _hold_owners(*owners)
+    for owner in owners or [None]:
         facts = {"client_id": application.client_id, "changed": columns}
         audit.record("oauth_application.changed", user=owner, **facts)
     values = {name: getattr(application, name) for name in columns}
@@ -108,6 +115,7 @@ def rotate_secret(application: Application) -> str | None:
 
     Returns the secret, which is told this once and kept nowhere; None for a public client.
     """
+    _hold_owners(application.owner)
     audit.record("oauth_application.secret_rotated", user=application.owner, client_id=application.client_id)
     secret = application.give_secret()
     Application.objects.filter(pk=application.pk).update(client_secret=application.client_secret)
@@ -116,6 +124,7 @@ def rotate_secret(application: Application) -> str | None:
 
 def remove_application(application: Application) -> None:
     """Removes an application with all codes and tokens that it holds, in the caller's transaction."""
+    _hold_owners(application.owner)
     audit.record("oauth_application.removed", user=application.owner, client_id=application.client_id)
     # The lock keeps out tokens that are being given meanwhile, for which the application is held.
     Application.objects.select_for_update().get(pk=application.pk)
