@@ -159,4 +159,5 @@ def totals(site: AdminSite) -> list[Figure]:
 
 def context(site: AdminSite) -> dict[str, Any]:
     days = last_days()
-    return {"totals": totals(site), "charts": [chart for made in (*_of_apps, of_service) for chart in made(days)]}
+    found = [chart for made in (*_of_apps, of_service) for chart in made(days)]
+    return {"totals": totals(site), "charts": found, "days": DAYS}

@@ -91,6 +91,7 @@ class List(ChangeList):
     """A list in one order: that of an indexed column, and of ids where it is the same."""
 
     model_admin: ServiceAdmin
+    longest_search = LONGEST_SEARCH
 
     def get_ordering(self, request: HttpRequest, queryset: QuerySet[Any]) -> list[Any]:
         column, descending = self._order()

@@ -1,3 +1,5 @@
+"""The site of the admin: Django's, with a first page of figures and a password form that is ours."""
+
 from typing import Any
 
 from django.contrib import admin
@@ -9,7 +11,11 @@ from django.urls import reverse
 
 
 class AdminSite(admin.AdminSite):
-    """Django's admin, which begins with figures, and whose page for one's own password takes a form as the sign-in."""
+    """Django's admin. The form in which one changes one's own password can be chosen, as `login_form` can.
+
+    Attributes:
+        password_change_form: that form; the app that has the users sets it.
+    """
 
     site_title = site_header = "Users Resource Service"
     password_change_form: type[PasswordChangeForm]

@@ -144,6 +144,7 @@ def _fence(renderer: Any, tokens: Sequence[Token], index: int, *_: Any) -> str:
     return f"<pre><code>{escape(content)}</code></pre>\n"
 
 
+@cache
 def _inline(text: str) -> SafeString:
     return mark_safe(MarkdownIt().renderInline(text))  # noqa: S308 - of our own table
 
@@ -165,17 +166,26 @@ class DocumentationView(Conventions, APIView):
 class GuideView(DocumentationView):
     """A page of the guide."""
 
+    template = "config/guide.html"
+
     def get(self, request: Request, page: str) -> Response:
         found = guide().get(page)
         if found is None:
             raise not_found()
         position = PAGES.index(page)
         following = guide()[PAGES[position + 1]] if position + 1 < len(PAGES) else None
-        if page != "versions":
-            return self.page("config/guide.html", page=found, following=following)
-        # The links of a notice lead here; programs find the same facts one link further.
+        return self.page(self.template, page=found, following=following)
+
+
+class VersionsPageView(GuideView):
+    """The page to which the links of a notice lead, with the versions there are."""
+
+    template = "config/versions.html"
+
+    def page(self, template: str, **context: Any) -> Response:
         versions = [(version, [_inline(text) for text in version.changes]) for version in settings.API_VERSIONS]
-        response = self.page("config/versions.html", page=found, following=following, versions=versions)
+        response = super().page(template, versions=versions, **context)
+        # Programs find the same facts one link further.
         response["Link"] = '</versions>; rel="alternate"; type="application/json"'
         return response
 

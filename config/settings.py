@@ -220,7 +220,8 @@ DATABASES = {
         "OPTIONS": {
             **_database.get("OPTIONS", {}),
             "connect_timeout": 5,
-            # At their first run already, those statements that are made for it (config.statements).
+            # At their first run already, those statements that are made for it (config.api.statements,
+            # config.postgresql.compiler).
             "prepare_threshold": 0,
             "options": "-c statement_timeout=15s -c lock_timeout=5s -c idle_in_transaction_session_timeout=30s",
         },
@@ -365,14 +366,17 @@ SPECTACULAR_SETTINGS = {
     "CONTACT": {"name": "Users Resource Service", "url": f"{PUBLIC_URL}/docs"},
     # Where the document itself is read from: pages that try it out are of that origin, whatever its name.
     "SERVERS": [{"url": "/", "description": "This service, local or in production", "x-internal": False}],
+    # The others are told by their views.
+    "TAGS": [
+        {"name": "oauth", "description": "OAuth 2.0, in bodies of its own."},
+        {"name": "service", "description": "Health, metrics and this document, at the root alone."},
+    ],
     # The document's version is the API's.
     "VERSION": "",
     "OAS_VERSION": "3.1.0",
     "COMPONENT_SPLIT_REQUEST": True,
     "ENFORCE_NON_BLANK_FIELDS": True,
     "GET_LIB_DOC_EXCLUDES": "config.api.schema.without_own_description",
-    "SWAGGER_UI_DIST": "SIDECAR",
-    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "SCHEMA_PATH_PREFIX": r"/api/v[0-9]+",
     "DEFAULT_GENERATOR_CLASS": "config.api.schema.Generator",
     "POSTPROCESSING_HOOKS": [

@@ -49,6 +49,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("openapi.json", views.SchemaView.as_view(), name="schema"),
     path("docs", documentation.ReferenceView.as_view(), name="documentation"),
     path("docs/guide", RedirectView.as_view(url="/docs/first-request")),
+    path("docs/versions", documentation.VersionsPageView.as_view(), {"page": "versions"}),
     path("docs/<slug:page>", documentation.GuideView.as_view()),
     path("health/live", views.LiveView.as_view()),
     path("health/ready", views.ReadyView.as_view()),

@@ -5,8 +5,9 @@ headers, the content type, the code of an error, the body. When the tests are ov
 described fails the run, which names the operation, the fault and the first test that met it. Each worker of
 pytest-xdist tells the process that started it.
 
-Left out by rule are answers that no operation can give: where the URL map or the document has nothing, for a method
-that the address does not have, to an address longer than a server lets through, and pages for people.
+Left out by rule are answers that no operation can give: where the URL map has nothing, and of what stands at the root
+only, the document; for a method that the address does not have, and OPTIONS; of a version that there is not; to an
+address longer than a server lets through; and pages for people, where one was asked for.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -125,7 +126,7 @@ def first_error(validator: Validator, instance: Any) -> str | None:
         return None
     error = deepest(next(validator.iter_errors(instance)))
     where = "/".join(map(str, error.instance_path))
-    return f"{where}: {error.message}"[:300]
+    return (f"{where}: {error.message}" if where else error.message)[:300]
 
 
 def deepest(error: Any) -> Any:
@@ -147,17 +148,24 @@ class Watch:
         return sorted(f"{operation}: {fault} ({test})" for (operation, fault), test in self.met.items())
 
     def look(self, method: str, path: str, response: Any) -> None:
-        found = self._place(method, path, response)
+        found = self._place(path, response)
         if found is None:
             return
-        reference, template, known_as = found
-        answer = reference.answer(template, known_as, response.status_code)
-        for fault in faults_of(reference, answer, method, response):
+        reference, address = found
+        known_as = "get" if method == "HEAD" else method.lower()
+        template = reference.find(address)
+        faults: Iterable[str] = ()
+        if template is not None and reference.has(template, known_as):
+            answer = reference.answer(template, known_as, response.status_code)
+            faults = faults_of(reference, answer, method, response)
+        elif is_operation(path, known_as):
+            faults = ["the operation is not described"]
+        for fault in faults:
             test = os.environ.get("PYTEST_CURRENT_TEST", "").partition(" ")[0]
-            self.met.setdefault((f"{method} {template} {response.status_code}", fault), test)
+            self.met.setdefault((f"{method} {template or address} {response.status_code}", fault), test)
 
-    def _place(self, method: str, path: str, response: Any) -> tuple[Reference, str, str] | None:
-        """The operation that an answer is one of: its document, path and method. None where nothing can describe it."""
+    def _place(self, path: str, response: Any) -> tuple[Reference, str] | None:
+        """The document that an answer should be found in, and the address there. None where nothing can describe it."""
         from config.api.paths import is_versioned, prefix_of, version_in, without_prefix
         from config.api.requests import MAX_TARGET
 
@@ -173,11 +181,7 @@ class Watch:
             below = without_prefix(path)
             path = f"/api/v{number}{'' if below == '/' and not prefix_of(path) else below}"
         reference = self._reference(number)
-        template = reference and reference.find(path)
-        known_as = "get" if method == "HEAD" else method.lower()
-        if reference is None or template is None or not reference.has(template, known_as):
-            return None
-        return reference, template, known_as
+        return (reference, path) if reference else None
 
     def _reference(self, number: str | None) -> Reference | None:
         from config.api import versioning
@@ -189,12 +193,34 @@ class Watch:
         return self._references.get(version)
 
 
+def is_operation(path: str, method: str) -> bool:
+    """Whether an address is one of the API's, and the URL map leads to a view that has the method."""
+    from django.urls import Resolver404, resolve
+
+    from config.api.paths import is_versioned
+
+    try:
+        found: Any = resolve(path).func
+    except Resolver404:
+        return False
+    view = getattr(found, "cls", None)  # of DRF's views alone
+    if view is None or method == "options" or method not in view.http_method_names or not is_versioned(path):
+        return False
+    return method in found.actions if hasattr(found, "actions") else hasattr(view, method)
+
+
+def asks_for_page(request: Any) -> bool:
+    from config.api import accept
+
+    return accept.choose(request.META.get("HTTP_ACCEPT", "")).media_type == accept.HTML
+
+
 def faults_of(reference: Reference, answer: Answer | None, method: str, response: Any) -> Faults:
     """What is otherwise than the document says; without an answer, the status itself."""
     kind = response.headers.get("Content-Type", "").partition(";")[0]
     if answer is None:
         yield "the status is not described"
-    elif kind != "text/html":
+    elif kind != "text/html" or not asks_for_page(response.wsgi_request):
         yield from _of_headers(reference, answer, response)
         yield from _of_body(answer, kind, method, response)
 

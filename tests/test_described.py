@@ -41,10 +41,24 @@ FAULTS = {
     ),
     "a header too many": ("response['Location'] = '/'", "GET /health/live 200: the header Location is not described"),
     "a header too few": ("del response['ETag']", "GET /health/live 200: the header ETag is missing"),
-    "a header of another form": ("response['ETag'] = 'W/x'", "GET /health/live 200: the header ETag : "),
+    "a header of another form": (
+        "response['ETag'] = 'W/x'",
+        'GET /health/live 200: the header ETag "W/x" does not match ',
+    ),
     "a content type": (
         "response['Content-Type'] = 'text/plain'",
         "GET /health/live 200: the content type text/plain is not described",
+    ),
+    "a page that nobody asked for": (
+        "response['Content-Type'] = 'text/html'",
+        "GET /health/live 200: the content type text/html is not described",
+    ),
+    "an operation": (
+        """from django.urls import path
+            from config import urls, views
+            urls.urlpatterns.append(path("api/alive", views.LiveView.as_view()))
+            request.path_info, response['API-Version'] = '/api/alive', '1'""",
+        "GET /api/v1/alive 200: the operation is not described",
     ),
     "a code": (
         """response = Client().get("/health/live", headers={"Host": "elsewhere.example"})

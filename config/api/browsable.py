@@ -26,6 +26,7 @@ from django.utils.cache import patch_vary_headers
 from config.api import accept, browsable_forms, compression, highlighting, versioning
 from config.api.exceptions import BEARER, CHALLENGE
 from config.api.middleware import GetResponse
+from config.api.pagination import DEFAULT_LIMIT, MAX_LIMIT
 from config.api.parameters import VERSION_PARAMETER
 from config.api.paths import is_oauth_endpoint, is_versioned, prefix_of, quoted, without_prefix
 from config.api.renderers import JSONRenderer, is_for_a_person
@@ -247,6 +248,8 @@ def _query(request: HttpRequest, view: Any) -> Mapping[str, Any]:
         "sort": given.get("sort", "id"),
         "order": given.get("order", "asc"),
         "limit": given.get("limit", ""),
+        "default_limit": DEFAULT_LIMIT,
+        "max_limit": MAX_LIMIT,
         "fields": given.get("fields", ""),
         "known": ", ".join(readable_fields(view.serializer_class)),
         "kept": kept,

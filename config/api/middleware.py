@@ -14,7 +14,8 @@ GetResponse = Callable[[HttpRequest], HttpResponse]
 present_request: ContextVar[HttpRequest | None] = ContextVar("present_request", default=None)
 """The request being answered, for what is noted in passing: log lines and the audit trail."""
 
-_SANE = re.compile(r"[A-Za-z0-9._~-]{1,128}")
+LONGEST_REQUEST_ID = 128
+SANE_REQUEST_ID = re.compile(rf"[A-Za-z0-9._~-]{{1,{LONGEST_REQUEST_ID}}}")
 
 
 class RequestIdMiddleware:
@@ -28,7 +29,7 @@ class RequestIdMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         given = request.META.get("HTTP_X_REQUEST_ID", "")
-        request_id = given if _SANE.fullmatch(given) else str(uuid.uuid4())
+        request_id = given if SANE_REQUEST_ID.fullmatch(given) else str(uuid.uuid4())
         request.request_id = request_id  # type: ignore[attr-defined]
         token = present_request.set(request)
         try:

@@ -135,15 +135,18 @@ _COMPARISONS = (
 _SHAPES = 512
 
 
-# What a query has beside its shape: the tables of which it says elsewhere that there is one, and traces of its making.
-_BESIDE = {
-    *("model", "select", "values_select", "has_select_fields", "selected"),
-    *("extra_select_mask", "annotation_select_mask"),
-    *("annotations", "where", "order_by", "default_ordering", "default_cols", "low_mark", "high_mark"),
-    *("select_related", "select_for_update", "select_for_update_of", "select_for_no_key_update"),
-    *("combinator", "combinator_all", "combined_queries"),
-    *("alias_map", "alias_refcount", "table_map", "used_aliases", "base_table", "alias_prefix", "subq_aliases"),
-    *("_annotation_select_cache", "_lookup_joins", "filter_is_sticky", "alias_cols", "subquery", "external_aliases"),
+# What is yielded of a query below, as its shape.
+_READ = {
+    *("model", "alias_cols", "alias_refcount", "subquery", "default_cols", "select_related"),
+    *("select", "values_select", "order_by", "default_ordering", "low_mark", "high_mark"),
+    *("select_for_update", "select_for_update_of", "select_for_no_key_update"),
+    *("combinator", "combinator_all", "combined_queries", "annotations", "where"),
+}
+# What follows from that, and traces of the query's making.
+_TRACES = {
+    *("selected", "extra_select_mask", "annotation_select_mask", "_annotation_select_cache"),
+    *("alias_map", "table_map", "used_aliases", "base_table", "alias_prefix", "subq_aliases", "external_aliases"),
+    *("_lookup_joins", "filter_is_sticky"),
 }
 
 
@@ -214,7 +217,8 @@ class _Shape:
             raise _UnknownShapeError
         for name, value in vars(query).items():
             # What a query has no other value for is empty when it is not used.
-            if name not in _BESIDE and (value != getattr(Query, name) if hasattr(Query, name) else value):
+            beyond = name not in _READ and name not in _TRACES
+            if beyond and (value != getattr(Query, name) if hasattr(Query, name) else value):
                 raise _UnknownShapeError
         yield from (query.model, query.alias_cols, *used, query.subquery, query.default_cols, str(query.select_related))
         for column in query.select:

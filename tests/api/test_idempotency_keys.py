@@ -4,12 +4,15 @@ import re
 import time
 from fractions import Fraction
 
+import jsonschema_rs
 import pytest
+from django.conf import settings
 from hypothesis import given
 from hypothesis import strategies as st
 
 from config.api.idempotency import canonical
 from config.api.parsers import parse
+from config.api.schema import document
 from config.models import IdempotencyRecord
 from payments.models import Payment
 from tests.api.test_idempotency import BODIES, ROWS, pay, same
@@ -17,20 +20,48 @@ from tests.api.test_idempotency import BODIES, ROWS, pay, same
 # --- The header
 
 
-@pytest.mark.parametrize(
-    ("sent", "key"),
-    [
-        ("k", "k"),
-        ('"k"', "k"),
-        (" k ", "k"),
-        ("x" * 255, "x" * 255),
-        (f'"{"x" * 255}"', "x" * 255),
-        ('"a,b;c=d"', "a,b;c=d"),
-        (r'"a\"b\\c"', r"a\"b\c".replace('\\"', '"')),
-        (r"a\b", r"a\b"),
-        ("it's/<fine>:=?@[]^`{|}~!#$%&()*+-.", "it's/<fine>:=?@[]^`{|}~!#$%&()*+-."),
-    ],
-)
+KEYS = {
+    "k": "k",
+    '"k"': "k",
+    " k ": "k",
+    "x" * 255: "x" * 255,
+    f'"{"x" * 255}"': "x" * 255,
+    '"' + r"\\" * 255 + '"': "\\" * 255,
+    '"a,b;c=d"': "a,b;c=d",
+    r'"a\"b\\c"': r"a\"b\c".replace('\\"', '"'),
+    r"a\b": r"a\b",
+    "it's/<fine>:=?@[]^`{|}~!#$%&()*+-.": "it's/<fine>:=?@[]^`{|}~!#$%&()*+-.",
+}
+NO_KEYS = [
+    "",
+    " ",
+    '""',
+    '"',
+    "a b",
+    '"a b"',
+    "a,b",
+    "a, b",
+    '"a","b"',
+    '"a", "b"',
+    '"a, b"',
+    "k;a=b",
+    '"k";a',
+    "k,",
+    ",k",
+    'a"b',
+    '"a"b',
+    r'"a\b"',
+    '"a\\"',
+    "x" * 256,
+    f'"{"x" * 256}"',
+    '"' + r"\\" * 256 + '"',
+    "é",
+    "k\x7f",
+    "\tk\x00",
+]
+
+
+@pytest.mark.parametrize(("sent", "key"), KEYS.items())
 def test_key_is_bare_or_a_quoted_string(user, sent, key):
     assert pay(user, idempotency_key=sent).status == 201
     assert IdempotencyRecord.objects.get().key == key
@@ -40,40 +71,20 @@ def test_quoted_key_is_the_bare_one(user):
     assert same(pay(user, idempotency_key="k"), pay(user, idempotency_key='"k"'))
 
 
-@pytest.mark.parametrize(
-    "sent",
-    [
-        "",
-        " ",
-        '""',
-        '"',
-        "a b",
-        '"a b"',
-        "a,b",
-        "a, b",
-        '"a","b"',
-        '"a", "b"',
-        '"a, b"',
-        "k;a=b",
-        '"k";a',
-        "k,",
-        ",k",
-        'a"b',
-        '"a"b',
-        r'"a\b"',
-        '"a\\"',
-        "x" * 256,
-        f'"{"x" * 256}"',
-        "é",
-        "k\x7f",
-        "\tk\x00",
-    ],
-)
+@pytest.mark.parametrize("sent", NO_KEYS)
 @pytest.mark.parametrize("path", ["/payments", "/orders"])
 def test_what_is_no_single_key_is_refused(user, sent, path):
     refused = user.post(path, BODIES[path], idempotency_key=sent)
     assert (refused.status, refused.code, refused.fields) == (400, "IDEMPOTENCY_KEY_INVALID", {"Idempotency-Key"})
     assert not ROWS[path].objects.exists()
+
+
+@pytest.mark.parametrize("version", settings.API_VERSIONS, ids=str)
+def test_reference_tells_a_key_from_what_is_none(version):
+    schema = document(version)["components"]["parameters"]["Idempotency-Key"]["schema"]
+    validator = jsonschema_rs.Draft202012Validator(schema)
+    assert [sent for sent in KEYS if not validator.is_valid(sent.strip())] == []
+    assert [sent for sent in NO_KEYS if validator.is_valid(sent.strip(" \t"))] == []
 
 
 # --- What counts as the same request

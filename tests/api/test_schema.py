@@ -101,6 +101,49 @@ def test_every_example_is_valid(described):
     assert checked > 150
 
 
+# A request of an administrator that is refused; `{id}` is the administrator's own.
+REFUSED: dict[str, tuple[str, str, Any, dict[str, Any]]] = {
+    "VALIDATION_ERROR": ("PATCH", "/users/{id}", {"email": "nobody"}, {}),
+    "MALFORMED_JSON": ("PATCH", "/users/{id}", None, {"raw": b" "}),
+    "INVALID_CURSOR": ("GET", "/users?cursor=x", None, {}),
+    "IDEMPOTENCY_KEY_REQUIRED": ("POST", "/payments", {"amount": 1}, {}),
+    "IDEMPOTENCY_KEY_INVALID": ("POST", "/payments", {"amount": 1}, {"idempotency_key": "a,b"}),
+    "IDEMPOTENCY_KEY_REUSED": ("POST", "/payments", {"amount": 2}, {"idempotency_key": "used"}),
+    "CREDENTIAL_CONFLICT": ("GET", "/users", None, {"authorization": "Basic eDp5"}),
+    "NOT_FOUND": ("GET", "/users/9223372036854775807", None, {}),
+    "NOT_ACCEPTABLE": ("GET", "/users", None, {"accept": "image/png"}),
+    "CONFLICT": ("PATCH", "/users/{id}", {"email": "taken@example.com"}, {}),
+    "PRECONDITION_FAILED": ("PATCH", "/users/{id}", {"name": "N"}, {"if_match": '"x"'}),
+    "UNSUPPORTED_MEDIA_TYPE": ("POST", "/orders", {}, {"content_type": "text/xml"}),
+}
+
+
+@pytest.mark.parametrize("code", REFUSED)
+def test_example_of_an_error_is_what_the_service_answers(admin, make_user, described, version, code):
+    make_user(email="taken@example.com")
+    admin.post("/api/v1/payments", {"amount": 1}, idempotency_key="used")
+    method, path, body, headers = REFUSED[code]
+    answer = admin(method, f"/api/v{version}{path.format(id=admin.user.pk)}", body, **headers)
+    assert answer.body == described["components"]["examples"][code]["value"]
+
+
+def test_example_of_a_refused_version_names_those_there_are(nobody, described, settings):
+    oldest, newest = settings.API_VERSIONS[0], settings.API_VERSIONS[-1]
+    refused = {
+        "VERSION_CONFLICT": f"/api/v{oldest}/users?version={newest}",
+        "UNSUPPORTED_VERSION": f"/api/v{newest.number + 1}/users",
+    }
+    for code, path in refused.items():
+        assert nobody.get(path).body == described["components"]["examples"][code]["value"]
+
+
+def test_every_tag_is_told_by_a_sentence_and_no_address(described, version):
+    told = {tag["name"]: tag["description"] for tag in described["tags"]}
+    assert set(told) == {tag for _, _, operation in operations(described) for tag in operation["tags"]}
+    assert told["entry"] == described["paths"][f"/api/v{version}"]["get"]["description"]
+    assert all(re.fullmatch(r"[A-Z][^/]+\.", sentence) for sentence in told.values())
+
+
 def test_every_resource_and_every_body_has_an_example(described):
     for path, method, operation in operations(described):
         body = operation.get("requestBody", {"content": {}})

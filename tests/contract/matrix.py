@@ -81,6 +81,7 @@ endpoint                                  method  nobody  session
 openapi.json                              GET     200     200
 docs                                      GET     200     200
 docs/guide                                GET     302     302
+docs/versions                             GET     200     200
 docs/<slug:page>                          GET     200     200
 health/live                               GET     200     200
 health/ready                              GET     200     200

@@ -6,15 +6,17 @@ from typing import Any
 from drf_spectacular.plumbing import ResolvedComponent
 
 from config.api.envelope import LINKS
+from config.api.pagination import MAX_LIMIT
+from config.api.requests import MAX_TARGET
 from config.api.schema.fields import PATH, closed, integer, text
 from config.api.viewsets import ResourceViewSet
 
-Schema = dict[str, Any]
+Described = dict[str, Any]
 _LINK = {"$ref": "#/components/schemas/Link"}
 # A query is repeated in the links of its page, quoted.
 _HREF = text(32_768, PATH)
-_CURSOR = {"type": ["string", "null"], "maxLength": 8192, "pattern": "^[A-Za-z0-9_=-]+$"}
-SCHEMAS: Schema = {
+_CURSOR = {"type": ["string", "null"], "maxLength": MAX_TARGET, "pattern": "^[A-Za-z0-9_=-]+$"}
+SCHEMAS: Described = {
     "Link": closed(
         {"href": _HREF, "method": {"enum": ["POST", "PUT", "DELETE"], "description": "GET when it is not told."}},
         optional=("method",),
@@ -26,7 +28,7 @@ SCHEMAS: Schema = {
         {
             # Beyond 64 bits, too: whatever page is asked for is told.
             "page": {"type": "integer", "minimum": 1},
-            "limit": integer(1, 100),
+            "limit": integer(1, MAX_LIMIT),
             "total": integer(),
             "totalPages": integer(),
         },
@@ -37,17 +39,17 @@ SCHEMAS: Schema = {
         description="Of a page by `cursor`.",
     ),
 }
-_PAGE: Schema = {
+_PAGE: Described = {
     "meta": {"anyOf": [{"$ref": "#/components/schemas/PageMeta"}, {"$ref": "#/components/schemas/CursorMeta"}]},
     LINKS: {"$ref": "#/components/schemas/PageLinks"},
 }
 
 
-def any_of(*schemas: Schema) -> Schema:
+def any_of(*schemas: Described) -> Described:
     return {"anyOf": list(schemas)}
 
 
-def enveloped(data: Schema, **more: Schema) -> Schema:
+def enveloped(data: Described, **more: Described) -> Described:
     return closed({"success": {"const": True}, "data": data, **more})
 
 
@@ -65,7 +67,7 @@ class Representations:
         self._name = self._serializer.Meta.model.__name__
         self._mapped = schema._map_serializer(self._serializer, "response")
 
-    def single(self, *, made: bool) -> Schema:
+    def single(self, *, made: bool) -> Described:
         """One resource; `made`: on the answer that made it, which may show what no other does."""
         shown = self._properties(made=made)
         once = made and self._serializer.shown_once
@@ -76,28 +78,28 @@ class Representations:
         answer = self._component(f"{prefix}{self._name}Answer", enveloped(any_of(whole, part)))
         return any_of(answer, whole, part)
 
-    def page(self) -> Schema:
+    def page(self) -> Described:
         shown = self._properties(made=False)
         whole = self._component(self._name, closed(shown), self._serializer.__class__)
         item = any_of(whole, self._part("", shown))
-        items = {"type": "array", "items": item, "maxItems": 100}
+        items = {"type": "array", "items": item, "maxItems": MAX_LIMIT}
         answer = self._component(f"{self._name}Page", enveloped(items, **_PAGE))
         return any_of(answer, items)
 
-    def _properties(self, *, made: bool) -> Schema:
+    def _properties(self, *, made: bool) -> Described:
         hidden: Sequence[str] = () if made else self._serializer.shown_once
         return {name: schema for name, schema in self._mapped["properties"].items() if name not in hidden}
 
-    def _part(self, prefix: str, shown: Schema) -> Schema:
+    def _part(self, prefix: str, shown: Described) -> Described:
         part = closed(shown, tuple(shown), minProperties=1, description="The fields that `fields` names.")
         del part["required"]
         return self._component(f"{prefix}{self._name}Part", part)
 
-    def _component(self, name: str, schema: Schema, identity: Any = None) -> Schema:
+    def _component(self, name: str, schema: Described, identity: Any = None) -> Described:
         return component(self._schema.registry, name, schema, identity)
 
 
-def component(registry: Any, name: str, schema: Schema, identity: Any = None) -> Schema:
+def component(registry: Any, name: str, schema: Described, identity: Any = None) -> Described:
     """A reference to a component, which is kept when there is none of that name yet."""
     made = ResolvedComponent(name, ResolvedComponent.SCHEMA, schema, identity or name)
     registry.register_on_missing(made)

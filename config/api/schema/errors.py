@@ -1,18 +1,23 @@
 """The errors of each operation: which statuses and codes it can answer, and what such an answer looks like."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from http import HTTPStatus
 from typing import Any
 
-from config.api import envelope
+from django.conf import settings
+
+from config.api import envelope, versioning
 from config.api.accept import PROBLEM_JSON
-from config.api.errors import Detail, DomainError, ErrorCode
-from config.api.idempotency import KeyPolicy
+from config.api.errors import Detail, DomainError, ErrorCode, forbidden, invalid, invalid_token, not_found
+from config.api.idempotency import HEADER, KeyPolicy
+from config.api.parsers import malformed
 from config.api.paths import is_versioned
 from config.api.permissions import ResourcePermission
 from config.api.schema.fields import closed, integer, text
+from config.api.throttling import rate_limited
 from config.api.viewsets import ResourceViewSet
+from config.models import LONGEST_KEY
 
 WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 Codes = dict[int, list[ErrorCode]]
@@ -39,44 +44,69 @@ SCHEMAS: dict[str, Any] = {
     ),
 }
 
-# What each code looks like: its message, and the field that it names.
-_EXAMPLES: dict[ErrorCode, tuple[str, str]] = {
-    ErrorCode.VALIDATION_ERROR: ("The request is not valid; see details.", "email"),
-    ErrorCode.MALFORMED_JSON: ("The body is no JSON: it ends too early.", ""),
-    ErrorCode.INVALID_CURSOR: ("The cursor does not belong to this list; start again with an empty one.", "cursor"),
-    ErrorCode.IDEMPOTENCY_KEY_REQUIRED: ("Send the header Idempotency-Key with a new value.", "Idempotency-Key"),
-    ErrorCode.IDEMPOTENCY_KEY_INVALID: ("Send one key of visible ASCII characters.", "Idempotency-Key"),
-    ErrorCode.VERSION_CONFLICT: ("The request asks for the versions 1 and 2; name one.", ""),
-    ErrorCode.UNSUPPORTED_VERSION: ("There is no version '9'. Supported: 1, 2.", ""),
-    ErrorCode.CREDENTIAL_CONFLICT: ("The request carries more than one credential; send exactly one.", ""),
-    ErrorCode.UNAUTHENTICATED: ("This needs a credential.", ""),
-    ErrorCode.INVALID_TOKEN: ("The token is not valid, or not any more.", ""),
-    ErrorCode.INVALID_CREDENTIALS: ("The email or the password is wrong.", ""),
-    ErrorCode.FORBIDDEN: ("Only an administrator may set this.", "role"),
-    ErrorCode.INSUFFICIENT_SCOPE: ("The credential lacks the scope users:write.", "scope"),
-    ErrorCode.NOT_FOUND: ("There is no such resource, or you may not see it.", ""),
-    ErrorCode.METHOD_NOT_ALLOWED: ("This address does not have that method; see Allow.", ""),
-    ErrorCode.NOT_ACCEPTABLE: ("Available: application/json, text/html.", ""),
-    ErrorCode.VERSION_RETIRED: ("Version 1 has been retired. Supported: 2; see `Link` for the successor.", ""),
-    ErrorCode.CONFLICT: ("The email is taken.", "email"),
-    ErrorCode.IDEMPOTENCY_IN_PROGRESS: ("A request with this key is still running; send it again.", "Idempotency-Key"),
-    ErrorCode.PRECONDITION_FAILED: ("The resource is not as the request expects it.", "If-Match"),
-    ErrorCode.PAYLOAD_TOO_LARGE: ("The body is too long.", ""),
-    ErrorCode.UNSUPPORTED_MEDIA_TYPE: ("Content-Type must be application/json.", ""),
-    ErrorCode.IDEMPOTENCY_KEY_REUSED: ("This key was used for another request; send a new one.", "Idempotency-Key"),
-    ErrorCode.RATE_LIMITED: ("Too many; try again in 42 seconds.", ""),
-    ErrorCode.INTERNAL_ERROR: ("Something failed on our side; the Request-Id finds it in the log.", ""),
-    ErrorCode.SERVICE_UNAVAILABLE: ("The database is away or busy; try again.", ""),
-}
+
+def _example(code: ErrorCode, message: str, field: str = "", told: str = "") -> DomainError:
+    """An error that is about a field, if it names one: in the words `told`, or else those of the message."""
+    return DomainError(code, message, [Detail(field, told or message)] if field else [])
+
+
+def _examples() -> Iterator[DomainError]:
+    """Each code once, in the words of the service."""
+    oldest, *others = settings.API_VERSIONS
+    newest = settings.API_VERSIONS[-1]
+    yield invalid(Detail("email", "Must be an email address."))
+    yield malformed("it is empty")
+    message = "Not a cursor of this list in this order; start again with an empty one."
+    yield _example(ErrorCode.INVALID_CURSOR, message, "cursor")
+    yield from _of_keys()
+    message = f"The request asks for the versions {oldest} and {newest}; name one."
+    yield _example(ErrorCode.VERSION_CONFLICT, message)
+    yield versioning.unsupported(f"{newest.number + 1}", ErrorCode.UNSUPPORTED_VERSION.status)
+    message = "The request carries more than one credential; send exactly one."
+    yield _example(ErrorCode.CREDENTIAL_CONFLICT, message)
+    yield _example(ErrorCode.UNAUTHENTICATED, "This needs a credential.")
+    yield invalid_token()
+    yield _example(ErrorCode.INVALID_CREDENTIALS, "The email or the password is wrong.")
+    yield forbidden("Only an administrator may set this.", "role")
+    yield _example(ErrorCode.INSUFFICIENT_SCOPE, "The credential lacks the scope users:write.", "scope")
+    yield not_found()
+    yield _example(ErrorCode.METHOD_NOT_ALLOWED, 'Method "DELETE" not allowed.')
+    yield _example(ErrorCode.NOT_ACCEPTABLE, "Available: application/json, text/html.")
+    supported = ", ".join(map(str, others))
+    message = f"Version {oldest} has been retired. Supported: {supported}; see `Link` for the successor."
+    yield _example(ErrorCode.VERSION_RETIRED, message)
+    yield _example(ErrorCode.CONFLICT, "Another user has this email.", "email")
+    told = "It has changed since. Read it again, and decide anew."
+    message = "The resource is not as the request expects it."
+    yield _example(ErrorCode.PRECONDITION_FAILED, message, "If-Match", told)
+    message = f"The body is longer than {settings.DATA_UPLOAD_MAX_MEMORY_SIZE} bytes."
+    yield _example(ErrorCode.PAYLOAD_TOO_LARGE, message)
+    yield _example(ErrorCode.UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json.")
+    yield rate_limited(42)
+    yield _example(ErrorCode.INTERNAL_ERROR, "Something failed on our side; the Request-Id finds it in the log.")
+    yield _example(ErrorCode.SERVICE_UNAVAILABLE, "The database is away or busy; try again.")
+
+
+def _of_keys() -> Iterator[DomainError]:
+    message = f"Send the header {HEADER} with a value of your own that is new for each payment, such as a UUID."
+    yield _example(ErrorCode.IDEMPOTENCY_KEY_REQUIRED, message, HEADER)
+    message = f'Send the header once, with 1 to {LONGEST_KEY} visible ASCII characters: abc-1 or "abc-1".'
+    yield _example(ErrorCode.IDEMPOTENCY_KEY_INVALID, message, HEADER)
+    message = "A request with this key is still running; send it again to get its answer."
+    yield _example(ErrorCode.IDEMPOTENCY_IN_PROGRESS, message, HEADER)
+    message = "This key was used for another request; send a new key with this body, or the old body with this key."
+    yield _example(ErrorCode.IDEMPOTENCY_KEY_REUSED, message, HEADER)
 
 
 def examples() -> dict[str, Any]:
     """Each code as both bodies, as components."""
     found: dict[str, Any] = {}
-    for code, (message, field) in _EXAMPLES.items():
-        problem = DomainError(code, message, [Detail(field, message)] if field else [])
-        found[code.value] = {"summary": message, "value": envelope.error(problem)}
-        found[f"{code.value}.problem"] = {"summary": message, "value": envelope.problem_details(problem)}
+    for problem in _examples():
+        found[problem.code.value] = {"summary": problem.message, "value": envelope.error(problem)}
+        found[f"{problem.code.value}.problem"] = {
+            "summary": problem.message,
+            "value": envelope.problem_details(problem),
+        }
     return found
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from rest_framework.serializers import BaseSerializer, ListSerializer
 
 from config.api import envelope
+from config.api.pagination import DEFAULT_LIMIT
 from config.api.renderers import to_json
 from config.api.viewsets import ResourceViewSet
 
@@ -65,7 +66,7 @@ def of_answer(view: ResourceViewSet, path: str, status: int) -> Any:
         "first": {"href": f"{page}?page=1"},
         "last": {"href": f"{page}?page=1"},
     }
-    return envelope.page([shown], {"page": 1, "limit": 20, "total": 1, "totalPages": 1}, links)
+    return envelope.page([shown], {"page": 1, "limit": DEFAULT_LIMIT, "total": 1, "totalPages": 1}, links)
 
 
 def of_view(serializer: Any, view: Any) -> Any:

@@ -5,6 +5,7 @@ from typing import Any
 from django.conf import settings
 from rest_framework import serializers
 
+from config.api.middleware import LONGEST_REQUEST_ID, SANE_REQUEST_ID
 from config.api.serializers import GREATEST_ID, Text
 
 INT32 = 2**31 - 1
@@ -25,6 +26,9 @@ def text(longest: int, pattern: str = PRINTABLE, **more: Any) -> dict[str, Any]:
 def integer(least: int = 0, greatest: int = GREATEST_ID, **more: Any) -> dict[str, Any]:
     size = "int32" if greatest <= INT32 else "int64"
     return {"type": "integer", "format": size, "minimum": least, "maximum": greatest, **more}
+
+
+REQUEST_ID = text(LONGEST_REQUEST_ID, f"^{SANE_REQUEST_ID.pattern}$")
 
 
 def closed(properties: dict[str, Any], optional: tuple[str, ...] = (), **more: Any) -> dict[str, Any]:

@@ -67,9 +67,19 @@ def finished(result: dict[str, Any], generator: Any, **options: Any) -> dict[str
     }.items():
         text = json.dumps([result["paths"], components["responses"]], default=str)
         components[kind] = {name: one for name, one in known.items() if f'"#/components/{kind}/{name}"' in text}
-    tags = {tag for operations in result["paths"].values() for one in operations.values() for tag in one["tags"]}
-    result["tags"] = [{"name": tag, "description": f"Everything below `/{tag}`."} for tag in sorted(tags)]
+    result["tags"] = _tags(result)
     return result
+
+
+def _tags(result: dict[str, Any]) -> list[dict[str, str]]:
+    """The tags, each with a sentence: the settings', or what is said of the address above all others that have it."""
+    told = {tag["name"]: tag for tag in result["tags"]}
+    for path in sorted(result["paths"], key=len):
+        for operation in result["paths"][path].values():
+            for name in operation["tags"]:
+                sentence = operation["description"].partition("\n\n")[0]
+                told.setdefault(name, {"name": name, "description": sentence})
+    return [told[name] for name in sorted(told)]
 
 
 def _share_responses(result: dict[str, Any]) -> None:

@@ -5,15 +5,15 @@ from typing import Any
 from config.api import idempotency
 from config.api.errors import ErrorCode
 from config.api.idempotency import KeyPolicy
-from config.api.schema.fields import PRINTABLE, integer, text
+from config.api.schema.fields import PRINTABLE, REQUEST_ID, integer, text
 from config.api.versions import Version
 from config.api.viewsets import Conventions, ResourceViewSet
 
 # Before the name of a component that every answer has which refers to it.
 REQUIRED = "Required-"
 
-_TEXTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "Request-Id": ("Finds the request in the log.", text(128, "^[A-Za-z0-9._~-]{1,128}$")),
+_HEADERS: dict[str, tuple[str, dict[str, Any]]] = {
+    "Request-Id": ("Finds the request in the log.", REQUEST_ID),
     "API-Version": ("The version that this is an answer of.", text(10, "^[0-9]+$")),
     "Vary": ("The request headers that had a part in the answer.", text(1024)),
     "Cache-Control": ("Who may keep the answer.", text(64)),
@@ -38,7 +38,7 @@ _TEXTS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 COMPONENTS: dict[str, dict[str, Any]] = {
     f"{prefix}{name}": {"description": description, "required": bool(prefix), "schema": schema}
-    for name, (description, schema) in _TEXTS.items()
+    for name, (description, schema) in _HEADERS.items()
     for prefix in ("", REQUIRED)
 }
 

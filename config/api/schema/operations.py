@@ -19,7 +19,7 @@ _VERBS = {
     "retrieve": "Read",
     "update": "Replace",
     "partial_update": "Change",
-    "destroy": "Remove",
+    "destroy": "Delete",
 }
 
 
@@ -158,7 +158,7 @@ class Schema(AutoSchema):
     def _enveloped(self, data: dict[str, Any]) -> dict[str, Any]:
         name = data.get("items", data)["$ref"].rpartition("/")[2]
         if data.get("type") == "array":
-            data = {**data, "maxItems": 100}
+            data = {**data, "maxItems": MAX_LIMIT}
             name = f"{name}List"
         answer = answers.component(self.registry, f"{name}Answer", answers.enveloped(data))
         return answers.any_of(answer, data)

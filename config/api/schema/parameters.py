@@ -5,12 +5,15 @@ from typing import Any
 from config.api import idempotency
 from config.api.idempotency import KeyPolicy
 from config.api.pagination import DEFAULT_LIMIT, MAX_LIMIT
-from config.api.schema.fields import integer, text
+from config.api.requests import MAX_HEADER, MAX_TARGET
+from config.api.schema.fields import REQUEST_ID, integer, text
 from config.api.viewsets import ResourceViewSet, readable_fields
 from config.models import LONGEST_KEY
 
+_BARE_KEY, _QUOTED_KEY = idempotency.BARE_KEY.pattern, idempotency.QUOTED_KEY.pattern
+# With a backslash before each of its characters.
+_LONGEST_QUOTED_KEY = 2 * LONGEST_KEY + len('""')
 _TAGS = r'^(\*|(W/)?"[!#-~]*"( *, *(W/)?"[!#-~]*")*)$'
-_LONGEST_HEADER = 8192
 
 
 def _query(name: str, schema: dict[str, Any], description: str, **more: Any) -> dict[str, Any]:
@@ -23,7 +26,7 @@ def _header(name: str, schema: dict[str, Any], description: str, **more: Any) ->
 
 _KEY = {
     "name": idempotency.HEADER,
-    "schema": text(LONGEST_KEY, "^[!#-+\\-.-:<-~]+$", minLength=1),
+    "schema": text(_LONGEST_QUOTED_KEY, f"^({_BARE_KEY}|{_QUOTED_KEY})$", minLength=1),
     "description": "A key of your own, new for each thing to make: a retry with it gets the first answer.",
     "example": "invoice-4711",
 }
@@ -32,7 +35,7 @@ COMPONENTS: dict[str, Any] = {
     "offset": _query("offset", integer(0), "Items to skip, instead of `page` and `cursor`."),
     "cursor": _query(
         "cursor",
-        text(_LONGEST_HEADER, "^[A-Za-z0-9_=-]*$"),
+        text(MAX_TARGET, "^[A-Za-z0-9_=-]*$"),
         "Place in the list, instead of `page` and `offset`; empty starts.",
         allowEmptyValue=True,
     ),
@@ -46,14 +49,10 @@ COMPONENTS: dict[str, Any] = {
         "`false` answers the bare `data`; a list then tells its links in `Link` and its total in `X-Total-Count`.",
     ),
     "If-None-Match": _header(
-        "If-None-Match", text(_LONGEST_HEADER, _TAGS), "The tag of what one has: 304 when it is still the same."
+        "If-None-Match", text(MAX_HEADER, _TAGS), "The tag of what one has: 304 when it is still the same."
     ),
-    "If-Match": _header(
-        "If-Match", text(_LONGEST_HEADER, _TAGS), "The tag of what one has: 412 when it has changed since."
-    ),
-    "X-Request-Id": _header(
-        "X-Request-Id", text(128, "^[A-Za-z0-9._~-]{1,128}$"), "Comes back as `Request-Id`, and stands in the log."
-    ),
+    "If-Match": _header("If-Match", text(MAX_HEADER, _TAGS), "The tag of what one has: 412 when it has changed since."),
+    "X-Request-Id": _header("X-Request-Id", REQUEST_ID, "Comes back as `Request-Id`, and stands in the log."),
     "Idempotency-Key": {**_KEY, "in": "header", "required": False},
     "Idempotency-Key-required": {**_KEY, "in": "header", "required": True},
 }
