@@ -1,6 +1,9 @@
 """The audit trail of credentials, and of rows that are taken away: a line in the log, a row for the administrators."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
@@ -11,6 +14,17 @@ from config.api.middleware import present_request
 from config.models import AuditEvent
 
 logger = logging.getLogger("audit")
+_told: ContextVar[bool] = ContextVar("told", default=True)
+
+
+@contextmanager
+def rows_alone() -> Iterator[None]:
+    """Leaves the lines of the log out: a command prints what it made and nothing else."""
+    token = _told.set(False)
+    try:
+        yield
+    finally:
+        _told.reset(token)
 
 
 def record(event: str, *, user: Any = None, by: Any = None, **facts: Any) -> None:
@@ -31,4 +45,5 @@ def record(event: str, *, user: Any = None, by: Any = None, **facts: Any) -> Non
     request_id = getattr(request, "request_id", "")
     AuditEvent.objects.create(event=event, user=user, address=address, request_id=request_id, facts=facts)
     line = {"request": request, "facts": {"user": getattr(user, "pk", None), "address": address, **facts}}
-    transaction.on_commit(partial(logger.info, event, extra=line))
+    if _told.get():
+        transaction.on_commit(partial(logger.info, event, extra=line))

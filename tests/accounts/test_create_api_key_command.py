@@ -8,17 +8,19 @@ from django.core.management import CommandError, call_command
 
 from accounts.models import APIKey
 from config.api.principal import SCOPES
+from tests import secrecy
 from tests.conftest import Caller
 
 
 @pytest.fixture
-def run(make_user):
+def run(make_user, told):
     make_user(email="Ann@example.com")
 
     def create_api_key(*arguments):
         out, errors = io.StringIO(), io.StringIO()
         call_command("create_api_key", *arguments, stdout=out, stderr=errors)
-        assert errors.getvalue() == ""
+        secrecy.commit()
+        assert (errors.getvalue(), told()) == ("", [])
         return out.getvalue()
 
     return create_api_key

@@ -8,6 +8,7 @@ from django.db import transaction
 
 from accounts.models import Application
 from accounts.services import save_new_application
+from config import audit
 from config.api.principal import SCOPES
 from config.management.command import ServiceCommand
 from users.management import operator
@@ -62,7 +63,7 @@ class Command(ServiceCommand):
         except ValidationError as error:
             problems = [f"{OPTIONS.get(name, name)}: {' '.join(told)}" for name, told in error.message_dict.items()]
             raise CommandError("; ".join(problems)) from None
-        with transaction.atomic():
+        with audit.rows_alone(), transaction.atomic():
             secret = save_new_application(application)
         printed = {"client_id": application.client_id} | ({"client_secret": secret} if secret else {})
         self.stdout.write(json.dumps(printed))

@@ -95,10 +95,11 @@ def _fill() -> None:
     """Gives a new database demo data, an administrator and an API key, and prints the latter two."""
     import accounts.services
     import users.services
+    from config import audit
     from config.management import demo
     from users.models import User
 
-    with transaction.atomic():
+    with audit.rows_alone(), transaction.atomic():
         first = not User.objects.administrators().exists()
         if not User._base_manager.exists():
             demo.load()
