@@ -120,6 +120,9 @@ def _gather_from_header(name: str, header: str) -> None:
 
 def _gather_from_body(body: Any) -> None:
     text = body.decode(errors="replace") if isinstance(body, bytes) else str(body)
+    if not any(name in text for name in PARAMETERS):
+        # Tests measure how long a body of a mebibyte takes, and would measure this with it.
+        return
     if text.startswith(("{", "[")):
         try:
             for name, value in _members(json.loads(text)):
