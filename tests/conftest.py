@@ -13,6 +13,7 @@ from functools import cache
 from threading import Barrier
 from typing import Any
 
+import hypothesis
 import psycopg
 import pytest
 from django.db import connection
@@ -27,6 +28,10 @@ from users import services
 from users.models import User
 
 PASSWORD = "four plain words here"
+
+# Property tests compare values; how long one example takes on a busy machine is no fault of theirs.
+hypothesis.settings.register_profile("suite", deadline=None)
+hypothesis.settings.load_profile("suite")
 
 
 class Answer:
