@@ -5,11 +5,15 @@ from __future__ import annotations
 import io
 import json
 import logging
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from threading import Barrier
 from typing import Any
 
@@ -221,6 +225,21 @@ def one_minute() -> None:
     """Lets the test begin where a minute, by which guesses are counted, has room for it."""
     if time.time() % 60 > 40:
         time.sleep(60 - time.time() % 60)
+
+
+def run_tests(plugin: str, folder: Path, tests: str, *options: str) -> subprocess.CompletedProcess[str]:
+    """Runs the text of a test module in a pytest of its own, beside a plugin of this suite."""
+    folder.joinpath("pytest.ini").write_text("[pytest]\n")
+    folder.joinpath("test_it.py").write_text(tests)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", plugin, "-p", "no:cacheprovider", *options, folder],
+        cwd=Path(__file__).resolve().parent.parent,
+        env=environment | {"DJANGO_SETTINGS_MODULE": "config.settings"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 @pytest.fixture

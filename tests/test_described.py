@@ -1,13 +1,12 @@
 """The run of the tests fails when an answer is not one that the reference describes."""
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+from tests.conftest import run_tests
+
 TESTS = """
 import json
 from django.test import Client
@@ -69,18 +68,8 @@ FAULTS = {
 
 
 def run(folder: Path, spoil: str, *options: str) -> "subprocess.CompletedProcess[str]":
-    """Runs two tests in a pytest of their own, of which the first gets a spoiled answer."""
-    folder.joinpath("pytest.ini").write_text("[pytest]\n")
-    folder.joinpath("test_it.py").write_text(TESTS.replace("SPOIL", spoil))
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "tests.described", "-p", "no:cacheprovider", *options, folder],
-        cwd=ROOT,
-        env=environment | {"DJANGO_SETTINGS_MODULE": "config.settings"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    """Runs two tests, of which the first gets a spoiled answer."""
+    return run_tests("tests.described", folder, TESTS.replace("SPOIL", spoil), *options)
 
 
 @pytest.mark.parametrize(("spoil", "told"), FAULTS.values(), ids=FAULTS)

@@ -1,13 +1,12 @@
 """The run of the tests fails when a secret is logged."""
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+from tests.conftest import run_tests
+
 SECRETS = {"password": "a pass phrase of its own", "api_key": "urs_in_the_query", "X-API-Key": "urs_in_the_header"}
 TESTS = """
 import json
@@ -33,18 +32,8 @@ LOGGED = {
 
 
 def run(folder: Path, logged: str, *options: str) -> "subprocess.CompletedProcess[str]":
-    """Runs two tests in a pytest of their own, of which the second logs something."""
-    folder.joinpath("pytest.ini").write_text("[pytest]\n")
-    folder.joinpath("test_it.py").write_text(TESTS.replace("LOGGED", logged))
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "tests.secrecy", "-p", "no:cacheprovider", *options, folder],
-        cwd=ROOT,
-        env=environment | {"DJANGO_SETTINGS_MODULE": "config.settings"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    """Runs two tests, of which the second logs something."""
+    return run_tests("tests.secrecy", folder, TESTS.replace("LOGGED", logged), *options)
 
 
 @pytest.mark.parametrize(
