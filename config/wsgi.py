@@ -7,8 +7,9 @@ from http.client import responses
 from io import BytesIO
 from typing import Any, NamedTuple
 
+import django
 from django.conf import settings
-from django.core.wsgi import get_wsgi_application
+from django.core.handlers.wsgi import WSGIHandler
 from django.http import HttpRequest
 
 from config.api.errors import DomainError, ErrorCode
@@ -21,7 +22,16 @@ logger = logging.getLogger(__name__)
 
 Environ = dict[str, Any]
 
-_django: Any = get_wsgi_application()
+django.setup(set_prefix=False)
+
+from config.api.handler import ShortWay  # noqa: E402 - it needs the apps
+
+
+class _Handler(ShortWay, WSGIHandler):
+    pass
+
+
+_django: Any = _Handler()
 
 
 class Answer(NamedTuple):

@@ -21,10 +21,10 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.middleware.csrf import get_token
 from django.template.loader import render_to_string
 from django.urls import Resolver404, resolve
-from django.utils.cache import patch_vary_headers
 
 from config.api import accept, browsable_forms, compression, highlighting, versioning
 from config.api.exceptions import BEARER, CHALLENGE
+from config.api.headers import vary_on
 from config.api.middleware import GetResponse
 from config.api.pagination import DEFAULT_LIMIT, MAX_LIMIT
 from config.api.parameters import VERSION_PARAMETER
@@ -75,7 +75,7 @@ def _show(request: HttpRequest, response: HttpResponse) -> None:
     if response.get("WWW-Authenticate") == CHALLENGE:
         # To Basic a browser would open a window of its own, and show the page with the sign-in link only after it.
         response["WWW-Authenticate"] = BEARER
-    patch_vary_headers(response, ("Accept", "Cookie"))
+    vary_on(response, "Accept", "Cookie")
     coding = compression.choose(request, response)
     if coding:
         compression.apply(response)

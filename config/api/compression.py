@@ -10,9 +10,9 @@ from typing import Any
 
 from django.conf import settings
 from django.http import HttpResponse
-from django.utils.cache import patch_vary_headers
 
 from config.api import accept
+from config.api.headers import vary_on
 
 # Below, what is saved is less than a packet.
 LEAST_BYTES = 1024
@@ -29,7 +29,7 @@ def choose(request: Any, response: HttpResponse) -> str | None:
     """
     if "no-store" in response.get("Cache-Control", "") or not _TEXT.match(response.get("Content-Type", "")):
         return None
-    patch_vary_headers(response, ["Accept-Encoding"])
+    vary_on(response, "Accept-Encoding")
     header = request.META.get("HTTP_ACCEPT_ENCODING")
     if header is None or _sent_by_browser(request):
         return None

@@ -18,6 +18,7 @@ from config.api import compression
 from config.api.errors import Detail, DomainError, ErrorCode, invalid
 from config.api.renderers import is_for_a_person
 
+_VARIABLES = {"If-Match": "HTTP_IF_MATCH", "If-None-Match": "HTTP_IF_NONE_MATCH"}
 _ANY = "*"
 _WEAK = "W/"
 _TAG = re.compile(r'(?:W/)?"[\x21\x23-\x7e\x80-\xff]*"')
@@ -84,7 +85,7 @@ def read(request: Any) -> Preconditions:
     """
     if request.method not in _METHODS:
         return Preconditions()
-    given = {name: request.headers.get(name) for name in ("If-Match", "If-None-Match")}
+    given = {name: request.META.get(variable) for name, variable in _VARIABLES.items()}
     tags = {name: None if value is None else _tags(value) for name, value in given.items()}
     malformed = [name for name, found in tags.items() if found == ()]
     if malformed:

@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import IO, Any
 
 from django.conf import settings
+from django.http import HttpRequest
 from django.utils.datastructures import MultiValueDict
 from rest_framework.parsers import BaseParser
 from rest_framework.request import Request
@@ -159,6 +160,11 @@ def _media_type_of(header: str) -> tuple[str, list[str]] | None:
 
 class StrictRequest(Request):
     """DRF's request, but no body is an empty body and not `{}`, and every header about the body is obeyed."""
+
+    def __init__(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
+        super().__init__(request, *args, **kwargs)
+        # What is looked at again and again, and found by DRF only after a look at the wrapper.
+        self.META, self.method, self.path, self.path_info = request.META, request.method, request.path, request.path_info
 
     @property
     def content_type(self) -> str:

@@ -1,21 +1,21 @@
 """Which version of the API a request speaks, and the notice that its answer gives."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 from urllib.parse import unquote_plus
 
 from django.conf import settings
 from django.core.exceptions import SuspiciousOperation
 from django.http import HttpRequest, HttpResponse
-from django.utils.cache import patch_vary_headers
 from django.utils.http import http_date
 from rest_framework.request import Request
 from rest_framework.versioning import BaseVersioning
 
 from config.api import accept
 from config.api.errors import Detail, DomainError, ErrorCode, invalid
+from config.api.headers import vary_on
 from config.api.middleware import GetResponse
 from config.api.parameters import VERSION_PARAMETER
 from config.api.paths import is_versioned, quoted, version_in, without_prefix
@@ -25,8 +25,13 @@ from config.api.versions import Status, Version, midnight
 _PAGE = "/docs/versions"
 
 
-def by_number() -> dict[str, Version]:
-    return {str(version): version for version in settings.API_VERSIONS}
+def by_number() -> Mapping[str, Version]:
+    return _by_number(tuple(settings.API_VERSIONS))
+
+
+@lru_cache(maxsize=2)
+def _by_number(versions: tuple[Version, ...]) -> Mapping[str, Version]:
+    return {str(version): version for version in versions}
 
 
 def default() -> Version:
@@ -103,7 +108,7 @@ class VersionMiddleware:
             version = told_of(request)
             uses.count(version, getattr(request, "principal", None), response.status_code)
             response["API-Version"] = str(version)
-            patch_vary_headers(response, ["Accept"])
+            vary_on(response, "Accept")
             if version.deprecated:
                 _give_notice(response, request, version.deprecated, version.sunset)
         return response

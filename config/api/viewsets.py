@@ -2,11 +2,10 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from typing import Any, ClassVar
 
 from django.db.models import Exists, Model, QuerySet
-from django.utils.cache import patch_vary_headers
 from rest_framework.exceptions import APIException, MethodNotAllowed
 from rest_framework.generics import GenericAPIView
 from rest_framework.permissions import SAFE_METHODS
@@ -30,6 +29,7 @@ from config.api import (
 )
 from config.api.errors import DomainError, ErrorCode, not_found
 from config.api.filters import StrictFilterSet
+from config.api.headers import vary_on
 from config.api.idempotency import KeyPolicy
 from config.api.listed import ListedRows
 from config.api.parameters import Parameters
@@ -40,7 +40,7 @@ from config.api.renderers import render_as_data
 from config.api.serializers import GREATEST_ID
 
 _ID = re.compile(r"[1-9][0-9]{0,18}")
-VARY = ("Accept", "Authorization", "X-API-Key", "Cookie")
+VARY = ("Accept", "Authorization", "X-API-Key", "Cookie", "Origin")
 
 
 def id_of(text: str) -> int:
@@ -48,6 +48,12 @@ def id_of(text: str) -> int:
     if not _ID.fullmatch(text) or int(text) > GREATEST_ID:
         raise not_found()
     return int(text)
+
+
+@cache
+def _instances(*classes: Any) -> Sequence[Any]:
+    """One of each class; what DRF makes anew for each request keeps nothing of a request here."""
+    return [each() for each in classes]
 
 
 class Conventions:
@@ -70,10 +76,34 @@ class Conventions:
     own_security: ClassVar[Sequence[Mapping[str, Sequence[str]]] | None] = None
 
     def initialize_request(self: Any, request: Any, *args: Any, **kwargs: Any) -> Request:
-        given = super().initialize_request(request, *args, **kwargs)  # type: ignore[misc]
+        context = self.get_parser_context(request)
         return StrictRequest(
-            request, given.parsers, given.authenticators, given.negotiator, parser_context=given.parser_context
+            request, self.get_parsers(), self.get_authenticators(), self.get_content_negotiator(), context
         )
+
+    def get_parsers(self: Any) -> Sequence[Any]:
+        return _instances(*self.parser_classes)
+
+    def get_renderers(self: Any) -> Sequence[Any]:
+        return _instances(*self.renderer_classes)
+
+    def get_authenticators(self: Any) -> Sequence[Any]:
+        return _instances(*self.authentication_classes)
+
+    def get_permissions(self: Any) -> Sequence[Any]:
+        return _instances(*self.permission_classes)
+
+    def get_content_negotiator(self: Any) -> Any:
+        return _instances(self.content_negotiation_class)[0]
+
+    @cached_property
+    def allowed_methods(self: Any) -> Sequence[str]:
+        allowed: Sequence[str] = self._allowed_methods()
+        return allowed
+
+    @property
+    def default_response_headers(self) -> dict[str, str]:
+        return {"Allow": ", ".join(self.allowed_methods)}
 
     def initial(self: Any, request: Any, *args: Any, **kwargs: Any) -> None:
         """Runs the checks in the order in which a client can mend them: what it speaks, then who it is."""
@@ -120,7 +150,7 @@ class Conventions:
     def finalize_response(self: Any, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
         response = super().finalize_response(request, response, *args, **kwargs)  # type: ignore[misc]
         response.setdefault("Cache-Control", self.cache_control)
-        patch_vary_headers(response, VARY)
+        vary_on(response, *VARY)
         if "PATCH" in self.allowed_methods and request.method == "OPTIONS":
             response["Accept-Patch"] = f"{JSONParser.media_type}, {MergePatchParser.media_type}"
         if isinstance(response, Response):
@@ -153,7 +183,7 @@ def readable_names(serializer_class: Any) -> frozenset[str]:
     return frozenset(readable_fields(serializer_class))
 
 
-class ResourceViewSet(Conventions, ViewSetMixin, GenericAPIView):
+class ResourceViewSet(ViewSetMixin, Conventions, GenericAPIView):
     """A collection and its resources.
 
     A subclass declares; `http_method_names` says which methods there are.
