@@ -20,6 +20,7 @@ from django.utils.crypto import constant_time_compare
 from oauth2_provider.models import AbstractApplication, get_refresh_token_model, refresh_token_expire_timedelta
 
 from config.api.principal import SCOPES
+from config.models import Row
 
 if TYPE_CHECKING:
     from config.api.principal import Principal
@@ -40,7 +41,7 @@ class APIKeyQuerySet(models.QuerySet["APIKey"]):
         return self.filter(Q(expires_at=None) | Q(expires_at__gt=Now()), revoked_at=None)
 
 
-class APIKey(models.Model):
+class APIKey(Row):
     """A key as it is kept: a readable prefix to know it by, and a digest to check it against."""
 
     id = models.BigAutoField(primary_key=True)
@@ -99,7 +100,7 @@ class LoginSessionQuerySet(models.QuerySet["LoginSession"]):
         return self.filter(expires_at__lte=now)
 
 
-class LoginSession(models.Model):
+class LoginSession(Row):
     """A login and all tokens that came of it: at any time one refresh token of it is valid, which is used once.
 
     An access token names its session, which is read at each request: so the session ends for all its tokens at once.

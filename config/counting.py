@@ -20,7 +20,6 @@ from django.apps import apps
 from django.db import connection, models, transaction
 from django.db.models.expressions import RawSQL
 
-from config.api import statements
 
 # A block holds the ids that have all but so many of their lowest bits in common. Totals are summed over the wide
 # blocks; a page is looked for in the narrow blocks of one wide block, then in the rows of one narrow block.
@@ -164,11 +163,11 @@ class CountedRows:
             [self.table, WIDE, self.part],
         )
 
-    def id_at(self, offset: int, *, descending: bool = False) -> RawSQL:
+    def id_at(self, offset: Any, *, descending: bool = False) -> RawSQL:
         """The id of the row that `offset` rows come before in the order of ids; null where there are no more."""
         order = "DESC" if descending else "ASC"
         inside = self.rows.filter(pk__gte=_ids_of("narrow_found", 0), pk__lt=_ids_of("narrow_found", 1))
-        sql, params = statements.sql_of(inside.order_by("-pk" if descending else "pk").values("pk"))
+        sql, params = inside.order_by("-pk" if descending else "pk").values("pk").query.sql_with_params()
         wide = _block_at("wide", "true", "0", order)
         within = " AND ".join(
             f"block {side} (SELECT (block + {further}) << {WIDE - NARROW} FROM wide_found)"

@@ -7,9 +7,10 @@ from http.client import responses
 from io import BytesIO
 from typing import Any, NamedTuple
 
-import django
 from django.conf import settings
-from django.core.handlers.wsgi import WSGIHandler
+from django.core.handlers.wsgi import WSGIRequest
+from django.core.wsgi import get_wsgi_application
+from django.db import close_old_connections
 from django.http import HttpRequest
 
 from config.api.errors import DomainError, ErrorCode
@@ -22,16 +23,9 @@ logger = logging.getLogger(__name__)
 
 Environ = dict[str, Any]
 
-django.setup(set_prefix=False)
+_django: Any = get_wsgi_application()
 
-from config.api.handler import ShortWay  # noqa: E402 - it needs the apps
-
-
-class _Handler(ShortWay, WSGIHandler):
-    pass
-
-
-_django: Any = _Handler()
+from config.api import handler  # noqa: E402 - it needs the apps
 
 
 class Answer(NamedTuple):
@@ -77,6 +71,16 @@ def answer(environ: Environ) -> Answer:
 
 
 def _run(environ: Environ) -> Answer:
+    request = WSGIRequest(environ)
+    if handler.is_plain(request):
+        # What Django does by signals at the beginning and the end of a request.
+        close_old_connections()
+        response = handler.respond(request)
+        return Answer(response.status_code, list(response.items()), response.content)
+    return _run_django(environ)
+
+
+def _run_django(environ: Environ) -> Answer:
     started: list[Any] = []
     response = _django(environ, lambda status, headers, *rest: started.extend((status, headers)))
     try:

@@ -26,6 +26,7 @@ from django.test.client import ClientHandler
 
 from accounts import logins
 from accounts.services import create_api_key
+from config.api import handler
 from config.api.principal import SCOPES
 from config.logs import JSONFormatter
 from users import services
@@ -72,11 +73,18 @@ class Answer:
         return f"{self.status} {self.body}"
 
 
+class _Handler(ClientHandler):
+    """Django's handler for tests, with the same choice of a way as in production."""
+
+    def get_response(self, request: Any) -> Any:
+        return handler.respond(request) if handler.is_plain(request) else super().get_response(request)
+
+
 @cache
 def _handler(checks_csrf: bool) -> ClientHandler:
-    handler = ClientHandler(checks_csrf)
-    handler.load_middleware()
-    return handler
+    made = _Handler(checks_csrf)
+    made.load_middleware()
+    return made
 
 
 def new_client(*, checks_csrf: bool = True) -> Client:

@@ -19,21 +19,32 @@ class StrictFilterSet(FilterSet):
     """
 
     @classmethod
-    def read(cls, parameters: Parameters, rows: Any) -> Any:
-        """The rows under the request's filters, and the filters in use as a dict; refusals go to `parameters`."""
+    def read(cls, parameters: Parameters) -> dict[str, str]:
+        """The filters that the request uses, with their values; what is wrong with them is refused in `parameters`."""
         given = {name: value for name in cls.base_filters if (value := parameters.get(name)) is not None}
-        kind: Any = cls
-        filters = _filters_of(kind, rows.model) if given else {}
         for name, value in given.items():
             if value == "":
                 parameters.refuse(name, "Must not be empty.")
                 continue
             try:
-                rows = filters[name].filter(rows, filters[name].field.clean(value))
+                cls.base_filters[name].field.clean(value)
             except ValidationError as error:
                 for message in error.messages:
                     parameters.refuse(name, message)
-        return rows, given
+        return given
+
+    @classmethod
+    def apply(cls, rows: Any, given: Mapping[str, str]) -> Any:
+        """The rows under filters that `read` found nothing wrong with."""
+        filters = _filters_of(cls, rows.model) if given else {}
+        for name, value in given.items():
+            rows = filters[name].filter(rows, filters[name].field.clean(value))
+        return rows
+
+    @classmethod
+    def is_choice(cls, name: str) -> bool:
+        """Whether a filter knows only a few values."""
+        return "choices" in cls.base_filters[name].extra
 
 
 @cache

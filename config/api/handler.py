@@ -1,29 +1,31 @@
-"""Django's handler, with a shorter way for the requests of programs.
+"""A shorter way than Django's for the requests of programs.
 
 Most of what stands around a view is there for pages: sessions, cookies, messages, files, forms, the browsable API. None
 of it has a part in the answer to a request that brings neither cookie nor origin and gets JSON, so such a request goes
-around it. View, conventions and the headers of all answers are the same on both ways; the tests compare them.
+around it. View, conventions and headers are the same on both ways; the tests compare them.
 """
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
+from functools import cache, lru_cache
 from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import SuspiciousOperation
 from django.core.handlers.exception import convert_exception_to_response
 from django.http import HttpRequest, HttpResponse
-from django.urls import Resolver404, resolve
+from django.urls import Resolver404, ResolverMatch, resolve
 from django.utils.module_loading import import_string
 
 from config.api import accept
 from config.api.requests import REFUSED
 from config.api.viewsets import Conventions
 
-# The middlewares that do nothing on the short way, and why.
+# The middlewares that would do nothing on the short way, and why.
 LEFT_OUT = {
     "django.middleware.csrf.CsrfViewMiddleware": "nobody is signed in by a cookie",
     "config.api.browsable.BrowsableMiddleware": "the answer is for a program",
-    "corsheaders.middleware.CorsMiddleware": "the request names no origin; Vary names Origin by itself",
+    "corsheaders.middleware.CorsMiddleware": "the request names no origin; that there might be one, each view says",
     "whitenoise.middleware.WhiteNoiseMiddleware": "the address leads to a view",
     "django.contrib.sessions.middleware.SessionMiddleware": "there is no cookie",
     "config.api.middleware.HostMiddleware": "the host was looked at",
@@ -31,33 +33,13 @@ LEFT_OUT = {
     "django.contrib.messages.middleware.MessageMiddleware": "there is no session",
     "config.api.exceptions.DomainErrorMiddleware": "the view has a handler of its own, and nothing was refused before",
 }
+_NUMBER = re.compile(r"(?<=/)[0-9]+(?=/|\Z)")
+# Takes the place of a number; no address that leads somewhere holds it.
+_STAND_IN = "\0"
 
 
-class ShortWay:
-    """Mixin of Django's handlers: chooses the way of a request."""
-
-    _short: Callable[[HttpRequest], HttpResponse]
-
-    def load_middleware(self, is_async: bool = False) -> None:
-        super().load_middleware(is_async)  # type: ignore[misc]
-        self._short = _chain()
-
-    def get_response(self, request: Any) -> Any:
-        if _is_plain(request):
-            return self._short(request)
-        return super().get_response(request)  # type: ignore[misc]
-
-
-def _chain() -> Callable[[HttpRequest], HttpResponse]:
-    respond = convert_exception_to_response(_respond)
-    for name in reversed(settings.MIDDLEWARE):
-        if name not in LEFT_OUT:
-            respond = import_string(name)(respond)
-    return respond
-
-
-def _is_plain(request: Any) -> bool:
-    """Whether all that is left out would do nothing. Finds the view on the way."""
+def is_plain(request: Any) -> bool:
+    """Whether a request may go the short way. The view is found meanwhile."""
     meta = request.META
     if "HTTP_COOKIE" in meta or "HTTP_ORIGIN" in meta or REFUSED in meta:
         return False
@@ -65,14 +47,56 @@ def _is_plain(request: Any) -> bool:
         return False
     try:
         request.get_host()
-        match = resolve(request.path_info)
-    except (SuspiciousOperation, Resolver404):
+    except SuspiciousOperation:
         return False
-    request.resolver_match = match
-    return issubclass(getattr(match.func, "cls", object), Conventions)
+    found = _view_at(request.path_info)
+    if found is None:
+        return False
+    request.resolver_match, request.view_kwargs = found
+    return True
 
 
-def _respond(request: Any) -> HttpResponse:
-    match = request.resolver_match
-    response: Any = match.func(request, *match.args, **match.kwargs)
-    return response.render() if hasattr(response, "render") else response
+def respond(request: Any) -> HttpResponse:
+    """The answer to a plain request."""
+    return _way()(request)
+
+
+@cache
+def _way() -> Callable[[HttpRequest], HttpResponse]:
+    respond: Any = convert_exception_to_response(_ask_view)
+    for name in reversed(settings.MIDDLEWARE):
+        if name not in LEFT_OUT:
+            respond = import_string(name)(respond)
+    way: Callable[[HttpRequest], HttpResponse] = respond
+    return way
+
+
+def _ask_view(request: Any) -> HttpResponse:
+    response: HttpResponse = request.resolver_match.func(request, **request.view_kwargs).render()
+    return response
+
+
+def _view_at(path: str) -> tuple[ResolverMatch, Mapping[str, Any]] | None:
+    """Where an address leads, if to a view of ours, and what the view is told of the address.
+
+    Addresses that differ in nothing but numbers lead to the same view, so that each form of them is looked up once.
+    """
+    if _STAND_IN in path:
+        return None
+    numbers = _NUMBER.findall(path)
+    places = iter(range(len(numbers)))
+    match = _match(_NUMBER.sub(lambda _: f"{_STAND_IN}{next(places)}", path) if numbers else path)
+    if match is None or not numbers:
+        return match and (match, match.kwargs)
+    return match, {
+        name: numbers[int(value[1:])] if value[0] == _STAND_IN else value for name, value in match.kwargs.items()
+    }
+
+
+@lru_cache(maxsize=512)
+def _match(path: str) -> ResolverMatch | None:
+    try:
+        match = resolve(path)
+    except Resolver404:
+        return None
+    return match if issubclass(getattr(match.func, "cls", object), Conventions) else None

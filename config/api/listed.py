@@ -1,21 +1,35 @@
 """The rows of a list as PostgreSQL reads them best: in parts that indexes keep in order, with the total beside them."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, lru_cache
 from itertools import product
+from types import MappingProxyType
 from typing import Any
 
-from django.db import connection
-from django.db.models import BigIntegerField, QuerySet, Subquery
-from django.db.models.expressions import Combinable, RawSQL
+from django.core.exceptions import EmptyResultSet
+from django.db.models import BigIntegerField, F, QuerySet, Subquery
+from django.db.models.expressions import RawSQL
+from django.db.models.fields.tuple_lookups import (
+    Tuple,
+    TupleGreaterThan,
+    TupleGreaterThanOrEqual,
+    TupleLessThan,
+    TupleLessThanOrEqual,
+)
 
 from config import counting
 from config.api import statements
+from config.api.cursors import Place
 from config.api.ordering import Ordering
 
 # Up to here, stepping over rows costs less than finding the way around them.
 NEAR = 1_000
 # PostgreSQL reads no greater numbers.
 GREATEST_OFFSET = 2**63 - 1
+
+_BEYOND = {">": TupleGreaterThan, ">=": TupleGreaterThanOrEqual, "<": TupleLessThan, "<=": TupleLessThanOrEqual}
+_MIRRORED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
+NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 class _Count(Subquery):
@@ -24,7 +38,7 @@ class _Count(Subquery):
 
 
 class ListedRows:
-    """The rows of a list in an order.
+    """The rows of a list in an order, whoever asks for them: what differs between two requests are Parameters.
 
     Args:
         rows: the list as a whole.
@@ -57,55 +71,79 @@ class ListedRows:
         columns = list(self.ordering.columns)
         return columns == ["id"] or any(index.fields == columns for index in self.model._meta.indexes)
 
-    def total(self) -> int:
-        """How many rows there are."""
-        if not self._counted:
-            return self.rows.count()
-        total = self._counted.total()
-        with connection.cursor() as cursor:
-            cursor.execute(f"SELECT {total.sql}", total.params)
-            return int(cursor.fetchone()[0])
+    # --- By offset
 
-    def page(self, start: int, stop: int) -> tuple[list[Any], int]:
-        """The rows from `start` up to `stop`, and the total, which one statement tells both, of one snapshot."""
-        if stop > GREATEST_OFFSET or self.rows.query.is_empty():
-            return [], self.total()
-        rows = self._page(start, stop)
+    def total(self, values: Mapping[str, Any] = NONE) -> int:
+        """How many rows there are.
+
+        Args:
+            values: of the Parameters.
+        """
+        sql, parameters = self._total_alone
+        ((total,),) = statements.run(f"SELECT {sql}", parameters, values)
+        return int(total)
+
+    @cached_property
+    def _total_alone(self) -> tuple[str, Sequence[Any]]:
+        if self._counted:
+            total = self._counted.total()
+            return total.sql, total.params
+        try:
+            sql, parameters = self.rows.order_by().values("pk").query.sql_with_params()
+        except EmptyResultSet:
+            return "0", ()
+        return f"(SELECT count(*) FROM ({sql}) AS counted)", parameters
+
+    def page(self, start: int, stop: int, values: Mapping[str, Any] = NONE) -> tuple[list[Any], int]:
+        """The rows from `start` up to `stop`, and the total, which one statement tells both, of one snapshot.
+
+        Args:
+            values: of the Parameters.
+        """
+        if stop > GREATEST_OFFSET:
+            return [], self.total(values)
+        rows = self._page(start, stop, values)
         if not rows:
             # No row carries the total. When it says that there are some, they came after the look at the page.
-            total = self.total()
+            total = self.total(values)
             if total <= start:
                 return [], total
-            rows = self._page(start, stop)
+            rows = self._page(start, stop, values)
         # Gone again: there were no more than `start` at that moment.
         return rows, rows[0].total_listed if rows else start
 
-    def _page(self, start: int, stop: int) -> list[Any]:
+    def _page(self, start: int, stop: int, values: Mapping[str, Any]) -> list[Any]:
         if start < NEAR or not self._counted:
-            return self._in_order(start, stop)
+            return self._read(ListedRows._in_order, start, stop, values=values)
         if self.ordering.field == "id":
-            first = self._counted.id_at(start, descending=self.ordering.descending)
-            return self._by_keys(self._rest(), 0, stop - start, first=first)
-        total = self.total()
+            return self._read(ListedRows._from_id_at, stop - start, values={**values, "start": start})
+        total = self.total(values)
         if start >= total:
             return []
         if start >= total // 2:
-            rows = self._by_keys(self.parts, max(total - stop, 0), total - start, backwards=True)
+            rows = self._read(ListedRows._backwards, max(total - stop, 0), total - start, values=values)
             # Otherwise the way from the end was reckoned with another total than that of the rows' snapshot.
             if rows and rows[0].total_listed == total:
                 return rows
-        return self._in_order(start, stop)
+        return self._read(ListedRows._in_order, start, stop, values=values)
 
-    def _rest(self) -> Sequence[QuerySet[Any]]:
-        """The parts from the row on that `first` names, in the order of ids."""
+    def _from_id_at(self, count: int) -> QuerySet[Any]:
+        """The rows from that on which stands at `start`, a Parameter, in the order of ids."""
+        assert self._counted
+        first = self._counted.id_at(statements.Parameter("start"), descending=self.ordering.descending)
         beyond = "pk__lte" if self.ordering.descending else "pk__gte"
-        return [part.filter(**{beyond: RawSQL("(SELECT id FROM first)", [])}) for part in self.parts]
+        rest = [part.filter(**{beyond: RawSQL("(SELECT id FROM first)", [])}) for part in self.parts]
+        return self._by_keys(rest, 0, count, first=first)
 
-    def _in_order(self, start: int, stop: int) -> list[Any]:
+    def _in_order(self, start: int, stop: int) -> QuerySet[Any]:
         """The rows of a window, by a walk from the beginning of the list."""
         if len(self.parts) > 1 or start >= NEAR:
             return self._by_keys(self.parts, start, stop)
         return self._with_total(self.ordering.apply(self.parts[0])[start:stop])
+
+    def _backwards(self, start: int, stop: int) -> QuerySet[Any]:
+        """The rows of a window that is counted from the end, by a walk from there."""
+        return self._by_keys(self.parts, start, stop, backwards=True)
 
     def _by_keys(
         self,
@@ -115,30 +153,60 @@ class ListedRows:
         *,
         first: RawSQL | None = None,
         backwards: bool = False,
-    ) -> list[Any]:
+    ) -> QuerySet[Any]:
         """The rows of a window, by a walk along their sort keys alone: these are in the indexes, the rows are not.
 
         Args:
             first: what the parts know by this name.
         """
         keys = window([part.values(*self.ordering.columns) for part in parts], self.ordering, start, stop, backwards)
-        sql, params = statements.sql_of(keys)
+        sql, params = keys.query.sql_with_params()
         if first:
             sql, params = f"WITH first (id) AS {first.sql} {sql}", (*first.params, *params)
         chosen = RawSQL(f"(SELECT id FROM ({sql}) AS keys)", params)
         return self._with_total(self.ordering.apply(self.model._default_manager.filter(pk__in=chosen)))
 
-    def first(self, parts: Sequence[QuerySet[Any]], count: int, *, backwards: bool = False) -> list[Any]:
-        """The first rows, or the last ones from the last on, of what is left of the parts."""
-        return statements.fetch(self.shown(window(parts, self.ordering, 0, count, backwards)))
+    def _with_total(self, page: QuerySet[Any]) -> QuerySet[Any]:
+        total = self._counted.total() if self._counted else _Count(self.rows.order_by().values("pk"))
+        return self.shown(page).annotate(total_listed=total)
 
-    def _with_total(self, page: QuerySet[Any]) -> list[Any]:
-        return statements.fetch(self.shown(page).annotate(total_listed=self._total()))
+    # --- By cursor
 
-    def _total(self) -> Combinable:
-        if self._counted:
-            return self._counted.total()
-        return _Count(self.rows.order_by().values("pk"))
+    def beyond(
+        self, place: Place | None, count: int, values: Mapping[str, Any] = NONE, *, backwards: bool = False
+    ) -> list[Any]:
+        """The first rows beyond a place, or with `backwards` the last ones, from the last on.
+
+        Args:
+            place: where the list is entered; None for its beginning.
+            values: of the Parameters.
+        """
+        if place is None:
+            return self._read(ListedRows._beyond, None, count, backwards, values=values)
+        key = {f"key_{position}": value for position, value in enumerate(place.key)}
+        return self._read(ListedRows._beyond, place.comparison, count, backwards, values={**values, **key})
+
+    def _beyond(self, comparison: str | None, count: int, backwards: bool) -> QuerySet[Any]:
+        """By one comparison of rows with a key of Parameters, which the order's index serves as it stands."""
+        parts = self.parts
+        if comparison:
+            lookup = _BEYOND[_MIRRORED[comparison] if self.ordering.descending else comparison]
+            columns = self.ordering.columns
+            key = tuple(statements.Parameter(f"key_{position}") for position in range(len(columns)))
+            parts = [part.filter(lookup(Tuple(*map(F, columns)), key)) for part in parts]
+        return self.shown(window(parts, self.ordering, 0, count, backwards))
+
+    # --- Both
+
+    def _read(self, page: Callable[..., QuerySet[Any]], *arguments: Any, values: Mapping[str, Any]) -> list[Any]:
+        return _statement(page, self, *arguments).rows(**values)
+
+
+# Of all lists, in each order and for each choice of a limit; clients choose, so that there are more than a process
+# should remember.
+@lru_cache(maxsize=512)
+def _statement(page: Callable[..., QuerySet[Any]], *arguments: Any) -> statements.Statement:
+    return statements.Statement(page(*arguments))
 
 
 def window(

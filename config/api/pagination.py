@@ -1,19 +1,12 @@
 """Two ways through a list behind one contract: by offset with an exact total, by cursor from any row on."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from django.db.models import F, Model, QuerySet
-from django.db.models.fields.tuple_lookups import (
-    Tuple,
-    TupleGreaterThan,
-    TupleGreaterThanOrEqual,
-    TupleLessThan,
-    TupleLessThanOrEqual,
-)
+from django.db.models import Model
 
 from config.api import cursors
 from config.api.listed import ListedRows
@@ -66,7 +59,8 @@ class ListPagination:
         self.ordering = ordering
         self.bound_to = {**bound_to, "sort": ordering.field, "order": "desc" if ordering.descending else "asc"}
 
-    def page_of(self, listed: ListedRows) -> Page:
+    def page_of(self, listed: ListedRows, values: Mapping[str, Any]) -> Page:
+        """The page of a list for whom the values of its Parameters are."""
         raise NotImplementedError
 
 
@@ -79,8 +73,8 @@ class OffsetPagination(ListPagination):
         page = _whole(parameters, "page", 1, 1)
         self.offset = _whole(parameters, "offset", 0, 0) if self.by_offset else (page - 1) * self.limit
 
-    def page_of(self, listed: ListedRows) -> Page:
-        items, total = listed.page(self.offset, self.offset + self.limit)
+    def page_of(self, listed: ListedRows, values: Mapping[str, Any]) -> Page:
+        items, total = listed.page(self.offset, self.offset + self.limit, values)
         page = self.offset // self.limit + 1
         meta = {
             # Written out as a decimal where it is beyond the 64 bits that the JSON library has for integers.
@@ -105,10 +99,6 @@ class OffsetPagination(ListPagination):
         return {"offset": str(offset)} if self.by_offset else {"page": str(offset // self.limit + 1)}
 
 
-_BEYOND = {">": TupleGreaterThan, ">=": TupleGreaterThanOrEqual, "<": TupleLessThan, "<=": TupleLessThanOrEqual}
-_MIRRORED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
-
-
 class CursorPagination(ListPagination):
     """`?cursor=`: the rows beyond a place in the list, which is a sort key and outlives the row it was taken from."""
 
@@ -116,14 +106,14 @@ class CursorPagination(ListPagination):
         super().__init__(parameters, ordering, bound_to)
         self.cursor = parameters.get("cursor", opaque=True)
 
-    def page_of(self, listed: ListedRows) -> Page:
+    def page_of(self, listed: ListedRows, values: Mapping[str, Any]) -> Page:
         if not self.cursor:
-            return self._forward(listed, None)
+            return self._forward(listed, None, values)
         place = cursors.read(self.cursor, self.bound_to, listed.model, self.ordering.columns)
-        return self._backward(listed, place) if place.backward else self._forward(listed, place)
+        return (self._backward if place.backward else self._forward)(listed, place, values)
 
-    def _forward(self, listed: ListedRows, place: cursors.Place | None) -> Page:
-        items = listed.first(self._beyond(listed.parts, place), self.limit + 1)
+    def _forward(self, listed: ListedRows, place: cursors.Place | None, values: Mapping[str, Any]) -> Page:
+        items = listed.beyond(place, self.limit + 1, values)
         more = len(items) > self.limit
         del items[self.limit :]
         before = None
@@ -132,24 +122,16 @@ class CursorPagination(ListPagination):
             before = self._place("<", items[0]) if items else cursors.Place("<=", place.key)
         return self._page(items, before, self._place(">", items[-1]) if more else None, more)
 
-    def _backward(self, listed: ListedRows, place: cursors.Place) -> Page:
-        items = listed.first(self._beyond(listed.parts, place), self.limit + 1, backwards=True)
+    def _backward(self, listed: ListedRows, place: cursors.Place, values: Mapping[str, Any]) -> Page:
+        items = listed.beyond(place, self.limit + 1, values, backwards=True)
         earlier = len(items) > self.limit
         del items[self.limit :]
         items.reverse()
         # The rows that the walk came from may be gone by now.
         rest = cursors.Place(">=" if place.comparison == "<" else ">", place.key)
-        more = bool(listed.first(self._beyond(listed.parts, rest), 1))
+        more = bool(listed.beyond(rest, 1, values))
         after = (self._place(">", items[-1]) if items else rest) if more else None
         return self._page(items, self._place("<", items[0]) if earlier else None, after, more)
-
-    def _beyond(self, parts: Sequence[QuerySet[Any]], place: cursors.Place | None) -> Sequence[QuerySet[Any]]:
-        """What lies beyond a place, by one row comparison that the sort's index serves as it stands."""
-        if place is None:
-            return parts
-        comparison = _MIRRORED[place.comparison] if self.ordering.descending else place.comparison
-        beyond = _BEYOND[comparison](Tuple(*map(F, self.ordering.columns)), tuple(place.key))
-        return [part.filter(beyond) for part in parts]
 
     def _place(self, comparison: str, row: Model) -> cursors.Place:
         return cursors.Place(comparison, self.ordering.key(row))

@@ -7,6 +7,7 @@ from typing import Any
 from django.contrib.auth import get_user_model
 
 from config.api.errors import DomainError, ErrorCode
+from config.api.statements import Parameter
 
 # Every scope there is, with the words in which a user is asked for it.
 SCOPE_TEXTS = {
@@ -56,3 +57,13 @@ class Principal:
     @property
     def made_from_password(self) -> bool:
         return self.kind in PASSWORD_KINDS
+
+
+def anybody(role: str, kind: str) -> Principal:
+    """Whoever has this role and kind of credential, for statements that are made once and kept.
+
+    The id of the user is a Parameter, `user_id`. Nothing else is known: what decides by it fails at its first use.
+    """
+    user = get_user_model().from_db(None, ["id", "role"], [Parameter("user_id"), role])
+    scopes: Any = None
+    return Principal(user, scopes, kind)

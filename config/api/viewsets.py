@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import cache, cached_property, partial
+from functools import cache, cached_property, lru_cache, partial
 from typing import Any, ClassVar
 
 from django.db.models import Exists, Model, QuerySet
@@ -24,7 +24,6 @@ from config.api import (
     ordering,
     pagination,
     quotas,
-    statements,
     transactions,
 )
 from config.api.errors import DomainError, ErrorCode, not_found
@@ -35,9 +34,10 @@ from config.api.listed import ListedRows
 from config.api.parameters import Parameters
 from config.api.parsers import JSONParser, MergePatchParser, StrictRequest
 from config.api.paths import without_prefix
-from config.api.principal import Principal
+from config.api.principal import Principal, anybody
 from config.api.renderers import render_as_data
 from config.api.serializers import GREATEST_ID
+from config.api.statements import Parameter, Statement
 
 _ID = re.compile(r"[1-9][0-9]{0,18}")
 VARY = ("Accept", "Authorization", "X-API-Key", "Cookie", "Origin")
@@ -183,6 +183,41 @@ def readable_names(serializer_class: Any) -> frozenset[str]:
     return frozenset(readable_fields(serializer_class))
 
 
+# --- What is made once for all requests alike. Clients choose fields: there are more choices than a process should keep.
+
+
+@lru_cache(maxsize=256)
+def _alike(view: Any, action: str, role: str, kind: str, chosen: frozenset[str] | None) -> "ResourceViewSet":
+    made: ResourceViewSet = view(
+        action=action, principal=anybody(role, kind), parent_id=Parameter("parent_id"), chosen=chosen
+    )
+    return made
+
+
+@lru_cache(maxsize=256)
+def _listed(view: Any, order: ordering.Ordering, filters: Sequence[tuple[str, str]]) -> ListedRows:
+    given = dict(filters)
+    rows = view.filterset_class.apply(view.get_queryset(), given)
+    return ListedRows(rows, order, given, partial(view.showing, names=view.names, single=False))
+
+
+@lru_cache(maxsize=256)
+def _single(view: Any, lock: bool) -> Statement:
+    """The row of an id, a Parameter; locked, where it is to be written."""
+    rows = view.get_queryset().filter(pk=Parameter("id")).order_by()
+    if read_with := [link.reads for link in view.links if link.reads]:
+        rows = rows.select_related(*read_with)
+    if lock:
+        # What is to go is locked against the rows that are about to refer to it, too.
+        return Statement(rows.select_for_update(of=("self",), no_key=view.action != "destroy"))
+    return Statement(view.showing(rows, view.names, single=True))
+
+
+@lru_cache(maxsize=256)
+def _parent(view: Any) -> Statement:
+    return Statement(view.parents().filter(pk=view.parent_id).order_by())
+
+
 class ResourceViewSet(ViewSetMixin, Conventions, GenericAPIView):
     """A collection and its resources.
 
@@ -213,7 +248,8 @@ class ResourceViewSet(ViewSetMixin, Conventions, GenericAPIView):
     pagination_class = None
 
     parameters: Parameters
-    parent_id: int
+    principal: Principal
+    parent_id: Any
 
     # --- What a subclass may answer differently
 
@@ -257,12 +293,14 @@ class ResourceViewSet(ViewSetMixin, Conventions, GenericAPIView):
 
     def page(self, request: Request) -> pagination.Page:
         order = ordering.read(self.parameters, self.sortable)
-        rows, filters = self.filterset_class.read(self.parameters, self.get_queryset())
+        filters = self.filterset_class.read(self.parameters)
         bound_to = {"list": without_prefix(request.path), **filters}
         paginator = pagination.read(self.parameters, order, bound_to)
         self.parameters.check()
-        shown = partial(self.showing, names=self.names, single=False)
-        return paginator.page_of(ListedRows(rows, order, filters, shown))
+        # Clients choose the values of other filters.
+        kept = all(map(self.filterset_class.is_choice, filters))
+        listed = (_listed if kept else _listed.__wrapped__)(self.alike, order, tuple(filters.items()))
+        return paginator.page_of(listed, self.values)
 
     def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         return self.respond(self.get_object())
@@ -304,9 +342,13 @@ class ResourceViewSet(ViewSetMixin, Conventions, GenericAPIView):
     # --- How
 
     @property
-    def principal(self) -> Principal:
-        found: Principal = self.request.auth
-        return found
+    def alike(self) -> "ResourceViewSet":
+        """This view as it reads rows for any request like this one: the ids are Parameters, which `values` gives."""
+        return _alike(type(self), self.action, self.principal.user.role, self.principal.kind, self.chosen)
+
+    @property
+    def values(self) -> dict[str, Any]:
+        return {"user_id": self.principal.user.pk, "parent_id": self.parent_id}
 
     def required_scope(self, method: str) -> str | None:
         if self.scope is None:
@@ -315,10 +357,12 @@ class ResourceViewSet(ViewSetMixin, Conventions, GenericAPIView):
 
     def initial(self, request: Any, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
+        self.principal = request.auth
         # Read before anything is written: a request that is refused must not have had an effect.
         self.chosen = fields.read(self.parameters, readable_fields(self.serializer_class))
         if self.action != "list":
             self.parameters.check()
+        self.parent_id = None
         if self.parent_field and self.action != "metadata":
             self.parent_id = id_of(self.kwargs[self.parent_field])
 
@@ -341,7 +385,7 @@ class ResourceViewSet(ViewSetMixin, Conventions, GenericAPIView):
 
     def check_parent(self) -> None:
         """404 unless the caller may look into the parent, if there is to be one."""
-        if self.parent_field and not statements.fetch(self.parents().filter(pk=self.parent_id).order_by()):
+        if self.parent_field and not _parent(self.alike).rows(**self.values):
             raise not_found()
 
     def get_serializer_context(self) -> dict[str, Any]:
@@ -352,17 +396,10 @@ class ResourceViewSet(ViewSetMixin, Conventions, GenericAPIView):
         }
 
     def get_object(self, *, lock: bool = False) -> Any:
-        rows = self.get_queryset().filter(pk=id_of(self.kwargs["id"]))
-        if read_with := [link.reads for link in self.links if link.reads]:
-            rows = rows.select_related(*read_with)
-        if lock:
-            # What is to go is locked against the rows that are about to refer to it, too.
-            rows = rows.select_for_update(of=("self",), no_key=self.request.method != "DELETE")
-        else:
-            rows = self.showing(rows, self.names, single=True)
-        row = next(iter(statements.fetch(rows.order_by())), None)
-        if row is None:
+        found = _single(self.alike, lock).rows(id=id_of(self.kwargs["id"]), **self.values)
+        if not found:
             raise not_found()
+        (row,) = found
         self.check_object_permissions(self.request, row)
         if lock:
             # Compared while the row is locked: of two writers with the same tag, the second finds another state.
