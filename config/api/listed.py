@@ -62,9 +62,8 @@ class ListedRows:
         if not self._counted:
             return self.rows.count()
         total = self._counted.total()
-        with connection.cursor() as cursor:
-            cursor.execute(f"SELECT {total.sql}", total.params)
-            return int(cursor.fetchone()[0])
+        ((number,),) = connection.run(f"SELECT {total.sql}", total.params)  # type: ignore[attr-defined]
+        return int(number)
 
     def page(self, start: int, stop: int) -> tuple[list[Any], int]:
         """The rows from `start` up to `stop`, and the total, which one statement tells both, of one snapshot."""

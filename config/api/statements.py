@@ -91,10 +91,8 @@ class _Compiled:
         return _instances_of(self._compiler)
 
     def run(self, values: Sequence[Any]) -> Sequence[Row]:
-        with connection.prepared_cursor() as cursor:  # type: ignore[attr-defined]
-            cursor.execute(self.sql, values)
-            found: Sequence[Row] = cursor.fetchall()
-            return found
+        found: Sequence[Row] = connection.run(self.sql, values)  # type: ignore[attr-defined]
+        return found
 
 
 def _instances_of(compiler: Any) -> Callable[[Row], Model]:
