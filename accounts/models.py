@@ -216,12 +216,11 @@ class ApplicationQuerySet(models.QuerySet["Application"]):
 
         False when it is removed already, or has another secret than that which was looked at.
         """
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT 1 FROM accounts_application WHERE id = %s AND client_secret = %s FOR KEY SHARE",
-                [application.pk, application.client_secret],
-            )
-            return cursor.fetchone() is not None
+        held = connection.run(  # type: ignore[attr-defined]
+            "SELECT 1 FROM accounts_application WHERE id = %s AND client_secret = %s FOR KEY SHARE",
+            [application.pk, application.client_secret],
+        )
+        return bool(held)
 
 
 class Application(AbstractApplication):

@@ -220,9 +220,6 @@ DATABASES = {
         "OPTIONS": {
             **_database.get("OPTIONS", {}),
             "connect_timeout": 5,
-            # At their first run already, those statements that are made for it (config.api.statements,
-            # config.postgresql.compiler).
-            "prepare_threshold": 0,
             "options": "-c statement_timeout=15s -c lock_timeout=5s -c idle_in_transaction_session_timeout=30s",
         },
     },

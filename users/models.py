@@ -81,12 +81,10 @@ class UserManager(BaseUserManager["User"].from_queryset(UserQuerySet)):  # type:
 
         The lock is the one a foreign key takes: it delays a removal, and no other write to the user.
         """
-        with connection.prepared_cursor() as cursor:  # type: ignore[attr-defined]
-            cursor.execute(
-                "SELECT 1 FROM users_user WHERE id = %s AND removed_at IS NULL FOR KEY SHARE",
-                [user_id],
-            )
-            return cursor.fetchone() is not None
+        held = connection.run(  # type: ignore[attr-defined]
+            "SELECT 1 FROM users_user WHERE id = %s AND removed_at IS NULL FOR KEY SHARE", [user_id]
+        )
+        return bool(held)
 
     def hold_with_credentials(self, user: User) -> bool:
         """Keeps a user, and the credentials that it has, from being ended until the transaction ends.
@@ -94,13 +92,12 @@ class UserManager(BaseUserManager["User"].from_queryset(UserQuerySet)):  # type:
         False when either has happened since `user` was read. Whoever gives a credential asks first: the request was
         authenticated a moment ago, by what may have been ended meanwhile.
         """
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT 1 FROM users_user WHERE id = %s AND removed_at IS NULL "
-                "AND credentials_ended_at IS NOT DISTINCT FROM %s FOR KEY SHARE",
-                [user.pk, user.credentials_ended_at],
-            )
-            return cursor.fetchone() is not None
+        held = connection.run(  # type: ignore[attr-defined]
+            "SELECT 1 FROM users_user WHERE id = %s AND removed_at IS NULL "
+            "AND credentials_ended_at IS NOT DISTINCT FROM %s FOR KEY SHARE",
+            [user.pk, user.credentials_ended_at],
+        )
+        return bool(held)
 
 
 @counted("role", "status", present="removed_at IS NULL")

@@ -205,10 +205,8 @@ def _decimal_of(token: str) -> Decimal | str:
 
 def _try_lock(name: str) -> bool:
     """Takes the lock of a key until the transaction ends, without ever waiting for it."""
-    with connection.prepared_cursor() as cursor:  # type: ignore[attr-defined]
-        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [_lock_number(name)])
-        (taken,) = cursor.fetchone()
-        return bool(taken)
+    ((taken,),) = connection.run("SELECT pg_try_advisory_xact_lock(%s)", [_lock_number(name)])  # type: ignore[attr-defined]
+    return bool(taken)
 
 
 def _lock_number(name: str) -> int:

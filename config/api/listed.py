@@ -129,8 +129,8 @@ class ListedRows:
 
     def _from_id_at(self, count: int) -> QuerySet[Any]:
         """The rows from that on which stands at `start`, a Parameter, in the order of ids."""
-        assert self._counted
-        first = self._counted.id_at(statements.Parameter("start"), descending=self.ordering.descending)
+        counted: Any = self._counted
+        first = counted.id_at(statements.Parameter("start"), descending=self.ordering.descending)
         beyond = "pk__lte" if self.ordering.descending else "pk__gte"
         rest = [part.filter(**{beyond: RawSQL("(SELECT id FROM first)", [])}) for part in self.parts]
         return self._by_keys(rest, 0, count, first=first)

@@ -93,10 +93,8 @@ def run(sql: str, parameters: Sequence[Any], values: Mapping[str, Any]) -> Seque
         values: of the Parameters.
     """
     given = [values[part.value] if isinstance(part, Parameter) else part for part in parameters]
-    with connection.prepared_cursor() as cursor:  # type: ignore[attr-defined]
-        cursor.execute(sql, given)
-        found: Sequence[Row] = cursor.fetchall()
-        return found
+    found: Sequence[Row] = connection.run(sql, given)  # type: ignore[attr-defined]
+    return found
 
 
 def _instances_of(compiler: Any) -> Callable[[Row], Model]:

@@ -66,8 +66,7 @@ def counting(statement: str, key: str) -> str:
 
 def take_back(key: str) -> None:
     """Forgets one count of the present minute."""
-    with connection.cursor() as cursor:
-        cursor.execute(_TAKE_BACK, [key])
+    connection.run(_TAKE_BACK, [key])  # type: ignore[attr-defined]
 
 
 def read(keys: Sequence[str]) -> Mapping[str, Usage]:
@@ -76,9 +75,8 @@ def read(keys: Sequence[str]) -> Mapping[str, Usage]:
 
 
 def _usage(statement: str, keys: Sequence[str]) -> Mapping[str, Usage]:
-    with connection.cursor() as cursor:
-        cursor.execute(statement, [list(keys)])
-        return {key: usage_of(number, reset) for key, number, reset in cursor.fetchall()}
+    found = connection.run(statement, [list(keys)])  # type: ignore[attr-defined]
+    return {key: usage_of(number, reset) for key, number, reset in found}
 
 
 def usage_of(count: int, reset: Decimal) -> Usage:

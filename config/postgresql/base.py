@@ -1,24 +1,26 @@
 """Django's PostgreSQL backend, but for what it does at every request."""
 
 import select
+from collections.abc import Sequence
 from typing import Any
 
 from django.db.backends.postgresql import base, operations
+
+from config.postgresql.prepared import PreparedStatements
 
 
 class DatabaseOperations(operations.DatabaseOperations):
     compiler_module = "config.postgresql.compiler"
 
 
-class PreparedCursor(base.ServerBindingCursor):
-    def _send_query_prepared(self, name: bytes, pgq: Any, **options: Any) -> None:
-        # Where Django's log of statements looks for the text.
-        self._query = pgq
-        super()._send_query_prepared(name, pgq, **options)  # type: ignore[misc]  # the stubs leave it out
-
-
 class DatabaseWrapper(base.DatabaseWrapper):
     ops_class = DatabaseOperations
+    _statements: PreparedStatements
+
+    def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
+        made = super().get_new_connection(conn_params)
+        self._statements = PreparedStatements(made)
+        return made
 
     def is_usable(self) -> bool:
         """Whether the connection lives, asked of the server only where the socket says that something happened.
@@ -30,15 +32,30 @@ class DatabaseWrapper(base.DatabaseWrapper):
             return False
         return not _has_news(self.connection.fileno()) or super().is_usable()
 
-    def prepared_cursor(self) -> Any:
-        """A cursor whose statements the server parses once for the connection, and gets with their values apart.
+    def run(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        """The rows of a statement that is run again and again: the server parses it once for the connection.
 
         Not for all of the ORM, whose statements are not all fit for that.
+
+        Args:
+            sql: one statement, with `%s` for each value, which the server gets apart.
         """
         self.close_if_health_check_failed()
         self.ensure_connection()
+        self.validate_thread_sharing()
+        if self.queries_logged or self.execute_wrappers:
+            return self._run_watched(sql, values)
+        self.validate_no_broken_transaction()
         with self.wrap_database_errors:
-            return self._prepare_cursor(PreparedCursor(self.connection))  # type: ignore[attr-defined, call-arg]  # so do they
+            return self._statements.run(sql, values)
+
+    def _run_watched(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        """Runs a statement where others look at each one, as Django's cursors let them."""
+        with self.wrap_database_errors:
+            cursor = self._prepare_cursor(base.ServerBindingCursor(self.connection))  # type: ignore[attr-defined, call-arg]  # the stubs leave it out
+        with cursor:
+            cursor.execute(sql, values)
+            return cursor.fetchall() if cursor.description else []
 
 
 def _has_news(descriptor: int) -> bool:

@@ -43,9 +43,7 @@ class SQLInsertCompiler(compiler.SQLInsertCompiler):
     def _insert(self, values: Sequence[Any], kept_as: Any) -> Any:
         if kept_as not in _inserts:
             ((_inserts[kept_as], _),) = self.as_sql()
-        with self.connection.prepared_cursor() as cursor:
-            cursor.execute(_inserts[kept_as], values)
-            rows = cursor.fetchall()
+        rows = self.connection.run(_inserts[kept_as], values)
         columns = [field.get_col(self.query.get_meta().db_table) for field in self.returning_fields]
         converters = self.get_converters(columns)
         return list(self.apply_converters(rows, converters)) if converters else rows

@@ -1,0 +1,249 @@
+"""A prepared statement does what the same statement does in a cursor of Django, and is parsed once for a connection."""
+
+import signal
+from datetime import timedelta
+from decimal import Decimal
+
+import psycopg
+import pytest
+from django.apps import apps
+from django.db import (
+    DataError,
+    IntegrityError,
+    NotSupportedError,
+    OperationalError,
+    ProgrammingError,
+    connection,
+    transaction,
+)
+from django.db.transaction import TransactionManagementError
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from config.postgresql.prepared import MOST_KEPT
+from orders.models import Order
+
+INTEGERS = ("0", "-1", "32767", "null")
+TEXTS = ("''", "'Grüße, 世界 🎉'", r"'a\b''\n'", "null")
+TIMES = ("'2026-12-01 09:30:00.000001+02'", "'0001-01-01 00:00:00Z'", "'9999-12-31 23:59:59.999999Z'", "null")
+ARRAYS = ("'{}'", """'{a,"b c","\\"",NULL}'""", "null")
+VALUES = {
+    "bigint": (*INTEGERS, "'-9223372036854775808'", "'9223372036854775807'"),
+    "integer": (*INTEGERS, "'-2147483648'"),
+    "smallint": INTEGERS,
+    "boolean": ("true", "false", "null"),
+    "bytea": (r"'\x'", r"'\x00ff5c27'", "null"),
+    "date": ("'2026-12-01'", "'0001-01-01'", "'9999-12-31'", "null"),
+    "inet": ("'192.0.2.1'", "'2001:db8::1'", "null"),
+    "jsonb": ("""'{"a": [1, 2.50, null, "ü"]}'""", "'1'", "null"),
+    "numeric": ("0", "0.00", "12.50", "-0.01", "1e20", "'NaN'", "123456789012345678901234567890.123456", "null"),
+    "numeric(12, 2)": ("0", "9999999999.99", "12.5", "null"),
+    "numeric(30, 2)": ("0", "100000000", "null"),
+    "double precision": ("0", "0.1", "1e300", "'NaN'", "null"),
+    "text": TEXTS,
+    "uuid": ("'8a1f6e0c-4f0e-4a57-9b9e-1c2d3e4f5a6b'", "null"),
+    "timestamp with time zone": TIMES,
+    "varchar[]": ARRAYS,
+}
+
+
+def run(sql, *values):
+    return connection.run(sql, values)
+
+
+def in_a_cursor(sql, *values):
+    with connection.cursor() as cursor:
+        cursor.execute(sql, values)
+        return cursor.fetchall()
+
+
+def prepared(like="%"):
+    return in_a_cursor("SELECT name, statement FROM pg_prepared_statements WHERE statement LIKE %s", like)
+
+
+def values_of(kind):
+    if kind.endswith("[]"):
+        return ARRAYS
+    return TEXTS if kind.startswith("varchar") else VALUES[kind]
+
+
+def kinds_of_columns():
+    columns = [field for model in apps.get_models() for field in model._meta.local_concrete_fields]
+    return {kind for field in columns if (kind := field.db_type(connection))}
+
+
+@pytest.mark.parametrize("kind", sorted(VALUES.keys() | kinds_of_columns()))
+def test_values_are_those_of_a_cursor(db, kind):
+    for value in values_of(kind):
+        sql = f"SELECT {value}::{kind}"
+        assert repr(run(sql)) == repr(in_a_cursor(sql))
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        *(("bigint", value) for value in (1, 40_000, 2**40, "5", None)),
+        *(("numeric", value) for value in (2**70, Decimal("0.50"), 1.5, None)),
+        *(("text", value) for value in ("a\\'b", "", None)),
+        ("boolean", True),
+        ("bytea", b"\0\xff"),
+        *(("bigint[]", value) for value in ([1, 2], [1, 2**40, None], [])),
+        *(("text[]", value) for value in (["a", None, "{"], [])),
+        ("timestamptz", timezone.now()),
+        ("interval", timedelta(days=1, seconds=2)),
+    ],
+    ids=repr,
+)
+def test_values_are_sent_as_a_cursor_sends_them(db, kind, value):
+    sql = f"SELECT %s::{kind}, '100%%', %s::{kind}"
+    assert repr(run(sql, value, value)) == repr(in_a_cursor(sql, value, value))
+
+
+def test_one_text_takes_values_of_several_types(db):
+    sql = "SELECT %s::bigint"
+    for value in (1, 40_000, None, 2**40, 2, "3"):
+        assert run(sql, value) == [(value and int(value),)]
+
+
+def test_statement_without_a_result_gives_no_rows(db):
+    assert run("SET LOCAL application_name = 'test'") == []
+
+
+# --- Errors
+
+
+@pytest.mark.parametrize(
+    ("sql", "error", "cause"),
+    [
+        ("SELECT 1 / %s", DataError, psycopg.errors.DivisionByZero),
+        ("SELECT nonsense, %s", ProgrammingError, psycopg.errors.UndefinedColumn),
+        ("SELECT %s; SELECT 2", ProgrammingError, psycopg.errors.SyntaxError),
+        (
+            "INSERT INTO orders_order (user_id, item, qty) SELECT id, '', 1 FROM users_user WHERE %s = 0 LIMIT 1",
+            IntegrityError,
+            psycopg.errors.CheckViolation,
+        ),
+    ],
+)
+def test_error_is_that_of_a_cursor_and_breaks_the_transaction(db, user, sql, error, cause):
+    with pytest.raises(error) as caught, transaction.atomic():
+        run(sql, 0)
+    assert type(caught.value.__cause__) is cause
+    assert run("SELECT 1") == [(1,)]
+    with transaction.atomic():
+        transaction.set_rollback(True)
+        with pytest.raises(TransactionManagementError):
+            run("SELECT 1")
+
+
+def test_statement_that_takes_too_long_is_cancelled(transactional_db):
+    run("SELECT set_config('statement_timeout', '50ms', false)")
+    with pytest.raises(OperationalError) as caught:
+        run("SELECT pg_sleep(%s)", 5)
+    assert type(caught.value.__cause__) is psycopg.errors.QueryCanceled
+    assert connection.errors_occurred
+    connection.close()
+
+
+def test_interrupt_cancels_the_statement(transactional_db):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run("SELECT pg_sleep(%s)", 10)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert run("SELECT 1") == [(1,)]
+
+
+# --- Transactions
+
+
+def test_transaction_begins_with_it_and_ends_as_django_ends_it(transactional_db, make_user):
+    insert = "INSERT INTO orders_order (user_id, item, qty) VALUES (%s, %s, 1) RETURNING id"
+    owner = make_user().pk
+    with transaction.atomic():
+        run(insert, owner, "kept")
+        with pytest.raises(IntegrityError), transaction.atomic():
+            run(insert, owner, "")
+        with transaction.atomic():
+            run(insert, owner, "also kept")
+            transaction.set_rollback(True)
+        run(insert, owner, "kept, too")
+        with psycopg.connect(connection.connection.info.dsn) as other:
+            assert other.execute("SELECT count(*) FROM orders_order").fetchone() == (0,)
+    with transaction.atomic():
+        run(insert, owner, "gone")
+        transaction.set_rollback(True)
+    assert list(Order.objects.values_list("item", flat=True)) == ["kept", "kept, too"]
+
+
+def test_connection_that_was_ended_is_told_and_begins_anew(transactional_db):
+    assert run("SELECT %s::int", 7) == [(7,)]
+    with psycopg.connect(connection.connection.info.dsn, autocommit=True) as other:
+        other.execute("SELECT pg_terminate_backend(%s, 5000)", [connection.connection.info.backend_pid])
+    with pytest.raises(OperationalError) as caught:
+        run("SELECT %s::int", 7)
+    assert isinstance(caught.value.__cause__, psycopg.errors.AdminShutdown)
+    connection.close_if_unusable_or_obsolete()
+    assert prepared("%kept%") == []
+    assert run("SELECT %s::int", 7) == [(7,)]
+
+
+# --- What the server keeps
+
+
+def test_statement_is_parsed_once_also_when_its_transaction_is_rolled_back(transactional_db):
+    for _ in range(3):
+        with transaction.atomic():
+            run("SELECT %s::int AS once", 7)
+            transaction.set_rollback(True)
+    assert len(prepared("%AS once")) == 1
+
+
+def test_statements_are_kept_up_to_a_number_those_that_were_used_last(transactional_db):
+    connection.close()
+    for number in range(MOST_KEPT + 20):
+        assert run(f"SELECT {number}") == [(number,)]
+        assert run("SELECT 'often'") == [("often",)]
+    kept = {statement for _, statement in prepared()}
+    assert len(kept) == MOST_KEPT
+    assert {"SELECT 'often'", f"SELECT {MOST_KEPT + 19}"} < kept
+    assert "SELECT 20" not in kept
+    assert run("SELECT 20") == [(20,)]
+
+
+def test_column_that_gets_another_type_is_read_as_such(transactional_db):
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TEMPORARY TABLE changing AS SELECT 1 AS value")
+        assert run("SELECT value FROM changing") == [(1,)]
+        cursor.execute("ALTER TABLE changing ALTER value TYPE jsonb USING to_jsonb(value)")
+        assert run("SELECT value FROM changing") == [("1",)]
+        cursor.execute("ALTER TABLE changing ALTER value TYPE text")
+        with pytest.raises(NotSupportedError), transaction.atomic():
+            run("SELECT value FROM changing")
+        assert run("SELECT value FROM changing") == [("1",)]
+        cursor.execute("DROP TABLE changing")
+    assert len(prepared("%FROM changing")) == 1
+
+
+# --- Those who look at each statement
+
+
+def test_statement_is_seen_by_those_who_look(db):
+    seen = []
+
+    def look(execute, sql, params, many, context):
+        seen.append((sql, params))
+        return execute(sql, params, many, context)
+
+    with CaptureQueriesContext(connection) as captured:
+        assert run("SELECT %s::int", 7) == [(7,)]
+    assert [query["sql"] for query in captured] == ["SELECT $1::int"]
+    with connection.execute_wrapper(look):
+        assert run("SELECT %s::int", 7) == [(7,)]
+        assert run("SET LOCAL application_name = 'test'") == []
+    assert seen[0] == ("SELECT %s::int", (7,))
