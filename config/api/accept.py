@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 from django.conf import settings
 
+from config.api.versions import Version
+
 JSON = "application/json"
 HTML = "text/html"
 PROBLEM_JSON = "application/problem+json"
@@ -104,17 +106,18 @@ def choose(header: str, available: tuple[str, ...] = (JSON, HTML)) -> Choice:
 
     A range that names an unknown version can be met as little as an unknown type: the next one is taken.
     """
-    return _choose(header or "*/*", available, tuple(map(str, settings.API_VERSIONS)))
+    return _choose(header or "*/*", available, tuple(settings.API_VERSIONS))
 
 
 # Clients send the same few headers over and over; 8 KiB is the longest one that config.api.requests lets pass.
 @lru_cache(maxsize=512)
-def _choose(header: str, available: tuple[str, ...], versions: tuple[str, ...]) -> Choice:
+def _choose(header: str, available: tuple[str, ...], versions: tuple[Version, ...]) -> Choice:
+    numbers = {None, *map(str, versions)}
     given = list(ranges(header))
     candidates = [MediaRange(media_type, 1.0, None) for media_type in available]
     candidates += [one for one in given if one.is_json and JSON in available]
     weighed = [(_weight(candidate, given), candidate) for candidate in candidates]
-    acceptable = [(weight, one) for weight, one in weighed if weight > (0, 0) and one.version in {None, *versions}]
+    acceptable = [(weight, one) for weight, one in weighed if weight > (0, 0) and one.version in numbers]
     if acceptable:
         _, best = max(acceptable, key=lambda pair: pair[0])
         return Choice(JSON if best.is_json else best.media_type, best.version)

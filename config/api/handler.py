@@ -45,9 +45,7 @@ def is_plain(request: Any) -> bool:
         return False
     if accept.choose(meta.get("HTTP_ACCEPT", "")).media_type != accept.JSON:
         return False
-    try:
-        request.get_host()
-    except SuspiciousOperation:
+    if not _is_served(meta.get("HTTP_HOST", ""), tuple(settings.ALLOWED_HOSTS)):
         return False
     found = _view_at(request.path_info)
     if found is None:
@@ -74,6 +72,17 @@ def _way() -> Callable[[HttpRequest], HttpResponse]:
 def _ask_view(request: Any) -> HttpResponse:
     response: HttpResponse = request.resolver_match.func(request, **request.view_kwargs).render()
     return response
+
+
+@lru_cache(maxsize=64)
+def _is_served(host: str, allowed: tuple[str, ...]) -> bool:
+    """Whether Django takes a request for this host."""
+    request = HttpRequest()
+    request.META["HTTP_HOST"] = host
+    try:
+        return bool(request.get_host())
+    except SuspiciousOperation:
+        return False
 
 
 def _view_at(path: str) -> tuple[ResolverMatch, Mapping[str, Any]] | None:

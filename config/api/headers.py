@@ -1,9 +1,37 @@
-"""Headers that several places of the conventions have a part in."""
+"""The headers of answers."""
 
 from functools import lru_cache
+from typing import Any
 
 from django.http import HttpResponse
+from django.http.response import ResponseHeaders
 from django.utils.cache import patch_vary_headers
+
+
+class Headers(ResponseHeaders):
+    """Django's headers, with a quick way for what an answer has a score of: plain names and values of plain ASCII."""
+
+    _store: dict[str, tuple[str, str]]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        if type(value) is str and value.isascii() and value.isprintable():
+            self._store[name.lower()] = (name, value)
+        else:
+            super().__setitem__(name, value)
+
+    def __contains__(self, name: object) -> bool:
+        return str(name).lower() in self._store
+
+    def get(self, name: str, default: Any = None) -> Any:
+        found = self._store.get(name.lower())
+        return default if found is None else found[1]
+
+    def setdefault(self, name: str, value: Any) -> None:
+        if name.lower() not in self._store:
+            self[name] = value
+
+    def items(self) -> Any:
+        return self._store.values()
 
 
 def vary_on(response: HttpResponse, *names: str) -> None:

@@ -44,7 +44,8 @@ class Status(StrEnum):
     RETIRED = "retired"
 
 
-@dataclass(frozen=True, slots=True)
+# Known by identity: a version is looked up by the table of all of them, at each request.
+@dataclass(frozen=True, slots=True, eq=False)
 class Version:
     """A version and the dates of its life, each of which begins at midnight UTC.
 

@@ -28,7 +28,7 @@ from config.api import (
 )
 from config.api.errors import DomainError, ErrorCode, not_found
 from config.api.filters import StrictFilterSet
-from config.api.headers import vary_on
+from config.api.headers import Headers, vary_on
 from config.api.idempotency import KeyPolicy
 from config.api.listed import ListedRows
 from config.api.parameters import Parameters
@@ -148,6 +148,7 @@ class Conventions:
         )
 
     def finalize_response(self: Any, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
+        response.headers = Headers(response.headers)
         response = super().finalize_response(request, response, *args, **kwargs)  # type: ignore[misc]
         response.setdefault("Cache-Control", self.cache_control)
         vary_on(response, *VARY)
