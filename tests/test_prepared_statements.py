@@ -1,7 +1,7 @@
 """A prepared statement does what the same statement does in a cursor of Django, and is parsed once for a connection."""
 
 import signal
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import psycopg
@@ -18,7 +18,6 @@ from django.db import (
 )
 from django.db.transaction import TransactionManagementError
 from django.test.utils import CaptureQueriesContext
-from django.utils import timezone
 
 from config.postgresql.prepared import MOST_KEPT
 from orders.models import Order
@@ -89,7 +88,7 @@ def test_values_are_those_of_a_cursor(db, kind):
         ("bytea", b"\0\xff"),
         *(("bigint[]", value) for value in ([1, 2], [1, 2**40, None], [])),
         *(("text[]", value) for value in (["a", None, "{"], [])),
-        ("timestamptz", timezone.now()),
+        ("timestamptz", datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)),
         ("interval", timedelta(days=1, seconds=2)),
     ],
     ids=repr,
