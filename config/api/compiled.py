@@ -7,9 +7,10 @@ so these are read once. Any other serializer is used as it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 
 from django.db.models.manager import BaseManager
@@ -36,7 +37,31 @@ def renderer(
     return _renderer(serializer_class(context={"version": version}), names)
 
 
+@lru_cache(maxsize=1024)
+def attributes(serializer_class: type[ResourceSerializer], names: frozenset[str]) -> frozenset[str] | None:
+    """What of a row is looked at for the named fields; None if it is not known."""
+    plan = _plan(serializer_class(), names)
+    return None if plan is None else frozenset(attribute for _, attribute, _ in plan)
+
+
 def _renderer(serializer: Any, names: frozenset[str]) -> Renderer | None:
+    plan = _plan(serializer, names)
+    if not plan:
+        return None
+    shown, looked_at, conversions = zip(*plan, strict=True)
+    # Once more the first: of a single attribute an attrgetter gives no tuple.
+    values = attrgetter(*looked_at, looked_at[0])
+
+    def render(row: Any) -> dict[str, Any]:
+        return {
+            name: None if value is None else conversion(value)
+            for name, value, conversion in zip(shown, values(row), conversions, strict=False)
+        }
+
+    return render
+
+
+def _plan(serializer: Any, names: frozenset[str]) -> Sequence[tuple[str, str, Conversion]] | None:
     kind = type(serializer)
     if kind.to_representation is not serializers.Serializer.to_representation:
         return None
@@ -50,14 +75,7 @@ def _renderer(serializer: Any, names: frozenset[str]) -> Renderer | None:
         if conversion is None or len(field.source_attrs) != 1:
             return None
         plan.append((field.field_name, field.source_attrs[0], conversion))
-
-    def render(row: Any) -> dict[str, Any]:
-        return {
-            name: None if (value := getattr(row, attribute)) is None else conversion(value)
-            for name, attribute, conversion in plan
-        }
-
-    return render
+    return plan
 
 
 def _conversion(field: Any) -> Conversion | None:

@@ -44,6 +44,7 @@ class ListedRows:
         rows: the list as a whole.
         filters: the equality filters that `rows` are under.
         shown: gives a page what its rows show beside their own columns.
+        attributes: all that will be asked of a row beside the order's columns and `total_listed`, where that is known.
 
     Attributes:
         parts: disjoint parts that are the list when taken together, each kept in the order by one index. Where counts
@@ -51,8 +52,14 @@ class ListedRows:
     """
 
     def __init__(
-        self, rows: QuerySet[Any], ordering: Ordering, filters: Mapping[str, str], shown: Callable[[Any], Any]
+        self,
+        rows: QuerySet[Any],
+        ordering: Ordering,
+        filters: Mapping[str, str],
+        shown: Callable[[Any], Any],
+        attributes: frozenset[str] | None = None,
     ) -> None:
+        self._attributes = attributes
         self.rows = rows
         self.shown = shown
         self.model = rows.model
@@ -199,7 +206,11 @@ class ListedRows:
     # --- Both
 
     def _read(self, page: Callable[..., QuerySet[Any]], *arguments: Any, values: Mapping[str, Any]) -> list[Any]:
-        return _statement(page, self, *arguments).rows(**values)
+        """Whole instances, unless records are enough."""
+        statement = _statement(page, self, *arguments)
+        if self._attributes is None or not self._attributes <= statement.names:
+            return statement.rows(**values)
+        return statement.records(**values)
 
 
 # Of all lists, in each order and for each choice of a limit; clients choose, so that there are more than a process

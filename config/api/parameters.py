@@ -1,6 +1,8 @@
 """The query parameters of one request."""
 
 import re
+from collections.abc import Sequence
+from functools import cached_property
 from urllib.parse import urlencode
 
 from django.http import QueryDict
@@ -63,5 +65,14 @@ class Parameters:
 
     def with_changes(self, **changes: str) -> str:
         """The query string with some parameters set."""
-        kept = [(name, value) for name, values in self.query.lists() for value in values if name not in changes]
-        return urlencode([*kept, *changes.items()], safe=_AS_THEY_STAND)
+        kept = [text for name, text in self._texts if name not in changes]
+        return "&".join(kept + [_text(name, value) for name, value in changes.items()])
+
+    @cached_property
+    def _texts(self) -> Sequence[tuple[str, str]]:
+        """Each parameter with its name, as it stands in a query string."""
+        return [(name, _text(name, value)) for name, values in self.query.lists() for value in values]
+
+
+def _text(name: str, value: str) -> str:
+    return urlencode([(name, value)], safe=_AS_THEY_STAND)

@@ -199,7 +199,8 @@ def _alike(view: Any, action: str, role: str, kind: str, chosen: frozenset[str] 
 def _listed(view: Any, order: ordering.Ordering, filters: Sequence[tuple[str, str]]) -> ListedRows:
     given = dict(filters)
     rows = view.filterset_class.apply(view.get_queryset(), given)
-    return ListedRows(rows, order, given, partial(view.showing, names=view.names, single=False))
+    shown = partial(view.showing, names=view.names, single=False)
+    return ListedRows(rows, order, given, shown, compiled.attributes(view.serializer_class, view.names))
 
 
 @lru_cache(maxsize=256)
