@@ -41,11 +41,11 @@ _STAND_IN = "\0"
 def is_plain(request: Any) -> bool:
     """Whether a request may go the short way. The view is found meanwhile."""
     meta = request.META
-    if "HTTP_COOKIE" in meta or "HTTP_ORIGIN" in meta or REFUSED in meta:
+    if meta.get("HTTP_COOKIE") or "HTTP_ORIGIN" in meta or REFUSED in meta:
         return False
     if accept.choose(meta.get("HTTP_ACCEPT", "")).media_type != accept.JSON:
         return False
-    if not _is_served(meta.get("HTTP_HOST", ""), tuple(settings.ALLOWED_HOSTS)):
+    if not _is_served(meta.get("HTTP_HOST", meta["SERVER_NAME"]), tuple(settings.ALLOWED_HOSTS)):
         return False
     found = _view_at(request.path_info)
     if found is None:

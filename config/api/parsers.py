@@ -164,7 +164,12 @@ class StrictRequest(Request):
     def __init__(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
         super().__init__(request, *args, **kwargs)
         # What is looked at again and again, and found by DRF only after a look at the wrapper.
-        self.META, self.method, self.path, self.path_info = request.META, request.method, request.path, request.path_info
+        self.META, self.method, self.path, self.path_info = (
+            request.META,
+            request.method,
+            request.path,
+            request.path_info,
+        )
 
     @property
     def content_type(self) -> str:
