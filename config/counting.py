@@ -20,7 +20,6 @@ from django.apps import apps
 from django.db import connection, models, transaction
 from django.db.models.expressions import RawSQL
 
-
 # A block holds the ids that have all but so many of their lowest bits in common. Totals are summed over the wide
 # blocks; a page is looked for in the narrow blocks of one wide block, then in the rows of one narrow block.
 NARROW, WIDE = 10, 18

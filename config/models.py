@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Any, Self
 
@@ -18,7 +17,7 @@ class Row(models.Model):
     """A row that requests read."""
 
     @classmethod
-    def from_db(cls, db: str | None, field_names: Collection[str], values: Collection[Any]) -> Self:
+    def from_db(cls, db: str | None, field_names: Any, values: Any, **options: Any) -> Self:
         """Django's way, but around `__init__`, which asks of each field whether its value was given."""
         row = cls.__new__(cls)
         vars(row).update(zip(field_names, values, strict=True), _state=ModelState())

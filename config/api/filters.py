@@ -36,7 +36,8 @@ class StrictFilterSet(FilterSet):
     @classmethod
     def apply(cls, rows: Any, given: Mapping[str, str]) -> Any:
         """The rows under filters that `read` found nothing wrong with."""
-        filters = _filters_of(cls, rows.model) if given else {}
+        kind: Any = cls
+        filters = _filters_of(kind, rows.model) if given else {}
         for name, value in given.items():
             rows = filters[name].filter(rows, filters[name].field.clean(value))
         return rows

@@ -95,10 +95,10 @@ def _view_at(path: str) -> tuple[ResolverMatch, Mapping[str, Any]] | None:
     numbers = _NUMBER.findall(path)
     places = iter(range(len(numbers)))
     match = _match(_NUMBER.sub(lambda _: f"{_STAND_IN}{next(places)}", path) if numbers else path)
-    if match is None or not numbers:
-        return match and (match, match.kwargs)
+    if match is None:
+        return None
     return match, {
-        name: numbers[int(value[1:])] if value[0] == _STAND_IN else value for name, value in match.kwargs.items()
+        name: numbers[int(value[1:])] if value.startswith(_STAND_IN) else value for name, value in match.kwargs.items()
     }
 
 

@@ -6,7 +6,7 @@ Django compiles a queryset to SQL each time it is read, which takes longer than 
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
 
@@ -53,67 +53,89 @@ class Statement:
 
     def run(self, **values: Any) -> list[tuple[Any, Row]]:
         """All rows, each with the further columns beside it."""
-        return [(self._instance(row), row[self._width :]) for row in self._found(values)]
+        compiled = self._compiled
+        return [(compiled.instance(row), row[compiled.width :]) for row in self._found(values)]
 
     def rows(self, **values: Any) -> list[Any]:
         """All rows, where there are no further columns."""
-        return [self._instance(row) for row in self._found(values)]
+        return list(map(self._compiled.instance, self._found(values)))
 
     def records(self, **values: Any) -> list[Any]:
         """All rows as named tuples of their columns and annotations, which are made in a fraction of the time."""
-        found = self._found(values)
-        converters = self._converters
-        return list(map(self._record, self._compiler.apply_converters(found, converters) if converters else found))
+        return list(map(self._compiled.record, self._compiled.converted(self._found(values))))
 
-    @cached_property
+    @property
     def names(self) -> frozenset[str]:
         """What a record knows."""
-        return frozenset(self._names)
+        return self._compiled.names
 
     def _found(self, values: Mapping[str, Any]) -> Sequence[Row]:
-        _, sql, parameters = self._compiled
-        return run(sql, (*parameters, *self._further), values) if sql else ()
+        compiled = self._compiled
+        return run(compiled.sql, (*compiled.parameters, *self._further), values) if compiled.sql else ()
 
     @cached_property
-    def _compiled(self) -> tuple[Any, str, Sequence[Any]]:
-        """Django's compiler, the SQL and the parameters; no SQL where there can be no rows, whatever the tables hold."""
-        compiler: Any = self._rows.query.get_compiler(connection=connection)
+    def _compiled(self) -> _Compiled:
+        made = _Compiled(self._rows, self._around)
+        # With its query it is larger than all else that is kept.
+        del self._rows
+        return made
+
+
+class _Compiled:
+    """What is kept of a queryset.
+
+    Attributes:
+        sql: empty where there can be no such rows, whatever the tables hold.
+        width: the number of columns that belong to a row.
+        names: of these columns and annotations, but for those of related rows.
+        instance: makes a model's instance of a row.
+        record: makes a named tuple of a row that was converted.
+    """
+
+    def __init__(self, rows: QuerySet[Any], around: Callable[[str], str]) -> None:
+        compiler: Any = rows.query.get_compiler(connection=connection)
+        self.parameters: Sequence[Any] = ()
         try:
-            sql, parameters = compiler.as_sql()
+            sql, self.parameters = compiler.as_sql()
+            self.sql = around(sql)
         except EmptyResultSet:
-            return compiler, "", ()
-        return compiler, self._around(sql), parameters
-
-    @cached_property
-    def _compiler(self) -> Any:
-        return self._compiled[0]
-
-    @cached_property
-    def _width(self) -> int:
-        """The number of columns that belong to a row of `rows`."""
-        return len(self._compiler.select)
-
-    @cached_property
-    def _names(self) -> Sequence[str]:
-        """Of each column; none for those of related rows."""
-        names = [""] * self._width
-        for position in self._compiler.klass_info["select_fields"]:
-            names[position] = self._compiler.select[position][0].target.attname
-        for name, position in self._compiler.annotation_col_map.items():
+            self.sql = ""
+        self.width = len(compiler.select)
+        names = [""] * self.width
+        for position in compiler.klass_info["select_fields"]:
+            names[position] = compiler.select[position][0].target.attname
+        for name, position in compiler.annotation_col_map.items():
             names[position] = name
-        return names
+        self.names = frozenset(names)
+        self.record: Callable[[Row], Any] = partial(tuple.__new__, namedtuple("Record", names, rename=True))
+        converters = compiler.get_converters([expression for expression, *_ in compiler.select])
+        self._convert = partial(compiler.apply_converters, converters=converters) if converters else None
+        self.instance = self._instances(compiler)
 
-    @cached_property
-    def _converters(self) -> Any:
-        return self._compiler.get_converters([expression for expression, *_ in self._compiler.select])
+    def converted(self, rows: Sequence[Row]) -> Iterable[Row]:
+        """Rows whose values are those that their fields make of the database's."""
+        return self._convert(rows) if self._convert else rows
 
-    @cached_property
-    def _record(self) -> Callable[[Row], Any]:
-        return partial(tuple.__new__, namedtuple("Record", self._names, rename=True))
+    def _instances(self, compiler: Any) -> Callable[[Row], Model]:
+        """What makes instances of rows, as Django's ModelIterable does."""
+        model, positions = compiler.klass_info["model"], compiler.klass_info["select_fields"]
+        own = slice(positions[0], positions[-1] + 1)
+        names = [expression.target.attname for expression, *_ in compiler.select[own]]
+        alias, convert = connection.alias, self._convert
+        related = get_related_populators(compiler.klass_info, compiler.select, alias)  # type: ignore[call-arg]
+        annotations = list(compiler.annotation_col_map.items())
 
-    @cached_property
-    def _instance(self) -> Callable[[Row], Model]:
-        return _instances_of(self._compiler)
+        def instance(row: Row) -> Model:
+            if convert:
+                (row,) = convert([row])
+            made: Model = model.from_db(alias, names, row[own])
+            for populator in related:
+                populator.populate(row, made)
+            for name, position in annotations:
+                setattr(made, name, row[position])
+            return made
+
+        return instance
 
 
 def run(sql: str, parameters: Sequence[Any], values: Mapping[str, Any]) -> Sequence[Row]:
@@ -126,26 +148,3 @@ def run(sql: str, parameters: Sequence[Any], values: Mapping[str, Any]) -> Seque
     given = [values[part.value] if isinstance(part, Parameter) else part for part in parameters]
     found: Sequence[Row] = connection.run(sql, given)  # type: ignore[attr-defined]
     return found
-
-
-def _instances_of(compiler: Any) -> Callable[[Row], Model]:
-    """What makes instances of rows, as Django's ModelIterable does."""
-    model, positions = compiler.klass_info["model"], compiler.klass_info["select_fields"]
-    own = slice(positions[0], positions[-1] + 1)
-    names = [expression.target.attname for expression, *_ in compiler.select[own]]
-    alias = connection.alias
-    related = get_related_populators(compiler.klass_info, compiler.select, alias)  # type: ignore[call-arg]
-    converters = compiler.get_converters([expression for expression, *_ in compiler.select])
-    annotations = list(compiler.annotation_col_map.items())
-
-    def instance(row: Row) -> Model:
-        if converters:
-            (row,) = compiler.apply_converters([row], converters)
-        made: Model = model.from_db(alias, names, row[own])
-        for populator in related:
-            populator.populate(row, made)
-        for name, position in annotations:
-            setattr(made, name, row[position])
-        return made
-
-    return instance

@@ -184,7 +184,9 @@ def readable_names(serializer_class: Any) -> frozenset[str]:
     return frozenset(readable_fields(serializer_class))
 
 
-# --- What is made once for all requests alike. Clients choose fields: there are more choices than a process should keep.
+# --- What is made once for all requests alike
+#
+# Clients choose fields, orders and values of filters: there are more choices than a process should keep.
 
 
 @lru_cache(maxsize=256)
@@ -346,7 +348,8 @@ class ResourceViewSet(ViewSetMixin, Conventions, GenericAPIView):
     @property
     def alike(self) -> "ResourceViewSet":
         """This view as it reads rows for any request like this one: the ids are Parameters, which `values` gives."""
-        return _alike(type(self), self.action, self.principal.user.role, self.principal.kind, self.chosen)
+        kind: Any = type(self)
+        return _alike(kind, self.action, self.principal.user.role, self.principal.kind, self.chosen)
 
     @property
     def values(self) -> dict[str, Any]:
