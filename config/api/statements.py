@@ -88,7 +88,10 @@ class _Compiled:
 
     @cached_property
     def instance(self) -> Callable[[Row], Model]:
-        return _instances_of(self._compiler)
+        made = _instances_of(self._compiler)
+        # With the query that it was made for it is larger than all else that is kept of a shape.
+        del self._compiler
+        return made
 
     def run(self, values: Sequence[Any]) -> Sequence[Row]:
         with connection.prepared_cursor() as cursor:  # type: ignore[attr-defined]
@@ -106,9 +109,11 @@ def _instances_of(compiler: Any) -> Callable[[Row], Model]:
     converters = compiler.get_converters([expression for expression, *_ in compiler.select])
     annotations = list(compiler.annotation_col_map.items())
 
+    convert = compiler.apply_converters if converters else None
+
     def instance(row: Row) -> Model:
-        if converters:
-            (row,) = compiler.apply_converters([row], converters)
+        if convert:
+            (row,) = convert([row], converters)
         made: Model = model.from_db(connection.alias, names, row[own])
         for populator in related:
             populator.populate(row, made)
@@ -294,6 +299,8 @@ def _compiled(shape: _Shape) -> _Compiled:
     made = _Compiled(QuerySet(shape.query.model, query=shape.query))
     if list(made.parameters) != shape.values:
         raise _UnknownShapeError
+    # The shape is kept as the key, for which its facts are enough.
+    del shape.query, shape._compiler
     return made
 
 
