@@ -125,6 +125,19 @@ def test_folder_of_the_metrics_goes_with_the_service(checkout: Copy, first_start
     assert not folder.exists()
 
 
+def test_started_workers_share_nearly_all_memory_with_the_process_that_loaded_it(
+    checkout: Copy, first_start: list[str]
+) -> None:
+    service = Service(checkout)
+    try:
+        for pid in service.workers():
+            rows = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
+            kilobytes = {name: int(size.split()[0]) for name, size in (row.split(":") for row in rows)}
+            assert kilobytes["Private_Dirty"] < kilobytes["Rss"] / 5
+    finally:
+        service.stop()
+
+
 def test_the_use_of_versions_is_summed_over_workers_and_written_down(limited: Service, key: dict[str, str]) -> None:
     counted = ("api_version_requests_total", "2")
     before = samples(limited)[counted]

@@ -115,8 +115,13 @@ def _fill() -> None:
 
 def _serve() -> None:
     # In the parent, for the forks to share; and so that a mistake in the code ends the start with its traceback.
-    import config.rsgi  # noqa: F401
+    import config.rsgi
+    import config.urls  # noqa: F401
 
+    # A look for garbage writes to every object that it looks at, and so ends the sharing of its page. What is loaded
+    # stays: no process shall look for garbage in it again.
+    gc.collect()
+    gc.freeze()
     server = _Server(
         "config.rsgi:application",
         address=settings.HOST,
@@ -188,7 +193,4 @@ def _load() -> Any:
     metrics.share()
     from config.rsgi import application
 
-    # What is loaded stays: no need to look for garbage in it, again and again.
-    gc.collect()
-    gc.freeze()
     return application
