@@ -56,7 +56,12 @@ class Application:
         _run(_write_version_uses)
 
     def __rsgi_del__(self, loop: asyncio.AbstractEventLoop) -> None:
-        # The loop ended after whatever had its turn before the signal to stop, also for clients that have left.
+        """Lets what was begun end, also for clients that have left: for those, Granian does not wait."""
+        while begun := asyncio.all_tasks(loop):
+            ended, _ = loop.run_until_complete(asyncio.wait(begun, timeout=1))
+            if not ended:
+                # Bodies that nobody receives any more.
+                break
         _run(_write_version_uses)
 
     async def __rsgi__(self, scope: Scope, protocol: HTTPProtocol) -> None:
