@@ -1,17 +1,16 @@
 """The application as `manage.py serve` runs it: RSGI, Granian's own interface.
 
 A request is received on the event loop, where a slow client costs a connection and no thread, and is run by Django in
-the one request thread of the process: one request at a time, on one database connection.
+the loop's own thread: one request at a time, on one database connection. A second thread for Django would cost as much
+as the rest of this module: two wake-ups a request, and the interpreter's lock handed over at each of them.
 """
 
 import asyncio
 import logging
 import os
-import threading
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
 from io import BytesIO
-from queue import SimpleQueue
 
 from django.conf import settings
 from django.db import close_old_connections
@@ -24,7 +23,7 @@ from config.wsgi import Environ, answer, refuse
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
-Headers = Mapping[str, Sequence[str]]
+Headers = Mapping[str, str]
 
 # From the end of the headers to the end of the body, however it trickles in. Less than `serve` gives its workers to
 # stop, so that a stalled body ends no worker before its other requests are done.
@@ -43,52 +42,55 @@ logger = logging.getLogger(__name__)
 class Application:
     """What Granian calls: at the start and the end of a worker, and in between for each request.
 
-    The requests of a worker run in one thread of its own, and not in an executor, which would cost as much again as
-    all the rest of this module.
+    While Django runs a request, the loop stands still, and what arrives waits for its turn, in the order of arrival.
+    Granian's own thread, which needs no Python, goes on meanwhile: it accepts, reads headers and bodies, and sends.
     """
-
-    def __init__(self) -> None:
-        self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
 
     def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._thread = threading.Thread(target=self._run, name="requests", daemon=True)
-        self._thread.start()
-        self._write_down()
+        loop.call_soon(self._write_down)
 
     def _write_down(self) -> None:
         """Has the counts of this process written, again and again, also while no request comes."""
-        self._jobs.put(_write_version_uses)
         self._loop.call_later(SECONDS_BETWEEN_WRITES, self._write_down)
+        _run(_write_version_uses)
 
     def __rsgi_del__(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Lets what was begun end, also for clients that have left."""
-        self._jobs.put(_write_version_uses)
-        self._jobs.put(None)
-        self._thread.join()
+        """Lets what was begun end, also for clients that have left: for those, Granian does not wait."""
+        while begun := asyncio.all_tasks(loop):
+            ended, _ = loop.run_until_complete(asyncio.wait(begun, timeout=1))
+            if not ended:
+                # Bodies that nobody receives any more.
+                break
+        _run(_write_version_uses)
 
     async def __rsgi__(self, scope: Scope, protocol: HTTPProtocol) -> None:
         """Answers a request. A client that leaves meanwhile changes nothing: what was received whole is done."""
-        headers = _headers(scope)
+        headers, repeated = _headers(scope)
         environ = _environ(scope, headers)
-        await _receive(protocol, headers, environ)
-        done = self._loop.create_future()
-        self._jobs.put(partial(self._answer, environ, protocol, done))
-        await done
+        await _receive(protocol, headers, repeated, environ)
+        _run(partial(_answer, environ, protocol))
 
-    def _run(self) -> None:
-        while job := self._jobs.get():
-            try:
-                job()
-            except BaseException:
-                # Nothing may end the one thread. A request that is not answered gets Granian's own 500.
-                logger.critical("A job of the worker failed", exc_info=True)
 
-    def _answer(self, environ: Environ, protocol: HTTPProtocol, done: asyncio.Future[None]) -> None:
-        try:
-            protocol.response_bytes(*answer(environ))
-        finally:
-            self._loop.call_soon_threadsafe(done.set_result, None)
+def _run(job: Callable[[], None]) -> None:
+    """Runs what uses the database; whatever it raises ends neither the loop nor the worker.
+
+    For the time of the job this thread has no running loop. Where there is one, Django refuses the database, and its
+    connection would be one for each task instead of one for the thread (asgiref.local).
+    """
+    loop = asyncio._get_running_loop()
+    asyncio._set_running_loop(None)
+    try:
+        job()
+    except BaseException:
+        # A request that is not answered gets Granian's own 500.
+        logger.critical("A job of the worker failed", exc_info=True)
+    finally:
+        asyncio._set_running_loop(loop)
+
+
+def _answer(environ: Environ, protocol: HTTPProtocol) -> None:
+    protocol.response_bytes(*answer(environ))
 
 
 def _write_version_uses() -> None:
@@ -100,10 +102,11 @@ def _write_version_uses() -> None:
 application = Application()
 
 
-async def _receive(protocol: HTTPProtocol, headers: Headers, environ: Environ) -> None:
+async def _receive(protocol: HTTPProtocol, headers: Headers, repeated: list[str], environ: Environ) -> None:
     """Puts the body into the environment, or the refusal of a request that must not be run."""
     try:
-        _refuse_repeated(headers)
+        if repeated:
+            raise invalid(*(Detail(name.title(), "The header may stand only once.") for name in repeated))
         screen(environ)
         body = b""
         if "content-length" in headers or "transfer-encoding" in headers:
@@ -119,12 +122,6 @@ async def _receive(protocol: HTTPProtocol, headers: Headers, environ: Environ) -
         environ["wsgi.input"] = BytesIO(body)
 
 
-def _refuse_repeated(headers: Headers) -> None:
-    repeated = [name for name in ONCE if len(headers.get(name, ())) > 1]
-    if repeated:
-        raise invalid(*(Detail(name.title(), "The header may stand only once.") for name in repeated))
-
-
 async def _body(protocol: HTTPProtocol, headers: Headers, limit: int) -> bytes:
     """Reads the body, whole and no longer than the limit.
 
@@ -133,7 +130,7 @@ async def _body(protocol: HTTPProtocol, headers: Headers, limit: int) -> bytes:
     """
     if "content-length" not in headers:
         return await _streamed(protocol, limit)
-    if int(headers["content-length"][0]) <= limit:
+    if int(headers["content-length"]) <= limit:
         try:
             return await protocol()
         except ProtocolClosed:
@@ -173,12 +170,26 @@ def _incomplete() -> DomainError:
     return invalid(Detail("", "The body ends too early, or trailers follow it."))
 
 
-def _headers(scope: Scope) -> Headers:
-    """The values of each header; none, rather than no header, where they are not ASCII."""
-    headers: dict[str, list[str]] = {name: [] for name in scope.headers.keys()}  # noqa: SIM118 - not a mapping
-    for name, value in scope.headers.items():
-        headers[name].append(value)
-    return headers
+def _headers(scope: Scope) -> tuple[Headers, list[str]]:
+    """The value of each header, by its name in small letters; and those of ONCE that stand more often.
+
+    Repeated ones are joined (RFC 9110, section 5.3), cookies by what stands between them. A value that is not ASCII is
+    left out, and the header is there all the same.
+    """
+    given = scope.headers  # a copy of all headers, made at each look
+    headers: dict[str, str] = {}
+    repeated: dict[str, None] = {}
+    for name, value in given.items():
+        if name not in headers:
+            headers[name] = value
+            continue
+        headers[name] += (";" if name == "cookie" else ", ") + value
+        if name in ONCE:
+            repeated[name] = None
+    names = given.keys()
+    if len(names) > len(headers):
+        headers = dict.fromkeys(names, "") | headers
+    return headers, list(repeated)
 
 
 def _environ(scope: Scope, headers: Headers) -> Environ:
@@ -196,21 +207,25 @@ def _environ(scope: Scope, headers: Headers) -> Environ:
         "wsgi.url_scheme": scope.scheme,
         "HTTP_HOST": scope.authority or "",
     }
-    for name, values in headers.items():
-        # In an environment `X_API_Key` and `X-API-Key` would be the same.
-        if "_" not in name:
-            environ[_variable(name)] = (";" if name == "cookie" else ", ").join(values)
+    for name, value in headers.items():
+        if variable := _variable(name):
+            environ[variable] = value
     return environ
 
 
+# Clients send the same few names again and again; they may also make up as many as they like.
+@lru_cache(maxsize=256)
 def _variable(name: str) -> str:
+    """The name of a header in the environment; none with `_`, since `X_API_Key` and `X-API-Key` would be the same."""
+    if "_" in name:
+        return ""
     variable = name.replace("-", "_").upper()
     return variable if name in {"content-type", "content-length"} else f"HTTP_{variable}"
 
 
 def _as_latin_1(text: str) -> str:
     """PEP 3333: a string of the characters that the bytes are in Latin-1."""
-    return text.encode().decode("latin-1")
+    return text if text.isascii() else text.encode().decode("latin-1")
 
 
 def _address(address: str) -> tuple[str, str]:

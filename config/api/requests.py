@@ -51,6 +51,8 @@ def too_long(environ: Mapping[str, Any]) -> list[str]:
 
 
 def _without_parameters(given: str) -> str:
+    if not given:
+        return ""
     media_type = _MEDIA_TYPE.match(given)
     boundary = _BOUNDARY.search(given)
     return "; ".join(found[1] for found in (media_type, boundary) if found) if media_type else ""

@@ -8,8 +8,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from urllib.parse import quote
 
+import psycopg
 import pytest
 
+from config.embedded import Cluster
+from config.embedded_account import reachable
 from tests.runtime.conftest import Copy, Service, wait_for
 
 MEBIBYTE = 1024 * 1024
@@ -63,7 +66,11 @@ class Wire:
 
 @pytest.fixture
 def wire(service: Service, first_start: list[str]) -> Wire:
-    return Wire(service.port, dict(line.split(": ", 1) for line in first_start)["API key"])
+    return Wire(service.port, key_of(first_start))
+
+
+def key_of(first_start: list[str]) -> str:
+    return dict(line.split(": ", 1) for line in first_start)["API key"]
 
 
 def answers_at_once(service: Service) -> bool:
@@ -119,14 +126,14 @@ def test_http_2_is_not_spoken(service: Service) -> None:
 
 @pytest.fixture(scope="module")
 def impatient(checkout: Copy, first_start: list[str]) -> Iterator[Wire]:
-    """A service that waits for a body a second and not longer."""
+    """A service of one worker that waits for a body a second and not longer."""
     code = (
         "import os; os.environ['DJANGO_SETTINGS_MODULE'] = 'config.settings';"
         "import config.rsgi; config.rsgi.SECONDS_FOR_A_BODY = 1.0;"
         "import manage; manage.main(['manage.py', 'serve'])"
     )
-    running = Service(checkout, ".venv/bin/python", "-c", code)
-    yield Wire(running.port, "none")
+    running = Service(checkout, ".venv/bin/python", "-c", code, WORKERS="1")
+    yield Wire(running.port, key_of(first_start))
     running.stop()
 
 
@@ -143,6 +150,26 @@ def test_body_that_trickles_is_refused_after_its_time_and_the_connection_closed(
             for _ in range(100):
                 connection.sendall(b"1\r\n{\r\n")
                 time.sleep(0.01)
+
+
+def test_body_that_comes_in_time_is_accepted_although_the_worker_is_busy_past_its_deadline(
+    impatient: Wire, checkout: Copy
+) -> None:
+    headers = ["Content-Type: application/json", impatient.key]
+    body, change = creation("busy@example.com"), b'{"name": "Busy"}'
+    url = Cluster(reachable(checkout.folder / ".data/postgresql")).url
+    with psycopg.connect(url) as blocking, ExitStack() as stack:
+        (user,) = blocking.execute("SELECT id FROM users_user WHERE role = 'user' LIMIT 1 FOR UPDATE").fetchone() or ()
+        length = f"Content-Length: {len(body)}"
+        coming = stack.enter_context(impatient.sent(f"POST {USERS}", [length, *headers], body[:5]))
+        time.sleep(0.3)
+        length = f"Content-Length: {len(change)}"
+        busy = stack.enter_context(impatient.sent(f"PATCH {USERS}/{user}", [length, *headers], change))
+        time.sleep(0.3)
+        coming.sendall(body[5:])
+        time.sleep(1.2)
+        blocking.rollback()
+        assert [Response(busy).status, Response(coming).status] == [200, 201]
 
 
 # --- Bodies without their end ----------------------------------------------------------------------------------------

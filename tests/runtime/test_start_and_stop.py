@@ -1,12 +1,18 @@
 """Starting, finding again and stopping everything that `make run` is."""
 
+import json
 import os
 import re
 import signal
 import socket
+import time
+from http.client import HTTPConnection
 
+import psycopg
 import pytest
 
+from config.embedded import Cluster
+from config.embedded_account import reachable
 from tests.runtime.conftest import Copy, Service, wait_for
 
 
@@ -39,6 +45,33 @@ def test_stop_leaves_no_process_and_exit_code_0(checkout: Copy, first_start: lis
             os.killpg(service.process.pid, number)
         assert service.stop(number) == 0
     assert checkout.processes() == {}
+
+
+def test_requests_that_wait_for_a_busy_worker_are_answered_although_the_service_is_stopped(
+    checkout: Copy, first_start: list[str]
+) -> None:
+    headers = {"X-API-Key": dict(line.split(": ", 1) for line in first_start)["API key"]}
+    headers["Content-Type"] = "application/json"
+    service = Service(checkout, WORKERS="1")
+
+    def sent(method: str, path: str, **body: str) -> HTTPConnection:
+        connection = HTTPConnection("127.0.0.1", service.port, timeout=30)
+        connection.request(method, path, json.dumps(body), headers)
+        time.sleep(0.3)
+        return connection
+
+    with psycopg.connect(Cluster(reachable(checkout.folder / ".data/postgresql")).url) as blocking:
+        # The one worker waits for this row, and what comes meanwhile for the worker.
+        (user,) = blocking.execute("SELECT id FROM users_user WHERE role = 'user' LIMIT 1 FOR UPDATE").fetchone() or ()
+        waiting = [sent("PATCH", f"/api/v1/users/{user}", name="Waited")]
+        waiting += [sent("POST", "/api/v1/users", name="New", email=f"new{number}@example.com") for number in range(3)]
+        service.process.terminate()
+        time.sleep(0.3)
+        blocking.rollback()
+        assert [connection.getresponse().status for connection in waiting] == [200, 201, 201, 201]
+    for connection in waiting:
+        connection.close()
+    assert service.stop() == 0
 
 
 def test_stop_of_make_leaves_no_process(checkout: Copy, first_start: list[str]) -> None:
