@@ -71,7 +71,8 @@ def answer(environ: Environ) -> Answer:
 
 
 def _run(environ: Environ) -> Answer:
-    request = WSGIRequest(environ)
+    # Of a copy: the path in it is decoded, which Django would do a second time.
+    request = WSGIRequest(environ.copy())
     if handler.is_plain(request):
         # What Django does by signals at the beginning and the end of a request.
         close_old_connections()

@@ -10,6 +10,7 @@ from django.db.models.query import QuerySet
 from django.test import Client
 from rest_framework.serializers import ModelSerializer
 
+from config.api.listed import ListedRows
 from tests.api.wire import error_of, send
 from tests.conftest import Caller
 
@@ -100,11 +101,11 @@ def test_connection_that_dies_costs_one_request_at_most(user: Caller) -> None:
 def test_unexpected_exception_is_an_internal_error_that_tells_nothing(
     user: Caller, monkeypatch: pytest.MonkeyPatch, error: Exception, accept: str
 ) -> None:
-    def fail(rows: object) -> None:
+    def fail(*arguments: object) -> None:
         raise error
 
     assert user.get("/orders").status == 200
-    monkeypatch.setattr(QuerySet, "count", fail)
+    monkeypatch.setattr(ListedRows, "page", fail)
     response = send("GET", "/orders", headers={**user.headers, "Accept": accept, "X-Request-Id": "known"})
     assert response.status_code == 500
     assert response.headers["Request-Id"] == "known"

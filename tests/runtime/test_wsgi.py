@@ -9,7 +9,7 @@ import pytest
 from config import wsgi
 
 # The end of a request looks after the connections of its thread.
-pytestmark = pytest.mark.django_db
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def call(**environ: Any) -> tuple[str, dict[str, str], Any]:
