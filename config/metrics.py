@@ -20,8 +20,8 @@ from config.api.middleware import GetResponse
 # What it is called by prometheus-client, which reads it too.
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 
-REQUESTS = Counter("http_requests", "Requests answered.", ["route", "method", "status"])
-DURATION = Histogram(
+_REQUESTS = Counter("http_requests", "Requests answered.", ["route", "method", "status"])
+_DURATION = Histogram(
     "http_request_duration_seconds",
     "Time that Django took for a request.",
     ["route", "method"],
@@ -31,6 +31,8 @@ DURATION = Histogram(
 _METHODS = {name.upper() for name in View.http_method_names}
 # In `<version:version>`, which Django does not take out.
 _CONVERTER = re.compile(r"<\w+:")
+# Looked up by the library in a way that takes longer than to count.
+_requests, _duration = cache(_REQUESTS.labels), cache(_DURATION.labels)
 _held: list[IO[str]] = []
 
 
@@ -46,8 +48,8 @@ class MetricsMiddleware:
         seconds = time.perf_counter() - began
         route = _template(request.resolver_match.route) if request.resolver_match else "none"
         method = request.method if request.method in _METHODS else "OTHER"
-        REQUESTS.labels(route, method, response.status_code).inc()
-        DURATION.labels(route, method).observe(seconds)
+        _requests(route, method, response.status_code).inc()
+        _duration(route, method).observe(seconds)
         return response
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from django.conf import settings
 from django.core.exceptions import SuspiciousOperation
 from django.core.handlers.exception import convert_exception_to_response
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.urls import Resolver404, ResolverMatch, resolve
 from django.utils.module_loading import import_string
 
@@ -33,6 +33,7 @@ LEFT_OUT = {
     "django.contrib.messages.middleware.MessageMiddleware": "there is no session",
     "config.api.exceptions.DomainErrorMiddleware": "the view has a handler of its own, and nothing was refused before",
 }
+_NO_QUERY = QueryDict("")
 _NUMBER = re.compile(r"(?<=/)[0-9]+(?=/|\Z)")
 # Takes the place of a number; no address that leads somewhere holds it.
 _STAND_IN = "\0"
@@ -47,6 +48,8 @@ def is_plain(request: Any) -> bool:
         return False
     if not _is_served(meta.get("HTTP_HOST", meta["SERVER_NAME"]), tuple(settings.ALLOWED_HOSTS)):
         return False
+    if not meta.get("QUERY_STRING"):
+        request.GET = _NO_QUERY
     found = _view_at(request.path_info)
     if found is None:
         return False

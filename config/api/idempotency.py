@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 from django.contrib.auth import get_user_model
-from django.db import IntegrityError, connection
+from django.db import connection
 from django.db.models import Model
 from django.utils.crypto import salted_hmac
 from rest_framework.request import Request
@@ -202,6 +202,14 @@ def _decimal_of(token: str) -> Decimal | str:
 
 # --- The record
 
+# Gives no row when there is a record of the key. By hand: the row is not looked at again.
+_STORE = f"""
+INSERT INTO {IdempotencyRecord._meta.db_table}
+    (user_id, operation, key, fingerprint, owner_id, status, location, body, replays)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, 0)
+ON CONFLICT (key, user_id, operation) DO NOTHING RETURNING true
+"""  # noqa: S608 - of constants
+
 
 def _try_lock(name: str) -> bool:
     """Takes the lock of a key until the transaction ends, without ever waiting for it."""
@@ -222,19 +230,14 @@ def _replay(request: Request, seen: IdempotencyRecord, fingerprint: bytes) -> Re
     return Response(orjson.Fragment(seen.body), seen.status, headers={"Location": seen.location, REPLAYED: "true"})
 
 
-def _store(response: Response, row: Model, *, user: Any, **columns: Any) -> None:
+def _store(response: Response, row: Model, *, user: Any, operation: str, key: str, fingerprint: bytes) -> None:
     """Keeps the answer as JSON, whatever page a browser was shown of it."""
-    columns |= {"status": response.status_code, "location": response["Location"]}
     owner_id = getattr(row, "user_id", user.pk)
-    if owner_id != user.pk:
-        columns["owner_id"] = owner_id
-    try:
-        IdempotencyRecord.objects.create(user=user, body=to_json(response.data).decode(), **columns)
-    except IntegrityError as error:
-        if "idempotency_records_unique" not in str(error):
-            raise
+    body = to_json(response.data).decode()
+    values = [None if owner_id == user.pk else owner_id, response.status_code, response["Location"], body]
+    if not connection.run(_STORE, [user.pk, operation, key, fingerprint, *values]):  # type: ignore[attr-defined]
         # Somebody ran without the lock, a release that locks in another way perhaps. The effect is rolled back.
-        raise _in_progress() from error
+        raise _in_progress()
 
 
 def _in_progress() -> DomainError:

@@ -87,7 +87,7 @@ class SecretParameterMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         rest, secrets = [], []
-        for part in request.META.get("QUERY_STRING", "").split("&"):
+        for part in filter(None, request.META.get("QUERY_STRING", "").split("&")):
             name, _, value = part.partition("=")
             if unquote_plus(name) == _SECRET_PARAMETER:
                 secrets.append(unquote_plus(value))

@@ -175,6 +175,14 @@ class StrictRequest(Request):
     def content_type(self) -> str:
         return requests.content_type(self.META)
 
+    def authenticate(self) -> None:
+        """Finds out who is calling.
+
+        Raises:
+            DomainError, APIException: the credential is no good.
+        """
+        self._authenticate()
+
     def _authenticate(self) -> None:
         try:
             super()._authenticate()

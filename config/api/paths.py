@@ -61,5 +61,5 @@ def is_oauth_endpoint(path: str) -> bool:
 
 def quoted(path: str, query: str) -> str:
     """An address for a header, of a decoded path and a query as it was sent: bytes, read as Latin-1 (PEP 3333)."""
-    sent = quote(query.encode("latin-1"), safe=_QUERY_CHARACTERS)
+    sent = quote(query.encode("latin-1"), safe=_QUERY_CHARACTERS) if query else ""
     return f"{quote(path, safe=_PATH_CHARACTERS)}{'?' if sent else ''}{sent}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
+from functools import cache
 from threading import Lock
 from typing import Any
 
@@ -47,9 +48,10 @@ ON CONFLICT (day, version, status) DO UPDATE SET count = present.count + EXCLUDE
 
 logger = logging.getLogger(__name__)
 
-REQUESTS = prometheus_client.Counter(
+_REQUESTS = prometheus_client.Counter(
     "api_version_requests", "Requests to the API, by the kind of their credential.", ["version", "kind"]
 )
+_requests = cache(_REQUESTS.labels)
 
 
 class VersionUses:
@@ -69,7 +71,7 @@ class VersionUses:
         user, kind, name = (None, "", "")
         if principal is not None:
             user, kind, name = principal.user.pk, principal.kind, principal.credential
-        REQUESTS.labels(version.number, kind or "none").inc()
+        _requests(version.number, kind or "none").inc()
         with self._lock:
             self._counts[version.number, user, kind, name] += 1
             self._answers[version.number, status] += 1

@@ -142,6 +142,6 @@ def _newest() -> str:
 
 def address_in(prefix: str, request: HttpRequest) -> str:
     """What a request asks for, in the version of a prefix: the canonical address."""
-    given = request.META.get("QUERY_STRING", "").split("&")
+    given = filter(None, request.META.get("QUERY_STRING", "").split("&"))
     kept = [part for part in given if unquote_plus(part.partition("=")[0]) != VERSION_PARAMETER]
     return quoted(prefix + without_prefix(request.path).rstrip("/"), "&".join(kept))

@@ -40,8 +40,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
         Args:
             sql: one statement, with `%s` for each value, which the server gets apart.
         """
-        self.close_if_health_check_failed()
-        self.ensure_connection()
+        if self.connection is None or not self.health_check_done:
+            self.close_if_health_check_failed()
+            self.ensure_connection()
         self.validate_thread_sharing()
         if self.queries_logged or self.execute_wrappers:
             return self._run_watched(sql, values)

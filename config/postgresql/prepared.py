@@ -74,8 +74,9 @@ class PreparedStatements:
 
     def _run(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         if not self._connection.autocommit and self._is_idle():
-            # The BEGIN that psycopg sends before the first statement of a transaction.
-            self._connection.wait(self._connection._start_query())
+            # As psycopg does before the first statement of a transaction.
+            self._pgconn.send_query(self._connection._get_tx_start_command())
+            self._result()
         transformer = self._transformer
         given = transformer.dump_sequence(values, [PyFormat.AUTO] * len(values))
         formats, key = transformer.formats, (sql, transformer.types or ())

@@ -268,7 +268,7 @@ def test_write_that_fails_after_its_effect_leaves_neither(user, monkeypatch):
         raise RuntimeError
 
     with monkeypatch.context() as patched:
-        patched.setattr(IdempotencyRecord, "save", fail)
+        patched.setattr(idempotency, "to_json", fail)
         assert pay(user).code == "INTERNAL_ERROR"
     assert (Payment.objects.count(), IdempotencyRecord.objects.count()) == (0, 0)
     assert pay(user).status == 201
