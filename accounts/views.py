@@ -5,7 +5,6 @@ from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
-from rest_framework.response import Response
 
 from accounts import logins, passwords, services
 from accounts.models import APIKey
@@ -23,6 +22,7 @@ from config.api.errors import ErrorCode, forbidden, not_found
 from config.api.idempotency import KeyPolicy
 from config.api.links import Link
 from config.api.permissions import PublicPermission
+from config.api.responses import Response
 from config.api.viewsets import ResourceViewSet, View, id_of
 from users.models import User
 

@@ -16,13 +16,13 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from rest_framework.renderers import TemplateHTMLRenderer
 from rest_framework.request import Request
-from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from config.api import versioning
 from config.api.errors import ErrorCode, not_found
 from config.api.parameters import VERSION_PARAMETER
 from config.api.permissions import PublicPermission
+from config.api.responses import Response
 from config.api.versions import Version
 from config.api.viewsets import Conventions
 

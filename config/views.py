@@ -14,7 +14,6 @@ from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 from rest_framework import serializers
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
-from rest_framework.response import Response
 
 from config import metrics
 from config.api import envelope, links, versioning
@@ -22,6 +21,7 @@ from config.api.errors import DomainError, ErrorCode, not_found
 from config.api.paths import prefix_of, quoted
 from config.api.permissions import PublicPermission
 from config.api.renderers import JSONRenderer
+from config.api.responses import Response
 from config.api.schema import document
 from config.api.versions import Status, Version
 from config.api.viewsets import View

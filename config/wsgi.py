@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from django.conf import settings
 from django.core.handlers.wsgi import WSGIRequest
 from django.core.wsgi import get_wsgi_application
-from django.db import close_old_connections
+from django.db import connection
 from django.http import HttpRequest
 
 from config.api.errors import DomainError, ErrorCode
@@ -75,7 +75,7 @@ def _run(environ: Environ) -> Answer:
     request = WSGIRequest(environ.copy())
     if handler.is_plain(request):
         # What Django does by signals at the beginning and the end of a request.
-        close_old_connections()
+        connection.close_if_unusable_or_obsolete()
         response = handler.respond(request)
         return Answer(response.status_code, list(response.items()), response.content)
     return _run_django(environ)

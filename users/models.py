@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import hashlib
+import hmac
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, BaseUserManager
 from django.db import connection, models
 from django.db.models import Func, Q, Value
 from django.db.models.lookups import Exact, StartsWith
-from django.utils.crypto import salted_hmac
 
 from config import audit
 from config.api.errors import not_found
@@ -65,6 +68,12 @@ class OwnedQuerySet(models.QuerySet[Any]):
 
     def visible_to(self, principal: Principal) -> OwnedQuerySet:
         return self if principal.user.is_staff else self.filter(user_id=principal.user.pk)
+
+
+@lru_cache(maxsize=4)
+def _session_key(secret: str) -> bytes:
+    """As Django's salted_hmac derives a key, which it does anew each time."""
+    return hashlib.sha256(f"users.User.get_session_auth_hash{secret}".encode()).digest()
 
 
 class UserManager(BaseUserManager["User"].from_queryset(UserQuerySet)):  # type: ignore[misc]
@@ -186,7 +195,7 @@ class User(AbstractBaseUser, ChangingResource):
         at that moment is as dead as all others, without one being looked for.
         """
         seen = f"{self.password} {self.credentials_ended_at or ''}"
-        return salted_hmac("users.User.get_session_auth_hash", seen, secret=secret, algorithm="sha256").hexdigest()
+        return hmac.digest(_session_key(secret or settings.SECRET_KEY), seen.encode(), "sha256").hex()
 
     @property
     def is_active(self) -> bool:  # type: ignore[override]

@@ -3,12 +3,12 @@ from typing import Any, ClassVar
 
 from django.db.models import QuerySet
 from rest_framework.request import Request
-from rest_framework.response import Response
 
 from config.api.errors import ErrorCode
 from config.api.guessing import guess
 from config.api.links import Link
 from config.api.principal import Principal
+from config.api.responses import Response
 from config.api.viewsets import ResourceViewSet
 from users import services
 from users.filters import UserFilterSet

@@ -9,7 +9,6 @@ from django.core.exceptions import BadRequest, DisallowedHost, PermissionDenied,
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.multipartparser import MultiPartParserError
 from rest_framework import exceptions as drf
-from rest_framework.response import Response
 
 from config.api import envelope, versioning
 from config.api.accept import PROBLEM_JSON, wants_problem_json
@@ -18,6 +17,7 @@ from config.api.middleware import GetResponse
 from config.api.paths import is_oauth_endpoint, is_versioned
 from config.api.renderers import ProblemRenderer, render_as_data, to_json
 from config.api.requests import REFUSED
+from config.api.responses import Response
 from config.api.transactions import is_away
 
 logger = logging.getLogger(__name__)

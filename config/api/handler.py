@@ -14,15 +14,20 @@ from django.conf import settings
 from django.core.exceptions import SuspiciousOperation
 from django.core.handlers.exception import convert_exception_to_response
 from django.http import HttpRequest, HttpResponse, QueryDict
+from django.middleware.clickjacking import XFrameOptionsMiddleware
+from django.middleware.security import SecurityMiddleware
 from django.urls import Resolver404, ResolverMatch, resolve
 from django.utils.module_loading import import_string
 
 from config.api import accept
+from config.api.headers import Headers
 from config.api.requests import REFUSED
 from config.api.viewsets import Conventions
 
 # The middlewares that would do nothing on the short way, and why.
 LEFT_OUT = {
+    "django.middleware.security.SecurityMiddleware": "its headers are the same for all answers, and asked once",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware": "so is its header",
     "django.middleware.csrf.CsrfViewMiddleware": "nobody is signed in by a cookie",
     "config.api.browsable.BrowsableMiddleware": "the answer is for a program",
     "corsheaders.middleware.CorsMiddleware": "the request names no origin; that there might be one, each view says",
@@ -73,8 +78,22 @@ def _way() -> Callable[[HttpRequest], HttpResponse]:
 
 
 def _ask_view(request: Any) -> HttpResponse:
-    response: HttpResponse = request.resolver_match.func(request, **request.view_kwargs).render()
-    return response
+    response = request.resolver_match.func(request, **request.view_kwargs).render()
+    response.headers.add(_same_for_all(request.is_secure()))
+    answer: HttpResponse = response
+    return answer
+
+
+@cache
+def _same_for_all(secure: bool) -> Headers:
+    """The headers that Django's middlewares of security put on any answer."""
+    request = HttpRequest()
+    request._get_scheme = lambda: "https" if secure else "http"  # type: ignore[attr-defined]  # the stubs leave it out
+    response = HttpResponse()
+    del response["Content-Type"]
+    SecurityMiddleware(lambda _: response)(request)
+    XFrameOptionsMiddleware(lambda _: response)(request)
+    return Headers(dict(response.items()))
 
 
 @lru_cache(maxsize=64)

@@ -1,5 +1,6 @@
 """The headers of answers."""
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -12,6 +13,12 @@ class Headers(ResponseHeaders):
     """Django's headers, with a quick way for what an answer has a score of: plain names and values of plain ASCII."""
 
     _store: dict[str, tuple[str, str]]
+
+    def __init__(self, given: Mapping[str, str] | None = None) -> None:
+        self._store = {}
+        if given:
+            for name, value in given.items():
+                self[name] = value
 
     def __setitem__(self, name: str, value: Any) -> None:
         if type(value) is str and value.isascii() and value.isprintable():
@@ -33,10 +40,17 @@ class Headers(ResponseHeaders):
     def items(self) -> Any:
         return self._store.values()
 
+    def add(self, others: "Headers") -> None:
+        """Takes over what is not there yet."""
+        self._store = others._store | self._store
+
 
 def vary_on(response: HttpResponse, *names: str) -> None:
     """Says that these headers of the request had a part in the answer."""
-    response["Vary"] = _vary(response.get("Vary"), names)
+    present = response.headers.get("Vary")
+    wanted = _vary(present, names)
+    if wanted != present:
+        response.headers["Vary"] = wanted
 
 
 # A few different ones, and each of them for most of the answers.

@@ -19,12 +19,12 @@ from django.db import connection
 from django.db.models import Model
 from django.utils.crypto import salted_hmac
 from rest_framework.request import Request
-from rest_framework.response import Response
 
 from config.api.errors import Detail, DomainError, ErrorCode
 from config.api.parsers import UnusableNumber
 from config.api.paths import without_prefix
 from config.api.renderers import to_json
+from config.api.responses import Response
 from config.api.statements import Parameter, Statement
 from config.models import LONGEST_KEY, IdempotencyRecord
 

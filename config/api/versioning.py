@@ -117,9 +117,10 @@ class VersionMiddleware:
 def _give_notice(response: HttpResponse, request: HttpRequest, deprecated: date, sunset: date | None) -> None:
     headers, links = _notice(deprecated, sunset)
     for name, value in headers:
-        response[name] = value
+        response.headers[name] = value
     successor = f'<{address_in(_newest(), request)}>; rel="successor-version"'
-    response["Link"] = ", ".join(filter(None, (response.get("Link"), links, successor)))
+    present = response.headers.get("Link")
+    response.headers["Link"] = f"{present}, {links}, {successor}" if present else f"{links}, {successor}"
 
 
 @cache
@@ -137,7 +138,12 @@ def _notice(deprecated: date, sunset: date | None) -> tuple[Sequence[tuple[str, 
 
 
 def _newest() -> str:
-    return f"/api/v{max(version.number for version in settings.API_VERSIONS)}"
+    return _prefix_of_newest(tuple(settings.API_VERSIONS))
+
+
+@lru_cache(maxsize=2)
+def _prefix_of_newest(versions: tuple[Version, ...]) -> str:
+    return f"/api/v{max(version.number for version in versions)}"
 
 
 def address_in(prefix: str, request: HttpRequest) -> str:

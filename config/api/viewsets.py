@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import cache, cached_property, lru_cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any, ClassVar
 
 from django.db.models import Exists, Model, QuerySet
@@ -10,7 +10,6 @@ from rest_framework.exceptions import APIException, MethodNotAllowed
 from rest_framework.generics import GenericAPIView
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
-from rest_framework.response import Response
 from rest_framework.views import APIView
 from rest_framework.viewsets import ViewSetMixin
 
@@ -28,7 +27,7 @@ from config.api import (
 )
 from config.api.errors import DomainError, ErrorCode, not_found
 from config.api.filters import StrictFilterSet
-from config.api.headers import Headers, vary_on
+from config.api.headers import vary_on
 from config.api.idempotency import KeyPolicy
 from config.api.listed import ListedRows
 from config.api.parameters import Parameters
@@ -36,6 +35,7 @@ from config.api.parsers import JSONParser, MergePatchParser, StrictRequest
 from config.api.paths import without_prefix
 from config.api.principal import Principal, anybody
 from config.api.renderers import render_as_data
+from config.api.responses import Response
 from config.api.serializers import GREATEST_ID
 from config.api.statements import Parameter, Statement
 
@@ -54,6 +54,9 @@ def id_of(text: str) -> int:
 def _instances(*classes: Any) -> Sequence[Any]:
     """One of each class; what DRF makes anew for each request keeps nothing of a request here."""
     return [each() for each in classes]
+
+
+_allowed: dict[Any, Sequence[str]] = {}
 
 
 class Conventions:
@@ -96,10 +99,13 @@ class Conventions:
     def get_content_negotiator(self: Any) -> Any:
         return _instances(self.content_negotiation_class)[0]
 
-    @cached_property
+    @property
     def allowed_methods(self: Any) -> Sequence[str]:
-        allowed: Sequence[str] = self._allowed_methods()
-        return allowed
+        # A viewset has methods by its actions alone.
+        kept_as = type(self), *getattr(self, "action_map", ())
+        if kept_as not in _allowed:
+            _allowed[kept_as] = self._allowed_methods()
+        return _allowed[kept_as]
 
     @property
     def default_response_headers(self) -> dict[str, str]:
@@ -149,7 +155,6 @@ class Conventions:
         )
 
     def finalize_response(self: Any, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
-        response.headers = Headers(response.headers)
         response = super().finalize_response(request, response, *args, **kwargs)  # type: ignore[misc]
         response.setdefault("Cache-Control", self.cache_control)
         vary_on(response, *VARY)
