@@ -29,6 +29,7 @@ from config.api.statements import Parameter, Statement
 from config.models import LONGEST_KEY, IdempotencyRecord
 
 HEADER = "Idempotency-Key"
+_VARIABLE = "HTTP_IDEMPOTENCY_KEY"
 REPLAYED = "Idempotent-Replayed"
 
 Write = Callable[[], tuple[Response, Model]]
@@ -115,7 +116,7 @@ QUOTED_KEY = re.compile(rf'"((?:[!#-\[\]-~]|\\["\\]){{1,{LONGEST_KEY}}})"')
 
 
 def _key_of(request: Request, policy: KeyPolicy) -> str | None:
-    given = None if policy is KeyPolicy.IGNORED else request.headers.get(HEADER)
+    given = None if policy is KeyPolicy.IGNORED else request.META.get(_VARIABLE)
     if given is None:
         if policy is KeyPolicy.REQUIRED:
             message = f"Send the header {HEADER} with a value of your own that is new for each payment, such as a UUID."

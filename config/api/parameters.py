@@ -14,6 +14,8 @@ VERSION_PARAMETER = "version"
 # RFC 3986, section 3.4, but for what tells parameters apart: a query is repeated in every link of a page.
 _AS_THEY_STAND = "/:@!$'()*,;~?"
 
+# Nothing to encode, which is found out in a fraction of the time that encoding takes.
+_PLAIN = re.compile(r"[A-Za-z0-9_.-]*")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
@@ -75,4 +77,6 @@ class Parameters:
 
 
 def _text(name: str, value: str) -> str:
+    if _PLAIN.fullmatch(name) and _PLAIN.fullmatch(value):
+        return f"{name}={value}"
     return urlencode([(name, value)], safe=_AS_THEY_STAND)

@@ -40,7 +40,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         Args:
             sql: one statement, with `%s` for each value, which the server gets apart.
         """
-        if self.connection is None or not self.health_check_done:
+        if self.connection is None or not self.health_check_done:  # type: ignore[attr-defined]  # the stubs leave it out
             self.close_if_health_check_failed()
             self.ensure_connection()
         self.validate_thread_sharing()
