@@ -356,11 +356,11 @@ def test_unique_constraint_guards_where_the_lock_did_not(user, elsewhere, at_onc
         SELECT user_id, operation, 'k', fingerprint, status, location, body, 0 FROM config_idempotencyrecord""")
 
     def commit_when_it_is_waited_for():
-        waiting = (
-            "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'INSERT INTO \"config_id%'"
-        )
+        waiting = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%INTO config_idempot%'"
+        deadline = time.monotonic() + 10
         with psycopg.connect(elsewhere.info.dsn, autocommit=True) as watching:
             while not watching.execute(waiting).fetchall():
+                assert time.monotonic() < deadline
                 time.sleep(0.01)
         elsewhere.commit()
 
