@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import cache, lru_cache, partial
+from functools import cache, cached_property, lru_cache, partial
 from typing import Any, ClassVar
 
 from django.db.models import Exists, Model, QuerySet
@@ -56,9 +56,6 @@ def _instances(*classes: Any) -> Sequence[Any]:
     return [each() for each in classes]
 
 
-_allowed: dict[Any, Sequence[str]] = {}
-
-
 class Conventions:
     """What every DRF view here has in common, a resource's or not."""
 
@@ -99,13 +96,10 @@ class Conventions:
     def get_content_negotiator(self: Any) -> Any:
         return _instances(self.content_negotiation_class)[0]
 
-    @property
+    @cached_property
     def allowed_methods(self: Any) -> Sequence[str]:
-        # A viewset has methods by its actions alone.
-        kept_as = type(self), *getattr(self, "action_map", ())
-        if kept_as not in _allowed:
-            _allowed[kept_as] = self._allowed_methods()
-        return _allowed[kept_as]
+        allowed: Sequence[str] = self._allowed_methods()
+        return allowed
 
     @property
     def default_response_headers(self) -> dict[str, str]:
