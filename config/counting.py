@@ -22,7 +22,7 @@ from django.db.models.expressions import RawSQL
 
 # A block holds the ids that have all but so many of their lowest bits in common. Totals are summed over the wide
 # blocks; a page is looked for in the narrow blocks of one wide block, then in the rows of one narrow block.
-NARROW, WIDE = 10, 18
+NARROW, WIDE = 12, 18
 # Any constants will do, as long as nobody else takes the same advisory locks. Slots are counted from 0.
 _LOCK, _REWRITING = 0x726F7773, -1
 

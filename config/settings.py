@@ -220,7 +220,7 @@ DATABASES = {
         "OPTIONS": {
             **_database.get("OPTIONS", {}),
             "connect_timeout": 5,
-            "options": "-c statement_timeout=15s -c lock_timeout=5s -c idle_in_transaction_session_timeout=30s",
+            "options": "-c plan_cache_mode=force_generic_plan -c statement_timeout=15s -c lock_timeout=5s -c idle_in_transaction_session_timeout=30s",
         },
     },
 }
