@@ -117,14 +117,14 @@ class SessionToken(Token):
         claims = self.payload
         if tuple(map(type, map(claims.get, CLAIMS))) != _KINDS or claims["token_type"] != self.token_type:
             raise TokenError("Token lacks a claim, or has it in another form")
-        # ValueError where it is no id.
-        _ = self.session_id
+        # An error where they are no id, and no date.
+        _ = self.session_id, self.expires_at
 
     @cached_property
     def session_id(self) -> UUID:
         return UUID(self["sid"])
 
-    @property
+    @cached_property
     def expires_at(self) -> datetime:
         return datetime.fromtimestamp(self["exp"], UTC)
 
