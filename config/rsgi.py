@@ -34,6 +34,8 @@ DRAINED_BYTES = 64 * 1024 * 1024
 # Every chunk costs a turn of the event loop, also one of a single byte.
 MAX_CHUNKS = 16 * 1024
 # Servers that take the first of two and others that take the last would disagree about the request.
+# Longer names of headers are not remembered; nobody needs one.
+LONGEST_NAME_KEPT = 64
 ONCE = ("host", "content-type", "content-length")
 
 logger = logging.getLogger(__name__)
@@ -208,7 +210,7 @@ def _environ(scope: Scope, headers: Headers) -> Environ:
         "HTTP_HOST": scope.authority or "",
     }
     for name, value in headers.items():
-        if variable := _variable(name):
+        if variable := (_variable if len(name) <= LONGEST_NAME_KEPT else _variable.__wrapped__)(name):
             environ[variable] = value
     return environ
 

@@ -215,6 +215,13 @@ def test_statements_are_kept_up_to_a_number_those_that_were_used_last(transactio
     assert run("SELECT 20") == [(20,)]
 
 
+def test_statements_that_the_server_was_made_to_forget_are_prepared_anew(transactional_db):
+    assert connection.run("SELECT %s::int", [1]) == [(1,)]
+    with connection.cursor() as cursor:
+        cursor.execute("DEALLOCATE ALL")
+    assert connection.run("SELECT %s::int", [2]) == [(2,)]
+
+
 def test_column_that_gets_another_type_is_read_as_such(transactional_db):
     with connection.cursor() as cursor:
         cursor.execute("CREATE TEMPORARY TABLE changing AS SELECT 1 AS value")

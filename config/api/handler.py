@@ -6,7 +6,7 @@ around it. View, conventions and headers are the same on both ways; the tests co
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
@@ -20,7 +20,7 @@ from django.urls import Resolver404, ResolverMatch, resolve
 from django.utils.module_loading import import_string
 
 from config.api import accept
-from config.api.headers import Headers
+from config.api.headers import vary_on
 from config.api.requests import REFUSED
 from config.api.viewsets import Conventions
 
@@ -30,7 +30,7 @@ LEFT_OUT = {
     "django.middleware.clickjacking.XFrameOptionsMiddleware": "so is its header",
     "django.middleware.csrf.CsrfViewMiddleware": "nobody is signed in by a cookie",
     "config.api.browsable.BrowsableMiddleware": "the answer is for a program",
-    "corsheaders.middleware.CorsMiddleware": "the request names no origin; that there might be one, each view says",
+    "corsheaders.middleware.CorsMiddleware": "the request names no origin; Vary says here that there might be one",
     "whitenoise.middleware.WhiteNoiseMiddleware": "the address leads to a view",
     "django.contrib.sessions.middleware.SessionMiddleware": "there is no cookie",
     "config.api.middleware.HostMiddleware": "the host was looked at",
@@ -38,6 +38,8 @@ LEFT_OUT = {
     "django.contrib.messages.middleware.MessageMiddleware": "there is no session",
     "config.api.exceptions.DomainErrorMiddleware": "the view has a handler of its own, and nothing was refused before",
 }
+# What a request of a page of another site has, and one that was refused before Django saw it.
+_FOR_THE_WHOLE_WAY = ("HTTP_ORIGIN", "HTTP_ACCESS_CONTROL_REQUEST_METHOD", REFUSED)
 _NO_QUERY = QueryDict("")
 _NUMBER = re.compile(r"(?<=/)[0-9]+(?=/|\Z)")
 # Takes the place of a number; no address that leads somewhere holds it.
@@ -47,7 +49,7 @@ _STAND_IN = "\0"
 def is_plain(request: Any) -> bool:
     """Whether a request may go the short way. The view is found meanwhile."""
     meta = request.META
-    if meta.get("HTTP_COOKIE") or "HTTP_ORIGIN" in meta or REFUSED in meta:
+    if meta.get("HTTP_COOKIE") or any(name in meta for name in _FOR_THE_WHOLE_WAY):
         return False
     if accept.choose(meta.get("HTTP_ACCEPT", "")).media_type != accept.JSON:
         return False
@@ -64,28 +66,30 @@ def is_plain(request: Any) -> bool:
 
 def respond(request: Any) -> HttpResponse:
     """The answer to a plain request."""
-    return _way()(request)
-
-
-@cache
-def _way() -> Callable[[HttpRequest], HttpResponse]:
-    respond: Any = convert_exception_to_response(_ask_view)
-    for name in reversed(settings.MIDDLEWARE):
-        if name not in LEFT_OUT:
-            respond = import_string(name)(respond)
-    way: Callable[[HttpRequest], HttpResponse] = respond
-    return way
-
-
-def _ask_view(request: Any) -> HttpResponse:
-    response = request.resolver_match.func(request, **request.view_kwargs).render()
-    response.headers.add(_same_for_all(request.is_secure()))
-    answer: HttpResponse = response
+    answer = _way()(request)
+    for name, value in _same_for_all(request.is_secure()):
+        answer.headers.setdefault(name, value)
+    vary_on(answer, "origin")
     return answer
 
 
 @cache
-def _same_for_all(secure: bool) -> Headers:
+def _way() -> Callable[[HttpRequest], HttpResponse]:
+    way: Any = convert_exception_to_response(_ask_view)
+    for name in reversed(settings.MIDDLEWARE):
+        if name not in LEFT_OUT:
+            way = import_string(name)(way)
+    asked: Callable[[HttpRequest], HttpResponse] = way
+    return asked
+
+
+def _ask_view(request: Any) -> HttpResponse:
+    answer: HttpResponse = request.resolver_match.func(request, **request.view_kwargs).render()
+    return answer
+
+
+@cache
+def _same_for_all(secure: bool) -> Sequence[tuple[str, str]]:
     """The headers that Django's middlewares of security put on any answer."""
     request = HttpRequest()
     request._get_scheme = lambda: "https" if secure else "http"  # type: ignore[attr-defined]  # the stubs leave it out
@@ -93,7 +97,7 @@ def _same_for_all(secure: bool) -> Headers:
     del response["Content-Type"]
     SecurityMiddleware(lambda _: response)(request)
     XFrameOptionsMiddleware(lambda _: response)(request)
-    return Headers(dict(response.items()))
+    return list(response.items())
 
 
 @lru_cache(maxsize=64)

@@ -21,7 +21,7 @@ class Headers(ResponseHeaders):
                 self[name] = value
 
     def __setitem__(self, name: str, value: Any) -> None:
-        if type(value) is str and value.isascii() and value.isprintable():
+        if type(value) is str and value.isascii() and value.isprintable() and name.isascii() and name.isprintable():
             self._store[name.lower()] = (name, value)
         else:
             super().__setitem__(name, value)
@@ -39,10 +39,6 @@ class Headers(ResponseHeaders):
 
     def items(self) -> Any:
         return self._store.values()
-
-    def add(self, others: "Headers") -> None:
-        """Takes over what is not there yet."""
-        self._store = others._store | self._store
 
 
 def vary_on(response: HttpResponse, *names: str) -> None:

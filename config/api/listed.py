@@ -29,7 +29,7 @@ GREATEST_OFFSET = 2**63 - 1
 
 _BEYOND = {">": TupleGreaterThan, ">=": TupleGreaterThanOrEqual, "<": TupleLessThan, "<=": TupleLessThanOrEqual}
 _MIRRORED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
-NONE: Mapping[str, Any] = MappingProxyType({})
+NO_VALUES: Mapping[str, Any] = MappingProxyType({})
 
 
 class _Count(Subquery):
@@ -45,6 +45,7 @@ class ListedRows:
         filters: the equality filters that `rows` are under.
         shown: gives a page what its rows show beside their own columns.
         attributes: all that will be asked of a row beside the order's columns and `total_listed`, where that is known.
+        kept: whether it is asked again, so that its statements are worth keeping.
 
     Attributes:
         parts: disjoint parts that are the list when taken together, each kept in the order by one index. Where counts
@@ -58,8 +59,11 @@ class ListedRows:
         filters: Mapping[str, str],
         shown: Callable[[Any], Any],
         attributes: frozenset[str] | None = None,
+        *,
+        kept: bool = False,
     ) -> None:
         self._attributes = attributes
+        self._statement = _statement if kept else _statement.__wrapped__
         self.rows = rows
         self.shown = shown
         self.model = rows.model
@@ -80,7 +84,7 @@ class ListedRows:
 
     # --- By offset
 
-    def total(self, values: Mapping[str, Any] = NONE) -> int:
+    def total(self, values: Mapping[str, Any] = NO_VALUES) -> int:
         """How many rows there are.
 
         Args:
@@ -101,7 +105,7 @@ class ListedRows:
             return "0", ()
         return f"(SELECT count(*) FROM ({sql}) AS counted)", parameters
 
-    def page(self, start: int, stop: int, values: Mapping[str, Any] = NONE) -> tuple[list[Any], int]:
+    def page(self, start: int, stop: int, values: Mapping[str, Any] = NO_VALUES) -> tuple[list[Any], int]:
         """The rows from `start` up to `stop`, and the total, which one statement tells both, of one snapshot.
 
         Args:
@@ -180,7 +184,7 @@ class ListedRows:
     # --- By cursor
 
     def beyond(
-        self, place: Place | None, count: int, values: Mapping[str, Any] = NONE, *, backwards: bool = False
+        self, place: Place | None, count: int, values: Mapping[str, Any] = NO_VALUES, *, backwards: bool = False
     ) -> list[Any]:
         """The first rows beyond a place, or with `backwards` the last ones, from the last on.
 
@@ -207,7 +211,7 @@ class ListedRows:
 
     def _read(self, page: Callable[..., QuerySet[Any]], *arguments: Any, values: Mapping[str, Any]) -> list[Any]:
         """Whole instances, unless records are enough."""
-        statement = _statement(page, self, *arguments)
+        statement = self._statement(page, self, *arguments)
         if self._attributes is None or not self._attributes <= statement.names:
             return statement.rows(**values)
         return statement.records(**values)

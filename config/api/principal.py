@@ -62,7 +62,8 @@ class Principal:
 def anybody(role: str, kind: str) -> Principal:
     """Whoever has this role and kind of credential, for statements that are made once and kept.
 
-    The id of the user is a Parameter, `user_id`. Nothing else is known: what decides by it fails at its first use.
+    The id of the user is a Parameter, `user_id`: put it into a condition of the query, for it equals nothing in Python.
+    Of the user's other columns, and of the scopes, nothing is known: what decides by them fails at its first use.
     """
     user = get_user_model().from_db(None, ["id", "role"], [Parameter("user_id"), role])
     scopes: Any = None

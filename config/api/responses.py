@@ -20,6 +20,7 @@ class Response(response.Response):
             _BLANK,
             headers=Headers(headers),
             cookies=SimpleCookie(),
+            _container=[b""],
             _resource_closers=[],
             _post_render_callbacks=[],
             data=data,

@@ -303,10 +303,6 @@ class ResourceSerializer(StrictSerializer, serializers.ModelSerializer[Any]):
                     values[name] = default
         return values
 
-    def get_validators(self) -> list[Any]:
-        """None: what is unique only the database can tell. DRF would look for such rules each time."""
-        return []
-
     def create(self, validated_data: dict[str, Any]) -> Any:
         """Adds a row. DRF's way looks up anew each time what relations the model has; none is written here."""
         return self.Meta.model._default_manager.create(**validated_data)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 from django.core.exceptions import EmptyResultSet
@@ -39,9 +39,10 @@ class Statement:
     def __init__(
         self, rows: QuerySet[Any], around: Callable[[str], str] = str, further: Sequence[Parameter] = ()
     ) -> None:
-        self._rows = rows
+        self._rows: QuerySet[Any] | None = rows
         self._around = around
         self._further = further
+        self._made: _Compiled | None = None
 
     def first(self, **values: Any) -> tuple[Any, Row] | None:
         """The first row and the further columns beside it; None without a row.
@@ -73,12 +74,17 @@ class Statement:
         compiled = self._compiled
         return run(compiled.sql, (*compiled.parameters, *self._further), values) if compiled.sql else ()
 
-    @cached_property
+    @property
     def _compiled(self) -> _Compiled:
-        made = _Compiled(self._rows, self._around)
-        # With its query it is larger than all else that is kept.
-        del self._rows
-        return made
+        # Of two threads that come at once each may compile it.
+        rows = self._rows
+        if self._made is None and rows is not None:
+            self._made = _Compiled(rows, self._around)
+            # With its query a statement is larger than all else that is kept.
+            self._rows = None
+        made: Any = self._made
+        compiled: _Compiled = made
+        return compiled
 
 
 class _Compiled:
@@ -106,8 +112,10 @@ class _Compiled:
             names[position] = compiler.select[position][0].target.attname
         for name, position in compiler.annotation_col_map.items():
             names[position] = name
-        self.names = frozenset(names)
-        self.record: Callable[[Row], Any] = partial(tuple.__new__, namedtuple("Record", names, rename=True))
+        kind: Any = namedtuple("Record", names, rename=True)
+        # A name that no tuple can have has become another one.
+        self.names = frozenset(kind._fields)
+        self.record: Callable[[Row], Any] = partial(tuple.__new__, kind)
         converters = compiler.get_converters([expression for expression, *_ in compiler.select])
         self._convert = partial(compiler.apply_converters, converters=converters) if converters else None
         self.instance = self._instances(compiler)

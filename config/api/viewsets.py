@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import cache, cached_property, lru_cache, partial
+from functools import cache, cached_property, partial
 from typing import Any, ClassVar
 
 from django.db.models import Exists, Model, QuerySet
@@ -19,6 +19,7 @@ from config.api import (
     envelope,
     fields,
     idempotency,
+    kept,
     links,
     ordering,
     pagination,
@@ -29,15 +30,13 @@ from config.api.errors import DomainError, ErrorCode, not_found
 from config.api.filters import StrictFilterSet
 from config.api.headers import vary_on
 from config.api.idempotency import KeyPolicy
-from config.api.listed import ListedRows
 from config.api.parameters import Parameters
 from config.api.parsers import JSONParser, MergePatchParser, StrictRequest
 from config.api.paths import without_prefix
-from config.api.principal import Principal, anybody
+from config.api.principal import Principal
 from config.api.renderers import render_as_data
 from config.api.responses import Response
 from config.api.serializers import GREATEST_ID
-from config.api.statements import Parameter, Statement
 
 _ID = re.compile(r"[1-9][0-9]{0,18}")
 VARY = ("Accept", "Authorization", "X-API-Key", "Cookie", "Origin")
@@ -184,44 +183,6 @@ def readable_names(serializer_class: Any) -> frozenset[str]:
     return frozenset(readable_fields(serializer_class))
 
 
-# --- What is made once for all requests alike
-#
-# Clients choose fields, orders and values of filters: there are more choices than a process should keep.
-
-
-@lru_cache(maxsize=256)
-def _alike(view: Any, action: str, role: str, kind: str, chosen: frozenset[str] | None) -> "ResourceViewSet":
-    made: ResourceViewSet = view(
-        action=action, principal=anybody(role, kind), parent_id=Parameter("parent_id"), chosen=chosen
-    )
-    return made
-
-
-@lru_cache(maxsize=256)
-def _listed(view: Any, order: ordering.Ordering, filters: Sequence[tuple[str, str]]) -> ListedRows:
-    given = dict(filters)
-    rows = view.filterset_class.apply(view.get_queryset(), given)
-    shown = partial(view.showing, names=view.names, single=False)
-    return ListedRows(rows, order, given, shown, compiled.attributes(view.serializer_class, view.names))
-
-
-@lru_cache(maxsize=256)
-def _single(view: Any, lock: bool) -> Statement:
-    """The row of an id, a Parameter; locked, where it is to be written."""
-    rows = view.get_queryset().filter(pk=Parameter("id")).order_by()
-    if read_with := [link.reads for link in view.links if link.reads]:
-        rows = rows.select_related(*read_with)
-    if lock:
-        # What is to go is locked against the rows that are about to refer to it, too.
-        return Statement(rows.select_for_update(of=("self",), no_key=view.action != "destroy"))
-    return Statement(view.showing(rows, view.names, single=True))
-
-
-@lru_cache(maxsize=256)
-def _parent(view: Any) -> Statement:
-    return Statement(view.parents().filter(pk=view.parent_id).order_by())
-
-
 class ResourceViewSet(ViewSetMixin, Conventions, GenericAPIView):
     """A collection and its resources.
 
@@ -301,10 +262,7 @@ class ResourceViewSet(ViewSetMixin, Conventions, GenericAPIView):
         bound_to = {"list": without_prefix(request.path), **filters}
         paginator = pagination.read(self.parameters, order, bound_to)
         self.parameters.check()
-        # Clients choose the values of other filters.
-        kept = all(map(self.filterset_class.is_choice, filters))
-        listed = (_listed if kept else _listed.__wrapped__)(self.alike, order, tuple(filters.items()))
-        return paginator.page_of(listed, self.values)
+        return paginator.page_of(kept.listed(self.alike, order, filters), self.values)
 
     def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         return self.respond(self.get_object())
@@ -348,8 +306,8 @@ class ResourceViewSet(ViewSetMixin, Conventions, GenericAPIView):
     @property
     def alike(self) -> "ResourceViewSet":
         """This view as it reads rows for any request like this one: the ids are Parameters, which `values` gives."""
-        kind: Any = type(self)
-        return _alike(kind, self.action, self.principal.user.role, self.principal.kind, self.chosen)
+        principal, made = self.principal, kept.alike
+        return made(type(self), self.action, principal.user.role, principal.kind, self.chosen)
 
     @property
     def values(self) -> dict[str, Any]:
@@ -390,7 +348,7 @@ class ResourceViewSet(ViewSetMixin, Conventions, GenericAPIView):
 
     def check_parent(self) -> None:
         """404 unless the caller may look into the parent, if there is to be one."""
-        if self.parent_field and not _parent(self.alike).rows(**self.values):
+        if self.parent_field and not kept.parent(self.alike).rows(**self.values):
             raise not_found()
 
     def get_serializer_context(self) -> dict[str, Any]:
@@ -401,7 +359,7 @@ class ResourceViewSet(ViewSetMixin, Conventions, GenericAPIView):
         }
 
     def get_object(self, *, lock: bool = False) -> Any:
-        found = _single(self.alike, lock).rows(id=id_of(self.kwargs["id"]), **self.values)
+        found = kept.single(self.alike, lock).rows(id=id_of(self.kwargs["id"]), **self.values)
         if not found:
             raise not_found()
         (row,) = found

@@ -12,7 +12,7 @@ from typing import Any
 from psycopg import Connection, generators
 from psycopg._queries import PostgresQuery
 from psycopg.adapt import PyFormat, Transformer
-from psycopg.errors import FeatureNotSupported, error_from_result
+from psycopg.errors import FeatureNotSupported, InvalidSqlStatementName, error_from_result
 from psycopg.postgres import types
 from psycopg.pq import ExecStatus, Format, TransactionStatus
 from psycopg.pq.abc import PGresult
@@ -62,12 +62,14 @@ class PreparedStatements:
         with self._connection.lock:
             try:
                 return self._run(sql, values)
-            except FeatureNotSupported:
-                # A column has had another type since it was prepared. It is prepared anew; a transaction is lost.
+            except (FeatureNotSupported, InvalidSqlStatementName) as error:
+                # A column has had another type since it was prepared, or somebody made the server forget all that was.
+                # It is prepared anew; a transaction is lost.
                 forgotten = self._kept.pop((sql, self._transformer.types or ()), None)
                 if forgotten is None:
                     raise
-                self._deallocate(forgotten)
+                if isinstance(error, FeatureNotSupported):
+                    self._deallocate(forgotten)
                 if not self._is_idle():
                     raise
                 return self._run(sql, values)

@@ -92,6 +92,8 @@ FORGERIES = {
     "end of another form": lambda claims: signed(claims | {"exp": str(claims["exp"])}, typ="JWT"),
     "end that is no date": lambda claims: signed(claims | {"exp": 10**30}),
     "end far away": lambda claims: signed(claims | {"exp": 10**17}),
+    "end after the last year": lambda claims: signed(claims | {"exp": 10**12}),
+    "end beyond all clocks": lambda claims: signed(claims | {"exp": 2**62}),
     "claims that are a list": lambda claims: jwt.PyJWS().encode(b"[]", settings.JWT_SIGNING_KEY, "HS256"),
     "claims that are no JSON": lambda claims: jwt.PyJWS().encode(b"\xff", settings.JWT_SIGNING_KEY, "HS256"),
     **{

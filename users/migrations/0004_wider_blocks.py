@@ -36,7 +36,9 @@ class Migration(migrations.Migration):
             model_name='user',
             trigger=pgtrigger.compiler.Trigger(name='count_changed_rows', sql=pgtrigger.compiler.UpsertTriggerSql(declare='DECLARE free integer := 0;', func="\n            WHILE NOT pg_try_advisory_xact_lock(1919907699, free) LOOP free := free + 1; END LOOP;\n            INSERT INTO config_rowcount (relation, bits, block, part, slot, rows)\n            SELECT 'users_user', bits, block, part, free, rows FROM (\n            SELECT bits, id >> bits AS block, jsonb_build_object('role', role, 'status', status) AS part, sum(change) AS rows\n            FROM (SELECT id, role, status, 1 AS change FROM arrived WHERE removed_at IS NULL UNION ALL SELECT id, role, status, -1 AS change FROM gone WHERE removed_at IS NULL) AS changes, (VALUES (12), (18)) AS sizes (bits)\n            GROUP BY bits, id >> bits, role, status HAVING sum(change) <> 0\n        ) AS counted\n            ON CONFLICT (relation, bits, block, part, slot)\n            DO UPDATE SET rows = config_rowcount.rows + excluded.rows;\n            RETURN NULL;\n        ", hash='91f03842c1915be0d6462530a61d0367eb2194c4', level='STATEMENT', operation='UPDATE', pgid='pgtrigger_count_changed_rows_4f25d', referencing='REFERENCING OLD TABLE AS gone  NEW TABLE AS arrived ', table='users_user', when='AFTER')),
         ),
-        # Four of the old narrow blocks are one of the new. The triggers' locks keep writers away until the migration ends.
+        # Four of the old narrow blocks are one of the new. The triggers' locks keep writers away until the migration
+        # ends, and this one those who fold or rewrite counts; in a statement of its own, before the look at them.
+        migrations.RunSQL(*["SELECT pg_advisory_xact_lock(1919907699, -1)"] * 2),
         migrations.RunSQL("""
     WITH old AS (DELETE FROM config_rowcount WHERE relation = 'users_user' AND bits = 10 RETURNING *)
     INSERT INTO config_rowcount (relation, bits, block, part, slot, rows)
