@@ -146,6 +146,7 @@ MIDDLEWARE = [
     # Before anything reads the query.
     "config.api.middleware.SecretParameterMiddleware",
     "django.middleware.security.SecurityMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "config.content_policy.ContentPolicyMiddleware",
     # Around the page that shows an answer, for its forms carry the token.
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -161,7 +162,6 @@ MIDDLEWARE = [
     "config.api.middleware.HostMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
-    "django.middleware.clickjacking.XFrameOptionsMiddleware",
     # Innermost: it stands for the view of a request that was refused before Django saw it.
     "config.api.exceptions.DomainErrorMiddleware",
 ]

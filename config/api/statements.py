@@ -112,9 +112,9 @@ class _Compiled:
             names[position] = compiler.select[position][0].target.attname
         for name, position in compiler.annotation_col_map.items():
             names[position] = name
-        kind: Any = namedtuple("Record", names, rename=True)
+        kind: Any = namedtuple("Record", names, rename=True)  # type: ignore[misc]  # for names known only now
         # A name that no tuple can have has become another one.
-        self.names = frozenset(kind._fields)
+        self.names: frozenset[str] = frozenset(kind._fields)
         self.record: Callable[[Row], Any] = partial(tuple.__new__, kind)
         converters = compiler.get_converters([expression for expression, *_ in compiler.select])
         self._convert = partial(compiler.apply_converters, converters=converters) if converters else None

@@ -306,8 +306,11 @@ class ResourceViewSet(ViewSetMixin, Conventions, GenericAPIView):
     @property
     def alike(self) -> "ResourceViewSet":
         """This view as it reads rows for any request like this one: the ids are Parameters, which `values` gives."""
-        principal, made = self.principal, kept.alike
-        return made(type(self), self.action, principal.user.role, principal.kind, self.chosen)
+        view: Any = type(self)
+        found: ResourceViewSet = kept.alike(
+            view, self.action, self.principal.user.role, self.principal.kind, self.chosen
+        )
+        return found
 
     @property
     def values(self) -> dict[str, Any]:
