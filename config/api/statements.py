@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from django.core.exceptions import EmptyResultSet
 from django.db import connection
@@ -82,9 +82,7 @@ class Statement:
             self._made = _Compiled(rows, self._around)
             # With its query a statement is larger than all else that is kept.
             self._rows = None
-        made: Any = self._made
-        compiled: _Compiled = made
-        return compiled
+        return cast(_Compiled, self._made)
 
 
 class _Compiled:

@@ -39,7 +39,7 @@ from config.api.responses import Response
 from config.api.serializers import GREATEST_ID
 
 _ID = re.compile(r"[1-9][0-9]{0,18}")
-VARY = ("Accept", "Authorization", "X-API-Key", "Cookie", "Origin")
+VARY = ("Accept", "Authorization", "X-API-Key", "Cookie")
 
 
 def id_of(text: str) -> int:
