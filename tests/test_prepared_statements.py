@@ -1,6 +1,7 @@
 """A prepared statement does what the same statement does in a cursor of Django, and is parsed once for a connection."""
 
 import signal
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
@@ -190,6 +191,110 @@ def test_connection_that_was_ended_is_told_and_begins_anew(transactional_db):
     connection.close_if_unusable_or_obsolete()
     assert prepared("%kept%") == []
     assert run("SELECT %s::int", 7) == [(7,)]
+
+
+# --- Several at once
+
+
+INSERT = "INSERT INTO orders_order (user_id, item, qty) VALUES (%s, %s, 1) RETURNING item"
+
+
+def items_seen_by_others():
+    with psycopg.connect(connection.connection.info.dsn) as other:
+        return [item for (item,) in other.execute("SELECT item FROM orders_order ORDER BY id")]
+
+
+@pytest.fixture
+def owner(make_user):
+    return make_user().pk
+
+
+def test_several_statements_give_each_their_rows(transactional_db, owner):
+    ask = [("SELECT %s::int", [1]), ("SELECT x FROM generate_series(1, %s) x", [2]), (INSERT, [owner, "third"])]
+    assert connection.run_all(*ask) == [[(1,)], [(1,), (2,)], [("third",)]]
+    assert items_seen_by_others() == ["third"]
+
+
+def test_several_statements_outside_of_a_transaction_are_done_or_not_together(transactional_db, owner):
+    with pytest.raises(IntegrityError):
+        connection.run_all((INSERT, [owner, "first"]), (INSERT, [owner, ""]), (INSERT, [owner, "third"]))
+    assert connection.run_all((INSERT, [owner, "later"])) == [[("later",)]]
+    assert items_seen_by_others() == ["later"]
+
+
+def test_statement_behind_one_that_fails_is_not_run_and_the_transaction_is_broken(transactional_db, owner):
+    with pytest.raises(IntegrityError), transaction.atomic():
+        connection.run_all((INSERT, [owner, ""]), (INSERT, [owner, "second"]), commit=True)
+    assert run("SELECT 1") == [(1,)]
+    assert items_seen_by_others() == []
+
+
+def test_commit_with_the_last_statement_ends_the_transaction(transactional_db, owner):
+    done = []
+    with transaction.atomic(durable=True):
+        transaction.on_commit(lambda: done.append("committed"))
+        run(INSERT, owner, "first")
+        assert items_seen_by_others() == []
+        assert connection.run_all((INSERT, [owner, "second"]), commit=True) == [[("second",)]]
+        assert items_seen_by_others() == ["first", "second"]
+    assert done == ["committed"]
+    with transaction.atomic():
+        run(INSERT, owner, "gone")
+        transaction.set_rollback(True)
+    assert items_seen_by_others() == ["first", "second"]
+
+
+def test_commit_is_left_to_the_outermost_transaction(transactional_db, owner):
+    with transaction.atomic():
+        with transaction.atomic():
+            connection.run_all((INSERT, [owner, "first"]), commit=True)
+        assert items_seen_by_others() == []
+        transaction.set_rollback(True)
+    assert items_seen_by_others() == []
+
+
+def test_commit_that_fails_is_told_and_nothing_is_left(transactional_db, owner):
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE late (value int UNIQUE DEFERRABLE INITIALLY DEFERRED)")
+    try:
+        with pytest.raises(IntegrityError), transaction.atomic():
+            connection.run_all((INSERT, [owner, "first"]), ("INSERT INTO late VALUES (%s), (1)", [1]), commit=True)
+        assert run("SELECT 1") == [(1,)]
+        assert items_seen_by_others() == []
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("DROP TABLE late")
+
+
+def test_interrupt_cancels_several_statements(transactional_db):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        with pytest.raises(KeyboardInterrupt), transaction.atomic():
+            connection.run_all(("SELECT pg_sleep(%s)", [10]), ("SELECT pg_sleep(%s)", [10]))
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert run("SELECT 1") == [(1,)]
+
+
+@pytest.mark.parametrize("begin", [False, True])
+def test_connection_that_was_ended_is_told_of_several_statements(transactional_db, begin):
+    assert run("SELECT %s::int", 7) == [(7,)]
+    with psycopg.connect(connection.connection.info.dsn, autocommit=True) as other:
+        other.execute("SELECT pg_terminate_backend(%s, 5000)", [connection.connection.info.backend_pid])
+    with pytest.raises(OperationalError) as caught, transaction.atomic() if begin else nullcontext():
+        connection.run_all(("SELECT %s::int", [7]), ("SELECT %s::int", [7]))
+    assert isinstance(caught.value.__cause__, psycopg.errors.AdminShutdown)
+    connection.close_if_unusable_or_obsolete()
+    assert run("SELECT %s::int", 7) == [(7,)]
+
+
+def test_longer_values_than_a_socket_takes_at_once(transactional_db):
+    long = "x" * 4_000_000
+    assert connection.run_all(*[("SELECT %s::text", [long])] * 4) == [[(long,)]] * 4
 
 
 # --- What the server keeps

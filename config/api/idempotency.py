@@ -15,9 +15,10 @@ from typing import Any
 
 import orjson
 from django.contrib.auth import get_user_model
-from django.db import connection
+from django.db import IntegrityError, connection
 from django.db.models import Model
 from django.utils.crypto import salted_hmac
+from psycopg.errors import UniqueViolation
 from rest_framework.request import Request
 
 from config.api.errors import Detail, DomainError, ErrorCode
@@ -89,11 +90,13 @@ def once(policy: KeyPolicy, request: Request, write: Write) -> Callable[[], Resp
     fingerprint = _fingerprint(str(request.version), request.data)
 
     def write_once() -> Response:
-        # In a statement of its own, and before the look-up: whoever had the lock released it after its record could be
+        # Two statements, and the lock before the look-up: whoever had the lock released it after its record could be
         # seen, so the snapshot of the next statement has that record. One statement for both would look with a
         # snapshot from before it had the lock.
-        alone = _try_lock(f"{user.pk} {operation} {key}")
-        seen, (held,) = _record.run(user_id=user.pk, operation=operation, key=key)[0]
+        lock = (_LOCK, [_lock_number(f"{user.pk} {operation} {key}")])
+        look_up = _record.asked(user_id=user.pk, operation=operation, key=key)
+        ((alone,),), found = connection.run_all(lock, look_up)  # type: ignore[attr-defined]
+        ((seen, (held,)),) = _record.read(found)
         if seen.pk is not None:
             return _replay(request, seen, fingerprint)
         if not alone:
@@ -203,19 +206,14 @@ def _decimal_of(token: str) -> Decimal | str:
 
 # --- The record
 
-# Gives no row when there is a record of the key. By hand: the row is not looked at again.
+# Takes the lock of a key until the transaction ends, without ever waiting for it.
+_LOCK = "SELECT pg_try_advisory_xact_lock(%s)"
+# By hand: the row is not looked at again.
 _STORE = f"""
 INSERT INTO {IdempotencyRecord._meta.db_table}
     (user_id, operation, key, fingerprint, owner_id, status, location, body, replays)
 VALUES (%s, %s, %s, %s, %s, %s, %s, %s, 0)
-ON CONFLICT (key, user_id, operation) DO NOTHING RETURNING true
 """  # noqa: S608 - of constants
-
-
-def _try_lock(name: str) -> bool:
-    """Takes the lock of a key until the transaction ends, without ever waiting for it."""
-    ((taken,),) = connection.run("SELECT pg_try_advisory_xact_lock(%s)", [_lock_number(name)])  # type: ignore[attr-defined]
-    return bool(taken)
 
 
 def _lock_number(name: str) -> int:
@@ -232,13 +230,17 @@ def _replay(request: Request, seen: IdempotencyRecord, fingerprint: bytes) -> Re
 
 
 def _store(response: Response, row: Model, *, user: Any, operation: str, key: str, fingerprint: bytes) -> None:
-    """Keeps the answer as JSON, whatever page a browser was shown of it."""
+    """Keeps the answer as JSON, whatever page a browser was shown of it, and commits."""
     owner_id = getattr(row, "user_id", user.pk)
     body = to_json(response.data).decode()
     values = [None if owner_id == user.pk else owner_id, response.status_code, response["Location"], body]
-    if not connection.run(_STORE, [user.pk, operation, key, fingerprint, *values]):  # type: ignore[attr-defined]
+    try:
+        connection.run_all((_STORE, [user.pk, operation, key, fingerprint, *values]), commit=True)  # type: ignore[attr-defined]
+    except IntegrityError as error:
+        if not isinstance(error.__cause__, UniqueViolation):
+            raise
         # Somebody ran without the lock, a release that locks in another way perhaps. The effect is rolled back.
-        raise _in_progress()
+        raise _in_progress() from None
 
 
 def _in_progress() -> DomainError:

@@ -54,8 +54,16 @@ class Statement:
 
     def run(self, **values: Any) -> list[tuple[Any, Row]]:
         """All rows, each with the further columns beside it."""
+        return self.read(self._found(values))
+
+    def asked(self, **values: Any) -> tuple[str, Sequence[Any]]:
+        """The SQL and its values, to be run with others at once; `read` makes of its rows what `run` gives."""
         compiled = self._compiled
-        return [(compiled.instance(row), row[compiled.width :]) for row in self._found(values)]
+        return compiled.sql, _given((*compiled.parameters, *self._further), values)
+
+    def read(self, rows: Sequence[Row]) -> list[tuple[Any, Row]]:
+        compiled = self._compiled
+        return [(compiled.instance(row), row[compiled.width :]) for row in rows]
 
     def rows(self, **values: Any) -> list[Any]:
         """All rows, where there are no further columns."""
@@ -151,6 +159,9 @@ def run(sql: str, parameters: Sequence[Any], values: Mapping[str, Any]) -> Seque
         parameters: in the order of the statement, Parameters among them.
         values: of the Parameters.
     """
-    given = [values[part.value] if isinstance(part, Parameter) else part for part in parameters]
-    found: Sequence[Row] = connection.run(sql, given)  # type: ignore[attr-defined]
+    found: Sequence[Row] = connection.run(sql, _given(parameters, values))  # type: ignore[attr-defined]
     return found
+
+
+def _given(parameters: Sequence[Any], values: Mapping[str, Any]) -> list[Any]:
+    return [values[part.value] if isinstance(part, Parameter) else part for part in parameters]

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db.backends.postgresql import base, operations
 
-from config.postgresql.prepared import PreparedStatements
+from config.postgresql.prepared import PreparedStatements, Rows, Statement
 
 
 class DatabaseOperations(operations.DatabaseOperations):
@@ -32,7 +32,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             return False
         return not _has_news(self.connection.fileno()) or super().is_usable()
 
-    def run(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+    def run(self, sql: str, values: Sequence[Any]) -> Rows:
         """The rows of a statement that is run again and again: the server parses it once for the connection.
 
         Not for all of the ORM, whose statements are not all fit for that.
@@ -40,17 +40,27 @@ class DatabaseWrapper(base.DatabaseWrapper):
         Args:
             sql: one statement, with `%s` for each value, which the server gets apart.
         """
+        return self.run_all((sql, values))[0]
+
+    def run_all(self, *statements: Statement, commit: bool = False) -> list[Rows]:
+        """The rows of each of several such statements, for which the server is waited for once.
+
+        Args:
+            statements: the SQL, and its values.
+            commit: whether they are the last of the outermost transaction, which then is committed with them. Nothing
+                that may fail must come after them.
+        """
         if self.connection is None or not self.health_check_done:  # type: ignore[attr-defined]  # the stubs leave it out
             self.close_if_health_check_failed()
             self.ensure_connection()
         self.validate_thread_sharing()
         if self.queries_logged or self.execute_wrappers:
-            return self._run_watched(sql, values)
+            return [self._run_watched(*statement) for statement in statements]
         self.validate_no_broken_transaction()
         with self.wrap_database_errors:
-            return self._statements.run(sql, values)
+            return self._statements.run(*statements, commit=commit and len(self.atomic_blocks) == 1)
 
-    def _run_watched(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+    def _run_watched(self, sql: str, values: Sequence[Any]) -> Rows:
         """Runs a statement where others look at each one, as Django's cursors let them."""
         with self.wrap_database_errors:
             cursor = self._prepare_cursor(base.ServerBindingCursor(self.connection))  # type: ignore[attr-defined, call-arg]  # the stubs leave it out

@@ -5,17 +5,17 @@ A cursor is made for every use that there is, and costs several times what it ta
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
-from psycopg import Connection, generators
+from psycopg import Connection, OperationalError, generators
 from psycopg._queries import PostgresQuery
+from psycopg.abc import PQGen
 from psycopg.adapt import PyFormat, Transformer
 from psycopg.errors import FeatureNotSupported, InvalidSqlStatementName, error_from_result
 from psycopg.postgres import types
-from psycopg.pq import ExecStatus, Format, TransactionStatus
-from psycopg.pq.abc import PGresult
+from psycopg.pq import ConnStatus, ExecStatus, Format, TransactionStatus
+from psycopg.pq.abc import PGconn, PGresult
 
 # As many as psycopg would keep: each takes memory in its server process.
 MOST_KEPT = 100
@@ -27,14 +27,27 @@ _SAME_IN_BINARY = frozenset(
 ) | {types["varchar"].oid, types["text"].array_oid, types["varchar"].array_oid}
 
 
+Statement = tuple[str, Sequence[Any]]
+Rows = list[tuple[Any, ...]]
+# The text of a statement, and the types of its values.
+_Key = tuple[str, tuple[int, ...]]
+
 # Of names, which never come twice, so that none is taken by a statement that was not heard of any more.
 _numbers = count()
 
 
-@dataclass(frozen=True, slots=True)
-class _Prepared:
+class _Prepared(NamedTuple):
     name: bytes
     format: Format
+
+
+class _Asked(NamedTuple):
+    """A statement as it is sent."""
+
+    key: _Key
+    prepared: _Prepared
+    values: Sequence[Any]
+    formats: Sequence[Format] | None
 
 
 class PreparedStatements:
@@ -48,60 +61,97 @@ class PreparedStatements:
         self._pgconn = connection.pgconn
         # What it knows of types and zones is read once for the connection.
         self._transformer = Transformer(connection)
-        self._kept: OrderedDict[tuple[str, tuple[int, ...]], _Prepared] = OrderedDict()
+        self._kept: OrderedDict[_Key, _Prepared] = OrderedDict()
 
-    def run(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
-        """The rows of a statement; none where it has no result.
+    def run(self, *statements: Statement, commit: bool = False) -> list[Rows]:
+        """The rows of each statement; none where it has no result.
+
+        Several are sent at once and waited for once, as is the BEGIN of a transaction with its first statement. Where
+        one fails, those behind it are not run.
 
         Args:
-            sql: one statement, with `%s` for each value.
+            statements: the SQL, with `%s` for each value, and the values.
+            commit: whether the transaction ends with them.
 
         Raises:
             psycopg.Error: as a cursor raises it.
         """
         with self._connection.lock:
+            asked = [self._ask(*statement) for statement in statements]
             try:
-                return self._run(sql, values)
+                return self._answers(asked, commit)
             except (FeatureNotSupported, InvalidSqlStatementName) as error:
                 # A column has had another type since it was prepared, or somebody made the server forget all that was.
                 # It is prepared anew; a transaction is lost.
-                forgotten = self._kept.pop((sql, self._transformer.types or ()), None)
-                if forgotten is None:
-                    raise
-                if isinstance(error, FeatureNotSupported):
-                    self._deallocate(forgotten)
+                for one in asked:
+                    forgotten = self._kept.pop(one.key, None)
+                    if forgotten and isinstance(error, FeatureNotSupported):
+                        self._deallocate(forgotten)
                 if not self._is_idle():
                     raise
-                return self._run(sql, values)
+                return self._answers([self._ask(*statement) for statement in statements], commit)
 
-    def _run(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
-        if not self._connection.autocommit and self._is_idle():
-            # As psycopg does before the first statement of a transaction.
-            self._pgconn.send_query(self._connection._get_tx_start_command())
-            self._result()
+    def _ask(self, sql: str, values: Sequence[Any]) -> _Asked:
         transformer = self._transformer
         given = transformer.dump_sequence(values, [PyFormat.AUTO] * len(values))
         formats, key = transformer.formats, (sql, transformer.types or ())
         prepared = self._kept.get(key) or self._prepare(key, values)
         self._kept.move_to_end(key)
-        self._pgconn.send_query_prepared(prepared.name, given, formats, prepared.format)
-        result = self._result()
+        return _Asked(key, prepared, given, formats)
+
+    def _answers(self, asked: Sequence[_Asked], commit: bool) -> list[Rows]:
+        begin = not self._connection.autocommit and self._is_idle()
+        if begin or commit or len(asked) > 1:
+            results = self._at_once(asked, begin, commit)
+        else:
+            self._send(asked[0])
+            results = self._results()
+        return [self._rows(result) for result in results]
+
+    def _at_once(self, asked: Sequence[_Asked], begin: bool, commit: bool) -> list[PGresult]:
+        """What the server answers to several commands, which it gets in libpq's pipeline mode."""
+        pgconn = self._pgconn
+        pgconn.enter_pipeline_mode()
+        try:
+            if begin:
+                # As psycopg does before the first statement of a transaction.
+                pgconn.send_query_params(self._connection._get_tx_start_command(), None)
+            for one in asked:
+                self._send(one)
+            if commit:
+                pgconn.send_query_params(b"COMMIT", None)
+            pgconn.pipeline_sync()
+            results = self._connection.wait(_results_of(pgconn, begin + len(asked) + commit))
+        except BaseException:
+            # What is still on its way would be taken for the answer to the next statement.
+            self._connection.close()
+            raise
+        if pgconn.status == ConnStatus.OK:
+            pgconn.exit_pipeline_mode()
+        _raise_error(results)
+        return results[begin : begin + len(asked)]
+
+    def _send(self, one: _Asked) -> None:
+        self._pgconn.send_query_prepared(one.prepared.name, one.values, one.formats, one.prepared.format)
+
+    def _rows(self, result: PGresult) -> Rows:
+        transformer = self._transformer
         transformer.set_pgresult(result)
         try:
             return transformer.load_rows(0, result.ntuples, tuple)
         finally:
             transformer.set_pgresult(None)
 
-    def _prepare(self, key: tuple[str, tuple[int, ...]], values: Sequence[Any]) -> _Prepared:
+    def _prepare(self, key: _Key, values: Sequence[Any]) -> _Prepared:
         while len(self._kept) >= MOST_KEPT:
             self._deallocate(self._kept.popitem(last=False)[1])
         query = PostgresQuery(Transformer(self._connection))
         query.convert(key[0], values)
         name = f"kept_{next(_numbers)}".encode()
         self._pgconn.send_prepare(name, query.query, key[1])
-        self._result()
+        self._results()
         self._pgconn.send_describe_prepared(name)
-        columns = self._result()
+        (columns,) = self._results()
         same = all(columns.ftype(column) in _SAME_IN_BINARY for column in range(columns.nfields))
         self._kept[key] = made = _Prepared(name, Format.BINARY if same else Format.TEXT)
         return made
@@ -112,10 +162,31 @@ class PreparedStatements:
     def _is_idle(self) -> bool:
         return self._pgconn.transaction_status == TransactionStatus.IDLE
 
-    def _result(self) -> PGresult:
+    def _results(self) -> list[PGresult]:
         """Waits for what was sent; an interrupt cancels it."""
         results = self._connection.wait(generators.execute(self._pgconn))
-        for result in results:
-            if result.status == ExecStatus.FATAL_ERROR:
-                raise error_from_result(result)
-        return results[0]
+        _raise_error(results)
+        return results
+
+
+def _results_of(pgconn: PGconn, commands: int) -> PQGen[list[PGresult]]:
+    """One result of each command that was sent in pipeline mode, up to its end or that of the connection."""
+    yield from generators.send(pgconn)
+    results: list[PGresult] = []
+    try:
+        # Behind each command there is a mark, and behind the last one another.
+        for place in range(2 * commands + 1):
+            result = yield from generators.fetch(pgconn)
+            if place % 2 == 0 and result and result.status != ExecStatus.PIPELINE_SYNC:
+                results.append(result)
+    except OperationalError:
+        # The server said why, before it closed the connection.
+        _raise_error(results)
+        raise
+    return results
+
+
+def _raise_error(results: Sequence[PGresult]) -> None:
+    for result in results:
+        if result.status == ExecStatus.FATAL_ERROR:
+            raise error_from_result(result)
