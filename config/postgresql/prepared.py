@@ -16,6 +16,7 @@ from psycopg.errors import FeatureNotSupported, InvalidSqlStatementName, error_f
 from psycopg.postgres import types
 from psycopg.pq import ConnStatus, ExecStatus, Format, TransactionStatus
 from psycopg.pq.abc import PGconn, PGresult
+from psycopg.waiting import Wait
 
 # As many as psycopg would keep: each takes memory in its server process.
 MOST_KEPT = 100
@@ -173,16 +174,19 @@ def _results_of(pgconn: PGconn, commands: int) -> PQGen[list[PGresult]]:
     """One result of each command that was sent in pipeline mode, up to its end or that of the connection."""
     yield from generators.send(pgconn)
     results: list[PGresult] = []
-    try:
-        # Behind each command there is a mark, and behind the last one another.
-        for place in range(2 * commands + 1):
-            result = yield from generators.fetch(pgconn)
-            if place % 2 == 0 and result and result.status != ExecStatus.PIPELINE_SYNC:
-                results.append(result)
-    except OperationalError:
-        # The server said why, before it closed the connection.
-        _raise_error(results)
-        raise
+    # Behind each result there is nothing once, and behind the last one the mark of the end.
+    for place in range(2 * commands + 1):
+        try:
+            while pgconn.is_busy():
+                yield Wait.R
+                pgconn.consume_input()
+        except OperationalError:
+            # The server said why, before it closed the connection.
+            _raise_error(results)
+            raise
+        result = pgconn.get_result()
+        if result and place < 2 * commands:
+            results.append(result)
     return results
 
 

@@ -73,16 +73,26 @@ class Proxy:
     ) -> None:
         kind = b""  # The first message has no type.
         while True:
-            length = await reader.readexactly(4)
-            body = await reader.readexactly(struct.unpack("!I", length)[0] - 4)
+            message, text = await _message(reader)
             # A query, or one that is parsed first, whose name is empty.
-            cut = kind in {b"Q", b"P"} and body.lstrip(b"\0").startswith(b"COMMIT") and random.random() < self.rate
+            cut = kind in {b"Q", b"P"} and text.startswith(b"COMMIT") and random.random() < self.rate
             fate = random.choice(self.fates) if cut else None
             if fate != FATES[0]:
-                to_backend.write(kind + length + body)
+                to_backend.write(kind + message)
+            # What was parsed is executed by further messages, up to a Sync.
+            while fate == FATES[1] and kind not in {b"Q", b"S"}:
+                kind = await reader.readexactly(1)
+                to_backend.write(kind + (await _message(reader))[0])
             if fate:
                 self.cuts[fate] += 1
                 writer.transport.abort()
                 return
             await to_backend.drain()
             kind = await reader.readexactly(1)
+
+
+async def _message(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
+    """A message behind its type, as it came, and its content from the first byte that is not null."""
+    length = await reader.readexactly(4)
+    body = await reader.readexactly(struct.unpack("!I", length)[0] - 4)
+    return length + body, body.lstrip(b"\0")
