@@ -127,11 +127,12 @@ class User(AbstractBaseUser, ChangingResource):
 
     class Meta(ChangingResource.Meta):
         # A list that is filtered by role or status is read as the parts that the two divide it into (ListedRows), each
-        # of them in order from one index. Undivided, the list has an index of its own for the usual sorts.
+        # of them in order from one index. Undivided, the list has an index of its own for each sort.
         indexes = [
-            models.Index(fields=["name", "id"], name="users_name", condition=Q(removed_at=None)),
-            models.Index(fields=["email", "id"], name="users_email", condition=Q(removed_at=None)),
-            models.Index(fields=["created_at", "id"], name="users_created_at", condition=Q(removed_at=None)),
+            *(
+                models.Index(fields=[column, "id"], name=f"users_{column}", condition=Q(removed_at=None))
+                for column in ("name", "email", "created_at", "updated_at")
+            ),
             *(
                 models.Index(
                     fields=["role", "status", *columns],
