@@ -376,14 +376,10 @@ class ResourceSerializer(StrictSerializer, serializers.ModelSerializer[Any]):
 
     def create(self, validated_data: dict[str, Any]) -> Any:
         """Adds a row. DRF's way looks up anew each time what relations the model has; none is written here."""
-        return self.Meta.model._default_manager.create(**validated_data)
+        return self.Meta.model.add(**validated_data)
 
     def update(self, instance: Any, validated_data: dict[str, Any]) -> Any:
         """Writes the columns that were given and no other: a concurrent write to the rest is kept."""
-        for name, value in validated_data.items():
-            setattr(instance, name, value)
         if validated_data:
-            instance.save(update_fields=list(validated_data))
-            # What triggers set: the row version and the time.
-            instance.refresh_from_db()
+            instance.change(**validated_data)
         return instance

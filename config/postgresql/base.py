@@ -4,17 +4,12 @@ import select
 from collections.abc import Sequence
 from typing import Any
 
-from django.db.backends.postgresql import base, operations
+from django.db.backends.postgresql import base
 
 from config.postgresql.prepared import PreparedStatements
 
 
-class DatabaseOperations(operations.DatabaseOperations):
-    compiler_module = "config.postgresql.compiler"
-
-
 class DatabaseWrapper(base.DatabaseWrapper):
-    ops_class = DatabaseOperations
     _statements: PreparedStatements
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
