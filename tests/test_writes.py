@@ -5,10 +5,11 @@ from decimal import Decimal
 
 import pytest
 from django.apps import apps
-from django.db import DatabaseError, connection, models, transaction
+from django.db import DatabaseError, DataError, connection, models, transaction
 from django.db.models.expressions import Value
 from django.db.models.functions import Lower
 from django.db.models.signals import post_save, pre_save
+from psycopg.errors import NumericValueOutOfRange
 
 from accounts.models import APIKey, LoginSession
 from config.models import Row
@@ -183,6 +184,13 @@ def test_errors_are_those_of_django(complete, wrong):
     if wrong.keys() <= {"item", "qty"}:
         order = Order.add(**complete(Order, {"item": "Tea", "qty": 2}))
         assert problem_of(order.change, **wrong) == problem_of(changed_by_django, order, wrong)
+
+
+@pytest.mark.parametrize("qty", [2**31, 2**32 + 5, 2**63, -(2**64) + 1])
+@pytest.mark.parametrize("add", [Order.add, Order.objects.create])
+def test_integer_that_does_not_fit_its_column_is_refused_and_not_cut_off(complete, add, qty):
+    error, _, cause = problem_of(add, **complete(Order, {"item": "Tea", "qty": qty}))
+    assert (error, cause) == (DataError, NumericValueOutOfRange)
 
 
 def test_missing_value_is_missed_as_by_django(complete):

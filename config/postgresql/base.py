@@ -5,8 +5,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.db.backends.postgresql import base
+from psycopg.types.numeric import Int2, Int2Dumper, Int4, Int4Dumper, Int8, Int8Dumper
 
 from config.postgresql.prepared import PreparedStatements
+
+# An integer that does not fit its column is refused as text. In binary, psycopg would cut it off to one that fits.
+_INTEGERS = {Int2: Int2Dumper, Int4: Int4Dumper, Int8: Int8Dumper}
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
@@ -14,6 +18,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         made = super().get_new_connection(conn_params)
+        for kind, as_text in _INTEGERS.items():
+            made.adapters.register_dumper(kind, as_text)
         self._statements = PreparedStatements(made)
         return made
 
