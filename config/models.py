@@ -7,14 +7,17 @@ from typing import Any, Self
 
 import pgtrigger
 from django.conf import settings
-from django.db import models
+from django.db import DEFAULT_DB_ALIAS, models
 from django.db.models import F, Q
 from django.db.models.base import ModelState
+from django.db.models.expressions import DatabaseDefault
 from django.db.models.functions import Now
+
+from config.postgresql.writes import addition_to, change_of, insert_of
 
 
 class Row(models.Model):
-    """A row that requests read."""
+    """A row that requests read and write."""
 
     @classmethod
     def from_db(cls, db: str | None, field_names: Any, values: Any, **options: Any) -> Self:
@@ -23,6 +26,54 @@ class Row(models.Model):
         vars(row).update(zip(field_names, values, strict=True), _state=ModelState())
         row._state.db, row._state.adding = db, False
         return row
+
+    @classmethod
+    def add(cls, **values: Any) -> Self:
+        """A new row, as `objects.create()` adds it, by a kept statement and around `__init__` and `save()`.
+
+        Django's way is taken where these would do more than that.
+
+        Args:
+            values: by names of columns, and no expressions.
+        """
+        addition = addition_to(cls, frozenset(values))
+        if addition is None:
+            added: Self = cls._default_manager.create(**values)
+            return added
+        row = cls.__new__(cls)
+        kept = vars(row)
+        kept.update(values, _state=ModelState())
+        for field in addition.defaults:
+            kept[field.attname] = field.get_default()
+        kept.update(zip(addition.returned, addition.run(row), strict=True))
+        row._state.db, row._state.adding = DEFAULT_DB_ALIAS, False
+        return row
+
+    def change(self, **values: Any) -> None:
+        """Writes these columns of a row that is there, and no other, and reads what triggers made of it.
+
+        As `save(update_fields=…)` and `refresh_from_db()` do it, in one statement where these would do no more.
+
+        Args:
+            values: by names of columns, and no expressions.
+        """
+        for name, value in values.items():
+            setattr(self, name, value)
+        change = change_of(type(self), frozenset(values))
+        if change is None:
+            self.save(update_fields=list(values))
+            self.refresh_from_db()
+        else:
+            vars(self).update(zip(change.returned, change.run(self), strict=True))
+
+    def _do_insert(self, manager: Any, using: Any, fields: Any, returning_fields: Any, raw: bool) -> Any:
+        """Django's, by a kept statement where no column is given as SQL."""
+        given = {field.attname: getattr(self, field.attname) for field in fields}
+        given = {name: value for name, value in given.items() if not isinstance(value, DatabaseDefault)}
+        insert = insert_of(manager.model, frozenset(given))
+        if raw or insert is None or any(hasattr(value, "resolve_expression") for value in given.values()):
+            return super()._do_insert(manager, using, fields, returning_fields, raw)  # type: ignore[misc]  # the stubs leave it out
+        return [insert.run(self, using)]
 
     class Meta:
         abstract = True

@@ -65,7 +65,7 @@ def _plan(serializer: Any, names: frozenset[str]) -> Sequence[tuple[str, str, Co
     kind = type(serializer)
     if kind.to_representation is not serializers.Serializer.to_representation:
         return None
-    if kind.get_fields not in {ResourceSerializer.get_fields, serializers.ModelSerializer.get_fields}:
+    if kind.get_fields is not serializers.ModelSerializer.get_fields:
         return None
     plan = []
     for field in serializer.fields.values():

@@ -3,17 +3,17 @@
 import gc
 import json
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 from typing import IO, Any
 
 from django.conf import settings
 from django.http import HttpRequest
 from django.utils.datastructures import MultiValueDict
 from rest_framework.parsers import BaseParser
-from rest_framework.request import Request
+from rest_framework.request import Empty, Request, wrap_attributeerrors
 
 from config.api import requests
 from config.api.errors import Detail, DomainError, ErrorCode, invalid
@@ -73,16 +73,6 @@ def _too_deep(body: bytes) -> bool:
     return b"[]" in brackets
 
 
-@contextmanager
-def _collector_paused() -> Iterator[None]:
-    """While a body is decoded everything that is made stays: looking for garbage in it trebles the time."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
-
-
 def malformed(reason: str) -> DomainError:
     return DomainError(ErrorCode.MALFORMED_JSON, f"The body is not a JSON object: {reason}.")
 
@@ -102,9 +92,10 @@ def parse(body: bytes) -> dict[str, Any]:
     # Few brackets cannot nest deeply: the count is for the rare body that has many.
     if body.count(b"{") + body.count(b"[") > MAX_DEPTH and _too_deep(body):
         raise malformed(f"it is nested over {MAX_DEPTH} levels deep")
+    # While a body is decoded everything that is made stays: looking for garbage in it trebles the time.
+    gc.disable()
     try:
-        with _collector_paused():
-            value = _decoder.decode(body.decode())
+        value = _decoder.decode(body.decode())
     except UnicodeDecodeError:
         raise malformed("it is not UTF-8") from None
     except RecursionError:
@@ -113,6 +104,8 @@ def parse(body: bytes) -> dict[str, Any]:
         raise malformed(f"{error.msg} at line {error.lineno}, column {error.colno}") from None
     except _MalformedError as error:
         raise malformed(str(error)) from None
+    finally:
+        gc.enable()
     if not isinstance(value, dict):
         raise malformed("its top is something else")
     return value
@@ -149,6 +142,7 @@ _TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _PARAMETER = re.compile(rf'({_TOKEN})=({_TOKEN}|"[^"\\]*")')
 
 
+@lru_cache(maxsize=64)
 def _media_type_of(header: str) -> tuple[str, list[str]] | None:
     """The media type and its charsets, in lower case; None when a parameter is none. No value of ours holds a `;`."""
     media_type, *parts = (part.strip(" \t").lower() for part in header.split(";"))
@@ -191,16 +185,27 @@ class StrictRequest(Request):
             self._not_authenticated()
             raise
 
-    def _parse(self) -> tuple[Any, Any]:
-        # Left empty until the body is read: a page that renders the error asks for the data again.
-        self._data: dict[str, Any] = {}
-        self._full_data: dict[str, Any] = {}
-        self._files: MultiValueDict[str, Any] = MultiValueDict()
-        if self.stream is None:
-            raise malformed("it is empty")
-        return self._parser().parse(self.stream, self.content_type, self.parser_context), self._files
+    @property
+    def data(self) -> Any:
+        if self._full_data is Empty:
+            with wrap_attributeerrors():
+                self._load_data_and_files()
+        return self._full_data
 
-    def _parser(self) -> BaseParser:
+    def _load_data_and_files(self) -> None:
+        """DRF's, but for forms, which no parser here takes."""
+        if self._data is Empty:
+            # Left empty until the body is read: a page that renders the error asks for the data again.
+            self._data: dict[str, Any] = {}
+            self._full_data: Any = self._data
+            self._files: MultiValueDict[str, Any] = MultiValueDict()
+            stream, content_type = self.stream, self.content_type
+            if stream is None:
+                raise malformed("it is empty")
+            parser = self._parser(content_type)
+            self._data = self._full_data = parser.parse(stream, content_type, self.parser_context)
+
+    def _parser(self, content_type: str) -> BaseParser:
         if "HTTP_CONTENT_ENCODING" in self.META:
             raise self._unsupported(
                 "Bodies are taken as they are, without Content-Encoding.", "Accept-Encoding", "identity"
@@ -209,7 +214,7 @@ class StrictRequest(Request):
             # It would replace the whole by the part (RFC 9110, section 14.5).
             raise invalid(Detail("Content-Range", "Parts of a representation are not taken; PATCH changes one."))
         known = {parser.media_type: parser for parser in self.parsers if self.method in parser.methods}
-        found = _media_type_of(self.content_type or "")
+        found = _media_type_of(content_type)
         if found is None or found[0] not in known:
             raise self._unsupported(f"Content-Type must be {' or '.join(known)}.", "Accept", ", ".join(known))
         media_type, charsets = found

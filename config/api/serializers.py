@@ -13,11 +13,14 @@ from itertools import islice
 from typing import Any, ClassVar
 
 from django.core.exceptions import ImproperlyConfigured
-from django.core.validators import EmailValidator
+from django.core.exceptions import ValidationError as DjangoValidationError
+from django.core.validators import EmailValidator, ProhibitNullCharactersValidator
 from django.db import models
 from django.utils.functional import cached_property
 from rest_framework import serializers
-from rest_framework.fields import empty
+from rest_framework.fields import SkipField, empty, get_error_detail
+from rest_framework.utils.serializer_helpers import BindingDict
+from rest_framework.validators import ProhibitSurrogateCharactersValidator
 
 from config.api import envelope
 from config.api.parsers import MAX_EXPONENT, MAX_NUMBER_CHARACTERS, UnusableNumber
@@ -31,6 +34,8 @@ _DIGITS = re.compile(r"[0-9]{1,38}(\.[0-9]{1,2})?")
 _RFC_3339 = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?([Zz]|[+-][0-9]{2}:[0-9]{2})"
 )
+# Validators that DRF gives every text: what they would find has been refused by `is_plain`.
+_NEVER_FAIL = (ProhibitNullCharactersValidator, ProhibitSurrogateCharactersValidator)
 GREATEST_ID = 2**63 - 1
 MOST_NAMES_TOLD = 100
 
@@ -56,12 +61,21 @@ class StrictField(serializers.Field):
         """
         return schema
 
+    def get_value(self, dictionary: Any) -> Any:
+        """DRF's for JSON: it looks for a form first."""
+        return dictionary.get(self.field_name, empty)
+
     def run_validation(self, data: Any = empty) -> Any:
+        """DRF's. Of a value that is there, what DRF asks about empty ones is left out."""
         if isinstance(data, UnusableNumber):
             raise serializers.ValidationError(
                 f"Numbers have at most {MAX_NUMBER_CHARACTERS} characters and an exponent within ±{MAX_EXPONENT}."
             )
-        return super().run_validation(data)
+        if data is empty or data is None or self.read_only:
+            return super().run_validation(data)
+        value = self.to_internal_value(data)
+        self.run_validators(value)
+        return value
 
 
 class Text(StrictField, serializers.CharField):
@@ -72,10 +86,13 @@ class Text(StrictField, serializers.CharField):
     def __init__(self, *, lines: bool = False, **options: Any) -> None:
         self.lines = lines
         super().__init__(trim_whitespace=False, **options)
+        self.validators: list[Any] = [each for each in self.validators if not isinstance(each, _NEVER_FAIL)]
 
     def run_validation(self, data: Any = empty) -> Any:
-        if isinstance(data, str) and data and data.isspace():
-            self.fail("blank")
+        if isinstance(data, str) and (not data or data.isspace()):
+            if data or not self.allow_blank:
+                self.fail("blank")
+            return data
         return super().run_validation(data)
 
     def to_internal_value(self, data: Any) -> str:
@@ -118,7 +135,7 @@ class Money(StrictField, serializers.DecimalField):
         return self.obeys(Change.MONEY_AS_TEXT)
 
     def to_internal_value(self, data: Any) -> Decimal:
-        if self.as_text and isinstance(data, str) and _DIGITS.fullmatch(data):
+        if isinstance(data, str) and self.as_text and _DIGITS.fullmatch(data):
             data = Decimal(data)
         if not isinstance(data, int | Decimal) or isinstance(data, bool):
             other = ", or a string of plain digits with at most two decimals" if self.as_text else ""
@@ -130,6 +147,9 @@ class Money(StrictField, serializers.DecimalField):
         if amount != amount.quantize(_CENT):
             raise serializers.ValidationError("Must have at most two decimals.")
         return amount.quantize(_CENT)
+
+    def run_validators(self, value: Decimal) -> None:
+        """They ran before it was quantized, which leaves it equal."""
 
     def to_representation(self, value: Decimal) -> Decimal | str:
         amount = value.quantize(_CENT)
@@ -183,17 +203,82 @@ class Choice(StrictField, serializers.ChoiceField):
         return data
 
 
+# What a serializer is made of by its declarations alone. A class that makes its fields in a way of its own may look at
+# the request: it is asked each time.
+_DECLARED = {serializers.Serializer.get_fields, serializers.ModelSerializer.get_fields}
+
+
+@cache
+def _fields_of(kind: Any) -> Mapping[str, Any]:
+    """The fields of a class, bound to a serializer that does nothing else."""
+    return serializers.Serializer.fields.func(kind()).fields
+
+
+@cache
+def _validators_of(kind: Any) -> Sequence[Any]:
+    return serializers.ModelSerializer.get_validators(kind())
+
+
 class StrictSerializer(serializers.Serializer[Any]):
-    """Refuses names that it does not know, and read-only fields that differ, from the version on that says so."""
+    """Refuses names that it does not know, and read-only fields that differ, from the version on that says so.
+
+    It does with a body what DRF does, in fewer steps.
+    """
+
+    @cached_property
+    def fields(self) -> BindingDict:
+        """DRF's, but made and bound once for a class: a serializer has copies that differ in their parent."""
+        kind: Any = type(self)
+        if kind.get_fields not in _DECLARED:
+            return serializers.Serializer.fields.func(self)
+        bound = BindingDict(self)
+        for name, field in _fields_of(kind).items():
+            has_fields = isinstance(field, serializers.BaseSerializer) or hasattr(field, "child")
+            if has_fields or type(field).bind is not serializers.Field.bind:
+                # They must see this serializer, too.
+                bound[name] = deepcopy(field)
+            else:
+                bound.fields[name] = copied = object.__new__(type(field))
+                vars(copied).update(vars(field), parent=self)
+        return bound
+
+    def run_validators(self, value: Any) -> None:
+        # DRF asks each read-only field for its default first, which nobody but a validator looks at.
+        if self.validators:
+            super().run_validators(value)
 
     def to_internal_value(self, data: Any) -> Any:
         strict = has(self.context["version"], Change.NO_UNKNOWN_NAMES)
         # Not all of them: a body of a hundred thousand names would take seconds, and get an answer of megabytes.
         problems: dict[str, Any] = dict(islice(self._unwritable(data), MOST_NAMES_TOLD)) if strict else {}
         try:
-            values = super().to_internal_value(data)
+            values = self._read(data)
         except serializers.ValidationError as error:
             raise serializers.ValidationError({**problems, **error.detail}) from None
+        if problems:
+            raise serializers.ValidationError(problems)
+        return values
+
+    def _read(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        """The values of the writable fields, as DRF's `to_internal_value` finds them."""
+        values: dict[str, Any] = {}
+        problems: dict[str, Any] = {}
+        for name, field in self.fields.fields.items():
+            if field.read_only:
+                continue
+            check = getattr(self, f"validate_{name}", None)
+            try:
+                value = field.run_validation(field.get_value(data))
+                if check is not None:
+                    value = check(value)
+            except serializers.ValidationError as error:
+                problems[name] = error.detail
+            except DjangoValidationError as error:
+                problems[name] = get_error_detail(error)
+            except SkipField:
+                pass
+            else:
+                self.set_value(values, field.source_attrs, value)
         if problems:
             raise serializers.ValidationError(problems)
         return values
@@ -209,20 +294,6 @@ class StrictSerializer(serializers.Serializer[Any]):
     def shows(self, name: str, value: Any) -> bool:
         """Whether a read-only field has this value now: what was read may be sent back."""
         return False
-
-
-@cache
-def _fields_of(kind: Any) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
-    return serializers.ModelSerializer.get_fields(kind())
-
-
-def _unbound(field: Any) -> Any:
-    """A copy of a field that was never bound. What it was declared with is the same: nobody changes that."""
-    if isinstance(field, serializers.BaseSerializer) or hasattr(field, "child"):
-        return deepcopy(field)
-    made = object.__new__(type(field))
-    vars(made).update(vars(field))
-    return made
 
 
 class ResourceSerializer(StrictSerializer, serializers.ModelSerializer[Any]):
@@ -250,10 +321,10 @@ class ResourceSerializer(StrictSerializer, serializers.ModelSerializer[Any]):
     # Fields of the answer that makes a resource, which no other answer has.
     shown_once: ClassVar[Sequence[str]] = ()
 
-    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
-        """Those that are made of the declarations, once for a class; a serializer has copies, which it binds."""
+    def get_validators(self) -> list[Any]:
+        """DRF's, which looks through the model's constraints: once for a class."""
         kind: Any = type(self)
-        return {name: _unbound(field) for name, field in _fields_of(kind).items()}
+        return list(_validators_of(kind)) if kind.get_fields in _DECLARED else super().get_validators()
 
     @property
     def principal(self) -> Principal | None:
@@ -305,14 +376,10 @@ class ResourceSerializer(StrictSerializer, serializers.ModelSerializer[Any]):
 
     def create(self, validated_data: dict[str, Any]) -> Any:
         """Adds a row. DRF's way looks up anew each time what relations the model has; none is written here."""
-        return self.Meta.model._default_manager.create(**validated_data)
+        return self.Meta.model.add(**validated_data)
 
     def update(self, instance: Any, validated_data: dict[str, Any]) -> Any:
         """Writes the columns that were given and no other: a concurrent write to the rest is kept."""
-        for name, value in validated_data.items():
-            setattr(instance, name, value)
         if validated_data:
-            instance.save(update_fields=list(validated_data))
-            # What triggers set: the row version and the time.
-            instance.refresh_from_db()
+            instance.change(**validated_data)
         return instance

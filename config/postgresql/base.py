@@ -4,21 +4,22 @@ import select
 from collections.abc import Sequence
 from typing import Any
 
-from django.db.backends.postgresql import base, operations
+from django.db.backends.postgresql import base
+from psycopg.types.numeric import Int2, Int2Dumper, Int4, Int4Dumper, Int8, Int8Dumper
 
 from config.postgresql.prepared import PreparedStatements, Rows, Statement
 
-
-class DatabaseOperations(operations.DatabaseOperations):
-    compiler_module = "config.postgresql.compiler"
+# An integer that does not fit its column is refused as text. In binary, psycopg would cut it off to one that fits.
+_INTEGERS = {Int2: Int2Dumper, Int4: Int4Dumper, Int8: Int8Dumper}
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    ops_class = DatabaseOperations
     _statements: PreparedStatements
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         made = super().get_new_connection(conn_params)
+        for kind, as_text in _INTEGERS.items():
+            made.adapters.register_dumper(kind, as_text)
         self._statements = PreparedStatements(made)
         return made
 

@@ -9,13 +9,13 @@ import psycopg
 import pytest
 import time_machine
 from django.db import connection
-from django.db.models.query import QuerySet
 from django.test import override_settings
 
 from accounts.services import create_api_key
 from config import documentation
 from config.api import idempotency
 from config.management import demo
+from config.postgresql.writes import Write
 from tests.accounts.oauth.actors import register
 from tests.api.test_failures import database_away
 from tests.conftest import PASSWORD, Caller
@@ -56,7 +56,7 @@ def fault_of_ours() -> Iterator[None]:
         raise RuntimeError
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(QuerySet, "_insert", fail)
+        patched.setattr(Write, "run", fail)
         yield
 
 

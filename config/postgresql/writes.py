@@ -1,0 +1,118 @@
+"""Statements that write one row, compiled once for the columns that are given and prepared for each connection.
+
+A prepared statement needs to know the types of its values: here each is that of its column.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections, models
+from django.db.models import QuerySet, signals
+from django.db.models.expressions import RawSQL
+from django.db.models.sql import InsertQuery, UpdateQuery
+
+_ANY_VALUE = RawSQL("%s", [None])
+
+
+class Write(NamedTuple):
+    """Writes a row, and reads what has become of it.
+
+    Attributes:
+        sql: with `%s` for each value.
+        given: the fields whose values it takes, in this order.
+        returned: the names of the columns that come back.
+        defaults: those of the fields that Python has to ask, where nothing was given.
+    """
+
+    sql: str
+    given: Sequence[Any]
+    returned: Sequence[str]
+    defaults: Sequence[Any] = ()
+
+    def run(self, row: models.Model, using: str = DEFAULT_DB_ALIAS) -> tuple[Any, ...]:
+        """Writes a row whose values are no SQL. Returns the values of `returned`."""
+        connection: Any = connections[using]
+        values = [field.get_db_prep_save(field.pre_save(row, True), connection) for field in self.given]
+        for returned in connection.run(self.sql, values):
+            return returned
+        raise DatabaseError("There is no such row.")
+
+
+@lru_cache(maxsize=1024)
+def insert_of(model: Any, names: frozenset[str]) -> Write | None:
+    """The INSERT with values for these columns; the others get the database's defaults.
+
+    None where what comes back must be converted.
+    """
+    meta = model._meta
+    query: Any = InsertQuery(model)
+    given = [field for field in meta.local_concrete_fields if field.attname in names]
+    query.insert_values(given, [SimpleNamespace(**dict.fromkeys(names))], raw=True)
+    compiler = query.get_compiler(DEFAULT_DB_ALIAS)
+    compiler.returning_fields = meta.db_returning_fields
+    if not meta.db_returning_fields or _is_converted(compiler, meta.db_returning_fields):
+        return None
+    ((sql, _),) = compiler.as_sql()
+    return Write(sql, given, [field.attname for field in meta.db_returning_fields])
+
+
+def addition_to(model: Any, names: frozenset[str]) -> Write | None:
+    """The INSERT of a row of which these columns are given; None where Django's own way would do more."""
+    return None if _is_heard() else _addition_to(model, names)
+
+
+def change_of(model: Any, names: frozenset[str]) -> Write | None:
+    """The UPDATE of these columns, which returns all there are; None where Django's own way would do more."""
+    return None if _is_heard() else _change_of(model, names)
+
+
+def _is_heard() -> bool:
+    """Whether somebody listens to rows being saved, which anybody may begin to do at any time."""
+    return bool(signals.pre_save.receivers or signals.post_save.receivers)
+
+
+@lru_cache(maxsize=1024)
+def _addition_to(model: Any, names: frozenset[str]) -> Write | None:
+    if not _is_plain(model, names) or type(model._default_manager.all()).create is not QuerySet.create:
+        return None
+    defaults = [
+        field
+        for field in model._meta.local_concrete_fields
+        if not (field.attname in names or field is model._meta.auto_field or field.has_db_default() or field.generated)
+    ]
+    insert = insert_of(model, names.union(field.attname for field in defaults))
+    return insert and insert._replace(defaults=defaults)
+
+
+# Clients choose what they change.
+@lru_cache(maxsize=1024)
+def _change_of(model: Any, names: frozenset[str]) -> Write | None:
+    meta = model._meta
+    if not _is_plain(model, names) or meta.pk.attname in names:
+        return None
+    if model.refresh_from_db is not models.Model.refresh_from_db:
+        return None
+    query: Any = UpdateQuery(model)
+    given = [field for field in meta.local_concrete_fields if field.attname in names]
+    query.add_update_fields([(field, None, _ANY_VALUE) for field in given])
+    query.add_filter("pk", _ANY_VALUE)
+    compiler = query.get_compiler(DEFAULT_DB_ALIAS)
+    if _is_converted(compiler, meta.local_concrete_fields):
+        return None
+    sql, _ = compiler.as_sql()
+    returning, _ = compiler.connection.ops.return_insert_columns(meta.local_concrete_fields)
+    return Write(f"{sql} {returning}", [*given, meta.pk], [field.attname for field in meta.local_concrete_fields])
+
+
+def _is_plain(model: Any, names: frozenset[str]) -> bool:
+    """Whether `save()` would write these columns of one table, and that is all."""
+    meta = model._meta
+    columns = {field.attname for field in meta.local_concrete_fields if not field.generated}
+    return model.save is models.Model.save and columns >= names and not meta.parents and not meta.order_with_respect_to
+
+
+def _is_converted(compiler: Any, fields: Sequence[Any]) -> bool:
+    """Whether something else than psycopg makes Python's values of these columns."""
+    return bool(compiler.get_converters([field.get_col(field.model._meta.db_table) for field in fields]))
