@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.db.backends.postgresql import base
-from psycopg.types.numeric import Int2, Int2Dumper, Int4, Int4Dumper, Int8, Int8Dumper
+from psycopg.types.numeric import Int2, Int2Dumper, Int4, Int4Dumper, Int8, Int8Dumper, IntDumper
 
 from config.postgresql.prepared import PreparedStatements, Rows, Statement
 
-# An integer that does not fit its column is refused as text. In binary, psycopg would cut it off to one that fits.
-_INTEGERS = {Int2: Int2Dumper, Int4: Int4Dumper, Int8: Int8Dumper}
+# An integer that does not fit its column is refused as text. In binary, psycopg would cut it off to one that fits. It
+# keeps one way for plain integers and for those that are marked as a column's, so that both need the same.
+_INTEGERS = {int: IntDumper, Int2: Int2Dumper, Int4: Int4Dumper, Int8: Int8Dumper}
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
