@@ -21,6 +21,6 @@ class ContentPolicyMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
-        is_page = response.get("Content-Type", "").startswith("text/html")
-        response.setdefault("Content-Security-Policy", _PAGE if is_page else _DATA)
+        is_page = response.headers.get("Content-Type", "").startswith("text/html")
+        response.headers.setdefault("Content-Security-Policy", _PAGE if is_page else _DATA)
         return response

@@ -36,7 +36,7 @@ class RequestIdMiddleware:
             response = self.get_response(request)
         finally:
             present_request.reset(token)
-        response["Request-Id"] = request_id
+        response.headers["Request-Id"] = request_id
         return response
 
 
@@ -71,7 +71,7 @@ class ContentLengthMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
         if not response.streaming and response.status_code not in {204, 304}:
-            response.setdefault("Content-Length", str(len(response.content)))
+            response.headers.setdefault("Content-Length", str(len(response.content)))
         return response
 
 

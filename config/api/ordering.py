@@ -26,7 +26,7 @@ class Ordering:
         return rows.order_by(*(sign + column for column in self.columns))
 
     def key(self, row: Any) -> tuple[Any, ...]:
-        return tuple(getattr(row, column) for column in self.columns)
+        return tuple([getattr(row, column) for column in self.columns])
 
 
 def read(parameters: Parameters, sortable: Sequence[str]) -> Ordering:

@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from typing import Any, ClassVar
 
 from django.db.models import Exists, Model, QuerySet
+from django.utils.functional import cached_property
 from rest_framework.exceptions import APIException, MethodNotAllowed
 from rest_framework.generics import GenericAPIView
 from rest_framework.permissions import SAFE_METHODS
@@ -61,7 +62,7 @@ class Conventions:
     # There is no format suffix to read it from.
     format_kwarg = None
     cache_control = "private, no-cache"
-    preconditions = conditional.Preconditions()
+    preconditions = conditional.NO_PRECONDITIONS
     # Of the one row that the answer represents, if it is one.
     state: str | None = None
     row: Model | None = None
@@ -116,7 +117,8 @@ class Conventions:
         self.perform_authentication(request)
         request._request.principal = request.auth
         self.check_permissions(request)
-        self.check_throttles(request)
+        if self.throttle_classes:
+            self.check_throttles(request)
         self.preconditions = conditional.read(request)
 
     def perform_authentication(self, request: Any) -> None:
@@ -149,9 +151,9 @@ class Conventions:
 
     def finalize_response(self: Any, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
         response = super().finalize_response(request, response, *args, **kwargs)  # type: ignore[misc]
-        response.setdefault("Cache-Control", self.cache_control)
+        response.headers.setdefault("Cache-Control", self.cache_control)
         vary_on(response, *VARY)
-        if "PATCH" in self.allowed_methods and request.method == "OPTIONS":
+        if request.method == "OPTIONS" and "PATCH" in self.allowed_methods:
             response["Accept-Patch"] = f"{JSONParser.media_type}, {MergePatchParser.media_type}"
         if isinstance(response, Response):
             response.add_post_render_callback(partial(self.settle, request))
@@ -314,7 +316,7 @@ class ResourceViewSet(ViewSetMixin, Conventions, GenericAPIView):
 
     @property
     def values(self) -> dict[str, Any]:
-        return {"user_id": self.principal.user.pk, "parent_id": self.parent_id}
+        return {"user_id": self.principal.user.id, "parent_id": self.parent_id}
 
     def required_scope(self, method: str) -> str | None:
         if self.scope is None:
@@ -380,7 +382,7 @@ class ResourceViewSet(ViewSetMixin, Conventions, GenericAPIView):
     def represent(self, rows: Sequence[Model]) -> Sequence[dict[str, Any]]:
         render = compiled.renderer(self.serializer_class, self.request.version, self.names)
         if render:
-            return [render(row) for row in rows]
+            return render(rows)
         serializer = self.get_serializer()
         for name in serializer.fields.keys() - self.names:
             serializer.fields.pop(name)
