@@ -53,14 +53,14 @@ def _renderer(serializer: Any, names: frozenset[str]) -> Renderer | None:
     values = attrgetter(*looked_at, looked_at[0])
 
     def render(rows: Iterable[Any]) -> list[dict[str, Any]]:
-        # Column by column: what converts all values of one is a single call, where none of them is null.
-        columns = [
-            [None if value is None else conversion(value) for value in column]
-            if None in column
-            else map(conversion, column)
-            for conversion, column in zip(conversions, zip(*map(values, rows), strict=True), strict=False)
+        return [
+            {
+                name: None if value is None else conversion(value)
+                # `strict` would take as long as some of the values.
+                for name, value, conversion in zip(shown, row, conversions)  # noqa: B905
+            }
+            for row in map(values, rows)
         ]
-        return [dict(zip(shown, row, strict=True)) for row in zip(*columns, strict=True)]
 
     return render
 

@@ -86,8 +86,15 @@ class SecretParameterMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
+        query = request.META.get("QUERY_STRING", "")
+        # As it stands, or with some of it encoded: nothing else is decoded to it.
+        if _SECRET_PARAMETER in query or "%" in query:
+            self._take_out(request, query)
+        return self.get_response(request)
+
+    def _take_out(self, request: HttpRequest, query: str) -> None:
         rest, secrets = [], []
-        for part in filter(None, request.META.get("QUERY_STRING", "").split("&")):
+        for part in filter(None, query.split("&")):
             name, _, value = part.partition("=")
             if unquote_plus(name) == _SECRET_PARAMETER:
                 secrets.append(unquote_plus(value))
@@ -96,7 +103,6 @@ class SecretParameterMiddleware:
         if secrets:
             request.META["QUERY_STRING"] = "&".join(rest)
             request.META[_SECRETS] = secrets
-        return self.get_response(request)
 
 
 def secret_parameters(request: Any) -> Sequence[str]:

@@ -150,7 +150,7 @@ def _prefix_of_newest(versions: tuple[Version, ...]) -> str:
 def address_in(prefix: str, request: HttpRequest) -> str:
     """What a request asks for, in the version of a prefix: the canonical address."""
     query = request.META.get("QUERY_STRING", "")
-    if query:
-        given = filter(None, query.split("&"))
-        query = "&".join([part for part in given if unquote_plus(part.partition("=")[0]) != VERSION_PARAMETER])
-    return quoted(prefix + without_prefix(request.path).rstrip("/"), query)
+    parts = filter(None, query.split("&"))
+    if VERSION_PARAMETER in query or "%" in query:
+        parts = filter(lambda part: unquote_plus(part.partition("=")[0]) != VERSION_PARAMETER, parts)
+    return quoted(prefix + without_prefix(request.path).rstrip("/"), "&".join(parts))

@@ -253,7 +253,7 @@ class ResourceViewSet(ViewSetMixin, Conventions, GenericAPIView):
         page_links = links.of_page(request, self.parameters, page.links)
         items = self.represent(page.rows)
         response = Response(envelope.page(items, page.meta, page_links) if self.enveloped else items)
-        response["Link"] = links.header(page_links)
+        response.headers["Link"] = links.header(page_links)
         if not self.enveloped and "total" in page.meta:
             response["X-Total-Count"] = page.meta["total"]
         return response
