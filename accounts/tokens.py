@@ -46,7 +46,13 @@ class Backend(TokenBackend):
         return claims if self._are_plainly_good(claims) else None
 
     def _signature_of(self, signed: str) -> str:
-        return base64url.encode(hmac.digest(self.prepared_signing_key, signed.encode(), "sha256"))
+        digest = self._keyed.copy()
+        digest.update(signed.encode())
+        return base64url.encode(digest.digest())
+
+    @cached_property
+    def _keyed(self) -> hmac.HMAC:
+        return hmac.new(self.prepared_signing_key, digestmod="sha256")
 
     def _are_plainly_good(self, claims: Any) -> bool:
         return (

@@ -41,7 +41,7 @@ LEFT_OUT = {
 # What a request of a page of another site has, and one that was refused before Django saw it.
 _FOR_THE_WHOLE_WAY = frozenset({"HTTP_ORIGIN", "HTTP_ACCESS_CONTROL_REQUEST_METHOD", REFUSED})
 _NO_QUERY = QueryDict("")
-_NUMBER = re.compile(r"(?<=/)[0-9]+(?=/|\Z)")
+_NUMBER = re.compile(r"(?<=/)([0-9]+)(?=/|\Z)")
 # Takes the place of a number; no address that leads somewhere holds it.
 _STAND_IN = "\0"
 
@@ -117,9 +117,10 @@ def _view_at(path: str) -> tuple[ResolverMatch, Mapping[str, Any]] | None:
     """
     if _STAND_IN in path:
         return None
-    numbers = _NUMBER.findall(path)
-    places = iter(range(len(numbers)))
-    match = _match(_NUMBER.sub(lambda _: f"{_STAND_IN}{next(places)}", path) if numbers else path)
+    # In turn what stands around the numbers, and the numbers.
+    parts = _NUMBER.split(path)
+    numbers = parts[1::2]
+    match = _match(*parts[::2])
     if match is None:
         return None
     return match, {
@@ -128,7 +129,8 @@ def _view_at(path: str) -> tuple[ResolverMatch, Mapping[str, Any]] | None:
 
 
 @lru_cache(maxsize=512)
-def _match(path: str) -> ResolverMatch | None:
+def _match(start: str, *others: str) -> ResolverMatch | None:
+    path = start + "".join(f"{_STAND_IN}{place}{text}" for place, text in enumerate(others))
     try:
         match = resolve(path)
     except Resolver404:

@@ -52,15 +52,14 @@ def of(request: HttpRequest | Request) -> Version:
     given = query.getlist(VERSION_PARAMETER) if VERSION_PARAMETER in query else [None]
     if len(given) > 1:
         raise invalid(Detail(VERSION_PARAMETER, "Must not be repeated."))
-    accepted = accept.choose(request.META.get("HTTP_ACCEPT", "")).version
-    asked = _asked(version_in(request.path), given[0], accepted, tuple(settings.API_VERSIONS))
-    return asked or default()
+    versions = tuple(settings.API_VERSIONS)
+    return _asked(version_in(request.path), given[0], request.META.get("HTTP_ACCEPT", ""), versions) or default()
 
 
-# Of what fails nothing is kept, so that only numbers of versions are.
-@lru_cache(maxsize=64)
-def _asked(path: str | None, query: str | None, accepted: str | None, versions: tuple[Version, ...]) -> Version | None:
-    asked = {}
+# Of what fails nothing is kept, so that of paths and queries only numbers of versions are.
+@lru_cache(maxsize=512)
+def _asked(path: str | None, query: str | None, header: str, versions: tuple[Version, ...]) -> Version | None:
+    asked, accepted = {}, accept.choose(header).version
     for number, status in ((path, 404), (query, 400), (accepted, 406)):
         if number is not None:
             version = _by_number(versions).get(number)

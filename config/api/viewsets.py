@@ -40,6 +40,7 @@ from config.api.responses import Response
 from config.api.serializers import GREATEST_ID
 
 _ID = re.compile(r"[1-9][0-9]{0,18}")
+_METHODS = frozenset(APIView.http_method_names)
 VARY = ("Accept", "Authorization", "X-API-Key", "Cookie")
 
 
@@ -54,6 +55,12 @@ def id_of(text: str) -> int:
 def _instances(*classes: Any) -> Sequence[Any]:
     """One of each class; what DRF makes anew for each request keeps nothing of a request here."""
     return [each() for each in classes]
+
+
+@cache
+def _allowed(view: Any, bound: frozenset[str]) -> Sequence[str]:
+    """The methods of a view, and of those that an instance of it was given: which have an action, and HEAD."""
+    return [name.upper() for name in view.http_method_names if name in bound or hasattr(view, name)]
 
 
 class Conventions:
@@ -98,8 +105,8 @@ class Conventions:
 
     @cached_property
     def allowed_methods(self: Any) -> Sequence[str]:
-        allowed: Sequence[str] = self._allowed_methods()
-        return allowed
+        view: Any = type(self)
+        return _allowed(view, _METHODS.intersection(vars(self)))
 
     @property
     def default_response_headers(self) -> dict[str, str]:
