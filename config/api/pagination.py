@@ -106,8 +106,8 @@ class CursorPagination(ListPagination):
     def __init__(self, parameters: Parameters, ordering: Ordering, bound_to: Mapping[str, str]) -> None:
         super().__init__(parameters, ordering)
         self.cursor = parameters.get("cursor", opaque=True)
-        order = {"sort": ordering.field, "order": "desc" if ordering.descending else "asc"}
-        self.bound_to = cursors.binding({**bound_to, **order})
+        order = "desc" if ordering.descending else "asc"
+        self.bound_to = cursors.binding(*bound_to.items(), ("sort", ordering.field), ("order", order))
 
     def page_of(self, listed: ListedRows, values: Mapping[str, Any]) -> Page:
         if not self.cursor:

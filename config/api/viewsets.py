@@ -122,7 +122,7 @@ class Conventions:
         self.parameters = Parameters(request.query_params, None if request.method == "OPTIONS" else request.version)
         self.enveloped = self.parameters.flag("envelope", default=True)
         self.perform_authentication(request)
-        request._request.principal = request.auth
+        self.principal = request._request.principal = request.auth
         self.check_permissions(request)
         if self.throttle_classes:
             self.check_throttles(request)
@@ -332,7 +332,6 @@ class ResourceViewSet(ViewSetMixin, Conventions, GenericAPIView):
 
     def initial(self, request: Any, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
-        self.principal = request.auth
         # Read before anything is written: a request that is refused must not have had an effect.
         self.chosen = fields.read(self.parameters, readable_fields(self.serializer_class))
         if self.action != "list":
