@@ -6,9 +6,8 @@ page that has not changed keeps its bytes. What the place belongs to (list, filt
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 from cryptography.exceptions import InvalidTag
@@ -21,8 +20,7 @@ from config import base64url
 from config.api.errors import Detail, DomainError, ErrorCode
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """The rows on one side of a sort key: `comparison` is `>`, `>=`, `<` or `<=`, as seen in list order."""
 
     comparison: str
