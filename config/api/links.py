@@ -75,7 +75,7 @@ def of_row(request: Request, links: Sequence[Link], row: Any) -> dict[str, dict[
 @lru_cache(maxsize=1024)
 def _within(scopes: frozenset[str], *links: Link) -> Sequence[Link]:
     """The links that lead to nothing beyond the scopes."""
-    return [link for link in links if link.scope is None or link.scope in scopes]
+    return [link for link in links if not link.scope or link.scope in scopes]
 
 
 def of_page(request: Request, parameters: Parameters, relations: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
