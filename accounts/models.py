@@ -5,6 +5,7 @@ import re
 import secrets
 from collections import defaultdict
 from datetime import datetime, timedelta
+from hmac import compare_digest
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from uuid import uuid4
@@ -138,10 +139,11 @@ class LoginSession(Row):
 
     @property
     def is_usable(self) -> bool:
+        user = self.user
         return (
             self.ended_at is None
-            and self.user.is_active
-            and constant_time_compare(self.password_digest, self.user.get_session_auth_hash())
+            and user.is_active
+            and compare_digest(self.password_digest, user.get_session_auth_hash())
         )
 
     def rotate(self, digest: bytes, *, refresh_digest: bytes, access_id: str, expires_at: datetime) -> bool:

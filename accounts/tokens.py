@@ -6,7 +6,6 @@ import hashlib
 import hmac
 import re
 import time
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from datetime import UTC, datetime
 from functools import cached_property
 from hmac import compare_digest
@@ -20,6 +19,7 @@ from rest_framework_simplejwt.settings import api_settings
 from rest_framework_simplejwt.tokens import Token
 
 from accounts.models import LoginSession
+from config import base64url
 from config.api.errors import invalid_token
 
 # Of ours none is half as long. A longer one is not worth decoding.
@@ -42,12 +42,17 @@ class Backend(TokenBackend):
         header, _, payload = signed.partition(".")
         if header != self._header or not compare_digest(signature, self._signature_of(signed)):
             return None
-        claims = orjson.loads(urlsafe_b64decode(f"{payload}=="))
+        claims = orjson.loads(base64url.decode(payload))
         return claims if self._are_plainly_good(claims) else None
 
     def _signature_of(self, signed: str) -> str:
-        digest = hmac.digest(self.prepared_signing_key, signed.encode(), "sha256")
-        return urlsafe_b64encode(digest).rstrip(b"=").decode()
+        digest = self._keyed.copy()
+        digest.update(signed.encode())
+        return base64url.encode(digest.digest())
+
+    @cached_property
+    def _keyed(self) -> hmac.HMAC:
+        return hmac.new(self.prepared_signing_key, digestmod="sha256")
 
     def _are_plainly_good(self, claims: Any) -> bool:
         return (
@@ -73,10 +78,14 @@ class SessionToken(Token):
     Issuer, audience, signature, algorithm and the times are checked by the library.
     """
 
+    session_id: UUID
+    expires_at: datetime
+
     @classmethod
     def of(cls, session: LoginSession) -> Self:
         token = cls()
         token["sid"], token["sub"] = str(session.pk), str(session.user_id)
+        token.verify_own()
         return token
 
     @classmethod
@@ -118,15 +127,8 @@ class SessionToken(Token):
         if tuple(map(type, map(claims.get, CLAIMS))) != _KINDS or claims["token_type"] != self.token_type:
             raise TokenError("Token lacks a claim, or has it in another form")
         # An error where they are no id, and no date.
-        _ = self.session_id, self.expires_at
-
-    @cached_property
-    def session_id(self) -> UUID:
-        return UUID(self["sid"])
-
-    @cached_property
-    def expires_at(self) -> datetime:
-        return datetime.fromtimestamp(self["exp"], UTC)
+        self.session_id = UUID(claims["sid"])
+        self.expires_at = datetime.fromtimestamp(claims["exp"], UTC)
 
 
 class AccessToken(SessionToken):

@@ -77,7 +77,7 @@ def _run(environ: Environ) -> Answer:
         # What Django does by signals at the beginning and the end of a request.
         connection.close_if_unusable_or_obsolete()
         response = handler.respond(request)
-        return Answer(response.status_code, list(response.items()), response.content)
+        return Answer(response.status_code, list(response.headers.items()), response.content)
     return _run_django(environ)
 
 

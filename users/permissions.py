@@ -10,13 +10,13 @@ from users.models import User
 
 def may_read_owner(principal: Principal, row: Any) -> bool:
     """Whether the caller may read the user that a row belongs to: the row may have outlived it."""
-    if principal.user.pk == row.user_id:
+    if principal.user.id == row.user_id:
         return True
     return bool(principal.user.is_staff) and row.user.removed_at is None
 
 
 def is_self_or_administrator(principal: Principal, user_id: int) -> bool:
-    return principal.user.is_administrator or principal.user.pk == user_id
+    return principal.user.is_administrator or principal.user.id == user_id
 
 
 class UserPermission(ResourcePermission):
@@ -26,7 +26,7 @@ class UserPermission(ResourcePermission):
 
     @staticmethod
     def may_change(principal: Principal, row: User) -> bool:
-        return is_self_or_administrator(principal, row.pk)
+        return is_self_or_administrator(principal, row.id)
 
     def allows_anonymous(self, request: Request) -> bool:
         return request.method == "POST" and settings.OPEN_SIGNUP

@@ -8,11 +8,10 @@ from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
 from accounts.authentication import api_key, basic, bearer, session
+from accounts.authentication.headers import parts
 from config.api.errors import DomainError, ErrorCode
 from config.api.exceptions import CHALLENGE
 from config.api.principal import Principal
-
-EXPLICIT = (api_key, bearer, basic)
 
 
 class PrincipalAuthentication(BaseAuthentication):
@@ -23,7 +22,9 @@ class PrincipalAuthentication(BaseAuthentication):
     """
 
     def authenticate(self, request: Request) -> tuple[Any, Principal] | None:
-        presented = [(kind, value) for kind in EXPLICIT for value in kind.presented(request)]
+        presented: list[tuple[Any, str]] = [(api_key, key) for key in api_key.presented(request)]
+        authorization = parts(request.META.get("HTTP_AUTHORIZATION"))
+        presented += [(bearer if part.lower().startswith("bearer ") else basic, part) for part in authorization]
         if len(presented) > 1:
             raise DomainError(
                 ErrorCode.CREDENTIAL_CONFLICT, "The request carries more than one credential; send exactly one."

@@ -4,18 +4,12 @@ from base64 import b64decode
 
 from rest_framework.request import Request
 
-from accounts.authentication.headers import parts
 from accounts.passwords import RememberedChecks, prove, wrong_password
 from config.api.errors import DomainError, ErrorCode
 from config.api.principal import ALL_SCOPES, Principal
 
 # The pair comes with every request, and the hash of a password is made to be slow.
 _check = RememberedChecks()
-
-
-def presented(request: Request) -> list[str]:
-    header = parts(request.META.get("HTTP_AUTHORIZATION"))
-    return [part for part in header if not part.lower().startswith("bearer ")]
 
 
 def resolve(header: str, request: Request) -> Principal:

@@ -4,16 +4,11 @@ from rest_framework.request import Request
 
 from accounts import logins
 from accounts.authentication import oauth
-from accounts.authentication.headers import parts
 from accounts.tokens import AccessToken
 from config.api.principal import ALL_SCOPES, Principal
 
 # RFC 7515, section 3.1: header, payload and signature. An OAuth token of ours has no dot.
 JWT_DOTS = 2
-
-
-def presented(request: Request) -> list[str]:
-    return [part for part in parts(request.META.get("HTTP_AUTHORIZATION")) if part.lower().startswith("bearer ")]
 
 
 def resolve(header: str, request: Request) -> Principal:

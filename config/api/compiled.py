@@ -7,10 +7,10 @@ so these are read once. Any other serializer is used as it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC
 from functools import lru_cache
-from operator import attrgetter
+from operator import attrgetter, methodcaller
 from typing import Any
 
 from django.db.models.manager import BaseManager
@@ -22,7 +22,7 @@ from config.api.serializers import Money, ResourceSerializer
 from config.api.versions import Version
 
 Conversion = Callable[[Any], Any]
-Renderer = Callable[[Any], dict[str, Any]]
+Renderer = Callable[[Iterable[Any]], list[dict[str, Any]]]
 
 
 # Clients choose the names: there are more choices than a process should remember.
@@ -30,7 +30,7 @@ Renderer = Callable[[Any], dict[str, Any]]
 def renderer(
     serializer_class: type[ResourceSerializer], version: Version | None, names: frozenset[str]
 ) -> Renderer | None:
-    """What makes of a row the named fields, as the serializer's `to_representation` does; None if it must do so itself.
+    """What makes of rows the named fields, as the serializer's `to_representation` does; None if it must do so itself.
 
     Times are left to the JSON encoder, which writes them as DRF does.
     """
@@ -52,11 +52,15 @@ def _renderer(serializer: Any, names: frozenset[str]) -> Renderer | None:
     # Once more the first: of a single attribute an attrgetter gives no tuple.
     values = attrgetter(*looked_at, looked_at[0])
 
-    def render(row: Any) -> dict[str, Any]:
-        return {
-            name: None if value is None else conversion(value)
-            for name, value, conversion in zip(shown, values(row), conversions, strict=False)
-        }
+    def render(rows: Iterable[Any]) -> list[dict[str, Any]]:
+        return [
+            {
+                name: None if value is None else conversion(value)
+                # `strict` would take as long as some of the values.
+                for name, value, conversion in zip(shown, row, conversions)  # noqa: B905
+            }
+            for row in map(values, rows)
+        ]
 
     return render
 
@@ -88,6 +92,9 @@ def _conversion(field: Any) -> Conversion | None:
 
 def _choice(field: Any) -> Conversion:
     values = field.choice_strings_to_values
+    if all(type(text) is str for text in values.values()):
+        # What stands for each is itself. A column of text holds nothing else, though it may not be among them.
+        return str
     return lambda value: values.get(str(value), value)
 
 
@@ -95,13 +102,9 @@ def _big_integer(field: Any) -> Conversion:
     return str if getattr(field, "coerce_to_string", api_settings.COERCE_BIGINT_TO_STRING) else int
 
 
-def _moment(value: datetime) -> datetime:
-    return value.astimezone(UTC)
-
-
 def _many(field: Any) -> Conversion | None:
     render = _renderer(field.child, frozenset(field.child.fields))
-    return render and (lambda rows: [render(row) for row in (rows.all() if isinstance(rows, BaseManager) else rows)])
+    return render and (lambda rows: render(rows.all() if isinstance(rows, BaseManager) else rows))
 
 
 # By the very function, so that a field class that has another one is not mistaken for its parent.
@@ -111,7 +114,7 @@ _CONVERSIONS: dict[Any, Callable[[Any], Conversion | None]] = {
     BigIntegerField.to_representation: _big_integer,
     serializers.ReadOnlyField.to_representation: lambda field: field.to_representation,
     serializers.ChoiceField.to_representation: _choice,
-    serializers.DateTimeField.to_representation: lambda field: _moment,
+    serializers.DateTimeField.to_representation: lambda field: methodcaller("astimezone", UTC),
     serializers.ListSerializer.to_representation: _many,
     # Of the context it looks at the version alone.
     Money.to_representation: lambda field: field.to_representation,

@@ -27,7 +27,8 @@ def choose(request: Any, response: HttpResponse) -> str | None:
     An answer with secrets, or one that a browser fetched by its cookie or Basic, is left alone: an attacker who can
     make it repeat guesses would read the rest from its length (BREACH). A page repeats the query in its links.
     """
-    if "no-store" in response.get("Cache-Control", "") or not _TEXT.match(response.get("Content-Type", "")):
+    headers = response.headers
+    if "no-store" in headers.get("Cache-Control", "") or not _TEXT.match(headers.get("Content-Type", "")):
         return None
     vary_on(response, "Accept-Encoding")
     header = request.META.get("HTTP_ACCEPT_ENCODING")

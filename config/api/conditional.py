@@ -7,9 +7,11 @@ made from no single row has the second part alone. A content coding is named at 
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from hashlib import blake2b
+from operator import attrgetter
 from typing import Any
 
 from django.http import HttpResponse
@@ -19,6 +21,7 @@ from config.api.errors import Detail, DomainError, ErrorCode, invalid
 from config.api.renderers import is_for_a_person
 
 _VARIABLES = {"If-Match": "HTTP_IF_MATCH", "If-None-Match": "HTTP_IF_NONE_MATCH"}
+_GIVEN_IN = frozenset(_VARIABLES.values())
 _ANY = "*"
 _WEAK = "W/"
 _TAG = re.compile(r'(?:W/)?"[\x21\x23-\x7e\x80-\xff]*"')
@@ -30,8 +33,14 @@ _METHODS = _READS | {"PUT", "PATCH", "DELETE"}
 
 def state_of(row: Any, columns: Sequence[str]) -> str:
     """The state of a row, as the first part of its tags; `columns` are those that move with every change of it."""
-    facts = (type(row)._meta.label, row.pk, *(getattr(row, column) for column in columns))
-    return blake2b(repr(facts).encode(), digest_size=8).hexdigest()
+    model: Any = type(row)
+    label, values = _facts(model, *columns)
+    return blake2b(repr((label, *values(row))).encode(), digest_size=8).hexdigest()
+
+
+@cache
+def _facts(model: Any, *columns: str) -> tuple[str, Callable[[Any], tuple[Any, ...]]]:
+    return model._meta.label, attrgetter(model._meta.pk.attname, *columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +70,12 @@ class Preconditions:
 
     def excludes(self, present: str) -> bool:
         """Whether If-None-Match names the tag of the answer, by weak comparison: the client has it already."""
-        return any(tag in {_ANY, present} or tag.removeprefix(_WEAK) == present for tag in self.none_match or ())
+        return self.none_match is not None and any(
+            tag in {_ANY, present} or tag.removeprefix(_WEAK) == present for tag in self.none_match
+        )
+
+
+NO_PRECONDITIONS = Preconditions()
 
 
 def _state_in(tag: str) -> str:
@@ -83,8 +97,8 @@ def read(request: Any) -> Preconditions:
     Raises:
         DomainError: VALIDATION_ERROR naming each header that is malformed.
     """
-    if request.method not in _METHODS:
-        return Preconditions()
+    if request.method not in _METHODS or _GIVEN_IN.isdisjoint(request.META):
+        return NO_PRECONDITIONS
     given = {name: request.META.get(variable) for name, variable in _VARIABLES.items()}
     tags = {name: None if value is None else _tags(value) for name, value in given.items()}
     malformed = [name for name, found in tags.items() if found == ()]
@@ -121,7 +135,7 @@ def settle(request: Any, response: HttpResponse, preconditions: Preconditions, s
     if _is_representation(request, response, state):
         content = blake2b(f"{request.version}\n".encode() + response.content, digest_size=16).hexdigest()
         tag = f'"{"-".join(filter(None, (state, content, coding)))}"'
-        response["ETag"] = tag
+        response.headers["ETag"] = tag
         if request.method in _READS:
             preconditions.check_match(state or content)
             # The page itself has no tag: the one it shows is that of the JSON.
@@ -137,11 +151,11 @@ def _is_representation(request: Any, response: HttpResponse, state: str | None) 
 
     A page of documentation is none, and the answer to the making of a key holds the key, this once.
     """
-    if response.get("Content-Type", "").startswith("text/html"):
+    if response.headers.get("Content-Type", "").startswith("text/html"):
         return False
     if request.method in _READS:
         return response.status_code == 200
-    return bool(state) and response.status_code in {200, 201} and "no-store" not in response["Cache-Control"]
+    return bool(state) and response.status_code in {200, 201} and "no-store" not in response.headers["Cache-Control"]
 
 
 def _empty(response: HttpResponse) -> None:

@@ -5,23 +5,22 @@ page that has not changed keeps its bytes. What the place belongs to (list, filt
 """
 
 import json
-from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
+import orjson
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 from django.conf import settings
 from django.db.models import Model
 from django.utils.crypto import salted_hmac
 
+from config import base64url
 from config.api.errors import Detail, DomainError, ErrorCode
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """The rows on one side of a sort key: `comparison` is `>`, `>=`, `<` or `<=`, as seen in list order."""
 
     comparison: str
@@ -32,39 +31,37 @@ class Place:
         return self.comparison.startswith("<")
 
 
-def seal(place: Place, bound_to: Mapping[str, str]) -> str:
+# Most cursors are of a few lists; of the others there are as many as clients like.
+@lru_cache(maxsize=256)
+def binding(*facts: tuple[str, str]) -> bytes:
+    """What is authenticated with the cursors of a list: which it is, its filters and its order."""
+    return json.dumps(dict(facts), sort_keys=True).encode()
+
+
+def seal(place: Place, bound_to: bytes) -> str:
     key = [value if isinstance(value, int) else str(value) for value in place.key]
-    text = json.dumps([place.comparison, *key], ensure_ascii=False, separators=(",", ":"))
-    return _encode(_cipher(settings.SECRET_KEY).encrypt(text.encode(), [_authenticated(bound_to)]))
+    return base64url.encode(_cipher(settings.SECRET_KEY).encrypt(orjson.dumps([place.comparison, *key]), [bound_to]))
 
 
-def read(cursor: str, bound_to: Mapping[str, str], model: type[Model], columns: Sequence[str]) -> Place:
-    """Opens a cursor that `seal` made for the same list, filters and order.
+def read(cursor: str, bound_to: bytes, model: type[Model], columns: Sequence[str]) -> Place:
+    """Opens a cursor that `seal` made with the same binding.
 
     Raises:
         DomainError: INVALID_CURSOR when it was altered, made elsewhere, or made for another list, filter or order.
     """
     try:
-        sealed = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+        sealed = base64url.decode(cursor)
         # Base64 has several spellings for the same bytes; only one of them was given out.
-        if _encode(sealed) != cursor:
+        if base64url.encode(sealed) != cursor:
             raise ValueError(cursor)
-        comparison, *key = json.loads(_cipher(settings.SECRET_KEY).decrypt(sealed, [_authenticated(bound_to)]))
+        comparison, *key = orjson.loads(_cipher(settings.SECRET_KEY).decrypt(sealed, [bound_to]))
     except (ValueError, InvalidTag):
         message = "Not a cursor of this list in this order; start again with an empty one."
         raise DomainError(ErrorCode.INVALID_CURSOR, message, [Detail("cursor", message)]) from None
     fields: list[Any] = [model._meta.get_field(column) for column in columns]
-    return Place(comparison, tuple(field.to_python(value) for field, value in zip(fields, key, strict=True)))
+    return Place(comparison, tuple([field.to_python(value) for field, value in zip(fields, key, strict=True)]))
 
 
 @lru_cache(maxsize=1)
 def _cipher(secret_key: str) -> AESSIV:
     return AESSIV(salted_hmac("config.api.cursors", "", secret_key, algorithm="sha512").digest())
-
-
-def _authenticated(bound_to: Mapping[str, str]) -> bytes:
-    return json.dumps(bound_to, sort_keys=True).encode()
-
-
-def _encode(sealed: bytes) -> str:
-    return urlsafe_b64encode(sealed).rstrip(b"=").decode()

@@ -1,7 +1,7 @@
 """Equality filters, declared with django-filter and strict about what they are given."""
 
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Mapping, Sequence
+from functools import cache, lru_cache
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -26,11 +26,9 @@ class StrictFilterSet(FilterSet):
             if value == "":
                 parameters.refuse(name, "Must not be empty.")
                 continue
-            try:
-                cls.base_filters[name].field.clean(value)
-            except ValidationError as error:
-                for message in error.messages:
-                    parameters.refuse(name, message)
+            problems = _problems if cls.is_choice(name) else _problems.__wrapped__
+            for message in problems(cls.base_filters[name], value):
+                parameters.refuse(name, message)
         return given
 
     @classmethod
@@ -46,6 +44,17 @@ class StrictFilterSet(FilterSet):
     def is_choice(cls, name: str) -> bool:
         """Whether a filter knows only a few values."""
         return "choices" in cls.base_filters[name].extra
+
+
+# Django makes the choices anew at each look.
+@lru_cache(maxsize=256)
+def _problems(one: Any, value: str) -> Sequence[str]:
+    """What is wrong with the value of a filter."""
+    try:
+        one.field.clean(value)
+    except ValidationError as error:
+        return error.messages
+    return ()
 
 
 @cache

@@ -6,7 +6,7 @@ around it. View, conventions and headers are the same on both ways; the tests co
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 from typing import Any
 
@@ -20,7 +20,7 @@ from django.urls import Resolver404, ResolverMatch, resolve
 from django.utils.module_loading import import_string
 
 from config.api import accept
-from config.api.headers import vary_on
+from config.api.headers import Headers, give_missing, vary_on
 from config.api.requests import REFUSED
 from config.api.viewsets import Conventions
 
@@ -39,9 +39,9 @@ LEFT_OUT = {
     "config.api.exceptions.DomainErrorMiddleware": "the view has a handler of its own, and nothing was refused before",
 }
 # What a request of a page of another site has, and one that was refused before Django saw it.
-_FOR_THE_WHOLE_WAY = ("HTTP_ORIGIN", "HTTP_ACCESS_CONTROL_REQUEST_METHOD", REFUSED)
+_FOR_THE_WHOLE_WAY = frozenset({"HTTP_ORIGIN", "HTTP_ACCESS_CONTROL_REQUEST_METHOD", REFUSED})
 _NO_QUERY = QueryDict("")
-_NUMBER = re.compile(r"(?<=/)[0-9]+(?=/|\Z)")
+_NUMBER = re.compile(r"(?<=/)([0-9]+)(?=/|\Z)")
 # Takes the place of a number; no address that leads somewhere holds it.
 _STAND_IN = "\0"
 
@@ -49,7 +49,7 @@ _STAND_IN = "\0"
 def is_plain(request: Any) -> bool:
     """Whether a request may go the short way. The view is found meanwhile."""
     meta = request.META
-    if meta.get("HTTP_COOKIE") or any(name in meta for name in _FOR_THE_WHOLE_WAY):
+    if meta.get("HTTP_COOKIE") or not _FOR_THE_WHOLE_WAY.isdisjoint(meta):
         return False
     if accept.choose(meta.get("HTTP_ACCEPT", "")).media_type != accept.JSON:
         return False
@@ -67,8 +67,7 @@ def is_plain(request: Any) -> bool:
 def respond(request: Any) -> HttpResponse:
     """The answer to a plain request."""
     answer = _way()(request)
-    for name, value in _same_for_all(request.is_secure()):
-        answer.headers.setdefault(name, value)
+    give_missing(answer, _same_for_all(request.is_secure()))
     vary_on(answer, "origin")
     return answer
 
@@ -89,7 +88,7 @@ def _ask_view(request: Any) -> HttpResponse:
 
 
 @cache
-def _same_for_all(secure: bool) -> Sequence[tuple[str, str]]:
+def _same_for_all(secure: bool) -> Headers:
     """The headers that Django's middlewares of security put on any answer."""
     request = HttpRequest()
     request._get_scheme = lambda: "https" if secure else "http"  # type: ignore[attr-defined]  # the stubs leave it out
@@ -97,7 +96,7 @@ def _same_for_all(secure: bool) -> Sequence[tuple[str, str]]:
     del response["Content-Type"]
     SecurityMiddleware(lambda _: response)(request)
     XFrameOptionsMiddleware(lambda _: response)(request)
-    return list(response.items())
+    return Headers(response.headers)
 
 
 @lru_cache(maxsize=64)
@@ -118,9 +117,10 @@ def _view_at(path: str) -> tuple[ResolverMatch, Mapping[str, Any]] | None:
     """
     if _STAND_IN in path:
         return None
-    numbers = _NUMBER.findall(path)
-    places = iter(range(len(numbers)))
-    match = _match(_NUMBER.sub(lambda _: f"{_STAND_IN}{next(places)}", path) if numbers else path)
+    # In turn what stands around the numbers, and the numbers.
+    parts = _NUMBER.split(path)
+    numbers = parts[1::2]
+    match = _match(*parts[::2])
     if match is None:
         return None
     return match, {
@@ -129,7 +129,8 @@ def _view_at(path: str) -> tuple[ResolverMatch, Mapping[str, Any]] | None:
 
 
 @lru_cache(maxsize=512)
-def _match(path: str) -> ResolverMatch | None:
+def _match(start: str, *others: str) -> ResolverMatch | None:
+    path = start + "".join(f"{_STAND_IN}{place}{text}" for place, text in enumerate(others))
     try:
         match = resolve(path)
     except Resolver404:

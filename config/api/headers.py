@@ -41,17 +41,27 @@ class Headers(ResponseHeaders):
         return self._store.values()
 
 
+def give(response: HttpResponse, headers: Headers) -> None:
+    """Puts headers that were made before on an answer, all at once."""
+    response.headers._store.update(headers._store)
+
+
+def give_missing(response: HttpResponse, headers: Headers) -> None:
+    """The same, but for those that the answer has."""
+    store = response.headers._store
+    for name, pair in headers._store.items():
+        store.setdefault(name, pair)
+
+
 def vary_on(response: HttpResponse, *names: str) -> None:
     """Says that these headers of the request had a part in the answer."""
-    present = response.headers.get("Vary")
-    wanted = _vary(present, names)
-    if wanted != present:
-        response.headers["Vary"] = wanted
+    store = response.headers._store
+    store["vary"] = _vary(store.get("vary"), names)
 
 
 # A few different ones, and each of them for most of the answers.
 @lru_cache(maxsize=64)
-def _vary(present: str | None, names: tuple[str, ...]) -> str:
-    response = HttpResponse(headers={} if present is None else {"Vary": present})
+def _vary(present: tuple[str, str] | None, names: tuple[str, ...]) -> tuple[str, str]:
+    response = HttpResponse(headers=dict([present]) if present else {})
     patch_vary_headers(response, names)
-    return response["Vary"]
+    return "Vary", response["Vary"]

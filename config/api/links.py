@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlencode
 
@@ -15,7 +16,8 @@ from config.api.principal import Principal
 Condition = Callable[[Principal, Any], bool]
 
 
-@dataclass(frozen=True, slots=True)
+# Known by identity: each is declared once, and looked up at each request.
+@dataclass(frozen=True, slots=True, eq=False)
 class Link:
     """A link from a single resource.
 
@@ -35,11 +37,6 @@ class Link:
     when: Condition | None = None
     reads: str | None = None
 
-    def open_to(self, principal: Principal | None, row: Any) -> bool:
-        if principal is None or (self.scope and self.scope not in principal.scopes):
-            return False
-        return self.when is None or self.when(principal, row)
-
 
 def address(request: Request, path: str) -> str:
     """The address of a resource in the form that the caller used."""
@@ -49,18 +46,36 @@ def address(request: Request, path: str) -> str:
 
 def _form(request: Request) -> tuple[str, str]:
     """What stands before and behind the paths of resources."""
-    version = request.query_params.get(VERSION_PARAMETER)
-    return prefix_of(request.path), f"?{urlencode({VERSION_PARAMETER: version})}" if version else ""
+    query, behind = request.query_params, ""
+    # Not by `get`, which finds out by an exception.
+    if VERSION_PARAMETER in query and (version := query[VERSION_PARAMETER]):
+        behind = f"?{urlencode({VERSION_PARAMETER: version})}"
+    return prefix_of(request.path), behind
 
 
 def of_row(request: Request, links: Sequence[Link], row: Any) -> dict[str, dict[str, str]]:
     (prefix, query), principal = _form(request), request.auth
-    return {
-        link.rel: {"href": f"{prefix}{link.path.format(row)}{query}"}
-        | ({} if link.method == "GET" else {"method": link.method})
-        for link in links
-        if link.open_to(principal, row)
-    }
+    found: dict[str, dict[str, str]] = {}
+    if principal is None:
+        return found
+    # A condition that several links have is asked once.
+    holds: dict[Condition, bool] = {}
+    for link in _within(principal.scopes, *links):
+        when = link.when
+        if when and when not in holds:
+            holds[when] = when(principal, row)
+        if when is None or holds[when]:
+            found[link.rel] = {"href": f"{prefix}{link.path.format(row)}{query}"}
+            if link.method != "GET":
+                found[link.rel]["method"] = link.method
+    return found
+
+
+# A user may give each key other scopes.
+@lru_cache(maxsize=1024)
+def _within(scopes: frozenset[str], *links: Link) -> Sequence[Link]:
+    """The links that lead to nothing beyond the scopes."""
+    return [link for link in links if not link.scope or link.scope in scopes]
 
 
 def of_page(request: Request, parameters: Parameters, relations: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
@@ -73,4 +88,4 @@ def of_page(request: Request, parameters: Parameters, relations: Mapping[str, Ma
 
 def header(links: Mapping[str, Mapping[str, str]]) -> str:
     """The same links as a `Link` header (RFC 8288)."""
-    return ", ".join(f'<{link["href"]}>; rel="{rel}"' for rel, link in links.items())
+    return ", ".join([f'<{link["href"]}>; rel="{rel}"' for rel, link in links.items()])

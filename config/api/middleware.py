@@ -36,7 +36,7 @@ class RequestIdMiddleware:
             response = self.get_response(request)
         finally:
             present_request.reset(token)
-        response["Request-Id"] = request_id
+        response.headers["Request-Id"] = request_id
         return response
 
 
@@ -71,7 +71,7 @@ class ContentLengthMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
         if not response.streaming and response.status_code not in {204, 304}:
-            response.setdefault("Content-Length", str(len(response.content)))
+            response.headers.setdefault("Content-Length", str(len(response.content)))
         return response
 
 
@@ -86,8 +86,15 @@ class SecretParameterMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
+        query = request.META.get("QUERY_STRING", "")
+        # As it stands, or with some of it encoded: nothing else is decoded to it.
+        if _SECRET_PARAMETER in query or "%" in query:
+            self._take_out(request, query)
+        return self.get_response(request)
+
+    def _take_out(self, request: HttpRequest, query: str) -> None:
         rest, secrets = [], []
-        for part in filter(None, request.META.get("QUERY_STRING", "").split("&")):
+        for part in filter(None, query.split("&")):
             name, _, value = part.partition("=")
             if unquote_plus(name) == _SECRET_PARAMETER:
                 secrets.append(unquote_plus(value))
@@ -96,7 +103,6 @@ class SecretParameterMiddleware:
         if secrets:
             request.META["QUERY_STRING"] = "&".join(rest)
             request.META[_SECRETS] = secrets
-        return self.get_response(request)
 
 
 def secret_parameters(request: Any) -> Sequence[str]:

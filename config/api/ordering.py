@@ -1,8 +1,7 @@
 """The order of a list: one sortable field, ties broken by `id` in the same direction."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from django.db.models import Model, QuerySet
 
@@ -11,8 +10,7 @@ from config.api.parameters import Parameters
 Row = TypeVar("Row", bound=Model)
 
 
-@dataclass(frozen=True, slots=True)
-class Ordering:
+class Ordering(NamedTuple):
     field: str = "id"
     descending: bool = False
 
@@ -26,7 +24,7 @@ class Ordering:
         return rows.order_by(*(sign + column for column in self.columns))
 
     def key(self, row: Any) -> tuple[Any, ...]:
-        return tuple(getattr(row, column) for column in self.columns)
+        return tuple([getattr(row, column) for column in self.columns])
 
 
 def read(parameters: Parameters, sortable: Sequence[str]) -> Ordering:

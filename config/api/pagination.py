@@ -27,8 +27,7 @@ _WHOLE = re.compile(r"[0-9]{1,4300}")
 def _whole(parameters: Parameters, name: str, default: int, minimum: int) -> int:
     """A whole number from the query. What is not a number at all once counted as absent."""
     text = parameters.get(name)
-    lenient = not parameters.obey(Change.NUMBERS_ONLY)
-    if text is None or (lenient and not _DECIMAL.fullmatch(text)):
+    if text is None or not (_DECIMAL.fullmatch(text) or parameters.obey(Change.NUMBERS_ONLY)):
         return default
     if not _WHOLE.fullmatch(text) or int(text) < minimum:
         parameters.refuse(name, f"Must be a whole number from {minimum}, of at most 4300 digits.")
@@ -51,13 +50,11 @@ class ListPagination:
     Args:
         parameters: the request's; what is wrong with the paging ones is refused there.
         ordering: the order of the list.
-        bound_to: what a cursor belongs to beside the order, that is the list's address and its filters.
     """
 
-    def __init__(self, parameters: Parameters, ordering: Ordering, bound_to: Mapping[str, str]) -> None:
+    def __init__(self, parameters: Parameters, ordering: Ordering) -> None:
         self.limit = min(_whole(parameters, "limit", DEFAULT_LIMIT, 1), MAX_LIMIT)
         self.ordering = ordering
-        self.bound_to = {**bound_to, "sort": ordering.field, "order": "desc" if ordering.descending else "asc"}
 
     def page_of(self, listed: ListedRows, values: Mapping[str, Any]) -> Page:
         """The page of a list for whom the values of its Parameters are."""
@@ -67,8 +64,8 @@ class ListPagination:
 class OffsetPagination(ListPagination):
     """`?page=` or `?offset=`, with `?limit=` and an exact total."""
 
-    def __init__(self, parameters: Parameters, ordering: Ordering, bound_to: Mapping[str, str]) -> None:
-        super().__init__(parameters, ordering, bound_to)
+    def __init__(self, parameters: Parameters, ordering: Ordering) -> None:
+        super().__init__(parameters, ordering)
         self.by_offset = "offset" in parameters.query
         page = _whole(parameters, "page", 1, 1)
         self.offset = _whole(parameters, "offset", 0, 0) if self.by_offset else (page - 1) * self.limit
@@ -100,11 +97,17 @@ class OffsetPagination(ListPagination):
 
 
 class CursorPagination(ListPagination):
-    """`?cursor=`: the rows beyond a place in the list, which is a sort key and outlives the row it was taken from."""
+    """`?cursor=`: the rows beyond a place in the list, which is a sort key and outlives the row it was taken from.
+
+    Args:
+        bound_to: what a cursor belongs to beside the order, that is the list's address and its filters.
+    """
 
     def __init__(self, parameters: Parameters, ordering: Ordering, bound_to: Mapping[str, str]) -> None:
-        super().__init__(parameters, ordering, bound_to)
+        super().__init__(parameters, ordering)
         self.cursor = parameters.get("cursor", opaque=True)
+        order = "desc" if ordering.descending else "asc"
+        self.bound_to = cursors.binding(*bound_to.items(), ("sort", ordering.field), ("order", order))
 
     def page_of(self, listed: ListedRows, values: Mapping[str, Any]) -> Page:
         if not self.cursor:
@@ -153,4 +156,6 @@ def read(parameters: Parameters, ordering: Ordering, bound_to: Mapping[str, str]
     for name in given if len(given) > 1 else ():
         parameters.refuse(name, f"Give one of {' and '.join(given)}.")
     by_cursor = "cursor" in given or (not given and parameters.obey(Change.CURSOR_BY_DEFAULT))
-    return (CursorPagination if by_cursor else OffsetPagination)(parameters, ordering, bound_to)
+    if by_cursor:
+        return CursorPagination(parameters, ordering, bound_to)
+    return OffsetPagination(parameters, ordering)

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Sequence
-from functools import cached_property
 from urllib.parse import urlencode
 
 from django.http import QueryDict
+from django.utils.functional import cached_property
 
 from config.api.errors import Detail, invalid
 from config.api.versions import Change, Version, has
@@ -39,14 +39,16 @@ class Parameters:
     def get(self, name: str, *, opaque: bool = False) -> str | None:
         """The value of a parameter; None when it is absent, or refused: repeated or, unless opaque, no text."""
         self._known.add(name)
-        values = self.query.getlist(name)
-        if len(values) > 1:
+        if name not in self.query:
+            return None
+        value, *more = self.query.getlist(name)
+        if more:
             self.refuse(name, "Must not be repeated.")
             return None
-        if values and not opaque and _CONTROL.search(values[0]):
+        if not opaque and _CONTROL.search(value):
             self.refuse(name, "Must not hold NUL or other control characters.")
             return None
-        return values[0] if values else None
+        return value
 
     def flag(self, name: str, *, default: bool) -> bool:
         value = self.get(name)
@@ -59,16 +61,19 @@ class Parameters:
 
     def check(self) -> None:
         """Call it when every parameter was read: raises DomainError, a VALIDATION_ERROR, when anything was refused."""
-        if self.obey(Change.NO_UNKNOWN_NAMES):
-            for name in sorted(self.query.keys() - self._known):
+        unknown = self.query.keys() - self._known
+        if unknown and self.obey(Change.NO_UNKNOWN_NAMES):
+            for name in sorted(unknown):
                 self.refuse(name, f"There is no such parameter here. Known: {', '.join(sorted(self._known))}.")
         if self.problems:
             raise invalid(*self.problems)
 
     def with_changes(self, **changes: str) -> str:
         """The query string with some parameters set."""
-        kept = [text for name, text in self._texts if name not in changes]
-        return "&".join(kept + [_text(name, value) for name, value in changes.items()])
+        texts = [text for name, text in self._texts if name not in changes]
+        for name, value in changes.items():
+            texts.append(_text(name, value))
+        return "&".join(texts)
 
     @cached_property
     def _texts(self) -> Sequence[tuple[str, str]]:

@@ -8,6 +8,8 @@ _PREFIX = re.compile(rf"/api(?:/v(?P<version>{_NUMBER}))?(?=/|$)")
 # RFC 3986, sections 3.3 and 3.4: what a path and a query may hold as they stand.
 _PATH_CHARACTERS = "/:@!$&'()*+,;=~"
 _QUERY_CHARACTERS = f"{_PATH_CHARACTERS}?%"
+# Nothing to quote, which is found out in a fraction of the time.
+_PLAIN = re.compile(r"[A-Za-z0-9/_.~=&-]*")
 # What stands at the root only, unversioned: pages for people, health, OAuth, files. Every other address is one of the
 # API's, one that leads nowhere too, since the root is one of the prefixes.
 _ROOT_ONLY = re.compile(
@@ -37,7 +39,8 @@ def prefix_of(path: str) -> str:
 
 def without_prefix(path: str) -> str:
     """The path of a resource, the same under every prefix."""
-    return path.removeprefix(prefix_of(path))
+    found = _PREFIX.match(path)
+    return path[found.end() :] if found else path
 
 
 def version_in(path: str) -> str | None:
@@ -61,5 +64,5 @@ def is_oauth_endpoint(path: str) -> bool:
 
 def quoted(path: str, query: str) -> str:
     """An address for a header, of a decoded path and a query as it was sent: bytes, read as Latin-1 (PEP 3333)."""
-    sent = quote(query.encode("latin-1"), safe=_QUERY_CHARACTERS) if query else ""
-    return f"{quote(path, safe=_PATH_CHARACTERS)}{'?' if sent else ''}{sent}"
+    sent = query and (query if _PLAIN.fullmatch(query) else quote(query.encode("latin-1"), safe=_QUERY_CHARACTERS))
+    return f"{path if _PLAIN.fullmatch(path) else quote(path, safe=_PATH_CHARACTERS)}{'?' if sent else ''}{sent}"

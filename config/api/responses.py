@@ -19,7 +19,8 @@ class Response(response.Response):
         self.__dict__.update(
             _BLANK,
             headers=Headers(headers),
-            cookies=SimpleCookie(),
+            # As `SimpleCookie()`, without a look at what it might be filled from.
+            cookies=SimpleCookie.__new__(SimpleCookie),
             _container=[b""],
             _resource_closers=[],
             _post_render_callbacks=[],

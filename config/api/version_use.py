@@ -70,7 +70,7 @@ class VersionUses:
         """Counts an answer of a version: of which user, by which credential; nobody's, where there was no good one."""
         user, kind, name = (None, "", "")
         if principal is not None:
-            user, kind, name = principal.user.pk, principal.kind, principal.credential
+            user, kind, name = principal.user.id, principal.kind, principal.credential
         _requests(version.number, kind or "none").inc()
         with self._lock:
             self._counts[version.number, user, kind, name] += 1

@@ -1,8 +1,7 @@
 """Which version of the API a request speaks, and the notice that its answer gives."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import date
-from functools import cache, lru_cache
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote_plus
 
@@ -15,7 +14,7 @@ from rest_framework.versioning import BaseVersioning
 
 from config.api import accept
 from config.api.errors import Detail, DomainError, ErrorCode, invalid
-from config.api.headers import vary_on
+from config.api.headers import Headers, give, vary_on
 from config.api.middleware import GetResponse
 from config.api.parameters import VERSION_PARAMETER
 from config.api.paths import is_versioned, quoted, version_in, without_prefix
@@ -49,24 +48,28 @@ def of(request: HttpRequest | Request) -> Version:
     Raises:
         DomainError: UNSUPPORTED_VERSION for one that there never was, VERSION_CONFLICT for two.
     """
-    asked = {version.number: version for version in _asked(request)}
+    query = request.GET
+    given = query.getlist(VERSION_PARAMETER) if VERSION_PARAMETER in query else [None]
+    if len(given) > 1:
+        raise invalid(Detail(VERSION_PARAMETER, "Must not be repeated."))
+    versions = tuple(settings.API_VERSIONS)
+    return _asked(version_in(request.path), given[0], request.META.get("HTTP_ACCEPT", ""), versions) or default()
+
+
+# Of what fails nothing is kept, so that of paths and queries only numbers of versions are.
+@lru_cache(maxsize=512)
+def _asked(path: str | None, query: str | None, header: str, versions: tuple[Version, ...]) -> Version | None:
+    asked, accepted = {}, accept.choose(header).version
+    for number, status in ((path, 404), (query, 400), (accepted, 406)):
+        if number is not None:
+            version = _by_number(versions).get(number)
+            if version is None:
+                raise unsupported(number, status)
+            asked[version.number] = version
     if len(asked) > 1:
         message = f"The request asks for the versions {' and '.join(map(str, sorted(asked)))}; name one."
         raise DomainError(ErrorCode.VERSION_CONFLICT, message)
-    return next(iter(asked.values()), None) or default()
-
-
-def _asked(request: HttpRequest | Request) -> Iterator[Version]:
-    given = request.GET.getlist(VERSION_PARAMETER)
-    if len(given) > 1:
-        raise invalid(Detail(VERSION_PARAMETER, "Must not be repeated."))
-    accepted = accept.choose(request.META.get("HTTP_ACCEPT", "")).version
-    for number, status in ((version_in(request.path), 404), (given[0] if given else None, 400), (accepted, 406)):
-        if number is not None:
-            version = by_number().get(number)
-            if version is None:
-                raise unsupported(number, status)
-            yield version
+    return next(iter(asked.values()), None)
 
 
 def unsupported(number: str, status: int) -> DomainError:
@@ -86,7 +89,8 @@ class Versioning(BaseVersioning):
     """Gives DRF's `request.version`."""
 
     def determine_version(self, request: Request, *args: Any, **kwargs: Any) -> Version:
-        version = request._request.api_version = of(request)
+        asked: Any = request._request
+        version = asked.api_version = of(asked)
         if version.status == Status.RETIRED:
             message = f"Version {version} has been retired. Supported: {supported()}; see `Link` for the successor."
             raise DomainError(ErrorCode.VERSION_RETIRED, message)
@@ -107,33 +111,29 @@ class VersionMiddleware:
         if is_versioned(request.path_info):
             version = told_of(request)
             uses.count(version, getattr(request, "principal", None), response.status_code)
-            response["API-Version"] = str(version)
+            headers, links = _notice(version)
+            give(response, headers)
             vary_on(response, "Accept")
-            if version.deprecated:
-                _give_notice(response, request, version.deprecated, version.sunset)
+            if links:
+                successor = f'<{address_in(_newest(), request)}>; rel="successor-version"'
+                present = response.headers.get("Link")
+                response.headers["Link"] = f"{present}, {links}, {successor}" if present else f"{links}, {successor}"
         return response
 
 
-def _give_notice(response: HttpResponse, request: HttpRequest, deprecated: date, sunset: date | None) -> None:
-    headers, links = _notice(deprecated, sunset)
-    for name, value in headers:
-        response.headers[name] = value
-    successor = f'<{address_in(_newest(), request)}>; rel="successor-version"'
-    present = response.headers.get("Link")
-    response.headers["Link"] = f"{present}, {links}, {successor}" if present else f"{links}, {successor}"
-
-
-@cache
-def _notice(deprecated: date, sunset: date | None) -> tuple[Sequence[tuple[str, str]], str]:
-    """The headers of a notice, and those of its links that are the same for every resource.
+@lru_cache(maxsize=16)
+def _notice(version: Version) -> tuple[Headers, str]:
+    """The headers that name a version and give its notice, and the links of it that are the same for every resource.
 
     They lead people to what changes and when; that page must outlive the version, so it stands beside the versions.
     """
-    headers = [("Deprecation", f"@{midnight(deprecated).timestamp():.0f}")]
-    relations = ["deprecation"]
-    if sunset:
-        headers.append(("Sunset", http_date(midnight(sunset).timestamp())))
-        relations.append("sunset")
+    headers, relations = Headers({"API-Version": str(version)}), []
+    if version.deprecated:
+        headers["Deprecation"] = f"@{midnight(version.deprecated).timestamp():.0f}"
+        relations.append("deprecation")
+        if version.sunset:
+            headers["Sunset"] = http_date(midnight(version.sunset).timestamp())
+            relations.append("sunset")
     return headers, ", ".join(f'<{_PAGE}>; rel="{relation}"' for relation in relations)
 
 
@@ -148,6 +148,8 @@ def _prefix_of_newest(versions: tuple[Version, ...]) -> str:
 
 def address_in(prefix: str, request: HttpRequest) -> str:
     """What a request asks for, in the version of a prefix: the canonical address."""
-    given = filter(None, request.META.get("QUERY_STRING", "").split("&"))
-    kept = [part for part in given if unquote_plus(part.partition("=")[0]) != VERSION_PARAMETER]
-    return quoted(prefix + without_prefix(request.path).rstrip("/"), "&".join(kept))
+    query = request.META.get("QUERY_STRING", "")
+    parts = filter(None, query.split("&"))
+    if VERSION_PARAMETER in query or "%" in query:
+        parts = filter(lambda part: unquote_plus(part.partition("=")[0]) != VERSION_PARAMETER, parts)
+    return quoted(prefix + without_prefix(request.path).rstrip("/"), "&".join(parts))

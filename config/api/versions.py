@@ -6,6 +6,7 @@ Plain Python: the settings build their table of it.
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from enum import Enum, StrEnum
+from functools import lru_cache
 
 
 class Change(Enum):
@@ -76,6 +77,7 @@ class Version:
         return Status.DEPRECATED if self.deprecated else Status.CURRENT
 
 
+@lru_cache(maxsize=64)
 def midnight(day: date) -> datetime:
     """The moment at which a day begins, in UTC."""
     return datetime.combine(day, time(), UTC)

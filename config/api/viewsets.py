@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from typing import Any, ClassVar
 
 from django.db.models import Exists, Model, QuerySet
+from django.utils.functional import cached_property
 from rest_framework.exceptions import APIException, MethodNotAllowed
 from rest_framework.generics import GenericAPIView
 from rest_framework.permissions import SAFE_METHODS
@@ -39,6 +40,7 @@ from config.api.responses import Response
 from config.api.serializers import GREATEST_ID
 
 _ID = re.compile(r"[1-9][0-9]{0,18}")
+_METHODS = frozenset(APIView.http_method_names)
 VARY = ("Accept", "Authorization", "X-API-Key", "Cookie")
 
 
@@ -55,13 +57,19 @@ def _instances(*classes: Any) -> Sequence[Any]:
     return [each() for each in classes]
 
 
+@cache
+def _allowed(view: Any, bound: frozenset[str]) -> Sequence[str]:
+    """The methods of a view, and of those that an instance of it was given: which have an action, and HEAD."""
+    return [name.upper() for name in view.http_method_names if name in bound or hasattr(view, name)]
+
+
 class Conventions:
     """What every DRF view here has in common, a resource's or not."""
 
     # There is no format suffix to read it from.
     format_kwarg = None
     cache_control = "private, no-cache"
-    preconditions = conditional.Preconditions()
+    preconditions = conditional.NO_PRECONDITIONS
     # Of the one row that the answer represents, if it is one.
     state: str | None = None
     row: Model | None = None
@@ -97,8 +105,8 @@ class Conventions:
 
     @cached_property
     def allowed_methods(self: Any) -> Sequence[str]:
-        allowed: Sequence[str] = self._allowed_methods()
-        return allowed
+        view: Any = type(self)
+        return _allowed(view, _METHODS.intersection(vars(self)))
 
     @property
     def default_response_headers(self) -> dict[str, str]:
@@ -114,9 +122,10 @@ class Conventions:
         self.parameters = Parameters(request.query_params, None if request.method == "OPTIONS" else request.version)
         self.enveloped = self.parameters.flag("envelope", default=True)
         self.perform_authentication(request)
-        request._request.principal = request.auth
+        self.principal = request._request.principal = request.auth
         self.check_permissions(request)
-        self.check_throttles(request)
+        if self.throttle_classes:
+            self.check_throttles(request)
         self.preconditions = conditional.read(request)
 
     def perform_authentication(self, request: Any) -> None:
@@ -149,9 +158,9 @@ class Conventions:
 
     def finalize_response(self: Any, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
         response = super().finalize_response(request, response, *args, **kwargs)  # type: ignore[misc]
-        response.setdefault("Cache-Control", self.cache_control)
+        response.headers.setdefault("Cache-Control", self.cache_control)
         vary_on(response, *VARY)
-        if "PATCH" in self.allowed_methods and request.method == "OPTIONS":
+        if request.method == "OPTIONS" and "PATCH" in self.allowed_methods:
             response["Accept-Patch"] = f"{JSONParser.media_type}, {MergePatchParser.media_type}"
         if isinstance(response, Response):
             response.add_post_render_callback(partial(self.settle, request))
@@ -251,7 +260,7 @@ class ResourceViewSet(ViewSetMixin, Conventions, GenericAPIView):
         page_links = links.of_page(request, self.parameters, page.links)
         items = self.represent(page.rows)
         response = Response(envelope.page(items, page.meta, page_links) if self.enveloped else items)
-        response["Link"] = links.header(page_links)
+        response.headers["Link"] = links.header(page_links)
         if not self.enveloped and "total" in page.meta:
             response["X-Total-Count"] = page.meta["total"]
         return response
@@ -314,7 +323,7 @@ class ResourceViewSet(ViewSetMixin, Conventions, GenericAPIView):
 
     @property
     def values(self) -> dict[str, Any]:
-        return {"user_id": self.principal.user.pk, "parent_id": self.parent_id}
+        return {"user_id": self.principal.user.id, "parent_id": self.parent_id}
 
     def required_scope(self, method: str) -> str | None:
         if self.scope is None:
@@ -323,7 +332,6 @@ class ResourceViewSet(ViewSetMixin, Conventions, GenericAPIView):
 
     def initial(self, request: Any, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
-        self.principal = request.auth
         # Read before anything is written: a request that is refused must not have had an effect.
         self.chosen = fields.read(self.parameters, readable_fields(self.serializer_class))
         if self.action != "list":
@@ -380,7 +388,7 @@ class ResourceViewSet(ViewSetMixin, Conventions, GenericAPIView):
     def represent(self, rows: Sequence[Model]) -> Sequence[dict[str, Any]]:
         render = compiled.renderer(self.serializer_class, self.request.version, self.names)
         if render:
-            return [render(row) for row in rows]
+            return render(rows)
         serializer = self.get_serializer()
         for name in serializer.fields.keys() - self.names:
             serializer.fields.pop(name)

@@ -4,6 +4,7 @@ import json
 
 import pytest
 from django.test import Client
+from django.utils.crypto import salted_hmac
 
 from accounts.services import create_api_key
 from tests.conftest import PASSWORD, with_password
@@ -109,3 +110,9 @@ def test_bad_session_cookie_is_no_credential(db):
     client.cookies["sessionid"] = "x" * 32
     answer = client.get("/users")
     assert (answer.status_code, answer.json()["error"]["code"]) == (401, "UNAUTHENTICATED")
+
+
+def test_what_a_session_remembers_is_keyed_as_django_keys_it(owner):
+    for secret in (None, "another"):
+        seen = salted_hmac("users.User.get_session_auth_hash", f"{owner.password} ", secret, algorithm="sha256")
+        assert owner._get_session_auth_hash(secret) == seen.hexdigest()

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rest_framework import response as drf
 
-from config.api.headers import Headers, vary_on
+from config.api.headers import Headers, give, give_missing, vary_on
 from config.api.responses import Response
 
 NAMES = st.sampled_from(["Link", "link", "Vary", "ETag", "A\r\nB", "Ü"])
@@ -40,6 +40,18 @@ def test_headers_are_those_of_django(steps: list[tuple[str, str, Any]]) -> None:
     assert list(ours.items()) == list(theirs.items())
     for name in ("Link", "vary", "Other"):
         assert (ours.get(name, "none"), name in ours) == (theirs.get(name, "none"), name in theirs)
+
+
+@pytest.mark.parametrize("kind", [Response, HttpResponse])
+def test_headers_made_before_are_put_on_any_answer(kind: type[HttpResponse]) -> None:
+    made = Headers({"link": "made", "ETag": "made"})
+    one, another = kind(headers={"Link": "own"}), kind(headers={"Link": "own"})
+    give(one, made)
+    give_missing(another, made)
+    for answer in (one, another):
+        answer["ETag"] = "changed"
+    assert (one["Link"], another["Link"]) == ("made", "own")
+    assert dict(made.items()) == {"link": "made", "ETag": "made"}
 
 
 @pytest.mark.parametrize("present", [None, "Accept", "accept, Cookie", "*"])

@@ -1,7 +1,9 @@
 """`?api_key=` is taken out of the query, however often it stands there."""
 
 import time
+from urllib.parse import unquote_plus
 
+import pytest
 from django.http import HttpResponse
 from django.test import RequestFactory
 
@@ -15,3 +17,22 @@ def test_very_many_keys_are_taken_out_at_once() -> None:
     assert time.monotonic() - start < 1
     assert len(secret_parameters(request)) == 20_000
     assert request.META["QUERY_STRING"] == "&".join("a" * 20_000)
+
+
+@pytest.mark.parametrize(
+    ("query", "rest"),
+    [
+        ("a=1&&%61pi_key=k&b=2", "a=1&b=2"),
+        ("api%5fkey=k&b", "b"),
+        ("api_key", ""),
+        ("a=1&&b=api_key", "a=1&&b=api_key"),
+        ("api+key=k", "api+key=k"),
+        ("a=%31&&b", "a=%31&&b"),
+    ],
+)
+def test_key_is_taken_out_however_its_name_is_spelt(query: str, rest: str) -> None:
+    request = RequestFactory().get("/users", QUERY_STRING=query)
+    SecretParameterMiddleware(lambda request: HttpResponse())(request)
+    assert request.META["QUERY_STRING"] == rest
+    names = [unquote_plus(part.partition("=")[0]) for part in query.split("&")]
+    assert len(secret_parameters(request)) == names.count("api_key")
