@@ -13,7 +13,7 @@ from uuid import uuid4
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.core.exceptions import ValidationError
-from django.db import connection, models
+from django.db import models
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
@@ -22,6 +22,7 @@ from oauth2_provider.models import AbstractApplication, get_refresh_token_model,
 
 from config.api.principal import SCOPES
 from config.models import Row
+from config.postgresql.base import database
 
 if TYPE_CHECKING:
     from config.api.principal import Principal
@@ -218,11 +219,8 @@ class ApplicationQuerySet(models.QuerySet["Application"]):
 
         False when it is removed already, or has another secret than that which was looked at.
         """
-        held = connection.run(  # type: ignore[attr-defined]
-            "SELECT 1 FROM accounts_application WHERE id = %s AND client_secret = %s FOR KEY SHARE",
-            [application.pk, application.client_secret],
-        )
-        return bool(held)
+        sql = "SELECT 1 FROM accounts_application WHERE id = %s AND client_secret = %s FOR KEY SHARE"
+        return bool(database().run((sql, [application.pk, application.client_secret]))[0])
 
 
 class Application(AbstractApplication):

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 from django.conf import settings
 from django.core.handlers.wsgi import WSGIRequest
 from django.core.wsgi import get_wsgi_application
-from django.db import connection
 from django.http import HttpRequest
 
 from config.api.errors import DomainError, ErrorCode
 from config.api.requests import REFUSED, screen, too_long
 from config.api.version_use import uses
+from config.postgresql.base import database
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
@@ -75,7 +75,7 @@ def _run(environ: Environ) -> Answer:
     request = WSGIRequest(environ.copy())
     if handler.is_plain(request):
         # What Django does by signals at the beginning and the end of a request.
-        connection.close_if_unusable_or_obsolete()
+        database().close_if_unusable_or_obsolete()
         response = handler.respond(request)
         return Answer(response.status_code, list(response.headers.items()), response.content)
     return _run_django(environ)

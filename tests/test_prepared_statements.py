@@ -48,7 +48,8 @@ VALUES = {
 
 
 def run(sql, *values):
-    return connection.run(sql, values)
+    (rows,) = connection.run((sql, values))
+    return rows
 
 
 def in_a_cursor(sql, *values):
@@ -211,20 +212,20 @@ def owner(make_user):
 
 def test_several_statements_give_each_their_rows(transactional_db, owner):
     ask = [("SELECT %s::int", [1]), ("SELECT x FROM generate_series(1, %s) x", [2]), (INSERT, [owner, "third"])]
-    assert connection.run_all(*ask) == [[(1,)], [(1,), (2,)], [("third",)]]
+    assert connection.run(*ask) == [[(1,)], [(1,), (2,)], [("third",)]]
     assert items_seen_by_others() == ["third"]
 
 
 def test_several_statements_outside_of_a_transaction_are_done_or_not_together(transactional_db, owner):
     with pytest.raises(IntegrityError):
-        connection.run_all((INSERT, [owner, "first"]), (INSERT, [owner, ""]), (INSERT, [owner, "third"]))
-    assert connection.run_all((INSERT, [owner, "later"])) == [[("later",)]]
+        connection.run((INSERT, [owner, "first"]), (INSERT, [owner, ""]), (INSERT, [owner, "third"]))
+    assert connection.run((INSERT, [owner, "later"])) == [[("later",)]]
     assert items_seen_by_others() == ["later"]
 
 
 def test_statement_behind_one_that_fails_is_not_run_and_the_transaction_is_broken(transactional_db, owner):
     with pytest.raises(IntegrityError), transaction.atomic():
-        connection.run_all((INSERT, [owner, ""]), (INSERT, [owner, "second"]), commit=True)
+        connection.run((INSERT, [owner, ""]), (INSERT, [owner, "second"]), commit=True)
     assert run("SELECT 1") == [(1,)]
     assert items_seen_by_others() == []
 
@@ -235,7 +236,7 @@ def test_commit_with_the_last_statement_ends_the_transaction(transactional_db, o
         transaction.on_commit(lambda: done.append("committed"))
         run(INSERT, owner, "first")
         assert items_seen_by_others() == []
-        assert connection.run_all((INSERT, [owner, "second"]), commit=True) == [[("second",)]]
+        assert connection.run((INSERT, [owner, "second"]), commit=True) == [[("second",)]]
         assert items_seen_by_others() == ["first", "second"]
     assert done == ["committed"]
     with transaction.atomic():
@@ -247,7 +248,7 @@ def test_commit_with_the_last_statement_ends_the_transaction(transactional_db, o
 def test_commit_is_left_to_the_outermost_transaction(transactional_db, owner):
     with transaction.atomic():
         with transaction.atomic():
-            connection.run_all((INSERT, [owner, "first"]), commit=True)
+            connection.run((INSERT, [owner, "first"]), commit=True)
         assert items_seen_by_others() == []
         transaction.set_rollback(True)
     assert items_seen_by_others() == []
@@ -258,7 +259,7 @@ def test_commit_that_fails_is_told_and_nothing_is_left(transactional_db, owner):
         cursor.execute("CREATE TABLE late (value int UNIQUE DEFERRABLE INITIALLY DEFERRED)")
     try:
         with pytest.raises(IntegrityError), transaction.atomic():
-            connection.run_all((INSERT, [owner, "first"]), ("INSERT INTO late VALUES (%s), (1)", [1]), commit=True)
+            connection.run((INSERT, [owner, "first"]), ("INSERT INTO late VALUES (%s), (1)", [1]), commit=True)
         assert run("SELECT 1") == [(1,)]
         assert items_seen_by_others() == []
     finally:
@@ -274,7 +275,7 @@ def test_interrupt_cancels_several_statements(transactional_db):
     signal.setitimer(signal.ITIMER_REAL, 0.2)
     try:
         with pytest.raises(KeyboardInterrupt), transaction.atomic():
-            connection.run_all(("SELECT pg_sleep(%s)", [10]), ("SELECT pg_sleep(%s)", [10]))
+            connection.run(("SELECT pg_sleep(%s)", [10]), ("SELECT pg_sleep(%s)", [10]))
     finally:
         signal.signal(signal.SIGALRM, before)
     assert run("SELECT 1") == [(1,)]
@@ -286,7 +287,7 @@ def test_connection_that_was_ended_is_told_of_several_statements(transactional_d
     with psycopg.connect(connection.connection.info.dsn, autocommit=True) as other:
         other.execute("SELECT pg_terminate_backend(%s, 5000)", [connection.connection.info.backend_pid])
     with pytest.raises(OperationalError) as caught, transaction.atomic() if begin else nullcontext():
-        connection.run_all(("SELECT %s::int", [7]), ("SELECT %s::int", [7]))
+        connection.run(("SELECT %s::int", [7]), ("SELECT %s::int", [7]))
     assert isinstance(caught.value.__cause__, psycopg.errors.AdminShutdown)
     connection.close_if_unusable_or_obsolete()
     assert run("SELECT %s::int", 7) == [(7,)]
@@ -294,7 +295,7 @@ def test_connection_that_was_ended_is_told_of_several_statements(transactional_d
 
 def test_longer_values_than_a_socket_takes_at_once(transactional_db):
     long = "x" * 4_000_000
-    assert connection.run_all(*[("SELECT %s::text", [long])] * 4) == [[(long,)]] * 4
+    assert connection.run(*[("SELECT %s::text", [long])] * 4) == [[(long,)]] * 4
 
 
 # --- What the server keeps
@@ -321,10 +322,10 @@ def test_statements_are_kept_up_to_a_number_those_that_were_used_last(transactio
 
 
 def test_statements_that_the_server_was_made_to_forget_are_prepared_anew(transactional_db):
-    assert connection.run("SELECT %s::int", [1]) == [(1,)]
+    assert run("SELECT %s::int", 1) == [(1,)]
     with connection.cursor() as cursor:
         cursor.execute("DEALLOCATE ALL")
-    assert connection.run("SELECT %s::int", [2]) == [(2,)]
+    assert run("SELECT %s::int", 2) == [(2,)]
 
 
 def test_column_that_gets_another_type_is_read_as_such(transactional_db):

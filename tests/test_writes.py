@@ -189,7 +189,7 @@ def test_errors_are_those_of_django(complete, wrong):
 @pytest.mark.parametrize("qty", [2**31, 2**32 + 5, 2**63, -(2**64) + 1])
 @pytest.mark.parametrize("add", [Order.add, Order.objects.create])
 def test_integer_that_does_not_fit_its_column_is_refused_and_not_cut_off(complete, add, qty):
-    connection.run("SELECT %s::bigint, %s::bigint, %s::bigint", [1, 2**20, 2**40])
+    connection.run(("SELECT %s::bigint, %s::bigint, %s::bigint", [1, 2**20, 2**40]))
     error, _, cause = problem_of(add, **complete(Order, {"item": "Tea", "qty": qty}))
     assert (error, cause) == (DataError, NumericValueOutOfRange)
 

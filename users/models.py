@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, BaseUserManager
-from django.db import connection, models
+from django.db import models
 from django.db.models import Func, Q, Value
 from django.db.models.lookups import Exact, StartsWith
 
@@ -15,6 +15,7 @@ from config import audit
 from config.api.errors import not_found
 from config.counting import counted
 from config.models import ChangingResource, keep_updated_at
+from config.postgresql.base import database
 from config.text import validate_line
 
 if TYPE_CHECKING:
@@ -91,10 +92,8 @@ class UserManager(BaseUserManager["User"].from_queryset(UserQuerySet)):  # type:
 
         The lock is the one a foreign key takes: it delays a removal, and no other write to the user.
         """
-        held = connection.run(  # type: ignore[attr-defined]
-            "SELECT 1 FROM users_user WHERE id = %s AND removed_at IS NULL FOR KEY SHARE", [user_id]
-        )
-        return bool(held)
+        sql = "SELECT 1 FROM users_user WHERE id = %s AND removed_at IS NULL FOR KEY SHARE"
+        return bool(database().run((sql, [user_id]))[0])
 
     def hold_with_credentials(self, user: User) -> bool:
         """Keeps a user, and the credentials that it has, from being ended until the transaction ends.
@@ -102,12 +101,11 @@ class UserManager(BaseUserManager["User"].from_queryset(UserQuerySet)):  # type:
         False when either has happened since `user` was read. Whoever gives a credential asks first: the request was
         authenticated a moment ago, by what may have been ended meanwhile.
         """
-        held = connection.run(  # type: ignore[attr-defined]
+        sql = (
             "SELECT 1 FROM users_user WHERE id = %s AND removed_at IS NULL "
-            "AND credentials_ended_at IS NOT DISTINCT FROM %s FOR KEY SHARE",
-            [user.pk, user.credentials_ended_at],
+            "AND credentials_ended_at IS NOT DISTINCT FROM %s FOR KEY SHARE"
         )
-        return bool(held)
+        return bool(database().run((sql, [user.pk, user.credentials_ended_at]))[0])
 
 
 @counted("role", "status", present="removed_at IS NULL")

@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 from django.contrib.auth import get_user_model
-from django.db import IntegrityError, connection
+from django.db import IntegrityError
 from django.db.models import Model
 from django.utils.crypto import salted_hmac
 from psycopg.errors import UniqueViolation
@@ -28,6 +28,7 @@ from config.api.renderers import to_json
 from config.api.responses import Response
 from config.api.statements import Parameter, Statement
 from config.models import LONGEST_KEY, IdempotencyRecord
+from config.postgresql.base import database
 
 HEADER = "Idempotency-Key"
 _VARIABLE = "HTTP_IDEMPOTENCY_KEY"
@@ -95,7 +96,7 @@ def once(policy: KeyPolicy, request: Request, write: Write) -> Callable[[], Resp
         # snapshot from before it had the lock.
         lock = (_LOCK, [_lock_number(f"{user.pk} {operation} {key}")])
         look_up = _record.asked(user_id=user.pk, operation=operation, key=key)
-        ((alone,),), found = connection.run_all(lock, look_up)  # type: ignore[attr-defined]
+        ((alone,),), found = database().run(lock, look_up)
         ((seen, (held,)),) = _record.read(found)
         if seen.pk is not None:
             return _replay(request, seen, fingerprint)
@@ -235,7 +236,7 @@ def _store(response: Response, row: Model, *, user: Any, operation: str, key: st
     body = to_json(response.data).decode()
     values = [None if owner_id == user.pk else owner_id, response.status_code, response["Location"], body]
     try:
-        connection.run_all((_STORE, [user.pk, operation, key, fingerprint, *values]), commit=True)  # type: ignore[attr-defined]
+        database().run((_STORE, [user.pk, operation, key, fingerprint, *values]), commit=True)
     except IntegrityError as error:
         if not isinstance(error.__cause__, UniqueViolation):
             raise

@@ -15,6 +15,8 @@ from django.db import connection
 from django.db.models import Model, QuerySet, Value
 from django.db.models.query import get_related_populators
 
+from config.postgresql.base import database
+
 Row = Sequence[Any]
 
 
@@ -159,7 +161,7 @@ def run(sql: str, parameters: Sequence[Any], values: Mapping[str, Any]) -> Seque
         parameters: in the order of the statement, Parameters among them.
         values: of the Parameters.
     """
-    found: Sequence[Row] = connection.run(sql, _given(parameters, values))  # type: ignore[attr-defined]
+    (found,) = database().run((sql, _given(parameters, values)))
     return found
 
 

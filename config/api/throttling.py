@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 
-from django.db import connection
 from django.db.models import QuerySet
 
 from config.api.errors import DomainError, ErrorCode
 from config.models import Counter
+from config.postgresql.base import database
 
 WINDOW_SECONDS = 60
 
@@ -66,7 +66,7 @@ def counting(statement: str, key: str) -> str:
 
 def take_back(key: str) -> None:
     """Forgets one count of the present minute."""
-    connection.run(_TAKE_BACK, [key])  # type: ignore[attr-defined]
+    database().run((_TAKE_BACK, [key]))
 
 
 def read(keys: Sequence[str]) -> Mapping[str, Usage]:
@@ -75,7 +75,7 @@ def read(keys: Sequence[str]) -> Mapping[str, Usage]:
 
 
 def _usage(statement: str, keys: Sequence[str]) -> Mapping[str, Usage]:
-    found = connection.run(statement, [list(keys)])  # type: ignore[attr-defined]
+    (found,) = database().run((statement, [list(keys)]))
     return {key: usage_of(number, reset) for key, number, reset in found}
 
 

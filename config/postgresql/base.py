@@ -1,9 +1,13 @@
 """Django's PostgreSQL backend, but for what it does at every request."""
 
-import select
-from collections.abc import Sequence
-from typing import Any
+from __future__ import annotations
 
+import select
+import threading
+from collections.abc import Sequence
+from typing import Any, cast
+
+from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.postgresql import base
 from psycopg.types.numeric import Int2, Int2Dumper, Int4, Int4Dumper, Int8, Int8Dumper, IntDumper
 
@@ -12,6 +16,21 @@ from config.postgresql.prepared import PreparedStatements, Rows, Statement
 # An integer that does not fit its column is refused as text. In binary, psycopg would cut it off to one that fits. It
 # keeps one way for plain integers and for those that are marked as a column's, so that both need the same.
 _INTEGERS = {int: IntDumper, Int2: Int2Dumper, Int4: Int4Dumper, Int8: Int8Dumper}
+
+
+_kept = threading.local()
+
+
+def database() -> DatabaseWrapper:
+    """The connection of this thread, which Django's `connection` is a proxy of.
+
+    The proxy takes longer to find it than it takes to send a statement.
+    """
+    try:
+        found: DatabaseWrapper = _kept.wrapper
+    except AttributeError:
+        found = _kept.wrapper = cast(DatabaseWrapper, connections[DEFAULT_DB_ALIAS])
+    return found
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
@@ -34,21 +53,13 @@ class DatabaseWrapper(base.DatabaseWrapper):
             return False
         return not _has_news(self.connection.fileno()) or super().is_usable()
 
-    def run(self, sql: str, values: Sequence[Any]) -> Rows:
-        """The rows of a statement that is run again and again: the server parses it once for the connection.
+    def run(self, *statements: Statement, commit: bool = False) -> list[Rows]:
+        """The rows of statements that are run again and again: the server parses each once for the connection.
 
-        Not for all of the ORM, whose statements are not all fit for that.
-
-        Args:
-            sql: one statement, with `%s` for each value, which the server gets apart.
-        """
-        return self.run_all((sql, values))[0]
-
-    def run_all(self, *statements: Statement, commit: bool = False) -> list[Rows]:
-        """The rows of each of several such statements, for which the server is waited for once.
+        It is waited for once. Not for all of the ORM, whose statements are not all fit for that.
 
         Args:
-            statements: the SQL, and its values.
+            statements: the SQL, with `%s` for each value, and the values, which the server gets apart.
             commit: whether they are the last of the outermost transaction, which then is committed with them. Nothing
                 that may fail must come after them.
         """

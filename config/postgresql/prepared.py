@@ -47,8 +47,8 @@ class _Asked(NamedTuple):
 
     key: _Key
     prepared: _Prepared
-    values: Sequence[Any]
-    formats: Sequence[Format] | None
+    values: Any
+    formats: Any
 
 
 class PreparedStatements:
@@ -103,11 +103,9 @@ class PreparedStatements:
     def _answers(self, asked: Sequence[_Asked], commit: bool) -> list[Rows]:
         begin = not self._connection.autocommit and self._is_idle()
         if begin or commit or len(asked) > 1:
-            results = self._at_once(asked, begin, commit)
-        else:
-            self._send(asked[0])
-            results = self._results()
-        return [self._rows(result) for result in results]
+            return list(map(self._rows, self._at_once(asked, begin, commit)))
+        self._send(*asked[0])
+        return [self._rows(self._results()[0])]
 
     def _at_once(self, asked: Sequence[_Asked], begin: bool, commit: bool) -> list[PGresult]:
         """What the server answers to several commands, which it gets in libpq's pipeline mode."""
@@ -118,7 +116,7 @@ class PreparedStatements:
                 # As psycopg does before the first statement of a transaction.
                 pgconn.send_query_params(self._connection._get_tx_start_command(), None)
             for one in asked:
-                self._send(one)
+                self._send(*one)
             if commit:
                 pgconn.send_query_params(b"COMMIT", None)
             pgconn.pipeline_sync()
@@ -132,8 +130,8 @@ class PreparedStatements:
         _raise_error(results)
         return results[begin : begin + len(asked)]
 
-    def _send(self, one: _Asked) -> None:
-        self._pgconn.send_query_prepared(one.prepared.name, one.values, one.formats, one.prepared.format)
+    def _send(self, key: _Key, prepared: _Prepared, values: Any, formats: Any) -> None:
+        self._pgconn.send_query_prepared(prepared.name, values, formats, prepared.format)
 
     def _rows(self, result: PGresult) -> Rows:
         transformer = self._transformer
@@ -166,7 +164,8 @@ class PreparedStatements:
     def _results(self) -> list[PGresult]:
         """Waits for what was sent; an interrupt cancels it."""
         results = self._connection.wait(generators.execute(self._pgconn))
-        _raise_error(results)
+        if results[-1].status == ExecStatus.FATAL_ERROR:
+            raise error_from_result(results[-1])
         return results
 
 
