@@ -7,8 +7,10 @@ import threading
 from collections.abc import Sequence
 from typing import Any, cast
 
+from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.postgresql import base
+from psycopg import Error
 from psycopg.types.numeric import Int2, Int2Dumper, Int4, Int4Dumper, Int8, Int8Dumper, IntDumper
 
 from config.postgresql.prepared import PreparedStatements, Rows, Statement
@@ -35,12 +37,14 @@ def database() -> DatabaseWrapper:
 
 class DatabaseWrapper(base.DatabaseWrapper):
     _statements: PreparedStatements
+    _debugs: bool
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         made = super().get_new_connection(conn_params)
         for kind, as_text in _INTEGERS.items():
             made.adapters.register_dumper(kind, as_text)
         self._statements = PreparedStatements(made)
+        self._debugs = settings.DEBUG
         return made
 
     def is_usable(self) -> bool:
@@ -63,15 +67,19 @@ class DatabaseWrapper(base.DatabaseWrapper):
             commit: whether they are the last of the outermost transaction, which then is committed with them. Nothing
                 that may fail must come after them.
         """
-        if self.connection is None or not self.health_check_done:  # type: ignore[attr-defined]  # the stubs leave it out
+        if not self.health_check_done:  # type: ignore[attr-defined]  # the stubs leave it out
             self.close_if_health_check_failed()
+        if self.connection is None:
             self.ensure_connection()
-        self.validate_thread_sharing()
-        if self.queries_logged or self.execute_wrappers:
+        if self._debugs or self.force_debug_cursor or self.execute_wrappers:
             return [self._run_watched(*statement) for statement in statements]
-        self.validate_no_broken_transaction()
-        with self.wrap_database_errors:
+        if self.needs_rollback:
+            self.validate_no_broken_transaction()
+        try:
             return self._statements.run(*statements, commit=commit and len(self.atomic_blocks) == 1)
+        except Error:
+            with self.wrap_database_errors:
+                raise
 
     def _run_watched(self, sql: str, values: Sequence[Any]) -> Rows:
         """Runs a statement where others look at each one, as Django's cursors let them."""
