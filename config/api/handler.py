@@ -40,7 +40,8 @@ LEFT_OUT = {
 }
 # What a request of a page of another site has, and one that was refused before Django saw it.
 _FOR_THE_WHOLE_WAY = frozenset({"HTTP_ORIGIN", "HTTP_ACCESS_CONTROL_REQUEST_METHOD", REFUSED})
-_NO_QUERY = QueryDict("")
+# Queries without anything to decode, and without a secret that must be taken out first.
+_PLAIN_QUERY = re.compile(r"(?!.*api_key)(?:[\w.~-]+=[\w.~-]*(?:&|\Z)){0,50}(?<!&)", re.ASCII)
 _NUMBER = re.compile(r"(?<=/)([0-9]+)(?=/|\Z)")
 # Takes the place of a number; no address that leads somewhere holds it.
 _STAND_IN = "\0"
@@ -55,13 +56,25 @@ def is_plain(request: Any) -> bool:
         return False
     if not _is_served(meta.get("HTTP_HOST", meta["SERVER_NAME"]), tuple(settings.ALLOWED_HOSTS)):
         return False
-    if not meta.get("QUERY_STRING"):
-        request.GET = _NO_QUERY
+    if _PLAIN_QUERY.fullmatch(query := meta.get("QUERY_STRING", "")):
+        request.GET = query_of(query)
     found = _view_at(request.path_info)
     if found is None:
         return False
     request.resolver_match, request.view_kwargs = found
     return True
+
+
+def query_of(plain: str) -> QueryDict:
+    """What Django makes of a query, in a fraction of the time that its library takes to decode what is not encoded."""
+    values: dict[str, list[str]] = {}
+    for part in plain.split("&") if plain else ():
+        name, _, value = part.partition("=")
+        values.setdefault(name, []).append(value)
+    made = QueryDict(mutable=True)
+    dict.update(made, values)
+    made._mutable = False
+    return made
 
 
 def respond(request: Any) -> HttpResponse:
