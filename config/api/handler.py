@@ -71,9 +71,9 @@ def query_of(plain: str) -> QueryDict:
     for part in plain.split("&") if plain else ():
         name, _, value = part.partition("=")
         values.setdefault(name, []).append(value)
-    made = QueryDict(mutable=True)
+    made = QueryDict.__new__(QueryDict)
     dict.update(made, values)
-    made._mutable = False
+    made.encoding, made._mutable = "utf-8", False
     return made
 
 
