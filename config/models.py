@@ -23,8 +23,10 @@ class Row(models.Model):
     def from_db(cls, db: str | None, field_names: Any, values: Any, **options: Any) -> Self:
         """Django's way, but around `__init__`, which asks of each field whether its value was given."""
         row = cls.__new__(cls)
-        vars(row).update(zip(field_names, values, strict=True), _state=ModelState())
-        row._state.db, row._state.adding = db, False
+        state = ModelState()
+        state.db, state.adding = db, False
+        row.__dict__ = columns = dict(zip(field_names, values, strict=True))
+        columns["_state"] = state
         return row
 
     @classmethod
