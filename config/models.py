@@ -31,9 +31,9 @@ class Row(models.Model):
 
     @classmethod
     def add(cls, **values: Any) -> Self:
-        """A new row, as `objects.create()` adds it, by a kept statement and around `__init__` and `save()`.
+        """A new row, as `objects.create()` adds it, by a kept statement and around `save()`.
 
-        Django's way is taken where these would do more than that.
+        Django's way is taken where that would do more. What a model does in `__init__` is left out, as in `from_db`.
 
         Args:
             values: by names of columns, and no expressions.

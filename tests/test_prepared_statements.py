@@ -1,7 +1,7 @@
 """A prepared statement does what the same statement does in a cursor of Django, and is parsed once for a connection."""
 
 import signal
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
@@ -265,6 +265,44 @@ def test_commit_that_fails_is_told_and_nothing_is_left(transactional_db, owner):
     finally:
         with connection.cursor() as cursor:
             cursor.execute("DROP TABLE late")
+
+
+def test_nothing_is_run_again_behind_a_commit_that_failed(transactional_db, owner):
+    """The server says at COMMIT what it says of a statement that it does not know: in somebody's deferred trigger."""
+
+    def write():
+        run(INSERT, owner, "first")
+        connection.run((INSERT, [owner, "second"]), commit=True)
+
+    with connection.cursor() as cursor:
+        cursor.execute("""
+            CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+            $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = 'feature_not_supported'; END $$;
+            CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON orders_order
+            DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.item = 'first') EXECUTE FUNCTION refuse()
+        """)
+    try:
+        with pytest.raises(NotSupportedError), transaction.atomic():
+            write()
+        assert items_seen_by_others() == []
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("DROP TRIGGER refuse ON orders_order; DROP FUNCTION refuse")
+
+
+def test_transaction_is_broken_for_whoever_catches_the_error(transactional_db, owner):
+    done = []
+
+    def write():
+        transaction.on_commit(lambda: done.append("committed"))
+        with suppress(IntegrityError):
+            connection.run((INSERT, [owner, ""]))
+        with pytest.raises(TransactionManagementError):
+            connection.run((INSERT, [owner, "second"]))
+
+    with transaction.atomic():
+        write()
+    assert (done, items_seen_by_others()) == ([], [])
 
 
 def test_interrupt_cancels_several_statements(transactional_db):

@@ -238,7 +238,8 @@ def _store(response: Response, row: Model, *, user: Any, operation: str, key: st
     try:
         database().run((_STORE, [user.pk, operation, key, fingerprint, *values]), commit=True)
     except IntegrityError as error:
-        if not isinstance(error.__cause__, UniqueViolation):
+        cause = error.__cause__
+        if not isinstance(cause, UniqueViolation) or cause.diag.table_name != IdempotencyRecord._meta.db_table:
             raise
         # Somebody ran without the lock, a release that locks in another way perhaps. The effect is rolled back.
         raise _in_progress() from None

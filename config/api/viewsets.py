@@ -204,7 +204,8 @@ class ResourceViewSet(ViewSetMixin, Conventions, GenericAPIView):
         sortable: the fields a list may be sorted by, `id` among them.
         filterset_class: the equality filters of the list.
         links: of a single resource, `self` first.
-        state_columns: those of which one moves whenever a row changes, or what it shows beside its own columns.
+        state_columns: those of which one moves whenever a row changes, or what it shows beside its own columns; there
+            is one at least.
         parent_field: of a nested collection, the foreign key to the parent, under which the address names it too;
             `parents()` then says which parents the caller may look into.
         idempotency: what POST does with an `Idempotency-Key`.

@@ -64,8 +64,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
         Args:
             statements: the SQL, with `%s` for each value, and the values, which the server gets apart.
-            commit: whether they are the last of the outermost transaction, which then is committed with them. Nothing
-                that may fail must come after them.
+            commit: whether they are the last of the outermost transaction, which then is committed with them. What
+                the caller does afterwards cannot be rolled back.
         """
         if not self.health_check_done:  # type: ignore[attr-defined]  # the stubs leave it out
             self.close_if_health_check_failed()
@@ -77,7 +77,10 @@ class DatabaseWrapper(base.DatabaseWrapper):
             self.validate_no_broken_transaction()
         try:
             return self._statements.run(*statements, commit=commit and len(self.atomic_blocks) == 1)
-        except Error:
+        except Error as error:
+            if self.in_atomic_block:
+                # As Django does where it writes: whoever catches the error must not take the transaction for a good one.
+                self.needs_rollback, self.rollback_exc = True, error
             with self.wrap_database_errors:
                 raise
 

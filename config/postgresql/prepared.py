@@ -68,7 +68,8 @@ class PreparedStatements:
         """The rows of each statement; none where it has no result.
 
         Several are sent at once and waited for once, as is the BEGIN of a transaction with its first statement. Where
-        one fails, those behind it are not run.
+        one fails, those behind it are not run. Outside of a transaction they are done or not together, and done once
+        more where the server does not know one of them any more.
 
         Args:
             statements: the SQL, with `%s` for each value, and the values.
@@ -88,7 +89,8 @@ class PreparedStatements:
                     forgotten = self._kept.pop(one.key, None)
                     if forgotten and isinstance(error, FeatureNotSupported):
                         self._deallocate(forgotten)
-                if not self._is_idle():
+                # Behind a COMMIT there is no transaction either, and what was done in it is lost.
+                if commit or not self._is_idle():
                     raise
                 return self._answers([self._ask(*statement) for statement in statements], commit)
 

@@ -34,7 +34,7 @@ class Write(NamedTuple):
     def run(self, row: models.Model, using: str = DEFAULT_DB_ALIAS) -> tuple[Any, ...]:
         """Writes a row whose values are no SQL. Returns the values of `returned`."""
         connection: Any = connections[using]
-        values = [field.get_db_prep_save(field.pre_save(row, True), connection) for field in self.given]
+        values = [field.get_db_prep_save(field.pre_save(row, row._state.adding), connection) for field in self.given]
         for returned in connection.run((self.sql, values))[0]:
             return returned
         raise DatabaseError("There is no such row.")
