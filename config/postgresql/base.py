@@ -79,7 +79,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             return self._statements.run(*statements, commit=commit and len(self.atomic_blocks) == 1)
         except Error as error:
             if self.in_atomic_block:
-                # As Django does where it writes: nobody who catches the error shall take the transaction for a good one.
+                # As Django does where it writes: who catches the error shall not take the transaction for a good one.
                 self.needs_rollback, self.rollback_exc = True, error
             with self.wrap_database_errors:
                 raise
