@@ -91,10 +91,8 @@ class Cluster:
         self._server: subprocess.Popen[bytes] | None = None
 
     @contextmanager
-    def running(self) -> Iterator[int]:
+    def running(self) -> Iterator[None]:
         """Keeps the server up for as long as the block lasts; nobody else using it, it is stopped afterwards.
-
-        Yields the lock of the user, for a process that goes on instead of this one and then calls `leave`.
 
         Raises EmbeddedDatabaseError when it cannot be started.
         """
@@ -105,31 +103,28 @@ class Cluster:
                 fcntl.flock(users, fcntl.LOCK_SH)
             try:
                 self.start()
-                yield users
+                yield
             finally:
-                self.leave(users)
+                with self._turn(), suppress(BlockingIOError):
+                    fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    self._stop()
         finally:
             os.close(users)
 
-    def leave(self, users: int) -> None:
-        """Stops the server, unless somebody else uses it."""
-        with self._turn(), suppress(BlockingIOError):
-            fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self._stop()
-
     @contextmanager
-    def supervision(self) -> Iterator[None]:
-        """Starts the server again at once whenever it dies. Only inside `running()`, perhaps another process's."""
-        stop, stopper = os.pipe()
-        thread = threading.Thread(target=self._supervise, args=(stop,), name="database-supervisor", daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            os.write(stopper, b"\0")
-            thread.join()
-            os.close(stopper)
-            os.close(stop)
+    def supervised(self) -> Iterator[None]:
+        """Like `running()`, and starts the server again at once whenever it dies."""
+        with self.running():
+            stop, stopper = os.pipe()
+            thread = threading.Thread(target=self._supervise, args=(stop,), name="database-supervisor", daemon=True)
+            thread.start()
+            try:
+                yield
+            finally:
+                os.write(stopper, b"\0")
+                thread.join()
+                os.close(stopper)
+                os.close(stop)
 
     def start(self) -> None:
         """Makes sure that the server accepts connections. Only inside `running()`.
@@ -211,11 +206,8 @@ class Cluster:
         return False
 
     def _stop(self) -> None:
-        if postmaster := self._postmaster():
+        if self._postmaster():
             self._run("pg_ctl", ["stop", "--mode=fast", "--timeout=300", "--pgdata", str(self.data)])
-            # It may be the child of this process, which did not start it but replaced the one that did.
-            with suppress(ChildProcessError):
-                os.waitpid(postmaster, 0)
         elif self._server:
             # The start was interrupted before the server wrote its file. SIGINT asks for the same fast stop.
             self._server.send_signal(signal.SIGINT)
@@ -278,10 +270,3 @@ class Cluster:
         if done.returncode:
             reason = " ".join(done.stdout.split()) or f"exit code {done.returncode}"
             raise EmbeddedDatabaseError(f"The embedded database: {program} failed: {reason}")
-
-
-if __name__ == "__main__":
-    try:
-        default_cluster().leave(int(sys.argv[1]))
-    except EmbeddedDatabaseError as error:
-        sys.exit(str(error))

@@ -140,7 +140,7 @@ def everything(log: Path) -> Iterator[tuple[Service, Database, Proxy, str]]:
         folder.chmod(0o711)
         cluster = Cluster(reachable(folder / "server"), {"shared_buffers": "64MB"})
         address = f"postgresql://postgres@{quote(str(folder), safe='')}/service"
-        with cluster.running(), cluster.supervision(), Proxy(folder, cluster.sockets) as proxy:
+        with cluster.supervised(), Proxy(folder, cluster.sockets) as proxy:
             service = Service(copy, address, log)
             key = service.start()["API key"]
             try:

@@ -1,9 +1,14 @@
+import ctypes
+import gc
+import logging
 import os
+import resource
 import secrets
 import signal
 import socket
 import sys
-from argparse import SUPPRESS
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from tempfile import TemporaryDirectory
@@ -11,14 +16,25 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from django.conf import settings
-from django.core.management.base import CommandError, CommandParser
+from django.core.management.base import CommandError
 from django.db import connections, transaction
+from granian.constants import HTTPModes, Interfaces
+from granian.http import HTTP1Settings
+from granian.log import LogLevels
+from granian.server.mp import MPServer
 
-from config import embedded, metrics, supervisor, worker
+from config import embedded, metrics
 from config.management.command import ServiceCommand
 from config.management.migrations import migrate, one_at_a_time
 
 ADMINISTRATOR = "admin@example.com"
+SECONDS_TO_STOP = 20
+# Of a worker, at once. A connection that only waits costs little, so there are many: further ones wait for a place.
+CONNECTIONS = 4096
+# What a worker opens beside connections of clients.
+OTHER_FILES = 256
+# For the headers of a request, and also between two requests of a connection.
+SECONDS_FOR_HEADERS = 30
 
 
 class Command(ServiceCommand):
@@ -28,19 +44,11 @@ class Command(ServiceCommand):
     )
     example = "HOST=127.0.0.1 PORT=8000 manage.py serve"
 
-    def add_arguments(self, parser: CommandParser) -> None:
-        # How the supervisor starts a worker in the place of a dead one.
-        parser.add_argument("--socket", type=int, help=SUPPRESS)
-
     def handle(self, **options: Any) -> None:
-        if options.get("socket") is not None:
-            worker.load()
-            worker.run(options["socket"])
-            return
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, _stop)
-        database = embedded.default_cluster().running() if settings.EMBEDDED_DATABASE else nullcontext()
-        with _reserved(settings.HOST, settings.PORT) as holder, database as lock:
+        database = embedded.default_cluster().supervised() if settings.EMBEDDED_DATABASE else nullcontext()
+        with _reserved(settings.HOST, settings.PORT), database:
             with one_at_a_time():
                 migrate()
                 if settings.LOCAL:
@@ -49,7 +57,7 @@ class Command(ServiceCommand):
             connections.close_all()
             with TemporaryDirectory(prefix="metrics-") as folder:
                 os.environ[metrics.FOLDER] = folder
-                _serve(holder, lock, folder)
+                _serve()
 
 
 def _stop(number: int, frame: FrameType | None) -> NoReturn:
@@ -60,7 +68,7 @@ def _stop(number: int, frame: FrameType | None) -> NoReturn:
 
 
 @contextmanager
-def _reserved(host: str, port: int) -> Iterator[socket.socket]:
+def _reserved(host: str, port: int) -> Iterator[None]:
     """Holds the port, so that a second start ends at once.
 
     The workers share the port by SO_REUSEPORT, which would let a second service of the same account share it too. So
@@ -80,7 +88,7 @@ def _reserved(host: str, port: int) -> Iterator[socket.socket]:
         except OSError as error:
             raise CommandError(f"Cannot listen on {host}:{port}: {error.strerror}") from error
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        yield holder
+        yield
 
 
 def _fill() -> None:
@@ -105,42 +113,84 @@ def _fill() -> None:
         print("Another API key: .venv/bin/python manage.py create_api_key EMAIL", flush=True)
 
 
-def _serve(holder: socket.socket, lock: int | None, folder: str) -> NoReturn:
-    """Starts the workers, and has this process replaced by their supervisor."""
-    # So that a mistake in the code ends the start with its traceback.
-    worker.load()
-    sockets = _listening(holder)
-    lifeline, end = os.pipe()
-    signal.pthread_sigmask(signal.SIG_BLOCK, supervisor.AWAITED)
-    workers = [(_forked(own, {*sockets, end} - {own}, lifeline), own) for own in sockets]
+def _serve() -> None:
+    # In the parent, for the forks to share; and so that a mistake in the code ends the start with its traceback.
+    import config.rsgi
+    import config.urls  # noqa: F401
+
+    # A look for garbage writes to every object that it looks at, and so ends the sharing of its page. What is loaded
+    # stays: no process shall look for garbage in it again.
+    gc.collect()
+    gc.freeze()
+    server = _Server(
+        "config.rsgi:application",
+        address=settings.HOST,
+        port=settings.PORT,
+        interface=Interfaces.RSGI,
+        workers=settings.WORKERS,
+        # HTTP/2 is for the proxy: clients that vanish in it are noticed by no deadline of Granian's.
+        http=HTTPModes.http1,
+        http1_settings=HTTP1Settings(header_read_timeout=SECONDS_FOR_HEADERS * 1000, max_buffer_size=64 * 1024),
+        websockets=False,
+        backpressure=_connections(),
+        respawn_failed_workers=True,
+        workers_kill_timeout=SECONDS_TO_STOP,
+        log_access=False,
+        log_level=LogLevels.error,
+    )
+    # Standard output is for the lines promised in docs/operations.md.
+    for handler in logging.getLogger("_granian").handlers:
+        if isinstance(handler, logging.StreamHandler):
+            handler.setStream(sys.stderr)
+    threading.Thread(target=_announce, args=(server,), daemon=True).start()
+    try:
+        server.serve(target_loader=_load, wrap_loader=False)
+    except SystemExit:
+        # Granian also ends with 1 when it was asked to stop just after a worker died.
+        if not server.interrupt_signal:
+            raise
+
+
+def _connections() -> int:
+    """How many connections a worker may hold; the limit of open files, which workers inherit, is raised to fit."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = CONNECTIONS + OTHER_FILES
+    if 0 <= soft < wanted:
+        soft = wanted if hard < 0 else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return CONNECTIONS if soft < 0 else max(1, min(CONNECTIONS, soft - OTHER_FILES))
+
+
+class _Server(MPServer):
+    def _respawn_workers(self, *arguments: Any, **options: Any) -> None:
+        """Starts dead workers again however often they die; Granian ends the service when one dies twice in 5 s."""
+        super()._respawn_workers(*arguments, **options)
+        self.respawned_wrks.clear()
+        time.sleep(0.2)
+
+
+def _announce(server: MPServer) -> None:
+    """Prints the address as soon as a worker listens, and not while there are workers to be forked."""
+    while len(server.wrks) < settings.WORKERS:
+        time.sleep(0.01)
+    while True:
+        with suppress(OSError), socket.create_connection((settings.HOST, settings.PORT), timeout=1):
+            break
+        time.sleep(0.01)
     host = f"[{settings.HOST}]" if ":" in settings.HOST else settings.HOST
     print(f"Address: http://{host}:{settings.PORT}", flush=True)
-    supervisor.become(workers, (lifeline, end), holder.fileno(), lock, folder)
 
 
-def _listening(holder: socket.socket) -> list[int]:
-    """For each worker a socket that listens. The kernel spreads connections over them, but on Linux alone."""
-    sockets = []
-    for _ in range(settings.WORKERS if sys.platform == "linux" else 1):
-        listening = socket.socket(holder.family)
-        for level, option in (socket.SOL_SOCKET, socket.SO_REUSEADDR), (socket.SOL_SOCKET, socket.SO_REUSEPORT):
-            listening.setsockopt(level, option, 1)
-        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        listening.bind(holder.getsockname())
-        listening.listen(worker.BACKLOG)
-        sockets.append(listening.detach())
-    return sockets if sys.platform == "linux" else sockets * settings.WORKERS
+def _load() -> Any:
+    """Runs in a worker: prepares the process, and returns the application."""
+    # Until Granian sets its own handler, that of the parent would swallow the signal to stop.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    # Ctrl-C goes to all processes of a group. The parent alone shall hear it, and then stop its workers in order.
+    os.setpgid(0, 0)
+    if sys.platform == "linux":
+        parent_death_signal = 1  # PR_SET_PDEATHSIG of prctl(2): no worker outlives the parent
+        ctypes.CDLL(None).prctl(parent_death_signal, signal.SIGTERM)
+    metrics.share()
+    from config.rsgi import application
 
-
-def _forked(own: int, others: set[int], lifeline: int) -> int:
-    """Starts a worker that shares what is loaded, on a socket of its own. Returns its process id."""
-    if sys.platform != "linux":
-        # Libraries of macOS do not bear a fork after their use: there, the supervisor starts the workers.
-        return 0
-
-    def work() -> None:
-        for descriptor in others:
-            os.close(descriptor)
-        worker.run(own)
-
-    return supervisor.fork(work, lifeline)
+    return application
