@@ -1,7 +1,7 @@
 """A prepared statement does what the same statement does in a cursor of Django, and is parsed once for a connection."""
 
 import signal
-from contextlib import nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
@@ -146,7 +146,10 @@ def test_statement_that_takes_too_long_is_cancelled(transactional_db):
     connection.close()
 
 
-def test_interrupt_cancels_the_statement(transactional_db):
+@contextmanager
+def interrupted():
+    """Ctrl-C after a moment, and the connection is good for the next statement."""
+
     def interrupt(*_):
         raise KeyboardInterrupt
 
@@ -154,10 +157,15 @@ def test_interrupt_cancels_the_statement(transactional_db):
     signal.setitimer(signal.ITIMER_REAL, 0.2)
     try:
         with pytest.raises(KeyboardInterrupt):
-            run("SELECT pg_sleep(%s)", 10)
+            yield
     finally:
         signal.signal(signal.SIGALRM, before)
     assert run("SELECT 1") == [(1,)]
+
+
+def test_interrupt_cancels_the_statement(transactional_db):
+    with interrupted():
+        run("SELECT pg_sleep(%s)", 10)
 
 
 # --- Transactions
@@ -306,17 +314,8 @@ def test_transaction_is_broken_for_whoever_catches_the_error(transactional_db, o
 
 
 def test_interrupt_cancels_several_statements(transactional_db):
-    def interrupt(*_):
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, 0.2)
-    try:
-        with pytest.raises(KeyboardInterrupt), transaction.atomic():
-            connection.run(("SELECT pg_sleep(%s)", [10]), ("SELECT pg_sleep(%s)", [10]))
-    finally:
-        signal.signal(signal.SIGALRM, before)
-    assert run("SELECT 1") == [(1,)]
+    with interrupted(), transaction.atomic():
+        connection.run(("SELECT pg_sleep(%s)", [10]), ("SELECT pg_sleep(%s)", [10]))
 
 
 @pytest.mark.parametrize("begin", [False, True])

@@ -21,6 +21,7 @@ from django.utils.module_loading import import_string
 
 from config.api import accept
 from config.api.headers import Headers, give_missing, vary_on
+from config.api.middleware import SECRET_PARAMETER
 from config.api.requests import REFUSED
 from config.api.viewsets import Conventions
 
@@ -41,7 +42,7 @@ LEFT_OUT = {
 # What a request of a page of another site has, and one that was refused before Django saw it.
 _FOR_THE_WHOLE_WAY = frozenset({"HTTP_ORIGIN", "HTTP_ACCESS_CONTROL_REQUEST_METHOD", REFUSED})
 # Queries without anything to decode, and without a secret that must be taken out first.
-_PLAIN_QUERY = re.compile(r"(?!.*api_key)(?:[\w.~-]+=[\w.~-]*(?:&|\Z)){0,50}(?<!&)", re.ASCII)
+_PLAIN_QUERY = re.compile(rf"(?!.*{SECRET_PARAMETER})(?:[\w.~-]+=[\w.~-]*(?:&|\Z)){{0,50}}(?<!&)", re.ASCII)
 _NUMBER = re.compile(r"(?<=/)([0-9]+)(?=/|\Z)")
 # Takes the place of a number; no address that leads somewhere holds it.
 _STAND_IN = "\0"

@@ -75,7 +75,7 @@ class ContentLengthMiddleware:
         return response
 
 
-_SECRET_PARAMETER = "api_key"
+SECRET_PARAMETER = "api_key"
 _SECRETS = "config.api.secret_parameters"
 
 
@@ -88,7 +88,7 @@ class SecretParameterMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         query = request.META.get("QUERY_STRING", "")
         # As it stands, or with some of it encoded: nothing else is decoded to it.
-        if _SECRET_PARAMETER in query or "%" in query:
+        if SECRET_PARAMETER in query or "%" in query:
             self._take_out(request, query)
         return self.get_response(request)
 
@@ -96,7 +96,7 @@ class SecretParameterMiddleware:
         rest, secrets = [], []
         for part in filter(None, query.split("&")):
             name, _, value = part.partition("=")
-            if unquote_plus(name) == _SECRET_PARAMETER:
+            if unquote_plus(name) == SECRET_PARAMETER:
                 secrets.append(unquote_plus(value))
             else:
                 rest.append(part)

@@ -81,8 +81,11 @@ class Statement:
         return self._compiled.names
 
     def _found(self, values: Mapping[str, Any]) -> Sequence[Row]:
-        compiled = self._compiled
-        return run(compiled.sql, (*compiled.parameters, *self._further), values) if compiled.sql else ()
+        statement = self.asked(**values)
+        if not statement[0]:
+            return ()
+        (found,) = database().run(statement)
+        return found
 
     @property
     def _compiled(self) -> _Compiled:

@@ -166,8 +166,7 @@ class PreparedStatements:
     def _results(self) -> list[PGresult]:
         """Waits for what was sent; an interrupt cancels it."""
         results = self._connection.wait(generators.execute(self._pgconn))
-        if results[-1].status == ExecStatus.FATAL_ERROR:
-            raise error_from_result(results[-1])
+        _raise_error(results)
         return results
 
 
