@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -96,6 +98,34 @@ def test_metrics_are_summed_over_workers_also_dead_ones(limited: Service) -> Non
         wait_for(lambda: is_alive(limited))
     assert samples(limited)[counted] >= before + 60
     assert {path.name for path in folder.iterdir()} == files
+
+
+COUNTS = """
+from config import metrics
+metrics.share()
+for number in range(1000):
+    for route in ("/", f"/{number}"):
+        metrics._requests(route, "GET", 200).inc()
+        metrics._duration(route, "GET").observe(0.25)
+print(metrics.exposition().decode())
+"""
+
+
+def test_metrics_that_outgrow_their_files_and_outlive_their_process_go_on(tmp_path: Path) -> None:
+    for times in (1, 2):
+        done = subprocess.run(
+            [sys.executable, "-c", COUNTS],
+            env={**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(tmp_path)},
+            capture_output=True,
+            check=True,
+            text=True,
+        )
+        for route, count in (("/", 1000 * times), ("/0", times), ("/999", times)):
+            assert f'http_requests_total{{method="GET",route="{route}",status="200"}} {count}.0' in done.stdout
+            for name, value in (("count", count), ("sum", count / 4)):
+                line = f'http_request_duration_seconds_{name}{{method="GET",route="{route}"}} {float(value)}'
+                assert line in done.stdout
+    assert {path.name for path in tmp_path.iterdir()} == {"0.lock", "counter_0.db", "histogram_0.db"}
 
 
 def is_alive(service: Service) -> bool:
