@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
+from time import time
 from typing import Any
 
 from django.conf import settings
 from django.core import checks
 from django.core.checks import CheckMessage, Error, Tags, register
-from django.utils import timezone
 
 from config import documentation
 from config.api import versioning
@@ -71,7 +71,7 @@ def guide(**options: Any) -> list[CheckMessage]:
 @register(Tags.compatibility)
 def default_version(**options: Any) -> list[CheckMessage]:
     version = versioning.default()
-    if version.sunset is None or timezone.now() < midnight(version.sunset) - NOTICE_BEFORE_SUNSET:
+    if version.sunset is None or time() < midnight(version.sunset) - NOTICE_BEFORE_SUNSET.total_seconds():
         return []
     message = f"Version {version}, which a request without a version gets, ends on {version.sunset}."
     return [checks.Warning(message, hint="Move DEFAULT_API_VERSION.", id="config.W001")]

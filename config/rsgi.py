@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from io import BytesIO
 
-from django.conf import settings
 from django.db import close_old_connections
 from granian.rsgi import HTTPProtocol, ProtocolClosed, Scope  # type: ignore[attr-defined]
 
 from config.api.errors import Detail, DomainError, ErrorCode, invalid
 from config.api.requests import screen
+from config.api.settings import settings
 from config.api.version_use import SECONDS_BETWEEN_WRITES, uses
 from config.wsgi import Environ, answer, refuse
 
@@ -230,6 +230,8 @@ def _as_latin_1(text: str) -> str:
     return text if text.isascii() else text.encode().decode("latin-1")
 
 
+# The service's own, and those of clients, which send several requests through one connection.
+@lru_cache(maxsize=256)
 def _address(address: str) -> tuple[str, str]:
     host, _, port = address.rpartition(":")
     return host.strip("[]"), port

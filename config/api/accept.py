@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from django.conf import settings
-
+from config.api.settings import settings
 from config.api.versions import Version
 
 JSON = "application/json"

@@ -21,8 +21,8 @@ class Headers(ResponseHeaders):
                 self[name] = value
 
     def __setitem__(self, name: str, value: Any) -> None:
-        if type(value) is str and value.isascii() and value.isprintable() and name.isascii() and name.isprintable():
-            self._store[name.lower()] = (name, value)
+        if type(value) is str and value.isascii() and value.isprintable() and (key := _key(name)):
+            self._store[key] = (name, value)
         else:
             super().__setitem__(name, value)
 
@@ -41,6 +41,13 @@ class Headers(ResponseHeaders):
         return self._store.values()
 
 
+# The names are the service's own.
+@lru_cache(maxsize=256)
+def _key(name: str) -> str | None:
+    """What a header is kept under; None for a name that Django has to look at."""
+    return name.lower() if name.isascii() and name.isprintable() else None
+
+
 def give(response: HttpResponse, headers: Headers) -> None:
     """Puts headers that were made before on an answer, all at once."""
     response.headers._store.update(headers._store)
@@ -48,9 +55,7 @@ def give(response: HttpResponse, headers: Headers) -> None:
 
 def give_missing(response: HttpResponse, headers: Headers) -> None:
     """The same, but for those that the answer has."""
-    store = response.headers._store
-    for name, pair in headers._store.items():
-        store.setdefault(name, pair)
+    response.headers._store = headers._store | response.headers._store
 
 
 def vary_on(response: HttpResponse, *names: str) -> None:

@@ -29,7 +29,7 @@ class RequestIdMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         given = request.META.get("HTTP_X_REQUEST_ID", "")
-        request_id = given if SANE_REQUEST_ID.fullmatch(given) else os.urandom(16).hex()
+        request_id = given if given and SANE_REQUEST_ID.fullmatch(given) else os.urandom(16).hex()
         request.request_id = request_id  # type: ignore[attr-defined]
         token = present_request.set(request)
         try:

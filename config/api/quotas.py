@@ -7,7 +7,6 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from django.conf import settings
 from django.db import Error
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -21,6 +20,7 @@ from config.api.errors import DomainError
 from config.api.exceptions import plain_response
 from config.api.middleware import GetResponse
 from config.api.paths import is_oauth, is_versioned
+from config.api.settings import settings
 from config.api.statements import Statement
 from config.api.transactions import is_away
 
@@ -144,7 +144,7 @@ class QuotaMiddleware:
             except DomainError as problem:
                 response = plain_response(problem, request)
         for name, value in request.META.get(_FIELDS, {}).items():
-            response[name] = value
+            response.headers[name] = value
         return response
 
 

@@ -5,7 +5,6 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote_plus
 
-from django.conf import settings
 from django.core.exceptions import SuspiciousOperation
 from django.http import HttpRequest, HttpResponse
 from django.utils.http import http_date
@@ -18,6 +17,7 @@ from config.api.headers import Headers, give, vary_on
 from config.api.middleware import GetResponse
 from config.api.parameters import VERSION_PARAMETER
 from config.api.paths import is_versioned, quoted, version_in, without_prefix
+from config.api.settings import settings
 from config.api.version_use import uses
 from config.api.versions import Status, Version, midnight
 
@@ -115,9 +115,10 @@ class VersionMiddleware:
             give(response, headers)
             vary_on(response, "Accept")
             if links:
-                successor = f'<{address_in(_newest(), request)}>; rel="successor-version"'
+                newest = _prefix_of_newest(tuple(settings.API_VERSIONS))
+                links = f'{links}, <{address_in(newest, request)}>; rel="successor-version"'
                 present = response.headers.get("Link")
-                response.headers["Link"] = f"{present}, {links}, {successor}" if present else f"{links}, {successor}"
+                response.headers["Link"] = f"{present}, {links}" if present else links
         return response
 
 
@@ -129,16 +130,12 @@ def _notice(version: Version) -> tuple[Headers, str]:
     """
     headers, relations = Headers({"API-Version": str(version)}), []
     if version.deprecated:
-        headers["Deprecation"] = f"@{midnight(version.deprecated).timestamp():.0f}"
+        headers["Deprecation"] = f"@{midnight(version.deprecated):.0f}"
         relations.append("deprecation")
         if version.sunset:
-            headers["Sunset"] = http_date(midnight(version.sunset).timestamp())
+            headers["Sunset"] = http_date(midnight(version.sunset))
             relations.append("sunset")
     return headers, ", ".join(f'<{_PAGE}>; rel="{relation}"' for relation in relations)
-
-
-def _newest() -> str:
-    return _prefix_of_newest(tuple(settings.API_VERSIONS))
 
 
 @lru_cache(maxsize=2)
@@ -149,7 +146,9 @@ def _prefix_of_newest(versions: tuple[Version, ...]) -> str:
 def address_in(prefix: str, request: HttpRequest) -> str:
     """What a request asks for, in the version of a prefix: the canonical address."""
     query = request.META.get("QUERY_STRING", "")
-    parts = filter(None, query.split("&"))
-    if VERSION_PARAMETER in query or "%" in query:
-        parts = filter(lambda part: unquote_plus(part.partition("=")[0]) != VERSION_PARAMETER, parts)
-    return quoted(prefix + without_prefix(request.path).rstrip("/"), "&".join(parts))
+    if query:
+        parts = filter(None, query.split("&"))
+        if VERSION_PARAMETER in query or "%" in query:
+            parts = filter(lambda part: unquote_plus(part.partition("=")[0]) != VERSION_PARAMETER, parts)
+        query = "&".join(parts)
+    return quoted(prefix + without_prefix(request.path).rstrip("/"), query)

@@ -4,9 +4,10 @@ Plain Python: the settings build their table of it.
 """
 
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime
 from enum import Enum, StrEnum
 from functools import lru_cache
+from time import time
 
 
 class Change(Enum):
@@ -72,12 +73,12 @@ class Version:
 
     @property
     def status(self) -> Status:
-        if self.sunset and datetime.now(UTC) >= midnight(self.sunset):
+        if self.sunset and time() >= midnight(self.sunset):
             return Status.RETIRED
         return Status.DEPRECATED if self.deprecated else Status.CURRENT
 
 
 @lru_cache(maxsize=64)
-def midnight(day: date) -> datetime:
-    """The moment at which a day begins, in UTC."""
-    return datetime.combine(day, time(), UTC)
+def midnight(day: date) -> float:
+    """The moment at which a day begins in UTC, in seconds as `time()` tells them."""
+    return datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()
