@@ -7,13 +7,12 @@ from http.client import responses
 from io import BytesIO
 from typing import Any, NamedTuple
 
-from django.conf import settings
-from django.core.handlers.wsgi import WSGIRequest
 from django.core.wsgi import get_wsgi_application
 from django.http import HttpRequest
 
 from config.api.errors import DomainError, ErrorCode
 from config.api.requests import REFUSED, screen, too_long
+from config.api.settings import settings
 from config.api.version_use import uses
 from config.postgresql.base import database
 
@@ -71,14 +70,13 @@ def answer(environ: Environ) -> Answer:
 
 
 def _run(environ: Environ) -> Answer:
-    # Of a copy: the path in it is decoded, which Django would do a second time.
-    request = WSGIRequest(environ.copy())
-    if handler.is_plain(request):
-        # What Django does by signals at the beginning and the end of a request.
-        database().close_if_unusable_or_obsolete()
-        response = handler.respond(request)
-        return Answer(response.status_code, list(response.headers.items()), response.content)
-    return _run_django(environ)
+    request = handler.plain(environ)
+    if request is None:
+        return _run_django(environ)
+    # What Django does by signals at the beginning and the end of a request.
+    database().close_if_unusable_or_obsolete()
+    response = handler.respond(request)
+    return Answer(response.status_code, list(response.headers.items()), response.content)
 
 
 def _run_django(environ: Environ) -> Answer:

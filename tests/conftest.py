@@ -77,7 +77,8 @@ class _Handler(ClientHandler):
     """Django's handler for tests, with the same choice of a way as in production."""
 
     def get_response(self, request: Any) -> Any:
-        return handler.respond(request) if handler.is_plain(request) else super().get_response(request)
+        plain = handler.plain(request.environ)
+        return handler.respond(plain) if plain else super().get_response(request)
 
 
 @cache

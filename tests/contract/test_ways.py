@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from io import BytesIO
 from typing import Any
 
 import pytest
 from django.conf import settings
+from django.core.handlers.wsgi import WSGIRequest
 from django.db import transaction
 from django.test import Client, RequestFactory
 from django.test.client import ClientHandler
@@ -54,7 +57,7 @@ def sent(client: Client, method: str, path: str, headers: dict[str, str], body: 
 def compare(django: Client, caller: Caller, method: str, path: str, body: bytes = b"", **headers: str) -> None:
     credential = caller.headers or {}
     request = RequestFactory().generic(method, path, body, "application/json", headers={**credential, **headers})
-    assert handler.is_plain(request), path
+    assert handler.plain(request.environ), path
     answers = [sent(client, method, path, {**credential, **headers}, body) for client in (new_client(), django)]
     short, whole = answers
     assert set(short[1].items()) ^ set(whole[1].items()) == set()
@@ -104,6 +107,28 @@ def test_answers_that_no_view_gives(
     assert (short[0], short[1]) == (500, whole[1] | {"Vary": "Accept, origin"})
 
 
+ATTRIBUTES = (
+    *("method", "path", "path_info", "scheme", "headers", "encoding", "content_type", "content_params"),
+    *("GET", "POST", "FILES", "COOKIES"),
+)
+
+
+@pytest.mark.parametrize(
+    "content_type", ["application/json; charset=latin-1", "application/x-www-form-urlencoded", "none; charset=x", "=;"]
+)
+@pytest.mark.parametrize("query", ["", "a=1&a=2&b=", "a=%C3%A9&b", "a=é"])
+@pytest.mark.parametrize("body", [b"", b"a=%C3%A9"])
+def test_request_is_as_django_makes_it(query: str, content_type: str, body: bytes) -> None:
+    def told(make: Callable[[dict[str, Any]], Any]) -> list[Any]:
+        address = f"/api/v1/users/7/orders?{query}"
+        environ = RequestFactory().generic("POST", address, body, content_type, secure=True).environ
+        request = make({**environ, "wsgi.input": BytesIO(body + b"more")})
+        facts = [request.body, request.get_full_path(), request.build_absolute_uri()]
+        return facts + [getattr(request, name) for name in ATTRIBUTES]
+
+    assert told(handler.plain) == told(WSGIRequest)
+
+
 @pytest.mark.parametrize(
     ("path", "headers"),
     [
@@ -122,14 +147,14 @@ def test_answers_that_no_view_gives(
     ],
 )
 def test_whole_way_is_taken_where_more_has_a_part(path: str, headers: dict[str, str]) -> None:
-    assert not handler.is_plain(RequestFactory().get(path, headers=headers))
+    assert not handler.plain(RequestFactory().get(path, headers=headers).environ)
 
 
 def test_pages_for_people_take_the_whole_way() -> None:
     pages = [path for path in root_only() if path.startswith(("/docs", "/session", "/oauth/g", "/admin"))]
     assert pages
     for path in pages:
-        assert not handler.is_plain(RequestFactory().get(path, headers={"Accept": "text/html"}))
+        assert not handler.plain(RequestFactory().get(path, headers={"Accept": "text/html"}).environ)
 
 
 def test_every_middleware_left_out_is_one_that_there_is() -> None:

@@ -48,7 +48,7 @@ def test_chunked_body_is_read_up_to_a_byte_over_the_limit() -> None:
 
 
 def test_what_django_lets_escape_is_an_internal_error(caplog: pytest.LogCaptureFixture) -> None:
-    status, headers, body = call(**{"wsgi.input": None, "CONTENT_LENGTH": "1", "REQUEST_METHOD": None})
+    status, headers, body = call(PATH_INFO="/nowhere", REQUEST_METHOD=None)
     assert status == "500 Internal Server Error"
     assert body["error"]["code"] == "INTERNAL_ERROR"
     assert headers["Request-Id"] in caplog.text
