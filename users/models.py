@@ -163,7 +163,8 @@ class User(AbstractBaseUser, ChangingResource):
     @classmethod
     def from_db(cls, db: str | None, field_names: Any, values: Any, **options: Any) -> User:
         user = super().from_db(db, field_names, values, **options)
-        user._loaded = dict(zip(field_names, values))  # noqa: B905 - as long as each other, as was just seen
+        user._loaded = loaded = vars(user).copy()
+        del loaded["_state"]
         return user
 
     def save(self, *args: Any, update_fields: Any = None, **options: Any) -> None:
