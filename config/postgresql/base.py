@@ -50,6 +50,14 @@ class DatabaseWrapper(base.DatabaseWrapper):
         self._debugs = settings.DEBUG
         return made
 
+    def _commit(self) -> None:
+        """Django's, which prepares a line for its log of queries whether there is one or not."""
+        if self.connection is None or self._debugs or self.force_debug_cursor:
+            super()._commit()  # type: ignore[misc]  # the stubs leave it out
+            return
+        with self.wrap_database_errors:
+            self.connection.commit()
+
     def is_usable(self) -> bool:
         """Whether the connection lives, asked of the server only where the socket says that something happened.
 
