@@ -30,6 +30,7 @@ def log_in(user: User) -> Pair:
 
 _sessions = Credentials(
     LoginSession.objects.select_related("user")
+    .only("user", "password_digest", "previous_digest", "access_id", "access_used_at", "ended_at")
     .filter(pk=Parameter("session_id"), ended_at=None)
     .annotate(charged=F("user_id"))
 )
@@ -42,9 +43,9 @@ def resolve(token: AccessToken, request: Any) -> User:
         DomainError: INVALID_TOKEN when the session is over, the user inactive or removed, or the password changed.
     """
     session = _sessions.find(request, session_id=token.session_id)
-    if session is None or str(session.user_id) != token["sub"] or not session.is_usable:
+    if session is None or str(session.user_id) != token.payload["sub"] or not session.is_usable:
         raise invalid_token()
-    session.note_use(token["jti"])
+    session.note_use(token.payload["jti"])
     return session.user
 
 

@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 import hashlib
-import hmac
+import json
 import re
 import time
 from datetime import UTC, datetime
 from functools import cached_property
 from hmac import compare_digest
 from typing import Any, NamedTuple, Self
-from uuid import UUID
 
-import orjson
 from rest_framework_simplejwt.backends import TokenBackend
-from rest_framework_simplejwt.exceptions import TokenError
+from rest_framework_simplejwt.exceptions import TokenBackendError, TokenError
 from rest_framework_simplejwt.settings import api_settings
 from rest_framework_simplejwt.tokens import Token
 
 from accounts.models import LoginSession
 from config import base64url
 from config.api.errors import invalid_token
+from config.keyed_digest import KeyedDigest
 
 # Of ours none is half as long. A longer one is not worth decoding.
 MAX_CHARACTERS = 4096
 CLAIMS = {"exp": int, "iat": int, "jti": str, "sid": str, "sub": str, "token_type": str}
 _KINDS = tuple(CLAIMS.values())
 _SHAPE = re.compile(r"[\w-]+\.[\w-]+\.[\w-]+", re.ASCII)
+_SESSION_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_json = json.JSONDecoder()
 
 
 class Backend(TokenBackend):
@@ -36,32 +37,25 @@ class Backend(TokenBackend):
     def _header(self) -> str:
         return self.encode({}).partition(".")[0]
 
-    def plainly_good(self, token: str) -> dict[str, Any] | None:
-        """The claims of a token that is good and has just the form of those made here; None of any other."""
+    @cached_property
+    def _digest(self) -> KeyedDigest:
+        return KeyedDigest(self.prepared_signing_key)
+
+    def plainly_signed(self, token: str) -> Any:
+        """What a token holds that was signed here, and has just the header of those made here; None of any other."""
         signed, _, signature = token.rpartition(".")
         header, _, payload = signed.partition(".")
-        if header != self._header or not compare_digest(signature, self._signature_of(signed)):
+        if header != self._header:
             return None
-        claims = orjson.loads(base64url.decode(payload))
-        return claims if self._are_plainly_good(claims) else None
+        if not compare_digest(signature, base64url.encode(self._digest.of(signed.encode()))):
+            return None
+        return _json.raw_decode(base64url.decode(payload).decode())[0]
 
-    def _signature_of(self, signed: str) -> str:
-        digest = self._keyed.copy()
-        digest.update(signed.encode())
-        return base64url.encode(digest.digest())
-
-    @cached_property
-    def _keyed(self) -> hmac.HMAC:
-        return hmac.new(self.prepared_signing_key, digestmod="sha256")
-
-    def _are_plainly_good(self, claims: Any) -> bool:
-        return (
-            isinstance(claims, dict)
-            and "nbf" not in claims
-            and type(claims.get("iat")) is type(claims.get("exp")) is int
-            and claims["iat"] <= time.time() < claims["exp"]
-            and (claims.get("iss"), claims.get("aud")) == (self.issuer, self.audience)
-        )
+    def decode(self, token: Any, verify: bool = True) -> dict[str, Any]:
+        # The library skips what is not of the alphabet, so that one token could be spelt in many ways.
+        if not _SHAPE.fullmatch(token):
+            raise TokenBackendError("Token is of another form")
+        return super().decode(token, verify)
 
 
 _backend = Backend(
@@ -78,7 +72,7 @@ class SessionToken(Token):
     Issuer, audience, signature, algorithm and the times are checked by the library.
     """
 
-    session_id: UUID
+    session_id: str
     expires_at: datetime
 
     @classmethod
@@ -95,24 +89,29 @@ class SessionToken(Token):
         Raises:
             DomainError: INVALID_TOKEN, for whatever is not an unexpired token of this service and of this type.
         """
-        if len(text) > MAX_CHARACTERS or not _SHAPE.fullmatch(text):
+        if len(text) > MAX_CHARACTERS or not text.isascii():
             raise invalid_token()
         try:
             return cls._plain(text) or cls(text)  # type: ignore[arg-type]  # the library's annotation is wrong
         except (TokenError, OSError, OverflowError, ValueError):
-            # The latter three: `exp` may be a number that is no date, and `sid` no id.
+            # The latter three: `exp` may be a number that is no date, and what was signed no JSON.
             raise invalid_token() from None
 
     @classmethod
     def _plain(cls, text: str) -> Self | None:
-        """A token of just our form, made around the library's `__init__`, which would look at all of it once more."""
-        claims = _backend.plainly_good(text)
-        if claims is None:
+        """A token that is good and of just our form, made around the library's `__init__`; None for any other."""
+        claims = _backend.plainly_signed(text)
+        if type(claims) is not dict:
             return None
         token = cls.__new__(cls)
         token.payload = claims
         token.verify_own()
-        return token
+        is_plainly_good = (
+            claims["iat"] <= time.time() < claims["exp"]
+            and "nbf" not in claims
+            and (claims.get("iss"), claims.get("aud")) == (_backend.issuer, _backend.audience)
+        )
+        return token if is_plainly_good else None
 
     def get_token_backend(self) -> TokenBackend:
         return _backend
@@ -126,8 +125,10 @@ class SessionToken(Token):
         claims = self.payload
         if tuple(map(type, map(claims.get, CLAIMS))) != _KINDS or claims["token_type"] != self.token_type:
             raise TokenError("Token lacks a claim, or has it in another form")
-        # An error where they are no id, and no date.
-        self.session_id = UUID(claims["sid"])
+        self.session_id = claims["sid"]
+        if not _SESSION_ID.fullmatch(self.session_id):
+            raise TokenError("Token names no session")
+        # An error where it is no date.
         self.expires_at = datetime.fromtimestamp(claims["exp"], UTC)
 
 

@@ -13,7 +13,11 @@ from config.api.quotas import Credentials
 from config.api.statements import Parameter
 
 _keys = Credentials(
-    APIKey.objects.usable().select_related("user").filter(digest=Parameter("digest")).annotate(charged=F("user_id"))
+    APIKey.objects.usable()
+    .select_related("user")
+    .only("user", "prefix", "scopes", "expires_at", "last_used_at")
+    .filter(digest=Parameter("digest"))
+    .annotate(charged=F("user_id"))
 )
 
 

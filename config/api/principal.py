@@ -1,8 +1,7 @@
 """What every credential resolves to: a user and a set of scopes. Nothing else is known to the rest of the code."""
 
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.contrib.auth import get_user_model
 
@@ -27,8 +26,7 @@ ALL_SCOPES = frozenset(SCOPES)
 PASSWORD_KINDS = frozenset({"jwt", "basic", "session"})
 
 
-@dataclass(frozen=True, slots=True)
-class Principal:
+class Principal(NamedTuple):
     """Who is calling, with what.
 
     Attributes:

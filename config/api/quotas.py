@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping
 from typing import Any
 
 from django.db import Error
@@ -35,12 +34,14 @@ class Credentials:
     """Looks up credentials of one kind, and in the same statement counts the request for the user of a good one.
 
     Args:
-        rows: those that are good as far as the database can tell, each with its user as `charged`; with Parameters.
+        rows: the one, or none, that is good as far as the database can tell, with its user as `charged`; with
+            Parameters.
     """
 
     def __init__(self, rows: QuerySet[Any]) -> None:
-        self._look_up = Statement(rows)
-        self._look_up_and_count = Statement(rows, lambda sql: throttling.counting(sql, "'quota:' || charged"))
+        one = rows.order_by()
+        self._look_up = Statement(one)
+        self._look_up_and_count = Statement(one, lambda sql: throttling.counting(sql, "'quota:' || charged"))
 
     def find(self, request: Any, **values: Any) -> Any:
         """The row of a credential, None for one that is no good.
@@ -52,15 +53,15 @@ class Credentials:
             values: of the Parameters.
         """
         counts = request and settings.RATE_LIMIT_PRINCIPAL and _COUNTED not in request.META and _counts(request)
-        found = self._counted(**values) if counts else self._look_up.first(**values)
+        found = self._counted(values) if counts else self._look_up.first(**values)
         if found is None:
             return None
         row, usage = found
         if usage:
-            request.META[_COUNTED] = (f"quota:{row.charged}", throttling.usage_of(*usage))
+            request.META[_COUNTED] = (f"quota:{row.charged}", throttling.Usage(*usage))
         return row
 
-    def _counted(self, **values: Any) -> Any:
+    def _counted(self, values: dict[str, Any]) -> Any:
         try:
             return self._look_up_and_count.first(**values)
         except Error as error:
@@ -83,7 +84,8 @@ def charge(request: Any, user: Any) -> None:
     Raises:
         DomainError: RATE_LIMITED, the quota of this minute is used up.
     """
-    if not _counts(request):
+    counted = request.META.pop(_COUNTED, None)
+    if not (counted or _counts(request)):
         return
     policy, limit = (
         ("anonymous", settings.RATE_LIMIT_ANONYMOUS) if user is None else ("principal", settings.RATE_LIMIT_PRINCIPAL)
@@ -93,26 +95,25 @@ def charge(request: Any, user: Any) -> None:
         return
     key = f"quota:{network_of(client_address(request)) if user is None else user.pk}"
     try:
-        used = _count(key, request.META.pop(_COUNTED, None))
+        used = _count(key, counted)
     except Error as error:
         if not is_away(error):
             raise
         logger.warning("A request was not counted: %s", error)
         return
-    request.META[_FIELDS] = _fields(policy, limit, used[key])
-    wait = throttling.exceeded(used, {key: limit})
-    if wait is not None:
-        raise throttling.rate_limited(wait)
+    request.META[_FIELDS] = _fields(policy, limit, used)
+    if used.count > limit:
+        raise throttling.rate_limited(used.reset)
 
 
-def _count(key: str, counted: tuple[str, throttling.Usage] | None) -> Mapping[str, throttling.Usage]:
+def _count(key: str, counted: tuple[str, throttling.Usage] | None) -> throttling.Usage:
     """Counts a request, unless the look-up of its credential did."""
     if counted and counted[0] == key:
-        return dict([counted])
+        return counted[1]
     if counted:
         # The credential was found, and refused after all.
         throttling.take_back(counted[0])
-    return throttling.count([key])
+    return throttling.count([key])[key]
 
 
 def _counts(request: Any) -> bool:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
-from typing import Any, cast
+from functools import cached_property, partial
+from typing import Any
 
 from django.core.exceptions import EmptyResultSet
 from django.db import connection
@@ -44,7 +44,6 @@ class Statement:
         self._rows: QuerySet[Any] | None = rows
         self._around = around
         self._further = further
-        self._made: _Compiled | None = None
 
     def first(self, **values: Any) -> tuple[Any, Row] | None:
         """The first row and the further columns beside it; None without a row.
@@ -52,7 +51,8 @@ class Statement:
         Args:
             values: of the Parameters.
         """
-        return next(iter(self.run(**values)), None)
+        rows = self.read(self._found(values))
+        return rows[0] if rows else None
 
     def run(self, **values: Any) -> list[tuple[Any, Row]]:
         """All rows, each with the further columns beside it."""
@@ -61,11 +61,11 @@ class Statement:
     def asked(self, **values: Any) -> tuple[str, Sequence[Any]]:
         """The SQL and its values, to be run with others at once; `read` makes of its rows what `run` gives."""
         compiled = self._compiled
-        return compiled.sql, _given((*compiled.parameters, *self._further), values)
+        return compiled.sql, _given(compiled.parameters, values)
 
     def read(self, rows: Sequence[Row]) -> list[tuple[Any, Row]]:
-        compiled = self._compiled
-        return [(compiled.instance(row), row[compiled.width :]) for row in rows]
+        instance, width = self._compiled.instance, self._compiled.width
+        return [(instance(row), row[width:]) for row in rows]
 
     def rows(self, **values: Any) -> list[Any]:
         """All rows, where there are no further columns."""
@@ -81,21 +81,19 @@ class Statement:
         return self._compiled.names
 
     def _found(self, values: Mapping[str, Any]) -> Sequence[Row]:
-        statement = self.asked(**values)
-        if not statement[0]:
-            return ()
-        (found,) = database().run(statement)
-        return found
+        compiled = self._compiled
+        return run(compiled.sql, compiled.parameters, values) if compiled.sql else ()
 
-    @property
+    @cached_property
     def _compiled(self) -> _Compiled:
-        # Of two threads that come at once each may compile it.
-        rows = self._rows
-        if self._made is None and rows is not None:
-            self._made = _Compiled(rows, self._around)
+        # Of two threads that come at once each may compile it, and the last one finds it compiled.
+        rows, made = self._rows, vars(self)
+        if rows is not None:
+            made["_compiled"] = _Compiled(rows, self._around, self._further)
             # With its query a statement is larger than all else that is kept.
             self._rows = None
-        return cast(_Compiled, self._made)
+        compiled: _Compiled = made["_compiled"]
+        return compiled
 
 
 class _Compiled:
@@ -103,20 +101,21 @@ class _Compiled:
 
     Attributes:
         sql: empty where there can be no such rows, whatever the tables hold.
+        parameters: in its order, Parameters among them.
         width: the number of columns that belong to a row.
         names: of these columns and annotations, but for those of related rows.
         instance: makes a model's instance of a row.
         record: makes a named tuple of a row that was converted.
     """
 
-    def __init__(self, rows: QuerySet[Any], around: Callable[[str], str]) -> None:
+    def __init__(self, rows: QuerySet[Any], around: Callable[[str], str], further: Sequence[Parameter]) -> None:
         compiler: Any = rows.query.get_compiler(connection=connection)
-        self.parameters: Sequence[Any] = ()
+        self.sql, self.parameters = "", further
         try:
-            sql, self.parameters = compiler.as_sql()
-            self.sql = around(sql)
+            sql, parameters = compiler.as_sql()
+            self.sql, self.parameters = around(sql), (*parameters, *further)
         except EmptyResultSet:
-            self.sql = ""
+            pass
         self.width = len(compiler.select)
         names = [""] * self.width
         for position in compiler.klass_info["select_fields"]:

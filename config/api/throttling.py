@@ -4,7 +4,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from decimal import Decimal
 
 from django.db.models import QuerySet
 
@@ -15,17 +14,17 @@ from config.postgresql.base import database
 WINDOW_SECONDS = 60
 
 _WINDOW = f"date_bin('{WINDOW_SECONDS} seconds', statement_timestamp(), timestamptz 'epoch')"
-_USAGE = f'key, count, extract(epoch FROM "window") + {WINDOW_SECONDS} - extract(epoch FROM statement_timestamp())'
-# The rows are written in the order of their keys: two statements that meet on several keys cannot deadlock.
+_USAGE = f"key, count, date_part('epoch', \"window\" - statement_timestamp()) + {WINDOW_SECONDS}"
 _COUNT_EACH = f"""
 INSERT INTO config_counter AS present (key, "window", count)
-SELECT key, {_WINDOW}, 1 FROM ({{keys}}) AS keys (key) ORDER BY key
+SELECT key, {_WINDOW}, 1 FROM ({{keys}}) AS keys (key)
 ON CONFLICT (key) DO UPDATE SET
     count = CASE WHEN present."window" = EXCLUDED."window" THEN present.count + 1 ELSE 1 END,
     "window" = EXCLUDED."window"
 RETURNING {_USAGE}
 """  # noqa: S608 - of constants
-_COUNT = _COUNT_EACH.format(keys="SELECT unnest(%s::text[])")
+# The rows are written in the order of their keys: two statements that meet on several keys cannot deadlock.
+_COUNT = _COUNT_EACH.format(keys="SELECT unnest(%s::text[]) ORDER BY 1")
 _TAKE_BACK = f'UPDATE config_counter SET count = count - 1 WHERE key = %s AND "window" = {_WINDOW}'  # noqa: S608
 _READ = f'SELECT {_USAGE} FROM config_counter WHERE key = ANY(%s) AND "window" = {_WINDOW}'  # noqa: S608
 
@@ -48,19 +47,19 @@ def count(keys: Sequence[str]) -> Mapping[str, Usage]:
 
 
 def counting(statement: str, key: str) -> str:
-    """A statement that also counts once for each row of another one.
+    """A statement that also counts for the row of another one.
 
     Args:
-        statement: selects the rows.
+        statement: selects a row, or none.
         key: what is counted, as an expression of its columns.
 
     Returns:
-        SQL that gives the columns of `statement` and, behind them, those of which `usage_of` makes a Usage.
+        SQL that gives the columns of `statement` and, behind them, those of a Usage.
     """
     count = _COUNT_EACH.format(keys=f"SELECT {key} FROM counted_for")  # noqa: S608 - of constants
     return f"""
         WITH counted_for AS ({statement}), usage (key, count, reset) AS ({count})
-        SELECT counted_for.*, count, reset FROM counted_for JOIN usage ON usage.key = {key}
+        SELECT counted_for.*, count, reset FROM counted_for, usage
     """  # noqa: S608 - of constants
 
 
@@ -76,11 +75,7 @@ def read(keys: Sequence[str]) -> Mapping[str, Usage]:
 
 def _usage(statement: str, keys: Sequence[str]) -> Mapping[str, Usage]:
     (found,) = database().run((statement, [list(keys)]))
-    return {key: usage_of(number, reset) for key, number, reset in found}
-
-
-def usage_of(count: int, reset: Decimal) -> Usage:
-    return Usage(count, float(reset))
+    return {key: Usage(number, reset) for key, number, reset in found}
 
 
 def exceeded(usage: Mapping[str, Usage], limits: Mapping[str, int], more: int = 0) -> float | None:

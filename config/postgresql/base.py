@@ -37,6 +37,7 @@ def database() -> DatabaseWrapper:
 
 class DatabaseWrapper(base.DatabaseWrapper):
     _statements: PreparedStatements
+    _news: select.poll
     _debugs: bool
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
@@ -44,8 +45,18 @@ class DatabaseWrapper(base.DatabaseWrapper):
         for kind, as_text in _INTEGERS.items():
             made.adapters.register_dumper(kind, as_text)
         self._statements = PreparedStatements(made)
+        self._news = select.poll()
+        self._news.register(made.fileno(), select.POLLIN)
         self._debugs = settings.DEBUG
         return made
+
+    def _commit(self) -> None:
+        """Django's, which prepares a line for its log of queries whether there is one or not."""
+        if self.connection is None or self._debugs or self.force_debug_cursor:
+            super()._commit()  # type: ignore[misc]  # the stubs leave it out
+            return
+        with self.wrap_database_errors:
+            self.connection.commit()
 
     def is_usable(self) -> bool:
         """Whether the connection lives, asked of the server only where the socket says that something happened.
@@ -55,7 +66,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         """
         if self.connection is None or self.connection.closed:
             return False
-        return not _has_news(self.connection.fileno()) or super().is_usable()
+        return not self._news.poll(0) or super().is_usable()
 
     def run(self, *statements: Statement, commit: bool = False) -> list[Rows]:
         """The rows of statements that are run again and again: the server parses each once for the connection.
@@ -91,9 +102,3 @@ class DatabaseWrapper(base.DatabaseWrapper):
         with cursor:
             cursor.execute(sql, values)
             return cursor.fetchall() if cursor.description else []
-
-
-def _has_news(descriptor: int) -> bool:
-    poll = select.poll()
-    poll.register(descriptor, select.POLLIN)
-    return bool(poll.poll(0))

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Any, NamedTuple
 
-from psycopg import Connection, OperationalError, generators
+from psycopg import Connection, OperationalError, abc, generators
 from psycopg._queries import PostgresQuery
-from psycopg.abc import PQGen
 from psycopg.adapt import PyFormat, Transformer
 from psycopg.errors import FeatureNotSupported, InvalidSqlStatementName, error_from_result
 from psycopg.postgres import types
@@ -38,17 +37,20 @@ _numbers = count()
 
 
 class _Prepared(NamedTuple):
+    """A statement that the server knows.
+
+    Attributes:
+        format: of what it answers.
+        loads: makes Python's values of that; what it knows of types and zones, and of the columns, is read once.
+    """
+
     name: bytes
     format: Format
+    loads: abc.Transformer
 
 
-class _Asked(NamedTuple):
-    """A statement as it is sent."""
-
-    key: _Key
-    prepared: _Prepared
-    values: Any
-    formats: Any
+# A statement as it is sent, with its values and their formats.
+_Asked = tuple[_Key, _Prepared, Any, Any]
 
 
 class PreparedStatements:
@@ -61,7 +63,7 @@ class PreparedStatements:
         self._connection = connection
         self._pgconn = connection.pgconn
         # What it knows of types and zones is read once for the connection.
-        self._transformer = Transformer(connection)
+        self._dumps = Transformer(connection)
         self._kept: OrderedDict[_Key, _Prepared] = OrderedDict()
 
     def run(self, *statements: Statement, commit: bool = False) -> list[Rows]:
@@ -85,8 +87,8 @@ class PreparedStatements:
             except (FeatureNotSupported, InvalidSqlStatementName) as error:
                 # A column has had another type since it was prepared, or somebody made the server forget all that was.
                 # It is prepared anew; a transaction is lost.
-                for one in asked:
-                    forgotten = self._kept.pop(one.key, None)
+                for key, *_ in asked:
+                    forgotten = self._kept.pop(key, None)
                     if forgotten and isinstance(error, FeatureNotSupported):
                         self._deallocate(forgotten)
                 # Behind a COMMIT there is no transaction either, and what was done in it is lost.
@@ -95,19 +97,20 @@ class PreparedStatements:
                 return self._answers([self._ask(*statement) for statement in statements], commit)
 
     def _ask(self, sql: str, values: Sequence[Any]) -> _Asked:
-        transformer = self._transformer
-        given = transformer.dump_sequence(values, [PyFormat.AUTO] * len(values))
-        formats, key = transformer.formats, (sql, transformer.types or ())
+        dumps = self._dumps
+        given = dumps.dump_sequence(values, [PyFormat.AUTO] * len(values))
+        formats, key = dumps.formats, (sql, dumps.types or ())
         prepared = self._kept.get(key) or self._prepare(key, values)
         self._kept.move_to_end(key)
-        return _Asked(key, prepared, given, formats)
+        return key, prepared, given, formats
 
     def _answers(self, asked: Sequence[_Asked], commit: bool) -> list[Rows]:
         begin = not self._connection.autocommit and self._is_idle()
         if begin or commit or len(asked) > 1:
-            return list(map(self._rows, self._at_once(asked, begin, commit)))
-        self._send(*asked[0])
-        return [self._rows(self._results()[0])]
+            results = self._at_once(asked, begin, commit)
+            return [_rows(one, result) for one, result in zip(asked, results, strict=True)]
+        self._send(asked[0])
+        return [_rows(asked[0], self._results()[0])]
 
     def _at_once(self, asked: Sequence[_Asked], begin: bool, commit: bool) -> list[PGresult]:
         """What the server answers to several commands, which it gets in libpq's pipeline mode."""
@@ -118,7 +121,7 @@ class PreparedStatements:
                 # As psycopg does before the first statement of a transaction.
                 pgconn.send_query_params(self._connection._get_tx_start_command(), None)
             for one in asked:
-                self._send(*one)
+                self._send(one)
             if commit:
                 pgconn.send_query_params(b"COMMIT", None)
             pgconn.pipeline_sync()
@@ -132,16 +135,9 @@ class PreparedStatements:
         _raise_error(results)
         return results[begin : begin + len(asked)]
 
-    def _send(self, key: _Key, prepared: _Prepared, values: Any, formats: Any) -> None:
+    def _send(self, asked: _Asked) -> None:
+        _, prepared, values, formats = asked
         self._pgconn.send_query_prepared(prepared.name, values, formats, prepared.format)
-
-    def _rows(self, result: PGresult) -> Rows:
-        transformer = self._transformer
-        transformer.set_pgresult(result)
-        try:
-            return transformer.load_rows(0, result.ntuples, tuple)
-        finally:
-            transformer.set_pgresult(None)
 
     def _prepare(self, key: _Key, values: Sequence[Any]) -> _Prepared:
         while len(self._kept) >= MOST_KEPT:
@@ -153,8 +149,11 @@ class PreparedStatements:
         self._results()
         self._pgconn.send_describe_prepared(name)
         (columns,) = self._results()
-        same = all(columns.ftype(column) in _SAME_IN_BINARY for column in range(columns.nfields))
-        self._kept[key] = made = _Prepared(name, Format.BINARY if same else Format.TEXT)
+        kinds = [columns.ftype(column) for column in range(columns.nfields)]
+        sent_as = Format.BINARY if _SAME_IN_BINARY.issuperset(kinds) else Format.TEXT
+        loads = Transformer(self._connection)
+        loads.set_loader_types(kinds, sent_as)
+        self._kept[key] = made = _Prepared(name, sent_as, loads)
         return made
 
     def _deallocate(self, prepared: _Prepared) -> None:
@@ -170,7 +169,16 @@ class PreparedStatements:
         return results
 
 
-def _results_of(pgconn: PGconn, commands: int) -> PQGen[list[PGresult]]:
+def _rows(asked: _Asked, result: PGresult) -> Rows:
+    loads = asked[1].loads
+    loads.set_pgresult(result, set_loaders=False)
+    try:
+        return loads.load_rows(0, result.ntuples, tuple)
+    finally:
+        loads.set_pgresult(None, set_loaders=False)
+
+
+def _results_of(pgconn: PGconn, commands: int) -> abc.PQGen[list[PGresult]]:
     """One result of each command that was sent in pipeline mode, up to its end or that of the connection."""
     yield from generators.send(pgconn)
     results: list[PGresult] = []

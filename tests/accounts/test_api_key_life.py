@@ -31,6 +31,15 @@ def using(key):
     return Caller(headers={"X-API-Key": key})
 
 
+def test_key_and_the_count_cost_one_statement(made, django_assert_num_queries):
+    caller = using(made.data["key"])
+    # The first use is written down.
+    with django_assert_num_queries(2):
+        assert caller.get("/api/protected").status == 200
+    with django_assert_num_queries(1):
+        assert caller.get("/api/protected").status == 200
+
+
 def test_new_key_is_told_once_and_works(owner, made):
     assert made.status == 201
     assert made.headers["Location"] == f"/api-keys/{made.data['id']}"

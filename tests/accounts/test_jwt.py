@@ -88,6 +88,7 @@ FORGERIES = {
     "another user": lambda claims: signed(claims | {"sub": "1"}),
     "session that is none": lambda claims: signed(claims | {"sid": "00000000-0000-4000-8000-000000000000"}),
     "session that is no id": lambda claims: signed(claims | {"sid": "\0' OR 1=1"}),
+    "session spelt otherwise": lambda claims: signed(claims | {"sid": claims["sid"].upper().replace("-", "")}),
     "session as a number": lambda claims: signed(claims | {"sid": 1}),
     "end of another form": lambda claims: signed(claims | {"exp": str(claims["exp"])}, typ="JWT"),
     "end that is no date": lambda claims: signed(claims | {"exp": 10**30}),
@@ -127,6 +128,17 @@ def test_altered_token_is_refused(pair):
     last = "A" if signature[0] != "A" else "B"
     for altered in (f"{head}.{body}.{last}{signature[1:]}", f"{head}.{body[:-4]}AAAA.{signature}", f"{head}.{body}.A"):
         assert refused(with_bearer(altered).get("/users"))
+
+
+def test_token_is_spelt_in_one_way(pair):
+    head, body, signature = pair["access_token"].split(".")
+    last = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+    # The last character holds two bits that belong to no byte.
+    same_bytes = signature[:-1] + last[last.index(signature[-1]) ^ 1]
+    for otherwise in (f"{signature}=", f"{signature}!", f"{signature[:9]}*{signature[9:]}", same_bytes):
+        assert refused(with_bearer(f"{head}.{body}.{otherwise}").get("/users"))
+    assert refused(with_bearer(f"{head}.{body}=.{signature}").get("/users"))
+    assert with_bearer(f"{head}.{body}.{signature}").get("/users").status == 200
 
 
 def test_refresh_token_is_no_access_token_and_the_other_way_round(pair):
