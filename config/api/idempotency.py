@@ -4,6 +4,7 @@ Contract section 7. A view declares what it does with the header in one line; `R
 """
 
 import hashlib
+import hmac
 import json
 import math
 import re
@@ -11,13 +12,13 @@ from collections.abc import Callable
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from enum import Enum
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
+from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.db import IntegrityError
 from django.db.models import Model
-from django.utils.crypto import salted_hmac
 from psycopg.errors import UniqueViolation
 from rest_framework.request import Request
 
@@ -34,7 +35,15 @@ HEADER = "Idempotency-Key"
 _VARIABLE = "HTTP_IDEMPOTENCY_KEY"
 REPLAYED = "Idempotent-Replayed"
 
-Write = Callable[[], tuple[Response, Model]]
+
+class Write(Protocol):
+    """Has the effect, and returns its answer, a 2xx, and the new row; every other answer is raised.
+
+    Whose row it is stays there until the transaction ends. Where the effect is the `last` of the transaction, that may
+    end with it.
+    """
+
+    def __call__(self, *, last: bool) -> tuple[Response, Model]: ...
 
 
 class KeyPolicy(Enum):
@@ -73,8 +82,7 @@ def once(policy: KeyPolicy, request: Request, write: Write) -> Callable[[], Resp
     Args:
         policy: what the view does with a key.
         request: the authenticated request, with its body read.
-        write: has the effect, and returns its answer, a 2xx, and the new row; every other answer is raised. Whose row
-            it is stays there until the transaction ends.
+        write: what has the effect.
 
     Returns:
         what is to be run in one transaction, and from the start in another attempt at it.
@@ -85,8 +93,8 @@ def once(policy: KeyPolicy, request: Request, write: Write) -> Callable[[], Resp
     """
     key = _key_of(request, policy)
     if key is None:
-        return lambda: write()[0]
-    user = request.auth.user
+        return lambda: write(last=True)[0]
+    user_id = request.auth.user.pk
     operation = f"{request.method} {without_prefix(request.path)}"
     fingerprint = _fingerprint(str(request.version), request.data)
 
@@ -94,19 +102,20 @@ def once(policy: KeyPolicy, request: Request, write: Write) -> Callable[[], Resp
         # Two statements, and the lock before the look-up: whoever had the lock released it after its record could be
         # seen, so the snapshot of the next statement has that record. One statement for both would look with a
         # snapshot from before it had the lock.
-        lock = (_LOCK, [_lock_number(f"{user.pk} {operation} {key}")])
-        look_up = _record.asked(user_id=user.pk, operation=operation, key=key)
+        lock = (_LOCK, [_lock_number(f"{user_id} {operation} {key}")])
+        look_up = _record.asked(user_id=user_id, operation=operation, key=key)
         ((alone,),), found = database().run(lock, look_up)
-        ((seen, (held,)),) = _record.read(found)
-        if seen.pk is not None:
+        ((seen_id, *_, held),) = found
+        if seen_id is not None:
+            ((seen, _),) = _record.read(found)
             return _replay(request, seen, fingerprint)
         if not alone:
             raise _in_progress()
         # A record that was added after a removal took the others would stay.
         if not held:
             request.auth.hold()
-        response, row = write()
-        _store(response, row, user=user, operation=operation, key=key, fingerprint=fingerprint)
+        response, row = write(last=False)
+        _store(response, row, user_id=user_id, operation=operation, key=key, fingerprint=fingerprint)
         return response
 
     return write_once
@@ -164,8 +173,15 @@ _MOST_DIGITS = 64
 
 def _fingerprint(version: str, body: Any) -> bytes:
     """A keyed digest: bodies hold people's data, and short ones could be guessed from a bare digest."""
-    text = f"{version} {canonical(body)}"
-    return salted_hmac("config.api.idempotency", text, algorithm="sha256").digest()
+    digest = _keyed(settings.SECRET_KEY).copy()
+    digest.update(f"{version} {canonical(body)}".encode())
+    return digest.digest()
+
+
+@lru_cache(maxsize=4)
+def _keyed(secret: str) -> hmac.HMAC:
+    """What has the key that Django's salted_hmac derives; a copy costs a fraction of one that is made anew."""
+    return hmac.new(hashlib.sha256(f"config.api.idempotency{secret}".encode()).digest(), digestmod="sha256")
 
 
 def canonical(body: Any) -> str:
@@ -173,13 +189,22 @@ def canonical(body: Any) -> str:
 
     Integers stand as JSON's. What stands for another number begins with NaN, which no body can hold.
     """
-    # A body that is full of numbers repeats them, for there are few so short. It has no cycles to look for.
-    by_value = lru_cache(maxsize=1024)(_by_value)
+    # A body that is full of numbers repeats them, for there are few so short. They are known by their text: of numbers,
+    # other than of texts, clients can choose so many as they like that have the same hash.
+    known: dict[str, int | list[Any]] = {}
+
+    def by_value(number: Decimal | UnusableNumber) -> int | list[Any]:
+        token = number.token if isinstance(number, UnusableNumber) else str(number)
+        if token not in known:
+            known[token] = _by_value(token)
+        return known[token]
+
+    # It has no cycles to look for.
     return json.dumps(body, sort_keys=True, separators=(",", ":"), default=by_value, check_circular=False)
 
 
-def _by_value(number: Decimal | UnusableNumber) -> int | list[Any]:
-    exact = _decimal_of(number.token) if isinstance(number, UnusableNumber) else number
+def _by_value(token: str) -> int | list[Any]:
+    exact = _decimal_of(token)
     if isinstance(exact, str):
         return [math.nan, exact]
     reduced = exact.normalize(_EXACT)
@@ -230,13 +255,13 @@ def _replay(request: Request, seen: IdempotencyRecord, fingerprint: bytes) -> Re
     return Response(orjson.Fragment(seen.body), seen.status, headers={"Location": seen.location, REPLAYED: "true"})
 
 
-def _store(response: Response, row: Model, *, user: Any, operation: str, key: str, fingerprint: bytes) -> None:
+def _store(response: Response, row: Model, *, user_id: int, operation: str, key: str, fingerprint: bytes) -> None:
     """Keeps the answer as JSON, whatever page a browser was shown of it, and commits."""
-    owner_id = getattr(row, "user_id", user.pk)
+    owner_id = getattr(row, "user_id", user_id)
     body = to_json(response.data).decode()
-    values = [None if owner_id == user.pk else owner_id, response.status_code, response["Location"], body]
+    values = [None if owner_id == user_id else owner_id, response.status_code, response["Location"], body]
     try:
-        database().run((_STORE, [user.pk, operation, key, fingerprint, *values]), commit=True)
+        database().run((_STORE, [user_id, operation, key, fingerprint, *values]), commit=True)
     except IntegrityError as error:
         cause = error.__cause__
         if not isinstance(cause, UniqueViolation) or cause.diag.table_name != IdempotencyRecord._meta.db_table:

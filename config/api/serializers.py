@@ -144,9 +144,10 @@ class Money(StrictField, serializers.DecimalField):
         # Compared before it is quantized: the bounds keep it within the precision that quantize() has.
         for validator in self.validators:
             validator(amount)
-        if amount != amount.quantize(_CENT):
+        exact = amount.quantize(_CENT)
+        if amount != exact:
             raise serializers.ValidationError("Must have at most two decimals.")
-        return amount.quantize(_CENT)
+        return exact
 
     def run_validators(self, value: Decimal) -> None:
         """They ran before it was quantized, which leaves it equal."""
@@ -209,9 +210,24 @@ _DECLARED = {serializers.Serializer.get_fields, serializers.ModelSerializer.get_
 
 
 @cache
-def _fields_of(kind: Any) -> Mapping[str, Any]:
-    """The fields of a class, bound to a serializer that does nothing else."""
-    return serializers.Serializer.fields.func(kind()).fields
+def _fields_of(kind: Any) -> Sequence[tuple[str, Any, Mapping[str, Any] | None]]:
+    """The fields of a class, bound to a serializer that does nothing else; with what a plain one is made of."""
+    fields = serializers.Serializer.fields.func(kind()).fields.items()
+    return [(name, field, vars(field) if _is_plain(field) else None) for name, field in fields]
+
+
+def _is_plain(field: Any) -> bool:
+    """Whether it knows nothing of a serializer but that this is its parent."""
+    has_fields = isinstance(field, serializers.BaseSerializer) or hasattr(field, "child")
+    return not has_fields and type(field).bind is serializers.Field.bind
+
+
+@cache
+def _blank(kind: Any) -> Mapping[str, Any]:
+    """What DRF makes of a serializer without arguments."""
+    made = object.__new__(kind)
+    serializers.BaseSerializer.__init__(made)
+    return vars(made)
 
 
 @cache
@@ -225,6 +241,17 @@ class StrictSerializer(serializers.Serializer[Any]):
     It does with a body what DRF does, in fewer steps.
     """
 
+    def __init__(self, instance: Any = None, data: Any = empty, **options: Any) -> None:
+        if "context" in options and options.keys() <= {"context", "partial"}:
+            # Of a request; one that is declared as a field of another has no context, and a place among the fields.
+            kind: Any = type(self)
+            self.__dict__.update(_blank(kind), instance=instance, _context=options["context"])
+            self.partial = options.get("partial", False)
+            if data is not empty:
+                self.initial_data = data
+        else:
+            super().__init__(instance, data, **options)
+
     @cached_property
     def fields(self) -> BindingDict:
         """DRF's, but made and bound once for a class: a serializer has copies that differ in their parent."""
@@ -232,14 +259,13 @@ class StrictSerializer(serializers.Serializer[Any]):
         if kind.get_fields not in _DECLARED:
             return serializers.Serializer.fields.func(self)
         bound = BindingDict(self)
-        for name, field in _fields_of(kind).items():
-            has_fields = isinstance(field, serializers.BaseSerializer) or hasattr(field, "child")
-            if has_fields or type(field).bind is not serializers.Field.bind:
-                # They must see this serializer, too.
+        for name, field, made_of in _fields_of(kind):
+            if made_of is None:
+                # What it holds must see this serializer, too.
                 bound[name] = deepcopy(field)
             else:
                 bound.fields[name] = copied = object.__new__(type(field))
-                vars(copied).update(vars(field), parent=self)
+                vars(copied).update(made_of, parent=self)
         return bound
 
     def run_validators(self, value: Any) -> None:
@@ -320,6 +346,8 @@ class ResourceSerializer(StrictSerializer, serializers.ModelSerializer[Any]):
     example: ClassVar[Mapping[str, Any]] = {}
     # Fields of the answer that makes a resource, which no other answer has.
     shown_once: ClassVar[Sequence[str]] = ()
+    # Whether the row that it adds may end the transaction.
+    commits = False
 
     def get_validators(self) -> list[Any]:
         """DRF's, which looks through the model's constraints: once for a class."""
@@ -376,7 +404,7 @@ class ResourceSerializer(StrictSerializer, serializers.ModelSerializer[Any]):
 
     def create(self, validated_data: dict[str, Any]) -> Any:
         """Adds a row. DRF's way looks up anew each time what relations the model has; none is written here."""
-        return self.Meta.model.add(**validated_data)
+        return self.Meta.model.add(self.commits, **validated_data)
 
     def update(self, instance: Any, validated_data: dict[str, Any]) -> Any:
         """Writes the columns that were given and no other: a concurrent write to the rest is kept."""

@@ -11,6 +11,7 @@ from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.postgresql import base
 from psycopg import Error
+from psycopg.pq import TransactionStatus
 from psycopg.types.numeric import Int2, Int2Dumper, Int4, Int4Dumper, Int8, Int8Dumper, IntDumper
 
 from config.postgresql.prepared import PreparedStatements, Rows, Statement
@@ -39,6 +40,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
     _statements: PreparedStatements
     _news: select.poll
     _debugs: bool
+    # Whether a statement ended the present transaction, so that what was done in it must not be done again.
+    committed = False
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         made = super().get_new_connection(conn_params)
@@ -68,6 +71,31 @@ class DatabaseWrapper(base.DatabaseWrapper):
             return False
         return not self._news.poll(0) or super().is_usable()
 
+    def set_autocommit(self, autocommit: bool, *args: Any, **options: Any) -> None:
+        """Django's and psycopg's, where there is nothing to be made good: the server is told of neither."""
+        if not autocommit:
+            self.committed = False
+        if self.in_atomic_block or not (self.health_check_done and self._is_plainly_idle()):  # type: ignore[attr-defined]  # the stubs leave it out
+            super().set_autocommit(autocommit, *args, **options)
+            return
+        self.autocommit = self.connection._autocommit = autocommit
+        if autocommit and self.run_commit_hooks_on_set_autocommit_on:
+            self.run_and_clear_commit_hooks()
+            self.run_commit_hooks_on_set_autocommit_on = False
+
+    def commit(self) -> None:
+        """Django's, of which psycopg hears nothing where no transaction began, or its last statement ended it."""
+        if self.in_atomic_block or not self._is_plainly_idle():
+            super().commit()
+        else:
+            self.errors_occurred, self.run_commit_hooks_on_set_autocommit_on = False, True
+
+    def _is_plainly_idle(self) -> bool:
+        """Whether there is no transaction, and nobody who reads when one begins and ends."""
+        if self.connection is None or self._debugs or self.force_debug_cursor:
+            return False
+        return self.connection.pgconn.transaction_status == TransactionStatus.IDLE
+
     def run(self, *statements: Statement, commit: bool = False) -> list[Rows]:
         """The rows of statements that are run again and again: the server parses each once for the connection.
 
@@ -86,14 +114,18 @@ class DatabaseWrapper(base.DatabaseWrapper):
             return [self._run_watched(*statement) for statement in statements]
         if self.needs_rollback:
             self.validate_no_broken_transaction()
+        commit = commit and len(self.atomic_blocks) == 1
         try:
-            return self._statements.run(*statements, commit=commit and len(self.atomic_blocks) == 1)
+            found = self._statements.run(*statements, commit=commit)
         except Error as error:
             if self.in_atomic_block:
                 # As Django does where it writes: who catches the error shall not take the transaction for a good one.
                 self.needs_rollback, self.rollback_exc = True, error
             with self.wrap_database_errors:
                 raise
+        if commit:
+            self.committed = True
+        return found
 
     def _run_watched(self, sql: str, values: Sequence[Any]) -> Rows:
         """Runs a statement where others look at each one, as Django's cursors let them."""

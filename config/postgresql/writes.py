@@ -3,7 +3,7 @@
 A prepared statement needs to know the types of its values: here each is that of its column.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -13,7 +13,16 @@ from django.db.models import QuerySet, signals
 from django.db.models.expressions import RawSQL
 from django.db.models.sql import InsertQuery, UpdateQuery
 
+from config.postgresql.base import database
+
 _ANY_VALUE = RawSQL("%s", [None])
+# What Django makes nothing of where it is of this very type, by the classes of fields.
+_UNCHANGED: Mapping[type, type] = {
+    models.BigAutoField: int,
+    models.CharField: str,
+    models.EmailField: str,
+    models.TextField: str,
+}
 
 
 class Write(NamedTuple):
@@ -21,21 +30,31 @@ class Write(NamedTuple):
 
     Attributes:
         sql: with `%s` for each value.
-        given: the fields whose values it takes, in this order.
+        given: the fields whose values it takes, in this order, each with the type of those that are sent as they are.
         returned: the names of the columns that come back.
         defaults: those of the fields that Python has to ask, where nothing was given.
     """
 
     sql: str
-    given: Sequence[Any]
+    given: Sequence[tuple[Any, type | None]]
     returned: Sequence[str]
     defaults: Sequence[Any] = ()
 
-    def run(self, row: models.Model, using: str = DEFAULT_DB_ALIAS) -> tuple[Any, ...]:
-        """Writes a row whose values are no SQL. Returns the values of `returned`."""
-        connection: Any = connections[using]
-        values = [field.get_db_prep_save(field.pre_save(row, row._state.adding), connection) for field in self.given]
-        for returned in connection.run((self.sql, values))[0]:
+    def run(self, row: models.Model, using: str = DEFAULT_DB_ALIAS, *, commit: bool = False) -> tuple[Any, ...]:
+        """Writes a row whose values are no SQL. Returns the values of `returned`.
+
+        Args:
+            commit: as DatabaseWrapper.run takes it.
+        """
+        connection: Any = database() if using == DEFAULT_DB_ALIAS else connections[using]
+        columns, adding = vars(row), row._state.adding
+        values = [
+            value
+            if type(value := columns.get(field.attname)) is unchanged
+            else field.get_db_prep_save(field.pre_save(row, adding), connection)
+            for field, unchanged in self.given
+        ]
+        for returned in connection.run((self.sql, values), commit=commit)[0]:
             return returned
         raise DatabaseError("There is no such row.")
 
@@ -55,7 +74,7 @@ def insert_of(model: Any, names: frozenset[str]) -> Write | None:
     if not meta.db_returning_fields or _is_converted(compiler, meta.db_returning_fields):
         return None
     ((sql, _),) = compiler.as_sql()
-    return Write(sql, given, [field.attname for field in meta.db_returning_fields])
+    return Write(sql, _taken(given), [field.attname for field in meta.db_returning_fields])
 
 
 def addition_to(model: Any, names: frozenset[str]) -> Write | None:
@@ -103,7 +122,14 @@ def _change_of(model: Any, names: frozenset[str]) -> Write | None:
         return None
     sql, _ = compiler.as_sql()
     returning, _ = compiler.connection.ops.return_insert_columns(meta.local_concrete_fields)
-    return Write(f"{sql} {returning}", [*given, meta.pk], [field.attname for field in meta.local_concrete_fields])
+    names_read = [field.attname for field in meta.local_concrete_fields]
+    return Write(f"{sql} {returning}", _taken([*given, meta.pk]), names_read)
+
+
+def _taken(fields: Sequence[Any]) -> Sequence[tuple[Any, type | None]]:
+    """Fields with the type of values that are sent as they are; a foreign key takes what its target does."""
+    targets = [field.target_field if type(field) is models.ForeignKey else field for field in fields]
+    return [(field, _UNCHANGED.get(type(target))) for field, target in zip(fields, targets, strict=True)]
 
 
 def _is_plain(model: Any, names: frozenset[str]) -> bool:

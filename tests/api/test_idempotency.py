@@ -3,6 +3,7 @@
 import json
 import time
 from datetime import timedelta
+from decimal import Decimal
 
 import psycopg
 import pytest
@@ -10,6 +11,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
+from django.utils.crypto import salted_hmac
 
 from config.api import idempotency
 from config.models import IdempotencyRecord
@@ -179,6 +181,11 @@ def test_fingerprint_depends_on_version_and_secret_key(settings):
     before = idempotency._fingerprint("1", {})
     settings.SECRET_KEY = "another" * 10
     assert idempotency._fingerprint("1", {}) != before
+
+
+def test_fingerprint_stays_what_records_of_earlier_releases_hold():
+    of_django = salted_hmac("config.api.idempotency", '1 {"amount":[NaN,"12.3"]}', algorithm="sha256").digest()
+    assert idempotency._fingerprint("1", {"amount": Decimal("12.30")}) == of_django
 
 
 # --- What a retry asks to see does not matter: it gets what was stored

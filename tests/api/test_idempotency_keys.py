@@ -16,6 +16,7 @@ from config.api.schema import document
 from config.models import IdempotencyRecord
 from payments.models import Payment
 from tests.api.test_idempotency import BODIES, ROWS, pay, same
+from tests.api.wire import MEBIBYTE, quickly
 
 # --- The header
 
@@ -173,6 +174,14 @@ def test_numbers_that_fill_a_body_are_told_by_value_in_about_the_time_they_are_r
     parsed = parse(body)
     reading = min(cpu_seconds(parse, body) for _ in range(5))
     assert min(cpu_seconds(canonical, parsed) for _ in range(5)) < 1.5 * reading
+
+
+def test_numbers_that_were_chosen_to_have_one_hash_take_no_longer_than_others():
+    """Python's hash of a number is its remainder by this prime, which anybody can reckon with."""
+    body = b'{"amount": 1, "x": [%s]}' % b",".join(b"%d.0" % (times * (2**61 - 1)) for times in range(1, 40_000))
+    assert len(body) < MEBIBYTE
+    with quickly():
+        canonical(parse(body))
 
 
 DIGITS = st.text("0123456789", min_size=1, max_size=45)

@@ -5,8 +5,11 @@ from typing import Any
 
 import pytest
 
+from orders.models import Order
+from orders.serializers import OrderSerializer
+from orders.views import OrderViewSet
 from tests.api.wire import quickly
-from tests.conftest import PASSWORD, Caller, with_password
+from tests.conftest import PASSWORD, Caller, with_key, with_password
 
 
 @pytest.fixture
@@ -174,3 +177,35 @@ def test_password_beside_an_endless_name_is_refused_at_once(
         answer = admin.post("/users", body)
     assert (answer.status, answer.code) == (400, "VALIDATION_ERROR")
     assert field in answer.fields
+
+
+# --- A row is there, or it is not
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [(OrderViewSet, "perform_create"), (OrderSerializer, "create"), (OrderSerializer, "save")]
+)
+@pytest.mark.parametrize("headers", [{}, {"idempotency_key": "k"}], ids=["without a key", "with a key"])
+def test_what_fails_behind_a_new_row_leaves_none(transactional_db, make_user, monkeypatch, *, kind, name, headers):
+    usual = getattr(kind, name)
+
+    def fail(self: Any, *arguments: Any, **options: Any) -> None:
+        usual(self, *arguments, **options)
+        raise RuntimeError
+
+    caller, order = with_key(make_user()), {"item": "Tea", "qty": 1}
+    with monkeypatch.context() as patched:
+        patched.setattr(kind, name, fail)
+        assert caller.post("/orders", order, **headers).code == "INTERNAL_ERROR"
+    assert not Order.objects.exists()
+    assert caller.post("/orders", order, **headers).status == 201
+    assert Order.objects.count() == 1
+
+
+@pytest.mark.parametrize("role", ["user", "admin"])
+def test_new_order_is_seen_by_others_when_it_is_answered(transactional_db, make_user, elsewhere, role):
+    caller, other = with_key(make_user(role)), make_user()
+    owners = [caller.user.pk, other.pk] if role == "admin" else [caller.user.pk]
+    answers = [caller.post("/orders", {"item": "Tea", "qty": 1, "user_id": owner}).data["id"] for owner in owners]
+    answers.append(caller.post("/orders", {"item": "Tea", "qty": 1}).data["id"])
+    assert elsewhere.execute("SELECT id FROM orders_order ORDER BY id").fetchall() == [(one,) for one in answers]

@@ -10,6 +10,7 @@ import pytest
 from django.db import InternalError, connection, transaction
 
 from config.api import exceptions
+from orders.models import Order
 from payments.models import Payment
 from tests.accounts.oauth.actors import register
 from tests.conftest import Caller, with_key
@@ -47,6 +48,29 @@ def test_connection_lost_at_commit_is_503_and_the_retry_learns_the_truth(proxy, 
     again = caller.post("/payments", {"amount": 5}, idempotency_key="k")
     assert (again.status, again.headers.get("Idempotent-Replayed")) == (201, "true" if made else None)
     assert [payment.pk for payment in Payment.objects.all()] == [again.data["id"]]
+
+
+def test_connection_lost_when_a_row_commits_by_itself_is_503_and_it_is_not_made_again(transactional_db, make_user):
+    caller = with_key(make_user())
+    with connection.cursor() as cursor:
+        cursor.execute("""
+            CREATE SEQUENCE tries;
+            CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS
+            $$ BEGIN PERFORM nextval('tries'), pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$;
+            CREATE CONSTRAINT TRIGGER lose AFTER INSERT ON orders_order
+            DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION lose()
+        """)
+    try:
+        lost = caller.post("/orders", {"item": "Tea", "qty": 1})
+        assert (lost.status, lost.code, lost.headers["Retry-After"]) == (503, "SERVICE_UNAVAILABLE", "1")
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT last_value FROM tries")
+            assert cursor.fetchone() == (1,)
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("DROP TRIGGER lose ON orders_order; DROP FUNCTION lose; DROP SEQUENCE tries")
+    assert not Order.objects.exists()
+    assert caller.post("/orders", {"item": "Tea", "qty": 1}).status == 201
 
 
 @contextmanager
