@@ -307,7 +307,7 @@ class ResourceViewSet(ViewSetMixin, Conventions, GenericAPIView):
         if not page.rows:
             # Rows there are only below a parent that the caller may look into: the statement that read them saw to it.
             self.check_parent()
-        page_links = links.of_page(request, self.parameters, page.links)
+        page_links = links.of_page(request, self.parameters, page.place, page.links)
         items = self.represent(page.rows)
         response = Response(envelope.page(items, page.meta, page_links) if self.enveloped else items)
         response.headers["Link"] = links.header(page_links)
