@@ -72,13 +72,9 @@ class Parameters:
 
     def texts(self) -> Sequence[tuple[str, str]]:
         """Each parameter with its name, as it stands in a query string."""
-        return [
-            (
-                name,
-                text
-                if _PLAIN.fullmatch(text := f"{name}={value}")
-                else urlencode([(name, value)], safe=_AS_THEY_STAND),
-            )
-            for name, values in self.query.lists()
-            for value in values
-        ]
+        texts = []
+        for name, values in self.query.lists():
+            for value in values:
+                text = f"{name}={value}"
+                texts.append((name, text if _PLAIN.fullmatch(text) else urlencode({name: value}, safe=_AS_THEY_STAND)))
+        return texts
