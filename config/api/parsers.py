@@ -14,7 +14,13 @@ from django.conf import settings
 from django.utils.datastructures import MultiValueDict
 from rest_framework.exceptions import APIException
 from rest_framework.parsers import BaseParser
-from rest_framework.request import Empty, ForcedAuthentication, Request, wrap_attributeerrors
+from rest_framework.request import (
+    Empty,
+    ForcedAuthentication,
+    Request,
+    WrappedAttributeError,
+    wrap_attributeerrors,
+)
 
 from config.api import requests
 from config.api.errors import Detail, DomainError, ErrorCode, invalid
@@ -233,8 +239,11 @@ class StrictRequest(Request):
     @property
     def data(self) -> Any:
         if self._full_data is Empty:
-            with wrap_attributeerrors():
+            try:
                 self._load_data_and_files()
+            except AttributeError as error:
+                # Python would look for `data` in Django's request next.
+                raise WrappedAttributeError(str(error)) from error
         return self._full_data
 
     def _load_data_and_files(self) -> None:

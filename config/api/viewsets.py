@@ -132,6 +132,9 @@ class Conventions:
     def get_content_negotiator(self: Any) -> Any:
         return _instances(self.content_negotiation_class)[0]
 
+    def get_parser_context(self: Any, http_request: Any) -> dict[str, Any]:
+        return {"view": self, "args": self.args, "kwargs": self.kwargs}
+
     def get_renderer_context(self: Any) -> dict[str, Any]:
         return {"view": self, "args": self.args, "kwargs": self.kwargs, "request": self.request}
 
