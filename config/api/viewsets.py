@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache, partial, wraps
+from operator import attrgetter
 from typing import Any, ClassVar
 
 from django.db.models import Exists, Model, QuerySet
@@ -263,12 +264,12 @@ class ResourceViewSet(ViewSetMixin, Conventions, GenericAPIView):
 
     @classmethod
     def as_view(cls, actions: dict[str, str] | None = None, **initkwargs: Any) -> Any:
-        """DRF's, but that the methods are bound to their actions once, in a class, and not in each view anew."""
+        """DRF's, but that methods are led to their actions once, in a class of their own, and not in each view anew."""
         stock = super().as_view(actions, **initkwargs)
         actions = stock.actions
         if "get" in actions:
             actions.setdefault("head", actions["get"])
-        methods = {method: getattr(cls, action) for method, action in actions.items()}
+        methods = {method: property(attrgetter(action)) for method, action in actions.items()}
         own = {"__doc__": cls.__doc__, "__module__": cls.__module__, "__qualname__": cls.__qualname__}
         bound: Any = type(cls.__name__, (cls,), {**own, "action_map": actions, **initkwargs, **methods})
 
