@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 from typing import Any
-from weakref import ref
 
 import pytest
 from django.http import HttpRequest
@@ -12,11 +11,10 @@ from django.test import RequestFactory
 from rest_framework.request import Request, clone_request
 from rest_framework.test import APIRequestFactory, force_authenticate
 
-from config.api import handler
 from config.api.parsers import StrictRequest
 from config.api.principal import ALL_SCOPES, Principal
 from config.views import LiveView
-from tests.conftest import Caller
+from tests.conftest import Caller, new_client
 from users.views import UserViewSet
 
 
@@ -85,15 +83,12 @@ def test_answered_request_is_gone_without_the_garbage_collector(
 ) -> None:
     path = f"/api/v1{address.format(admin.user.pk)}"
     headers = {**(admin.headers or {}), "Idempotency-Key": "one"}
-    request: Any = RequestFactory().generic(method, path, body, "application/json", headers=headers)
-    assert handler.is_plain(request)
+    request = RequestFactory().generic(method, path, body, "application/json", headers=headers)
     thresholds = gc.get_threshold()
+    gc.collect()
     gc.set_threshold(0)
     try:
-        answer: Any = handler.respond(request)
-        assert answer.status_code in {200, 201}
-        left = ref(request)
-        del request, answer
-        assert left() is None
+        assert new_client().handler.get_response(request).status_code in {200, 201}
+        assert [one for one in gc.get_objects() if type(one) is StrictRequest] == []
     finally:
         gc.set_threshold(*thresholds)
