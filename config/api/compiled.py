@@ -13,6 +13,7 @@ from functools import lru_cache
 from operator import attrgetter, methodcaller
 from typing import Any
 
+from django.db.models import CharField, Field, IntegerField, TextField
 from django.db.models.manager import BaseManager
 from rest_framework import serializers
 from rest_framework.fields import BigIntegerField
@@ -48,24 +49,27 @@ def _renderer(serializer: Any, names: frozenset[str]) -> Renderer | None:
     plan = _plan(serializer, names)
     if not plan:
         return None
-    shown, looked_at, conversions = zip(*plan, strict=True)
+    shown, looked_at, _ = zip(*plan, strict=True)
+    converted = [(name, conversion) for name, _, conversion in plan if conversion]
     # Once more the first: of a single attribute an attrgetter gives no tuple.
     values = attrgetter(*looked_at, looked_at[0])
 
     def render(rows: Iterable[Any]) -> list[dict[str, Any]]:
-        return [
-            {
-                name: None if value is None else conversion(value)
-                # `strict` would take as long as some of the values.
-                for name, value, conversion in zip(shown, row, conversions)  # noqa: B905
-            }
-            for row in map(values, rows)
-        ]
+        made = []
+        for row in rows:
+            representation = dict(zip(shown, values(row)))  # noqa: B905 - it ends before what is there once more
+            for name, conversion in converted:
+                value = representation[name]
+                if value is not None:
+                    representation[name] = conversion(value)
+            made.append(representation)
+        return made
 
     return render
 
 
-def _plan(serializer: Any, names: frozenset[str]) -> Sequence[tuple[str, str, Conversion]] | None:
+def _plan(serializer: Any, names: frozenset[str]) -> Sequence[tuple[str, str, Conversion | None]] | None:
+    """Of each named field its name, the attribute of a row that it shows, and what it makes of that, if it does."""
     kind = type(serializer)
     if kind.to_representation is not serializers.Serializer.to_representation:
         return None
@@ -78,8 +82,20 @@ def _plan(serializer: Any, names: frozenset[str]) -> Sequence[tuple[str, str, Co
         conversion = _conversion(field)
         if conversion is None or len(field.source_attrs) != 1:
             return None
-        plan.append((field.field_name, field.source_attrs[0], conversion))
+        attribute = field.source_attrs[0]
+        plan.append((field.field_name, attribute, None if _is_kept(serializer, attribute, conversion) else conversion))
     return plan
+
+
+# What a column of such a kind holds is what the conversion makes of it.
+_KEPT: dict[Any, tuple[type[Field[Any, Any]], ...]] = {str: (CharField, TextField), int: (IntegerField,)}
+
+
+def _is_kept(serializer: Any, attribute: str, conversion: Conversion) -> bool:
+    for column in serializer.Meta.model._meta.concrete_fields:
+        if column.attname == attribute and not hasattr(column, "from_db_value"):
+            return isinstance(column, _KEPT.get(conversion, ()))
+    return False
 
 
 def _conversion(field: Any) -> Conversion | None:

@@ -78,12 +78,20 @@ def _within(scopes: frozenset[str], *links: Link) -> Sequence[Link]:
     return [link for link in links if not link.scope or link.scope in scopes]
 
 
-def of_page(request: Request, parameters: Parameters, relations: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
-    """The links of a page: `self`, and each relation as the query it differs by."""
-    return {
-        rel: {"href": f"{request.path}?{query}" if (query := parameters.with_changes(**changes)) else request.path}
-        for rel, changes in {"self": {}, **relations}.items()
-    }
+def of_page(request: Request, parameters: Parameters, place: str, relations: Mapping[str, str]) -> dict[str, Any]:
+    """The links of a page: `self`, and those to other places in the list.
+
+    Args:
+        place: the parameter that says which place.
+        relations: its values, in which there is nothing to encode.
+    """
+    texts = parameters.texts()
+    query = "&".join([text for _, text in texts])
+    found = {"self": {"href": f"{request.path}?{query}" if query else request.path}}
+    others = "".join([f"{text}&" for name, text in texts if name != place])
+    for rel, value in relations.items():
+        found[rel] = {"href": f"{request.path}?{others}{place}={value}"}
+    return found
 
 
 def header(links: Mapping[str, Mapping[str, str]]) -> str:

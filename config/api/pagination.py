@@ -1,8 +1,8 @@
 """Two ways through a list behind one contract: by offset with an exact total, by cursor from any row on."""
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -27,21 +27,28 @@ _WHOLE = re.compile(r"[0-9]{1,4300}")
 def _whole(parameters: Parameters, name: str, default: int, minimum: int) -> int:
     """A whole number from the query. What is not a number at all once counted as absent."""
     text = parameters.get(name)
-    if text is None or not (_DECIMAL.fullmatch(text) or parameters.obey(Change.NUMBERS_ONLY)):
+    if text is None:
         return default
-    if not _WHOLE.fullmatch(text) or int(text) < minimum:
+    if _WHOLE.fullmatch(text) and (number := int(text)) >= minimum:
+        return number
+    if _DECIMAL.fullmatch(text) or parameters.obey(Change.NUMBERS_ONLY):
         parameters.refuse(name, f"Must be a whole number from {minimum}, of at most 4300 digits.")
-        return default
-    return int(text)
+    return default
 
 
 @dataclass(slots=True)
 class Page:
-    """A page of a list: its rows, its `meta`, and for each link relation what changes in the query string."""
+    """A page of a list: its rows and its `meta`, and the places that its links lead to.
+
+    Attributes:
+        place: the parameter that says where in the list a page is.
+        links: its value for each link relation.
+    """
 
     rows: list[Any]
     meta: dict[str, Any]
-    links: dict[str, dict[str, str]] = field(default_factory=dict)
+    place: str
+    links: dict[str, str]
 
 
 class ListPagination:
@@ -80,20 +87,22 @@ class OffsetPagination(ListPagination):
             "total": total,
             "totalPages": -(-total // self.limit),
         }
-        return Page(items, meta, dict(self._links(total)))
+        places = self._offsets(total)
+        if self.by_offset:
+            return Page(items, meta, "offset", {rel: str(offset) for rel, offset in places.items()})
+        return Page(items, meta, "page", {rel: str(offset // self.limit + 1) for rel, offset in places.items()})
 
-    def _links(self, total: int) -> Iterator[tuple[str, dict[str, str]]]:
+    def _offsets(self, total: int) -> dict[str, int]:
+        """Where the links of the page lead to."""
         last = max(total - 1, 0) // self.limit * self.limit
-        yield "first", self._at(0)
+        offsets = {"first": 0}
         if self.offset > 0 and total:
-            yield "prev", self._at(min(max(self.offset - self.limit, 0), last))
+            offsets["prev"] = min(max(self.offset - self.limit, 0), last)
         if self.offset + self.limit < total:
-            yield "next", self._at(self.offset + self.limit)
+            offsets["next"] = self.offset + self.limit
         if total:
-            yield "last", self._at(last)
-
-    def _at(self, offset: int) -> dict[str, str]:
-        return {"offset": str(offset)} if self.by_offset else {"page": str(offset // self.limit + 1)}
+            offsets["last"] = last
+        return offsets
 
 
 class CursorPagination(ListPagination):
@@ -142,12 +151,13 @@ class CursorPagination(ListPagination):
     def _page(self, items: list[Any], before: cursors.Place | None, after: cursors.Place | None, more: bool) -> Page:
         previous_cursor = cursors.seal(before, self.bound_to) if before else None
         next_cursor = cursors.seal(after, self.bound_to) if after else None
-        links = {"first": {"cursor": ""}}
+        links = {"first": ""}
         if previous_cursor:
-            links["prev"] = {"cursor": previous_cursor}
+            links["prev"] = previous_cursor
         if next_cursor:
-            links["next"] = {"cursor": next_cursor}
-        return Page(items, {"nextCursor": next_cursor, "prevCursor": previous_cursor, "hasMore": more}, links)
+            links["next"] = next_cursor
+        meta = {"nextCursor": next_cursor, "prevCursor": previous_cursor, "hasMore": more}
+        return Page(items, meta, "cursor", links)
 
 
 def read(parameters: Parameters, ordering: Ordering, bound_to: Mapping[str, str]) -> ListPagination:

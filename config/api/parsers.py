@@ -8,12 +8,19 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 from typing import IO, Any
+from weakref import ref
 
 from django.conf import settings
-from django.http import HttpRequest
 from django.utils.datastructures import MultiValueDict
+from rest_framework.exceptions import APIException
 from rest_framework.parsers import BaseParser
-from rest_framework.request import Empty, Request, wrap_attributeerrors
+from rest_framework.request import (
+    Empty,
+    ForcedAuthentication,
+    Request,
+    WrappedAttributeError,
+    wrap_attributeerrors,
+)
 
 from config.api import requests
 from config.api.errors import Detail, DomainError, ErrorCode, invalid
@@ -153,17 +160,41 @@ def _media_type_of(header: str) -> tuple[str, list[str]] | None:
 
 
 class StrictRequest(Request):
-    """DRF's request, but no body is an empty body and not `{}`, and every header about the body is obeyed."""
+    """DRF's request, but no body is an empty body and not `{}`, and every header about the body is obeyed.
 
-    def __init__(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
-        super().__init__(request, *args, **kwargs)
+    Args:
+        request: Django's.
+        view: that is asked. It holds the request, which does not hold it: what goes round in a ring is kept until the
+            garbage collector comes.
+    """
+
+    _view: Any
+    _user: Any
+    _auth: Any
+
+    def __init__(self, request: Any, view: Any) -> None:
+        self._request, self._view = request, ref(view)
+        self._data = self._files = self._full_data = self._content_type = self._stream = Empty
         # What is looked at again and again, and found by DRF only after a look at the wrapper.
-        self.META, self.method, self.path, self.path_info = (
-            request.META,
-            request.method,
-            request.path,
-            request.path_info,
-        )
+        self.META, self.method, self.path = request.META, request.method, request.path
+        self.path_info = request.path_info
+        self.authenticators = view.get_authenticators()
+        if hasattr(request, "_force_auth_user"):
+            # Of a test, by DRF's `force_authenticate`.
+            self.authenticators = (ForcedAuthentication(request._force_auth_user, request._force_auth_token),)
+
+    @property
+    def parsers(self) -> Any:
+        return self._view().get_parsers()
+
+    @property
+    def negotiator(self) -> Any:
+        return self._view().get_content_negotiator()
+
+    @property
+    def parser_context(self) -> dict[str, Any]:
+        encoding = self._request.encoding or settings.DEFAULT_CHARSET
+        return {**self._view().get_parser_context(self._request), "request": self, "encoding": encoding}
 
     @property
     def content_type(self) -> str:
@@ -175,30 +206,52 @@ class StrictRequest(Request):
         Raises:
             DomainError, APIException: the credential is no good.
         """
-        self._authenticate()
-
-    def _authenticate(self) -> None:
         try:
-            super()._authenticate()
-        except DomainError:
-            # As DRF does after its own exceptions: who asks again, as a page does, must not have it tried again.
+            for authenticator in self.authenticators:
+                found = authenticator.authenticate(self)
+                if found is not None:
+                    self._authenticator = authenticator
+                    self.user, self.auth = found
+                    return
+        except (DomainError, APIException):
+            # Who asks again, as a page does, must not have it tried again.
             self._not_authenticated()
             raise
+        self._not_authenticated()
+
+    # What DRF calls where nobody has asked yet.
+    _authenticate = authenticate
+
+    @Request.user.getter
+    def user(self) -> Any:
+        if "_user" not in self.__dict__:
+            with wrap_attributeerrors():
+                self.authenticate()
+        return self._user
+
+    @Request.auth.getter
+    def auth(self) -> Any:
+        if "_auth" not in self.__dict__:
+            with wrap_attributeerrors():
+                self.authenticate()
+        return self._auth
 
     @property
     def data(self) -> Any:
         if self._full_data is Empty:
-            with wrap_attributeerrors():
+            try:
                 self._load_data_and_files()
+            except AttributeError as error:
+                # Python would look for `data` in Django's request next.
+                raise WrappedAttributeError(str(error)) from error
         return self._full_data
 
     def _load_data_and_files(self) -> None:
         """DRF's, but for forms, which no parser here takes."""
         if self._data is Empty:
             # Left empty until the body is read: a page that renders the error asks for the data again.
-            self._data: dict[str, Any] = {}
-            self._full_data: Any = self._data
-            self._files: MultiValueDict[str, Any] = MultiValueDict()
+            self._data = self._full_data = {}
+            self._files = MultiValueDict()
             stream, content_type = self.stream, self.content_type
             if stream is None:
                 raise malformed("it is empty")

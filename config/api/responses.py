@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.http import SimpleCookie
+from django.template.response import ContentNotRenderedError
 from rest_framework import response
 
 from config.api.headers import Headers
@@ -28,3 +29,31 @@ class Response(response.Response):
             status_code=status,
             **options,
         )
+
+    @property
+    def rendered_content(self) -> bytes:
+        """DRF's, but that what the renderer is told of the answer is not kept in the answer, as a ring."""
+        renderer = self.accepted_renderer
+        media_type, charset = renderer.media_type, renderer.charset
+        self.headers["Content-Type"] = self.content_type or (
+            f"{media_type}; charset={charset}" if charset else media_type
+        )
+        content = renderer.render(self.data, self.accepted_media_type, {**self.renderer_context, "response": self})
+        if not content:
+            del self.headers["Content-Type"]
+        return content.encode(charset) if isinstance(content, str) else content
+
+    @property
+    def content(self) -> bytes:
+        if not self._is_rendered:
+            raise ContentNotRenderedError
+        return b"".join(self._container)
+
+    @content.setter
+    def content(self, value: Any) -> None:
+        if type(value) is bytes:
+            # What Django makes of it, after a look at what else it might be.
+            self._container, self._is_rendered = [value], True
+            self.__dict__.pop("text", None)
+        else:
+            response.Response.content.fset(self, value)

@@ -402,6 +402,12 @@ class ResourceSerializer(StrictSerializer, serializers.ModelSerializer[Any]):
                     values[name] = default
         return values
 
+    def save(self, **values: Any) -> Any:
+        row = super().save(**values)
+        # They hold the serializer, which holds the request: a ring, which only the garbage collector would find.
+        self.__dict__.pop("fields", None)
+        return row
+
     def create(self, validated_data: dict[str, Any]) -> Any:
         """Adds a row. DRF's way looks up anew each time what relations the model has; none is written here."""
         return self.Meta.model.add(self.commits, **validated_data)

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import cache, partial
+from functools import cache, lru_cache, partial, wraps
+from operator import attrgetter
 from typing import Any, ClassVar
 
 from django.db.models import Exists, Model, QuerySet
-from django.utils.functional import cached_property
+from django.http import HttpRequest
 from rest_framework.exceptions import APIException, MethodNotAllowed
 from rest_framework.generics import GenericAPIView
 from rest_framework.permissions import SAFE_METHODS
@@ -29,7 +30,7 @@ from config.api import (
 )
 from config.api.errors import DomainError, ErrorCode, not_found
 from config.api.filters import StrictFilterSet
-from config.api.headers import vary_on
+from config.api.headers import Headers, give_missing, vary_on
 from config.api.idempotency import KeyPolicy
 from config.api.parameters import Parameters
 from config.api.parsers import JSONParser, MergePatchParser, StrictRequest
@@ -40,7 +41,6 @@ from config.api.responses import Response
 from config.api.serializers import GREATEST_ID, ResourceSerializer
 
 _ID = re.compile(r"[1-9][0-9]{0,18}")
-_METHODS = frozenset(APIView.http_method_names)
 VARY = ("Accept", "Authorization", "X-API-Key", "Cookie")
 
 
@@ -58,9 +58,25 @@ def _instances(*classes: Any) -> Sequence[Any]:
 
 
 @cache
-def _allowed(view: Any, bound: frozenset[str]) -> Sequence[str]:
-    """The methods of a view, and of those that an instance of it was given: which have an action, and HEAD."""
-    return [name.upper() for name in view.http_method_names if name in bound or hasattr(view, name)]
+def _allowed(view: Any) -> Sequence[str]:
+    # A view without `head` is given its `get` for one, each anew.
+    implied = {"head"} if hasattr(view, "get") else set()
+    return [name.upper() for name in view.http_method_names if name in implied or hasattr(view, name)]
+
+
+# A view may have another `cache_control` for each of its answers.
+@lru_cache(maxsize=512)
+def _headers(view: Any, cache_control: str, described: bool) -> Headers:
+    """Those of all answers of a view, unless an answer has its own.
+
+    Args:
+        described: whether it is the answer to OPTIONS.
+    """
+    methods = _allowed(view)
+    headers = Headers({"Allow": ", ".join(methods), "Cache-Control": cache_control})
+    if described and "PATCH" in methods:
+        headers["Accept-Patch"] = f"{JSONParser.media_type}, {MergePatchParser.media_type}"
+    return headers
 
 
 class Conventions:
@@ -82,11 +98,25 @@ class Conventions:
     # OpenAPI's security requirements, where a credential is asked for that is no user's.
     own_security: ClassVar[Sequence[Mapping[str, Sequence[str]]] | None] = None
 
+    def dispatch(self: Any, request: Any, *args: Any, **kwargs: Any) -> Any:
+        """DRF's, but that the view does not hold its answer.
+
+        The answer holds the view: of such a ring only the garbage collector takes the pieces, and looks for them in all
+        that there is.
+        """
+        self.args, self.kwargs = args, kwargs
+        self.request = request = self.initialize_request(request, *args, **kwargs)
+        self.headers = self.default_response_headers
+        try:
+            self.initial(request, *args, **kwargs)
+            # Nothing but the methods that there are came up to here.
+            response = getattr(self, request.method.lower())(request, *args, **kwargs)
+        except Exception as problem:  # noqa: BLE001 - the handler tells faults of ours from what a client is told
+            response = self.handle_exception(problem)
+        return self.finalize_response(request, response, *args, **kwargs)
+
     def initialize_request(self: Any, request: Any, *args: Any, **kwargs: Any) -> Request:
-        context = self.get_parser_context(request)
-        return StrictRequest(
-            request, self.get_parsers(), self.get_authenticators(), self.get_content_negotiator(), context
-        )
+        return StrictRequest(request, self)
 
     def get_parsers(self: Any) -> Sequence[Any]:
         return _instances(*self.parser_classes)
@@ -103,14 +133,21 @@ class Conventions:
     def get_content_negotiator(self: Any) -> Any:
         return _instances(self.content_negotiation_class)[0]
 
-    @cached_property
+    def get_parser_context(self: Any, http_request: Any) -> dict[str, Any]:
+        return {"view": self, "args": self.args, "kwargs": self.kwargs}
+
+    def get_renderer_context(self: Any) -> dict[str, Any]:
+        return {"view": self, "args": self.args, "kwargs": self.kwargs, "request": self.request}
+
+    @property
     def allowed_methods(self: Any) -> Sequence[str]:
         view: Any = type(self)
-        return _allowed(view, _METHODS.intersection(vars(self)))
+        return _allowed(view)
 
     @property
     def default_response_headers(self) -> dict[str, str]:
-        return {"Allow": ", ".join(self.allowed_methods)}
+        """What a view itself adds; the others are put on all at once."""
+        return {}
 
     def initial(self: Any, request: Any, *args: Any, **kwargs: Any) -> None:
         """Runs the checks in the order in which a client can mend them: what it speaks, then who it is."""
@@ -158,10 +195,9 @@ class Conventions:
 
     def finalize_response(self: Any, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
         response = super().finalize_response(request, response, *args, **kwargs)  # type: ignore[misc]
-        response.headers.setdefault("Cache-Control", self.cache_control)
+        view: Any = type(self)
+        give_missing(response, _headers(view, self.cache_control, request.method == "OPTIONS"))
         vary_on(response, *VARY)
-        if request.method == "OPTIONS" and "PATCH" in self.allowed_methods:
-            response["Accept-Patch"] = f"{JSONParser.media_type}, {MergePatchParser.media_type}"
         if isinstance(response, Response):
             response.add_post_render_callback(partial(self.settle, request))
         return response
@@ -235,6 +271,23 @@ class ResourceViewSet(ViewSetMixin, Conventions, GenericAPIView):
     principal: Principal
     parent_id: Any
 
+    @classmethod
+    def as_view(cls, actions: dict[str, str] | None = None, **initkwargs: Any) -> Any:
+        """DRF's, but that methods are led to their actions once, in a class of their own, and not in each view anew."""
+        stock = super().as_view(actions, **initkwargs)
+        actions = stock.actions
+        if "get" in actions:
+            actions.setdefault("head", actions["get"])
+        methods = {method: property(attrgetter(action)) for method, action in actions.items()}
+        own = {"__doc__": cls.__doc__, "__module__": cls.__module__, "__qualname__": cls.__qualname__}
+        bound: Any = type(cls.__name__, (cls,), {**own, "action_map": actions, **initkwargs, **methods})
+
+        @wraps(stock)
+        def view(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+            return bound().dispatch(request, *args, **kwargs)
+
+        return view
+
     # --- What a subclass may answer differently
 
     def parents(self) -> QuerySet[Any]:
@@ -267,7 +320,7 @@ class ResourceViewSet(ViewSetMixin, Conventions, GenericAPIView):
         if not page.rows:
             # Rows there are only below a parent that the caller may look into: the statement that read them saw to it.
             self.check_parent()
-        page_links = links.of_page(request, self.parameters, page.links)
+        page_links = links.of_page(request, self.parameters, page.place, page.links)
         items = self.represent(page.rows)
         response = Response(envelope.page(items, page.meta, page_links) if self.enveloped else items)
         response.headers["Link"] = links.header(page_links)
