@@ -38,6 +38,7 @@ _FOLD = """
 WITH spread AS (DELETE FROM config_rowcount WHERE slot = ANY(%s) OR slot = 0 AND rows = 0 RETURNING *)
 INSERT INTO config_rowcount (relation, bits, block, part, slot, rows)
 SELECT relation, bits, block, part, 0, sum(rows) FROM spread GROUP BY relation, bits, block, part HAVING sum(rows) <> 0
+ORDER BY relation, bits, block, part
 ON CONFLICT (relation, bits, block, part, slot) DO UPDATE SET rows = config_rowcount.rows + excluded.rows
 """
 
@@ -116,10 +117,12 @@ class Counts:
     def _counted(self, changes: str) -> str:
         part = ", ".join(f"'{column}', {column}" for column in self.columns)
         grouped = ", ".join(["bits", "id >> bits", *self.columns])
+        # In order, so that after a load in bulk, too, what is summed together lies together.
         return f"""
             SELECT bits, id >> bits AS block, jsonb_build_object({part}) AS part, sum(change) AS rows
             FROM ({changes}) AS changes, (VALUES ({NARROW}), ({WIDE})) AS sizes (bits)
             GROUP BY {grouped} HAVING sum(change) <> 0
+            ORDER BY bits, block, part
         """
 
     def _forget(self) -> str:
