@@ -30,13 +30,12 @@ class Row(models.Model):
         return row
 
     @classmethod
-    def add(cls, commit: bool = False, /, **values: Any) -> Self:
+    def add(cls, **values: Any) -> Self:
         """A new row, as `objects.create()` adds it, by a kept statement and around `save()`.
 
         Django's way is taken where that would do more. What a model does in `__init__` is left out, as in `from_db`.
 
         Args:
-            commit: whether it may end the outermost transaction (DatabaseWrapper.run).
             values: by names of columns, and no expressions.
         """
         addition = addition_to(cls, frozenset(values))
@@ -48,7 +47,7 @@ class Row(models.Model):
         kept.update(values, _state=ModelState())
         for field in addition.defaults:
             kept[field.attname] = field.get_default()
-        kept.update(zip(addition.returned, addition.run(row, commit=commit), strict=True))
+        kept.update(zip(addition.returned, addition.run(row), strict=True))
         row._state.db, row._state.adding = DEFAULT_DB_ALIAS, False
         return row
 

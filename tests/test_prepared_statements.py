@@ -20,7 +20,6 @@ from django.db import (
 from django.db.transaction import TransactionManagementError
 from django.test.utils import CaptureQueriesContext
 
-from config.api import transactions
 from config.postgresql.prepared import MOST_KEPT
 from orders.models import Order
 
@@ -274,56 +273,6 @@ def test_commit_that_fails_is_told_and_nothing_is_left(transactional_db, owner):
     finally:
         with connection.cursor() as cursor:
             cursor.execute("DROP TABLE late")
-
-
-def test_statement_that_is_all_of_a_transaction_commits_by_itself(transactional_db, owner):
-    done = []
-    with transaction.atomic(durable=True):
-        transaction.on_commit(lambda: done.append("committed"))
-        assert connection.run((INSERT, [owner, "first"]), commit=True) == [[("first",)]]
-        assert items_seen_by_others() == ["first"]
-        assert (done, connection.committed) == ([], True)
-    assert done == ["committed"]
-    with transaction.atomic():
-        assert not connection.committed
-        run(INSERT, owner, "second")
-    assert items_seen_by_others() == ["first", "second"]
-
-
-def test_statement_that_is_all_of_a_transaction_leaves_nothing_where_it_fails(transactional_db, owner):
-    """Also where the server finds out when the statement is done: the foreign key is deferred."""
-    for values in ([owner, ""], [owner + 2**40, "first"]):
-        with pytest.raises(IntegrityError), transaction.atomic():
-            connection.run((INSERT, values), commit=True)
-        assert not connection.committed
-        assert run("SELECT 1") == [(1,)]
-    with transaction.atomic():
-        with pytest.raises(IntegrityError):
-            connection.run((INSERT, [owner + 2**40, "first"]), commit=True)
-        with pytest.raises(TransactionManagementError):
-            connection.run((INSERT, [owner, "second"]), commit=True)
-    assert items_seen_by_others() == []
-
-
-def test_what_was_committed_is_not_run_again(transactional_db, owner):
-    def write():
-        connection.run((INSERT, [owner, "first"]), commit=True)
-        with connection.cursor() as cursor:
-            cursor.execute("DO $$ BEGIN RAISE serialization_failure; END $$")
-
-    with pytest.raises(OperationalError):
-        transactions.run(write)
-    assert items_seen_by_others() == ["first"]
-
-
-def test_isolation_that_was_asked_for_is_kept_by_a_statement_alone(transactional_db, owner):
-    connection.connection.isolation_level = psycopg.IsolationLevel.SERIALIZABLE
-    try:
-        with transaction.atomic():
-            ask = ("SELECT current_setting('transaction_isolation')", [])
-            assert connection.run(ask, commit=True) == [[("serializable",)]]
-    finally:
-        connection.connection.isolation_level = None
 
 
 def test_nothing_is_run_again_behind_a_commit_that_failed(transactional_db, owner):

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from enum import Enum
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 
 import orjson
 from django.conf import settings
@@ -35,15 +35,7 @@ HEADER = "Idempotency-Key"
 _VARIABLE = "HTTP_IDEMPOTENCY_KEY"
 REPLAYED = "Idempotent-Replayed"
 
-
-class Write(Protocol):
-    """Has the effect, and returns its answer, a 2xx, and the new row; every other answer is raised.
-
-    Whose row it is stays there until the transaction ends. Where the effect is the `last` of the transaction, that may
-    end with it.
-    """
-
-    def __call__(self, *, last: bool) -> tuple[Response, Model]: ...
+Write = Callable[[], tuple[Response, Model]]
 
 
 class KeyPolicy(Enum):
@@ -82,7 +74,8 @@ def once(policy: KeyPolicy, request: Request, write: Write) -> Callable[[], Resp
     Args:
         policy: what the view does with a key.
         request: the authenticated request, with its body read.
-        write: what has the effect.
+        write: has the effect, and returns its answer, a 2xx, and the new row; every other answer is raised. Whose row
+            it is stays there until the transaction ends.
 
     Returns:
         what is to be run in one transaction, and from the start in another attempt at it.
@@ -93,7 +86,7 @@ def once(policy: KeyPolicy, request: Request, write: Write) -> Callable[[], Resp
     """
     key = _key_of(request, policy)
     if key is None:
-        return lambda: write(last=True)[0]
+        return lambda: write()[0]
     user_id = request.auth.user.pk
     operation = f"{request.method} {without_prefix(request.path)}"
     fingerprint = _fingerprint(str(request.version), request.data)
@@ -114,7 +107,7 @@ def once(policy: KeyPolicy, request: Request, write: Write) -> Callable[[], Resp
         # A record that was added after a removal took the others would stay.
         if not held:
             request.auth.hold()
-        response, row = write(last=False)
+        response, row = write()
         _store(response, row, user_id=user_id, operation=operation, key=key, fingerprint=fingerprint)
         return response
 

@@ -346,8 +346,6 @@ class ResourceSerializer(StrictSerializer, serializers.ModelSerializer[Any]):
     example: ClassVar[Mapping[str, Any]] = {}
     # Fields of the answer that makes a resource, which no other answer has.
     shown_once: ClassVar[Sequence[str]] = ()
-    # Whether the row that it adds may end the transaction.
-    commits = False
 
     def get_validators(self) -> list[Any]:
         """DRF's, which looks through the model's constraints: once for a class."""
@@ -410,7 +408,7 @@ class ResourceSerializer(StrictSerializer, serializers.ModelSerializer[Any]):
 
     def create(self, validated_data: dict[str, Any]) -> Any:
         """Adds a row. DRF's way looks up anew each time what relations the model has; none is written here."""
-        return self.Meta.model.add(self.commits, **validated_data)
+        return self.Meta.model.add(**validated_data)
 
     def update(self, instance: Any, validated_data: dict[str, Any]) -> Any:
         """Writes the columns that were given and no other: a concurrent write to the rest is kept."""

@@ -11,8 +11,6 @@ from psycopg.errors import (
     SerializationFailure,
 )
 
-from config.postgresql.base import database
-
 Result = TypeVar("Result")
 
 _ATTEMPTS = 3
@@ -32,8 +30,7 @@ def run(write: Callable[[], Result]) -> Result:
             with transaction.atomic(durable=True):
                 return write()
         except OperationalError as error:
-            victim = isinstance(error.__cause__, DeadlockDetected | SerializationFailure)
-            if not victim or database().committed or attempt == _ATTEMPTS:
+            if not isinstance(error.__cause__, DeadlockDetected | SerializationFailure) or attempt == _ATTEMPTS:
                 raise
     raise AssertionError("unreachable")
 

@@ -38,7 +38,7 @@ from config.api.paths import without_prefix
 from config.api.principal import Principal
 from config.api.renderers import render_as_data
 from config.api.responses import Response
-from config.api.serializers import GREATEST_ID, ResourceSerializer
+from config.api.serializers import GREATEST_ID
 
 _ID = re.compile(r"[1-9][0-9]{0,18}")
 VARY = ("Accept", "Authorization", "X-API-Key", "Cookie")
@@ -228,15 +228,6 @@ def readable_names(serializer_class: Any) -> frozenset[str]:
     return frozenset(readable_fields(serializer_class))
 
 
-def _adds_at_last(view: Any, serializer_class: Any) -> bool:
-    """Whether what makes a row writes nothing after it; who makes it in a way of its own may do so."""
-    return (
-        view.perform_create is ResourceViewSet.perform_create
-        and serializer_class.save is ResourceSerializer.save
-        and serializer_class.create is ResourceSerializer.create
-    )
-
-
 class ResourceViewSet(ViewSetMixin, Conventions, GenericAPIView):
     """A collection and its resources.
 
@@ -342,12 +333,11 @@ class ResourceViewSet(ViewSetMixin, Conventions, GenericAPIView):
     def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         data = request.data
 
-        def write(*, last: bool) -> tuple[Response, Model]:
+        def write() -> tuple[Response, Model]:
             # Not before: a retry is told what it did, also when the parent is gone meanwhile.
             self.check_parent()
             serializer = self.get_serializer(data=data)
             serializer.is_valid(raise_exception=True)
-            serializer.commits = last and _adds_at_last(type(self), type(serializer))
             row = self.perform_create(serializer)
             response = self.respond(row, status=201)
             response["Location"] = links.address(request, self.links[0].path.format(row))

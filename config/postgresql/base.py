@@ -40,8 +40,6 @@ class DatabaseWrapper(base.DatabaseWrapper):
     _statements: PreparedStatements
     _news: select.poll
     _debugs: bool
-    # Whether a statement ended the present transaction, so that what was done in it must not be done again.
-    committed = False
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         made = super().get_new_connection(conn_params)
@@ -73,8 +71,6 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def set_autocommit(self, autocommit: bool, *args: Any, **options: Any) -> None:
         """Django's and psycopg's, where there is nothing to be made good: the server is told of neither."""
-        if not autocommit:
-            self.committed = False
         if self.in_atomic_block or not (self.health_check_done and self._is_plainly_idle()):  # type: ignore[attr-defined]  # the stubs leave it out
             super().set_autocommit(autocommit, *args, **options)
             return
@@ -114,18 +110,14 @@ class DatabaseWrapper(base.DatabaseWrapper):
             return [self._run_watched(*statement) for statement in statements]
         if self.needs_rollback:
             self.validate_no_broken_transaction()
-        commit = commit and len(self.atomic_blocks) == 1
         try:
-            found = self._statements.run(*statements, commit=commit)
+            return self._statements.run(*statements, commit=commit and len(self.atomic_blocks) == 1)
         except Error as error:
             if self.in_atomic_block:
                 # As Django does where it writes: who catches the error shall not take the transaction for a good one.
                 self.needs_rollback, self.rollback_exc = True, error
             with self.wrap_database_errors:
                 raise
-        if commit:
-            self.committed = True
-        return found
 
     def _run_watched(self, sql: str, values: Sequence[Any]) -> Rows:
         """Runs a statement where others look at each one, as Django's cursors let them."""

@@ -106,9 +106,6 @@ class PreparedStatements:
 
     def _answers(self, asked: Sequence[_Asked], commit: bool) -> list[Rows]:
         begin = not self._connection.autocommit and self._is_idle()
-        if begin and commit and len(asked) == 1 and self._connection._get_tx_start_command() == b"BEGIN":
-            # A statement by itself is a transaction of its own.
-            begin = commit = False
         if begin or commit or len(asked) > 1:
             results = self._at_once(asked, begin, commit)
             return [_rows(one, result) for one, result in zip(asked, results, strict=True)]

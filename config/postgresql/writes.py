@@ -40,12 +40,8 @@ class Write(NamedTuple):
     returned: Sequence[str]
     defaults: Sequence[Any] = ()
 
-    def run(self, row: models.Model, using: str = DEFAULT_DB_ALIAS, *, commit: bool = False) -> tuple[Any, ...]:
-        """Writes a row whose values are no SQL. Returns the values of `returned`.
-
-        Args:
-            commit: as DatabaseWrapper.run takes it.
-        """
+    def run(self, row: models.Model, using: str = DEFAULT_DB_ALIAS) -> tuple[Any, ...]:
+        """Writes a row whose values are no SQL. Returns the values of `returned`."""
         connection: Any = database() if using == DEFAULT_DB_ALIAS else connections[using]
         columns, adding = vars(row), row._state.adding
         values = [
@@ -54,7 +50,7 @@ class Write(NamedTuple):
             else field.get_db_prep_save(field.pre_save(row, adding), connection)
             for field, unchanged in self.given
         ]
-        for returned in connection.run((self.sql, values), commit=commit)[0]:
+        for returned in connection.run((self.sql, values))[0]:
             return returned
         raise DatabaseError("There is no such row.")
 

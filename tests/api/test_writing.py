@@ -183,7 +183,14 @@ def test_password_beside_an_endless_name_is_refused_at_once(
 
 
 @pytest.mark.parametrize(
-    ("kind", "name"), [(OrderViewSet, "perform_create"), (OrderSerializer, "create"), (OrderSerializer, "save")]
+    ("kind", "name"),
+    [
+        (OrderViewSet, "perform_create"),
+        (OrderViewSet, "respond"),
+        (OrderViewSet, "represent"),
+        (OrderSerializer, "create"),
+        (OrderSerializer, "save"),
+    ],
 )
 @pytest.mark.parametrize("headers", [{}, {"idempotency_key": "k"}], ids=["without a key", "with a key"])
 def test_what_fails_behind_a_new_row_leaves_none(transactional_db, make_user, monkeypatch, *, kind, name, headers):

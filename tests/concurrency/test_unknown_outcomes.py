@@ -50,7 +50,7 @@ def test_connection_lost_at_commit_is_503_and_the_retry_learns_the_truth(proxy, 
     assert [payment.pk for payment in Payment.objects.all()] == [again.data["id"]]
 
 
-def test_connection_lost_when_a_row_commits_by_itself_is_503_and_it_is_not_made_again(transactional_db, make_user):
+def test_connection_lost_at_commit_without_a_key_is_503_and_nothing_is_made_again(transactional_db, make_user):
     caller = with_key(make_user())
     with connection.cursor() as cursor:
         cursor.execute("""
