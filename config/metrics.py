@@ -73,7 +73,9 @@ def _in_the_file(value_class: Any) -> Any:
 
     The library's own way looks whether the process was forked, and keeps the number a second time, under a lock. A
     process calls `share` when it has been forked, nobody else writes its files, and CPython lets no other thread run
-    between a subscript that is read and the same one written.
+    between a subscript that is read and the same one written. A file that grows is mapped anew: values made before go
+    on in the older mapping, of the same pages. What the library keeps beside the file stays as it was, and is asked by
+    nobody: `exposition` reads the files.
     """
 
     class Value(value_class):

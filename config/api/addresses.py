@@ -3,7 +3,7 @@
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import Any
 
-from django.conf import settings
+from config.api.settings import settings
 
 
 def client_address(request: Any) -> IPv4Address | IPv6Address:

@@ -13,7 +13,6 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlencode
 
-from django.conf import settings
 from django.contrib.auth import get_user
 from django.core.exceptions import SuspiciousOperation
 from django.db import Error
@@ -30,6 +29,7 @@ from config.api.pagination import DEFAULT_LIMIT, MAX_LIMIT
 from config.api.parameters import VERSION_PARAMETER
 from config.api.paths import is_oauth_endpoint, is_versioned, prefix_of, quoted, without_prefix
 from config.api.renderers import JSONRenderer, is_for_a_person
+from config.api.settings import settings
 from config.api.versions import Status
 from config.api.viewsets import readable_fields
 

@@ -8,11 +8,11 @@ import gzip
 import re
 from typing import Any
 
-from django.conf import settings
 from django.http import HttpResponse
 
 from config.api import accept
 from config.api.headers import vary_on
+from config.api.settings import settings
 
 # Below, what is saved is less than a packet.
 LEAST_BYTES = 1024

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 import orjson
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESSIV
-from django.conf import settings
 from django.db.models import Model
 from django.utils.crypto import salted_hmac
 
 from config import base64url
 from config.api.errors import Detail, DomainError, ErrorCode
+from config.api.settings import settings
 
 
 class Place(NamedTuple):

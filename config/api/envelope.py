@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from django.conf import settings
-
 from config.api.errors import Detail, DomainError
+from config.api.settings import settings
 
 LINKS = "_links"
 

@@ -7,11 +7,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from django.conf import settings
-
 from config import audit
 from config.api import throttling
 from config.api.addresses import client_address, network_of
+from config.api.settings import settings
 
 
 @contextmanager

@@ -81,7 +81,9 @@ class PlainRequest(WSGIRequest):
 
 def plain(environ: dict[str, Any]) -> PlainRequest | None:
     """The request of a WSGI environment if it may go the short way; the environment is its from then on."""
-    if environ.get("HTTP_COOKIE") or environ.get("SCRIPT_NAME") or not _FOR_THE_WHOLE_WAY.isdisjoint(environ):
+    if environ.get("HTTP_COOKIE") or not _FOR_THE_WHOLE_WAY.isdisjoint(environ):
+        return None
+    if environ.get("SCRIPT_NAME") or settings.FORCE_SCRIPT_NAME:
         return None
     if accept.choose(environ.get("HTTP_ACCEPT", "")).media_type != accept.JSON:
         return None

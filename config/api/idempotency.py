@@ -15,7 +15,6 @@ from functools import lru_cache
 from typing import Any
 
 import orjson
-from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.db import IntegrityError
 from django.db.models import Model
@@ -27,6 +26,7 @@ from config.api.parsers import UnusableNumber
 from config.api.paths import without_prefix
 from config.api.renderers import to_json
 from config.api.responses import Response
+from config.api.settings import settings
 from config.api.statements import Parameter, Statement
 from config.models import LONGEST_KEY, IdempotencyRecord
 from config.postgresql.base import database
@@ -98,6 +98,7 @@ def once(policy: KeyPolicy, request: Request, write: Write) -> Callable[[], Resp
         lock = (_LOCK, [_lock_number(f"{user_id} {operation} {key}")])
         look_up = _record.asked(user_id=user_id, operation=operation, key=key)
         ((alone,),), found = database().run(lock, look_up)
+        # The model's first column, and what stands beside the look-up.
         ((seen_id, *_, held),) = found
         if seen_id is not None:
             ((seen, _),) = _record.read(found)

@@ -10,7 +10,6 @@ from functools import lru_cache
 from typing import IO, Any
 from weakref import ref
 
-from django.conf import settings
 from django.utils.datastructures import MultiValueDict
 from rest_framework.exceptions import APIException
 from rest_framework.parsers import BaseParser
@@ -24,6 +23,7 @@ from rest_framework.request import (
 
 from config.api import requests
 from config.api.errors import Detail, DomainError, ErrorCode, invalid
+from config.api.settings import settings
 
 MAX_DEPTH = 32
 MAX_NUMBER_CHARACTERS = 40

@@ -91,11 +91,15 @@ def charge(request: Any, user: Any) -> None:
         ("anonymous", settings.RATE_LIMIT_ANONYMOUS) if user is None else ("principal", settings.RATE_LIMIT_PRINCIPAL)
     )
     request.META[_FIELDS] = {}
-    if not limit:
-        return
     key = f"quota:{network_of(client_address(request)) if user is None else user.pk}"
     try:
-        used = _count(key, counted)
+        if counted and counted[0] != key:
+            # The credential was found, and refused after all.
+            throttling.take_back(counted[0])
+            counted = None
+        if not limit:
+            return
+        used = counted[1] if counted else throttling.count([key])[key]
     except Error as error:
         if not is_away(error):
             raise
@@ -104,16 +108,6 @@ def charge(request: Any, user: Any) -> None:
     request.META[_FIELDS] = _fields(policy, limit, used)
     if used.count > limit:
         raise throttling.rate_limited(used.reset)
-
-
-def _count(key: str, counted: tuple[str, throttling.Usage] | None) -> throttling.Usage:
-    """Counts a request, unless the look-up of its credential did."""
-    if counted and counted[0] == key:
-        return counted[1]
-    if counted:
-        # The credential was found, and refused after all.
-        throttling.take_back(counted[0])
-    return throttling.count([key])[key]
 
 
 def _counts(request: Any) -> bool:

@@ -59,7 +59,7 @@ def _instances(*classes: Any) -> Sequence[Any]:
 
 @cache
 def _allowed(view: Any) -> Sequence[str]:
-    # A view without `head` is given its `get` for one, each anew.
+    # Where there is a `get`, Django gives each view that it makes a `head`.
     implied = {"head"} if hasattr(view, "get") else set()
     return [name.upper() for name in view.http_method_names if name in implied or hasattr(view, name)]
 

@@ -231,18 +231,33 @@ def test_read_takes_one_statement_for_credential_and_count_and_one_for_the_row(m
     assert ["config_counter" in query["sql"] for query in captured] == [True, False]
 
 
-def test_credential_that_is_found_and_refused_counts_for_its_address(make_user):
+@pytest.fixture
+def refused(make_user):
     """A token of before a password change, and a key of an inactive user."""
     person, inactive = make_user(), make_user()
     stale, key = with_bearer_of(person), with_key(inactive)
     User.objects.filter(pk=person.pk).update(password="!another")
     User.objects.filter(pk=inactive.pk).update(status="inactive")
-    answers = [stale.get("/users"), key.get("/users")]
+    return stale, key
+
+
+def test_credential_that_is_found_and_refused_counts_for_its_address(refused):
+    answers = [caller.get("/users") for caller in refused]
     assert [answer.status for answer in answers] == [401, 401]
     assert [quota_of(answer).policy for answer in answers] == ["anonymous"] * 2
     assert remaining(answers) == [2, 1]
-    kept = Counter.objects.filter(key__in=[f"quota:{person.pk}", f"quota:{inactive.pk}"])
-    assert [counter.count for counter in kept] == [0, 0]
+    assert used_by(refused) == [0, 0]
+
+
+def test_credential_that_is_found_and_refused_counts_for_nobody_where_addresses_have_no_limit(refused, settings):
+    settings.RATE_LIMIT_ANONYMOUS = 0
+    assert [caller.get("/users").status for caller in refused] == [401, 401]
+    assert used_by(refused) == [0, 0]
+
+
+def used_by(callers):
+    keys = [f"quota:{caller.user.pk}" for caller in callers]
+    return list(Counter.objects.filter(key__in=keys).values_list("count", flat=True))
 
 
 def test_error_of_the_limit_is_asked_for_as_problem_details(nobody):

@@ -150,6 +150,14 @@ def test_whole_way_is_taken_where_more_has_a_part(path: str, headers: dict[str, 
     assert not handler.plain(RequestFactory().get(path, headers=headers).environ)
 
 
+def test_whole_way_is_taken_below_a_prefix_of_the_server(settings: Any) -> None:
+    environ = RequestFactory().get("/api/v1/users").environ
+    assert handler.plain({**environ})
+    assert not handler.plain({**environ, "SCRIPT_NAME": "/users-service"})
+    settings.FORCE_SCRIPT_NAME = "/users-service"
+    assert not handler.plain(environ)
+
+
 def test_pages_for_people_take_the_whole_way() -> None:
     pages = [path for path in root_only() if path.startswith(("/docs", "/session", "/oauth/g", "/admin"))]
     assert pages
