@@ -4,14 +4,12 @@ Contract section 7. A view declares what it does with the header in one line; `R
 """
 
 import hashlib
-import hmac
 import json
 import math
 import re
 from collections.abc import Callable
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from enum import Enum
-from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -28,6 +26,7 @@ from config.api.renderers import to_json
 from config.api.responses import Response
 from config.api.settings import settings
 from config.api.statements import Parameter, Statement
+from config.digests import salted_hmac
 from config.models import LONGEST_KEY, IdempotencyRecord
 from config.postgresql.base import database
 
@@ -167,15 +166,7 @@ _MOST_DIGITS = 64
 
 def _fingerprint(version: str, body: Any) -> bytes:
     """A keyed digest: bodies hold people's data, and short ones could be guessed from a bare digest."""
-    digest = _keyed(settings.SECRET_KEY).copy()
-    digest.update(f"{version} {canonical(body)}".encode())
-    return digest.digest()
-
-
-@lru_cache(maxsize=4)
-def _keyed(secret: str) -> hmac.HMAC:
-    """What has the key that Django's salted_hmac derives; a copy costs a fraction of one that is made anew."""
-    return hmac.new(hashlib.sha256(f"config.api.idempotency{secret}".encode()).digest(), digestmod="sha256")
+    return salted_hmac("config.api.idempotency", f"{version} {canonical(body)}", settings.SECRET_KEY).digest()
 
 
 def canonical(body: Any) -> str:

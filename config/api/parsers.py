@@ -17,7 +17,6 @@ from rest_framework.request import (
     Empty,
     ForcedAuthentication,
     Request,
-    WrappedAttributeError,
     wrap_attributeerrors,
 )
 
@@ -235,16 +234,6 @@ class StrictRequest(Request):
             with wrap_attributeerrors():
                 self.authenticate()
         return self._auth
-
-    @property
-    def data(self) -> Any:
-        if self._full_data is Empty:
-            try:
-                self._load_data_and_files()
-            except AttributeError as error:
-                # Python would look for `data` in Django's request next.
-                raise WrappedAttributeError(str(error)) from error
-        return self._full_data
 
     def _load_data_and_files(self) -> None:
         """DRF's, but for forms, which no parser here takes."""

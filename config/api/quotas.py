@@ -106,8 +106,9 @@ def charge(request: Any, user: Any) -> None:
         logger.warning("A request was not counted: %s", error)
         return
     request.META[_FIELDS] = _fields(policy, limit, used)
-    if used.count > limit:
-        raise throttling.rate_limited(used.reset)
+    wait = throttling.exceeded({key: used}, {key: limit})
+    if wait is not None:
+        raise throttling.rate_limited(wait)
 
 
 def _counts(request: Any) -> bool:
