@@ -18,12 +18,13 @@ from accounts.serializers import (
     TokenPairSerializer,
 )
 from accounts.tokens import AccessToken, Pair
+from config.api.conventions import View
 from config.api.errors import ErrorCode, forbidden, not_found
 from config.api.idempotency import KeyPolicy
 from config.api.links import Link
 from config.api.permissions import PublicPermission
 from config.api.responses import Response
-from config.api.viewsets import ResourceViewSet, View, id_of
+from config.api.viewsets import ResourceViewSet, id_of
 from users.models import User
 
 

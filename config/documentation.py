@@ -19,12 +19,12 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from config.api import versioning
+from config.api.conventions import Conventions
 from config.api.errors import ErrorCode, not_found
 from config.api.parameters import VERSION_PARAMETER
 from config.api.permissions import PublicPermission
 from config.api.responses import Response
 from config.api.versions import Version
-from config.api.viewsets import Conventions
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs/guide"
 # The pages in the order in which one reads them: each is a Markdown file of that name.

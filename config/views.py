@@ -17,6 +17,7 @@ from rest_framework.request import Request
 
 from config import metrics
 from config.api import envelope, links, versioning
+from config.api.conventions import View
 from config.api.errors import DomainError, ErrorCode, not_found
 from config.api.paths import prefix_of, quoted
 from config.api.permissions import PublicPermission
@@ -24,7 +25,6 @@ from config.api.renderers import JSONRenderer
 from config.api.responses import Response
 from config.api.schema import document
 from config.api.versions import Status, Version
-from config.api.viewsets import View
 
 
 class VersionSerializer(serializers.Serializer[Version]):

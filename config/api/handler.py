@@ -20,11 +20,11 @@ from django.urls import Resolver404, ResolverMatch, resolve
 from django.utils.module_loading import import_string
 
 from config.api import accept
+from config.api.conventions import Conventions
 from config.api.headers import Headers, give_missing, vary_on
 from config.api.middleware import SECRET_PARAMETER
 from config.api.requests import REFUSED
 from config.api.settings import settings
-from config.api.viewsets import Conventions
 from config.content_policy import ContentPolicyMiddleware
 
 # The middlewares that would do nothing on the short way, and why.

@@ -28,7 +28,7 @@ class Negotiation(BaseContentNegotiation):
         raise DomainError(ErrorCode.NOT_ACCEPTABLE, f"Available: {', '.join(of_type)}.")
 
 
-# Renderers are made once for a choice of their classes (config.api.viewsets).
+# Renderers are made once for a choice of their classes (config.api.conventions).
 @lru_cache(maxsize=64)
 def _by_type(renderers: tuple[BaseRenderer, ...]) -> Mapping[str, BaseRenderer]:
     return {renderer.media_type: renderer for renderer in renderers}

@@ -6,7 +6,8 @@ from typing import Any
 
 from django.urls import URLResolver, get_resolver
 
-from config.api.viewsets import ResourceViewSet, View
+from config.api.conventions import View
+from config.api.viewsets import ResourceViewSet
 
 PREFIXES = ("", "/api", "/api/v1")
 VERSIONED = "api/v<version:version>/"

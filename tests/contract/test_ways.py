@@ -101,7 +101,7 @@ def test_answers_that_no_view_gives(
         assert new_client().put("/api/v1/users").status_code == 429
     compare(django, nobody, "PUT", "/api/v1/users")
     settings.RATE_LIMIT_ANONYMOUS = 0
-    monkeypatch.setattr("config.api.viewsets.Conventions.settle", lambda *arguments: 1 / 0)
+    monkeypatch.setattr("config.api.conventions.Conventions.settle", lambda *arguments: 1 / 0)
     short, whole = (sent(client, "GET", "/api/v1/versions", {}) for client in (new_client(), django))
     # That there was a look at the session is of no use in an answer that nothing keeps.
     assert (short[0], short[1]) == (500, whole[1] | {"Vary": "Accept, origin"})
