@@ -6,11 +6,11 @@ as the rest of this module: two wake-ups a request, and the interpreter's lock h
 """
 
 import asyncio
-import logging
 import os
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from io import BytesIO
+from itertools import islice
 
 from django.db import close_old_connections
 from granian.rsgi import HTTPProtocol, ProtocolClosed, Scope  # type: ignore[attr-defined]
@@ -19,6 +19,8 @@ from config.api.errors import Detail, DomainError, ErrorCode, invalid
 from config.api.requests import screen
 from config.api.settings import settings
 from config.api.version_use import SECONDS_BETWEEN_WRITES, uses
+from config.postgresql import together
+from config.postgresql.base import database
 from config.wsgi import Environ, answer, refuse
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
@@ -36,9 +38,9 @@ MAX_CHUNKS = 16 * 1024
 # Servers that take the first of two and others that take the last would disagree about the request.
 # Longer names of headers are not remembered; nobody needs one.
 LONGEST_NAME_KEPT = 64
+# How many requests are run together: they are answered at about the same time, and later ones wait for them.
+MOST_TOGETHER = 16
 ONCE = ("host", "content-type", "content-length")
-
-logger = logging.getLogger(__name__)
 
 
 class Application:
@@ -50,6 +52,8 @@ class Application:
 
     def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
+        # In the order of arrival, as in a set that had one.
+        self._received: dict[Callable[[], None], None] = {}
         loop.call_soon(self._write_down)
 
     def _write_down(self) -> None:
@@ -71,22 +75,29 @@ class Application:
         headers, repeated = _headers(scope)
         environ = _environ(scope, headers)
         await _receive(protocol, headers, repeated, environ)
-        _run(partial(_answer, environ, protocol))
+        job = partial(_answer, environ, protocol)
+        self._received[job] = None
+        # Those that arrived meanwhile are received too.
+        await asyncio.sleep(0)
+        while job in self._received:
+            # The first one does what there is for all; the others find it done.
+            jobs = list(islice(self._received, MOST_TOGETHER))
+            for each in jobs:
+                del self._received[each]
+            _run(*jobs)
 
 
-def _run(job: Callable[[], None]) -> None:
-    """Runs what uses the database; whatever it raises ends neither the loop nor the worker.
+def _run(*jobs: Callable[[], None]) -> None:
+    """Does together what uses the database; whatever it raises ends neither the loop nor the worker.
 
-    For the time of the job this thread has no running loop. Where there is one, Django refuses the database, and its
+    For that time this thread has no running loop. Where there is one, Django refuses the database, and its
     connection would be one for each task instead of one for the thread (asgiref.local).
     """
     loop = asyncio._get_running_loop()
     asyncio._set_running_loop(None)
     try:
-        job()
-    except BaseException:
         # A request that is not answered gets Granian's own 500.
-        logger.critical("A job of the worker failed", exc_info=True)
+        together.run(jobs, lambda asked: database().run_each(asked))
     finally:
         asyncio._set_running_loop(loop)
 

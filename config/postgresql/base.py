@@ -14,6 +14,7 @@ from psycopg import Error
 from psycopg.pq import TransactionStatus
 from psycopg.types.numeric import Int2, Int2Dumper, Int4, Int4Dumper, Int8, Int8Dumper, IntDumper
 
+from config.postgresql import together
 from config.postgresql.prepared import PreparedStatements, Rows, Statement
 
 # An integer that does not fit its column is refused as text. In binary, psycopg would cut it off to one that fits. It
@@ -95,7 +96,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def run(self, *statements: Statement, commit: bool = False) -> list[Rows]:
         """The rows of statements that are run again and again: the server parses each once for the connection.
 
-        It is waited for once. Not for all of the ORM, whose statements are not all fit for that.
+        They are waited for once; outside of a transaction, once with those of all jobs that are done together. Not for
+        all of the ORM, whose statements are not all fit for that.
 
         Args:
             statements: the SQL, with `%s` for each value, and the values, which the server gets apart.
@@ -111,6 +113,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
         if self.needs_rollback:
             self.validate_no_broken_transaction()
         try:
+            if self.autocommit and together.is_job():
+                rows: list[Rows] = together.ask(statements)
+                return rows
             return self._statements.run(*statements, commit=commit and len(self.atomic_blocks) == 1)
         except Error as error:
             if self.in_atomic_block:
@@ -118,6 +123,18 @@ class DatabaseWrapper(base.DatabaseWrapper):
                 self.needs_rollback, self.rollback_exc = True, error
             with self.wrap_database_errors:
                 raise
+
+    def run_each(self, groups: Sequence[Sequence[Statement]]) -> Sequence[list[Rows] | Error]:
+        """What jobs ask that are done together: the rows of each group of statements, or the error it met.
+
+        All are waited for once. Each group is a transaction of its own.
+
+        Raises:
+            django.db.Error, psycopg.Error: nobody's were run, or nobody knows whether they were.
+        """
+        if self.connection is None:
+            self.ensure_connection()
+        return self._statements.run_each(groups)
 
     def _run_watched(self, sql: str, values: Sequence[Any]) -> Rows:
         """Runs a statement where others look at each one, as Django's cursors let them."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Any, NamedTuple
 
-from psycopg import Connection, OperationalError, abc, generators
+from psycopg import Connection, Error, OperationalError, abc, generators
 from psycopg._queries import PostgresQuery
 from psycopg.adapt import PyFormat, Transformer
 from psycopg.errors import FeatureNotSupported, InvalidSqlStatementName, error_from_result
@@ -17,6 +17,8 @@ from psycopg.pq import ConnStatus, ExecStatus, Format, TransactionStatus
 from psycopg.pq.abc import PGconn, PGresult
 from psycopg.waiting import Wait
 
+# The server does not know the statement any more, or in another form.
+_OUTDATED = (FeatureNotSupported, InvalidSqlStatementName)
 # As many as psycopg would keep: each takes memory in its server process.
 MOST_KEPT = 100
 # Columns of these types become the same Python values when they are sent in binary, which is read in a fraction of the
@@ -84,7 +86,7 @@ class PreparedStatements:
             asked = [self._ask(*statement) for statement in statements]
             try:
                 return self._answers(asked, commit)
-            except (FeatureNotSupported, InvalidSqlStatementName) as error:
+            except _OUTDATED as error:
                 # A column has had another type since it was prepared, or somebody made the server forget all that was.
                 # It is prepared anew; a transaction is lost.
                 for key, *_ in asked:
@@ -96,6 +98,25 @@ class PreparedStatements:
                     raise
                 return self._answers([self._ask(*statement) for statement in statements], commit)
 
+    def run_each(self, groups: Sequence[Sequence[Statement]]) -> list[list[Rows] | Error]:
+        """What `run` gives or raises for each of several groups of statements that have nothing to do with each other.
+
+        They are sent at once and waited for once, outside of a transaction: each group is one of its own.
+
+        Raises:
+            psycopg.Error: the connection is lost.
+        """
+        with self._connection.lock:
+            asked = [[self._ask(*statement) for statement in group] for group in groups]
+            answers = list(map(_rows_or_error, asked, self._at_once(asked)))
+        for place, answer in enumerate(answers):
+            if isinstance(answer, _OUTDATED):
+                try:
+                    answers[place] = self.run(*groups[place])
+                except Error as error:
+                    answers[place] = error
+        return answers
+
     def _ask(self, sql: str, values: Sequence[Any]) -> _Asked:
         dumps = self._dumps
         given = dumps.dump_sequence(values, [PyFormat.AUTO] * len(values))
@@ -106,38 +127,51 @@ class PreparedStatements:
 
     def _answers(self, asked: Sequence[_Asked], commit: bool) -> list[Rows]:
         begin = not self._connection.autocommit and self._is_idle()
-        if begin or commit or len(asked) > 1:
-            results = self._at_once(asked, begin, commit)
-            return [_rows(one, result) for one, result in zip(asked, results, strict=True)]
-        self._send(asked[0])
-        return [_rows(asked[0], self._results()[0])]
+        if not (begin or commit or len(asked) > 1):
+            self._send(asked[0])
+            return _rows(asked, self._results())
+        # As psycopg does before the first statement of a transaction.
+        before = [self._connection._get_tx_start_command()] if begin else []
+        (results,) = self._at_once([[*before, *asked, *([b"COMMIT"] if commit else [])]])
+        _raise_error(results)
+        return _rows(asked, results[begin : begin + len(asked)])
 
-    def _at_once(self, asked: Sequence[_Asked], begin: bool, commit: bool) -> list[PGresult]:
-        """What the server answers to several commands, which it gets in libpq's pipeline mode."""
+    def _at_once(self, groups: Sequence[Sequence[_Asked | bytes]]) -> list[list[PGresult]]:
+        """What the server answers to groups of commands, which it gets in libpq's pipeline mode.
+
+        Behind one that fails, those of its group are not run. Outside of a transaction a group is done as a whole.
+        """
         pgconn = self._pgconn
         pgconn.enter_pipeline_mode()
         try:
-            if begin:
-                # As psycopg does before the first statement of a transaction.
-                pgconn.send_query_params(self._connection._get_tx_start_command(), None)
-            for one in asked:
-                self._send(one)
-            if commit:
-                pgconn.send_query_params(b"COMMIT", None)
-            pgconn.pipeline_sync()
-            results = self._connection.wait(_results_of(pgconn, begin + len(asked) + commit))
+            self._send_groups(groups)
+            results = self._connection.wait(_results_of(pgconn, [len(group) for group in groups]))
         except BaseException:
             # What is still on its way would be taken for the answer to the next statement.
             self._connection.close()
             raise
         if pgconn.status == ConnStatus.OK:
             pgconn.exit_pipeline_mode()
-        _raise_error(results)
-        return results[begin : begin + len(asked)]
+        return results
 
-    def _send(self, asked: _Asked) -> None:
-        _, prepared, values, formats = asked
-        self._pgconn.send_query_prepared(prepared.name, values, formats, prepared.format)
+    def _send_groups(self, groups: Sequence[Sequence[_Asked | bytes]]) -> None:
+        try:
+            for group in groups:
+                for one in group:
+                    self._send(one)
+                self._pgconn.pipeline_sync()
+        except OperationalError:
+            # The server said why, before it closed the connection.
+            if reason := self._pgconn.get_result():
+                _raise_error([reason])
+            raise
+
+    def _send(self, asked: _Asked | bytes) -> None:
+        if isinstance(asked, bytes):
+            self._pgconn.send_query_params(asked, None)
+        else:
+            _, prepared, values, formats = asked
+            self._pgconn.send_query_prepared(prepared.name, values, formats, prepared.format)
 
     def _prepare(self, key: _Key, values: Sequence[Any]) -> _Prepared:
         while len(self._kept) >= MOST_KEPT:
@@ -169,33 +203,50 @@ class PreparedStatements:
         return results
 
 
-def _rows(asked: _Asked, result: PGresult) -> Rows:
-    loads = asked[1].loads
-    loads.set_pgresult(result, set_loaders=False)
+def _rows_or_error(asked: Sequence[_Asked], results: Sequence[PGresult]) -> list[Rows] | Error:
     try:
-        return loads.load_rows(0, result.ntuples, tuple)
-    finally:
-        loads.set_pgresult(None, set_loaders=False)
+        _raise_error(results)
+        return _rows(asked, results)
+    except Error as error:
+        return error
 
 
-def _results_of(pgconn: PGconn, commands: int) -> abc.PQGen[list[PGresult]]:
-    """One result of each command that was sent in pipeline mode, up to its end or that of the connection."""
-    yield from generators.send(pgconn)
-    results: list[PGresult] = []
-    # Behind each result there is nothing once, and behind the last one the mark of the end.
-    for place in range(2 * commands + 1):
+def _rows(asked: Sequence[_Asked], results: Sequence[PGresult]) -> list[Rows]:
+    made: list[Rows] = []
+    for (_, prepared, *_), result in zip(asked, results, strict=True):
+        prepared.loads.set_pgresult(result, set_loaders=False)
         try:
-            while pgconn.is_busy():
-                yield Wait.R
-                pgconn.consume_input()
-        except OperationalError:
-            # The server said why, before it closed the connection.
-            _raise_error(results)
-            raise
-        result = pgconn.get_result()
-        if result and place < 2 * commands:
-            results.append(result)
-    return results
+            made.append(prepared.loads.load_rows(0, result.ntuples, tuple))
+        finally:
+            prepared.loads.set_pgresult(None, set_loaders=False)
+    return made
+
+
+def _results_of(pgconn: PGconn, groups: Sequence[int]) -> abc.PQGen[list[list[PGresult]]]:
+    """One result of each command that was sent in pipeline mode, up to their end or that of the connection.
+
+    Args:
+        groups: how many commands each of them has.
+    """
+    yield from generators.send(pgconn)
+    made: list[list[PGresult]] = []
+    for commands in groups:
+        results: list[PGresult] = []
+        made.append(results)
+        # Behind each result there is nothing once, and behind the last one of a group the mark of its end.
+        for place in range(2 * commands + 1):
+            try:
+                while pgconn.is_busy():
+                    yield Wait.R
+                    pgconn.consume_input()
+            except OperationalError:
+                # The server said why, before it closed the connection.
+                _raise_error(results)
+                raise
+            result = pgconn.get_result()
+            if result and place < 2 * commands:
+                results.append(result)
+    return made
 
 
 def _raise_error(results: Sequence[PGresult]) -> None:

@@ -1,5 +1,6 @@
-"""What several worker processes do as one: quotas, metrics, and answers given before Django sees a request."""
+"""What several workers do as one, and one for several requests: quotas, metrics, and answers given before Django."""
 
+import json
 import os
 import signal
 import subprocess
@@ -7,6 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from http import HTTPStatus
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from accounts.models import PREFIX_CHARACTERS
 from config.management import demo
 from tests.runtime.conftest import Copy, Service, wait_for
+from users.models import Status
 
 TOKEN = "the-token-of-prometheus"
 QUOTA = 100
@@ -28,7 +31,8 @@ SETTINGS = {
 }
 
 
-_UNUSED = (demo.user(number, demo.FIRST).email for number in range(10, demo.USERS))
+_PEOPLE = (demo.user(number, demo.FIRST) for number in range(10, demo.USERS))
+_UNUSED = (person.email for person in _PEOPLE if person.status == Status.ACTIVE)
 
 
 @pytest.fixture(scope="module")
@@ -182,3 +186,36 @@ def test_the_use_of_versions_is_summed_over_workers_and_written_down(limited: Se
         return "[30]" in printed.stdout
 
     wait_for(written)
+
+
+def test_requests_that_one_worker_runs_together_are_told_apart(
+    checkout: Copy, first_start: list[str], one_minute: None
+) -> None:
+    """Each caller sees itself, and its own quota one less each time."""
+    emails = [next(_UNUSED) for _ in range(12)]
+    keys = [checkout.manage("create_api_key", email).stdout.strip() for email in emails]
+    calls = 40
+
+    def call(place: int) -> tuple[set[str], list[int], set[int]]:
+        connection = HTTPConnection("127.0.0.1", service.port, timeout=30)
+        seen, left, statuses = set(), [], set()
+        for _ in range(calls):
+            connection.request("GET", "/api/v1/users", headers={"X-API-Key": keys[place]})
+            response = connection.getresponse()
+            body = json.loads(response.read())
+            statuses.add(response.status)
+            if response.status == HTTPStatus.OK:
+                left.append(int(response.headers["RateLimit"].split(";")[1].removeprefix("r=")))
+                seen |= {user["email"] for user in body["data"]}
+        connection.close()
+        return seen, left, statuses
+
+    service = Service(checkout, WORKERS="1", RATE_LIMIT_PRINCIPAL=str(QUOTA), RATE_LIMIT_ANONYMOUS="0")
+    try:
+        assert ask(service, "/api/v1/users", "GET", X_API_Key="wrong").status == HTTPStatus.UNAUTHORIZED
+        with ThreadPoolExecutor(len(keys)) as pool:
+            found = list(pool.map(call, range(len(keys))))
+    finally:
+        service.stop()
+    assert [(seen, statuses) for seen, _, statuses in found] == [({email}, {200}) for email in emails]
+    assert [left for _, left, _ in found] == [list(range(QUOTA - 1, QUOTA - 1 - calls, -1))] * len(keys)

@@ -1,0 +1,222 @@
+"""Requests that one worker runs side by side ask the database together, and have nothing else to do with each other."""
+
+import asyncio
+import json
+from contextvars import ContextVar
+from functools import partial
+
+import psycopg
+import pytest
+from django.db import DataError, IntegrityError, OperationalError, connection, transaction
+
+from accounts.services import create_api_key
+from config.api.principal import SCOPES
+from config.postgresql import together
+from config.rsgi import MOST_TOGETHER, Application
+
+PRESENT = ContextVar("present")
+INSERT = "INSERT INTO orders_order (user_id, item, qty) VALUES (%s, %s, 1) RETURNING item"
+
+
+class Asked:
+    """Asks the database, and remembers how many jobs asked at once."""
+
+    def __init__(self):
+        self.jobs = []
+
+    def __call__(self, groups):
+        self.jobs.append(len(groups))
+        return connection.run_each(groups)
+
+
+@pytest.fixture
+def asked():
+    return Asked()
+
+
+@pytest.fixture
+def owner(make_user):
+    return make_user().pk
+
+
+def value(number):
+    ((found,),) = connection.run(("SELECT %s::int", [number]))[0]
+    return found
+
+
+def caught(error, found, job):
+    """A job that must raise the error, which is put with what was found."""
+
+    def run():
+        with pytest.raises(error) as raised:
+            job()
+        found.append(raised.value.__cause__)
+
+    return run
+
+
+def end_connection():
+    with psycopg.connect(connection.connection.info.dsn, autocommit=True) as other:
+        other.execute("SELECT pg_terminate_backend(%s, 5000)", [connection.connection.info.backend_pid])
+
+
+def test_each_job_gets_its_own_answers(transactional_db, asked):
+    found = {}
+
+    def job(number):
+        found[number] = [value(10 * number + step) for step in range(number)]
+
+    together.run([partial(job, number) for number in range(1, 6)], asked)
+    assert found == {number: [10 * number + step for step in range(number)] for number in range(1, 6)}
+    assert asked.jobs == [5, 4, 3, 2, 1]
+
+
+def test_several_statements_of_a_job_are_one_transaction(transactional_db, asked, owner):
+    found = []
+    fails = partial(connection.run, (INSERT, [owner, "gone"]), (INSERT, [owner, ""]))
+    keeps = partial(connection.run, (INSERT, [owner, "kept"]), ("SELECT 1", []))
+    together.run([caught(IntegrityError, found, fails), keeps, lambda: found.append(value(7))], asked)
+    assert isinstance(found[0], psycopg.errors.CheckViolation)
+    assert found[1] == 7
+    assert connection.run(("SELECT item FROM orders_order", [])) == [[("kept",)]]
+    assert asked.jobs == [3]
+
+
+def test_one_job_asks_alone(transactional_db, asked):
+    found = []
+    together.run([lambda: found.append(value(1))], asked)
+    assert (found, asked.jobs) == ([1], [])
+
+
+def test_error_is_of_the_job_that_made_it(transactional_db, asked):
+    found = []
+    wrong = partial(connection.run, ("SELECT 1 / %s::int", [0]))
+    together.run(
+        [lambda: found.append(value(1)), caught(DataError, found, wrong), lambda: found.append(value(3))], asked
+    )
+    assert (found[0], found[2]) == (1, 3)
+    assert isinstance(found[1], psycopg.errors.DivisionByZero)
+    assert connection.is_usable()
+
+
+def test_job_that_raises_ends_alone(transactional_db, asked, caplog):
+    found = []
+
+    def fails():
+        value(1)
+        raise SystemExit
+
+    together.run([fails, lambda: found.extend((value(2), value(3)))], asked)
+    assert (found, asked.jobs) == ([2, 3], [2, 1])
+    assert caplog.messages == ["A job failed"]
+
+
+def test_nothing_comes_between_the_statements_of_a_transaction(transactional_db, asked, owner):
+    seen = []
+
+    def write(item):
+        with transaction.atomic():
+            for number in range(2):
+                connection.run((INSERT, [owner, f"{item}{number}"]))
+                seen.append(item)
+        value(0)
+
+    together.run([partial(write, "a"), partial(write, "b"), lambda: seen.append(value(7))], asked)
+    assert seen == ["a", "a", "b", "b", 7]
+    assert asked.jobs == [3]
+    assert connection.run(("SELECT count(*) FROM orders_order", [])) == [[(4,)]]
+
+
+def test_what_a_job_puts_into_its_context_is_its_own(transactional_db, asked):
+    found = []
+
+    def job(name):
+        assert PRESENT.get(None) is None
+        PRESENT.set(name)
+        value(1)
+        found.append(PRESENT.get())
+
+    together.run([partial(job, name) for name in "abc"], asked)
+    assert found == ["a", "b", "c"]
+    assert PRESENT.get(None) is None
+
+
+def test_connection_that_is_lost_is_lost_for_all_and_begins_anew(transactional_db, asked):
+    found = []
+    value(1)
+    end_connection()
+    together.run([caught(OperationalError, found, partial(value, number)) for number in range(3)], asked)
+    assert [type(cause) for cause in found] == [psycopg.errors.AdminShutdown] * 3
+    connection.close_if_unusable_or_obsolete()
+    together.run([lambda: found.append(value(1))] * 2, asked)
+    assert found[3:] == [1, 1]
+
+
+def test_connection_that_a_job_closed_begins_anew(transactional_db, asked):
+    found = []
+    together.run([lambda: found.append(value(1)), connection.close], asked)
+    assert found == [1]
+
+
+def test_statements_that_the_server_was_made_to_forget_are_prepared_anew(transactional_db, asked):
+    found = []
+    jobs = [lambda: found.append(value(1)), lambda: found.append(connection.run(("SELECT 'text'", [])))]
+    together.run(jobs, asked)
+    with connection.cursor() as cursor:
+        cursor.execute("DEALLOCATE ALL")
+    together.run(jobs, asked)
+    assert found == [1, [[("text",)]]] * 2
+
+
+def test_longer_values_than_a_socket_takes_at_once(transactional_db, asked):
+    long, found = "x" * 4_000_000, []
+    together.run([lambda: found.append(connection.run(("SELECT %s::text", [long])))] * 4, asked)
+    assert found == [[[(long,)]]] * 4
+
+
+# --- Requests
+
+
+class Received:
+    """A request as Granian hands it over, and the answer."""
+
+    def __init__(self, path, key):
+        self.path, self.query_string, self.method = path, "", "GET"
+        self.headers = {"host": "testserver", "x-api-key": key}
+        self.client, self.server, self.authority = "127.0.0.1:40000", "127.0.0.1:8000", "testserver"
+        self.http_version, self.scheme = "1.1", "http"
+
+    def response_bytes(self, status, headers, body):
+        self.status, self.headers, self.body = status, dict(headers), json.loads(body)
+
+
+def answered_together(*requests):
+    async def receive_all():
+        application = Application()
+        application.__rsgi_init__(asyncio.get_running_loop())
+        await asyncio.gather(*(application.__rsgi__(request, request) for request in requests))
+
+    asyncio.run(receive_all())
+    return requests
+
+
+def test_requests_that_arrive_together_ask_together(transactional_db, make_user, monkeypatch):
+    keys = [create_api_key(make_user(), name="test", scopes=SCOPES) for _ in range(2 * MOST_TOGETHER)]
+    waits = []
+    original = connection.run_each
+    monkeypatch.setattr(connection, "run_each", lambda groups: waits.append(len(groups)) or original(groups))
+    found = answered_together(*(Received(f"/api/v1/users/{row.user_id}", key) for row, key in keys))
+    assert [request.body["data"]["id"] for request in found] == [row.user_id for row, _ in keys]
+    # For credentials, then for users.
+    assert waits == [MOST_TOGETHER] * 4
+
+
+def test_request_of_many_that_is_refused_is_refused_alone(transactional_db, make_user):
+    row, key = create_api_key(make_user(), name="test", scopes=SCOPES)
+    path = f"/api/v1/users/{row.user_id}"
+    requests = answered_together(
+        *(Received(path, key), Received(path, "wrong"), Received("/api/v1/users/0", key), Received("/nowhere", key)),
+        *(Received("/health/live", ""), Received(path, key)),
+    )
+    assert [request.status for request in requests] == [200, 401, 404, 404, 200, 200]
+    assert len({request.headers["Request-Id"] for request in requests}) == len(requests)
