@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import pgtrigger
 from django.conf import settings
@@ -13,7 +14,10 @@ from django.db.models.base import ModelState
 from django.db.models.expressions import DatabaseDefault
 from django.db.models.functions import Now
 
-from config.postgresql.writes import addition_to, change_of, insert_of
+from config.postgresql.prepared import Statement
+from config.postgresql.writes import ANYHOW, NOTHING, addition_to, answered_addition_to, change_of, insert_of
+
+Result = TypeVar("Result")
 
 
 class Row(models.Model):
@@ -42,13 +46,54 @@ class Row(models.Model):
         if addition is None:
             added: Self = cls._default_manager.create(**values)
             return added
+        row = cls._new(values, addition.defaults)
+        vars(row).update(zip(addition.returned, addition.run(row), strict=True))
+        row._state.adding = False
+        return row
+
+    @classmethod
+    def add_answered(
+        cls,
+        values: Mapping[str, Any],
+        answer: Callable[[Self], Result],
+        unless: Statement = NOTHING,
+        within: Callable[[Result, Self], Statement] = lambda *_: ANYHOW,
+    ) -> Result | None:
+        """Adds a row by one statement, once what tells of it is made. What fails before that leaves no row.
+
+        It is a transaction by itself, and waited for together with what other jobs ask.
+
+        Args:
+            values: by names of columns, and no expressions.
+            answer: makes of the row, as it will be, what tells of it.
+            unless: selects something where no row shall be added.
+            within: of what was made, and the row, the beginning of the statement, as `AnsweredAddition.run` takes it.
+
+        Returns:
+            what was made; None where no row was added: there is something of `unless`, or the statement's condition
+            did not hold, or Django's own way would do more.
+        """
+        addition = answered_addition_to(cls, frozenset(values))
+        begun = addition and addition.begin(unless)
+        if not (addition and begun):
+            return None
+        row = cls._new(values, addition.defaults)
+        vars(row).update(zip(addition.names, begun, strict=True))
+        made = answer(row)
+        if not addition.run(row, within(made, row)):
+            return None
+        row._state.adding = False
+        return made
+
+    @classmethod
+    def _new(cls, values: Mapping[str, Any], defaults: Sequence[Any]) -> Self:
+        """A row that is still to be added, around `__init__`."""
         row = cls.__new__(cls)
         kept = vars(row)
         kept.update(values, _state=ModelState())
-        for field in addition.defaults:
+        for field in defaults:
             kept[field.attname] = field.get_default()
-        kept.update(zip(addition.returned, addition.run(row), strict=True))
-        row._state.db, row._state.adding = DEFAULT_DB_ALIAS, False
+        row._state.db = DEFAULT_DB_ALIAS
         return row
 
     def change(self, **values: Any) -> None:

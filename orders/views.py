@@ -4,10 +4,10 @@ from config.api.viewsets import ResourceViewSet
 from orders.models import Order
 from orders.serializers import OrderSerializer
 from users.permissions import may_read_owner
-from users.views import OfVisibleUser
+from users.views import OfCaller, OfVisibleUser
 
 
-class OrderViewSet(ResourceViewSet):
+class OrderViewSet(OfCaller, ResourceViewSet):
     """The orders that the caller may see. They are created and never change."""
 
     queryset = Order.objects.all()

@@ -4,10 +4,10 @@ from config.api.viewsets import ResourceViewSet
 from payments.models import Payment
 from payments.serializers import PaymentSerializer
 from users.permissions import may_read_owner
-from users.views import OfVisibleUser
+from users.views import OfCaller, OfVisibleUser
 
 
-class PaymentViewSet(ResourceViewSet):
+class PaymentViewSet(OfCaller, ResourceViewSet):
     """The payments that the caller may see. They are created and never change."""
 
     queryset = Payment.objects.all()

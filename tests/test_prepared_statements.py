@@ -231,6 +231,14 @@ def test_several_statements_outside_of_a_transaction_are_done_or_not_together(tr
     assert items_seen_by_others() == ["later"]
 
 
+@pytest.mark.parametrize("further", [0, 2])
+def test_error_at_the_end_of_what_is_done_together_is_told(transactional_db, further):
+    with pytest.raises(IntegrityError):
+        connection.run((INSERT, [0, "nobody's"]), *[("SELECT 1", [])] * further)
+    assert run("SELECT %s::int", 7) == [(7,)]
+    assert items_seen_by_others() == []
+
+
 def test_statement_behind_one_that_fails_is_not_run_and_the_transaction_is_broken(transactional_db, owner):
     with pytest.raises(IntegrityError), transaction.atomic():
         connection.run((INSERT, [owner, ""]), (INSERT, [owner, "second"]), commit=True)

@@ -174,6 +174,62 @@ def test_longer_values_than_a_socket_takes_at_once(transactional_db, asked):
     assert found == [[[(long,)]]] * 4
 
 
+# --- Sharing a transaction
+
+TRANSACTION = ("SELECT pg_current_xact_id()::text", [])
+
+
+@pytest.mark.parametrize(("may_share", "transactions"), [(True, 1), (False, 3)])
+def test_only_those_that_may_share_a_transaction(transactional_db, asked, may_share, transactions):
+    found = []
+    together.run([lambda: found.extend(connection.run(TRANSACTION, may_share=may_share))] * 3, asked)
+    assert (len(found), len({number for ((number,),) in found})) == (3, transactions)
+
+
+def test_those_that_shared_a_transaction_do_not_share_its_error(transactional_db, asked, owner):
+    found = []
+    add = partial(connection.run, may_share=True)
+    together.run(
+        [
+            lambda: found.extend(add((INSERT, [owner, "first"]))),
+            caught(IntegrityError, found, partial(add, (INSERT, [owner, "not kept"]), (INSERT, [owner, ""]))),
+            lambda: found.extend(add((INSERT, [owner, "third"]), ("SELECT 3", []))),
+        ],
+        asked,
+    )
+    assert [type(part) for part in found] == [list, psycopg.errors.CheckViolation, list, list]
+    assert found[0::2] == [[("first",)], [("third",)]]
+    assert connection.run(("SELECT item FROM orders_order ORDER BY item", [])) == [[("first",), ("third",)]]
+
+
+def test_transaction_that_is_shared_is_no_other_ones(transactional_db, asked):
+    found = []
+    alone = [lambda: found.append(connection.run(TRANSACTION))] * 2
+    shared = [lambda: found.append(connection.run(TRANSACTION, may_share=True))] * 2
+    together.run([alone[0], shared[0], alone[1], shared[1]], asked)
+    assert (len(set(map(repr, found))), asked.jobs) == (3, [4])
+    assert found[1] == found[3]
+
+
+@pytest.mark.parametrize("may_share", [True, False])
+def test_error_at_the_end_of_a_transaction_is_of_the_job_that_made_it(transactional_db, asked, owner, may_share):
+    """Foreign keys are looked at when the transaction ends, behind its last statement."""
+    found = []
+    add = partial(connection.run, may_share=may_share)
+    together.run(
+        [
+            lambda: found.extend(add((INSERT, [owner, "first"]))),
+            caught(IntegrityError, found, partial(add, (INSERT, [0, "nobody's"]))),
+            caught(IntegrityError, found, partial(add, ("SELECT 1", []), (INSERT, [0, "nobody's"]), ("SELECT 2", []))),
+            lambda: found.extend(add((INSERT, [owner, "fourth"]))),
+        ],
+        asked,
+    )
+    assert [type(part) for part in found if type(part) is not list] == [psycopg.errors.ForeignKeyViolation] * 2
+    assert connection.run(("SELECT item FROM orders_order ORDER BY item", [])) == [[("first",), ("fourth",)]]
+    assert value(7) == 7
+
+
 # --- Requests
 
 

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import partial
 
 import pytest
 from django.apps import apps
@@ -92,6 +93,9 @@ def test_row_is_that_of_django(complete, model, values):
     expected = undone(in_django, model, values)
     assert undone(model.add, **values) == expected
     assert undone(model._default_manager.create, **values) == expected
+    # Users are added by a manager of their own.
+    if model is not User:
+        assert undone(model.add_answered, values, lambda row: row) == expected
 
 
 CHANGES = {
@@ -200,6 +204,48 @@ def test_missing_value_is_missed_as_by_django(complete):
     assert problem_of(Order.add, **values) == problem_of(in_django, Order, values)
 
 
+# --- Answered before it is added
+
+
+def test_row_is_as_it_was_answered(transactional_db, complete):
+    told_before = {}
+
+    def answer(row):
+        assert not Order.objects.exists()
+        told_before.update(vars(row))
+        return "answer"
+
+    assert Order.add_answered(complete(Order, {"item": "Tea", "qty": 2}), answer) == "answer"
+    row = vars(Order.objects.get())
+    assert {name: told_before[name] for name in row if name != "_state"} == {
+        name: value for name, value in row.items() if name != "_state"
+    }
+
+
+def test_what_fails_in_its_answer_leaves_no_row(transactional_db, complete):
+    with pytest.raises(ZeroDivisionError):
+        Order.add_answered(complete(Order, {"item": "Tea", "qty": 2}), lambda row: 1 / 0)
+    assert not Order.objects.exists()
+
+
+def test_condition_that_does_not_hold_leaves_no_row(transactional_db, complete):
+    values, answered = complete(Order, {"item": "Tea", "qty": 2}), []
+    add = partial(Order.add_answered, values, lambda row: answered.append(row) or "answer")
+    assert add(unless=("SELECT FROM orders_order WHERE item = %s", ["Tea"])) == "answer"
+    assert add(unless=("SELECT FROM orders_order WHERE item = %s", ["Tea"])) is None
+    assert len(answered) == 1
+    for missing, made in ((0, None), (1, "answer")):
+        condition = "WITH condition AS (SELECT FROM generate_series(1, %s))"
+        assert add(within=lambda *_, missing=missing: (condition, [missing])) == made  # noqa: B023
+    assert (len(answered), Order.objects.count()) == (3, 2)
+
+
+def test_longer_text_is_refused_and_not_cut_off(transactional_db, complete):
+    with pytest.raises(DataError):
+        Order.add_answered(complete(Order, {"item": "x" * 201, "qty": 1}), lambda row: row)
+    assert not Order.objects.exists()
+
+
 # --- Where Django's way would do more
 
 
@@ -216,6 +262,7 @@ def test_listener_hears_of_it(complete, signal):
     try:
         order = Order.add(**values)
         order.change(qty=3)
+        assert Order.add_answered(values, lambda row: row) is None
     finally:
         signal.disconnect(listen, sender=Order)
     Order.add(**values).change(qty=3)
@@ -253,6 +300,7 @@ def test_models_own_ways_are_gone(complete):
     saves = proxy("Saves", save=save, qty=models.IntegerField(default=lambda: 5))
     manages = proxy("Manages", objects=Shouted.as_manager(), qty=models.IntegerField(default=lambda: 5))
     for model in (saves, manages):
+        assert model.add_answered(values, lambda row: row) is None
         row = model.add(**values)
         assert (row.item, row.qty) == ("TEA", 5)
         assert model.objects.get(pk=row.pk).item == "TEA"

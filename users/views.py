@@ -56,6 +56,13 @@ class UserViewSet(ResourceViewSet):
         return super().get_serializer_context() | {"looks_at_password": getattr(self, "looks_at_password", [])}
 
 
+class OfCaller:
+    """A collection of rows that are the caller's unless an administrator names another user."""
+
+    def is_plain_addition(self, data: Any) -> bool:
+        return isinstance(data, dict) and "user_id" not in data
+
+
 class OfVisibleUser:
     """A collection below a user whom the caller may read."""
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 from django.contrib.auth import get_user_model
@@ -28,6 +28,7 @@ from config.api.settings import settings
 from config.api.statements import Parameter, Statement
 from config.digests import salted_hmac
 from config.models import LONGEST_KEY, IdempotencyRecord
+from config.postgresql import prepared
 from config.postgresql.base import database
 
 HEADER = "Idempotency-Key"
@@ -67,12 +68,44 @@ _record = Statement(
 )
 
 
-def once(policy: KeyPolicy, request: Request, write: Write) -> Callable[[], Response]:
+class Key(NamedTuple):
+    """A key, and what was asked with it."""
+
+    user_id: int
+    operation: str
+    text: str
+    fingerprint: bytes
+
+    @property
+    def lock(self) -> int:
+        # Two with the same number would at the worst be told to come again.
+        name = f"{self.user_id} {self.operation} {self.text}".encode()
+        return int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), "big", signed=True)
+
+    @property
+    def seen(self) -> prepared.Statement:
+        """Selects something when the key was seen."""
+        return _SEEN, self[:3]
+
+    def recorded(self, response: Response, row: Model) -> prepared.Statement:
+        """The beginning of a statement that adds the row: its `condition` is that the key is recorded with the answer.
+
+        There is none where the key was seen meanwhile, where it is being used, and where its user is being removed.
+        """
+        return _RECORDED, [self.lock, self.user_id, *self.values(response, row)]
+
+    def values(self, response: Response, row: Model) -> list[Any]:
+        """Of a record. The answer is kept as JSON, whatever page a browser was shown of it."""
+        owner_id = getattr(row, "user_id", self.user_id)
+        others = None if owner_id == self.user_id else owner_id
+        return [*self, others, response.status_code, response["Location"], to_json(response.data).decode()]
+
+
+def once(key: Key, request: Request, write: Write) -> Callable[[], Response]:
     """Wraps a write: under a key that was seen the stored answer comes back, and nothing runs.
 
     Args:
-        policy: what the view does with a key.
-        request: the authenticated request, with its body read.
+        request: authenticated.
         write: has the effect, and returns its answer, a 2xx, and the new row; every other answer is raised. Whose row
             it is stays there until the transaction ends.
 
@@ -80,35 +113,27 @@ def once(policy: KeyPolicy, request: Request, write: Write) -> Callable[[], Resp
         what is to be run in one transaction, and from the start in another attempt at it.
 
     Raises:
-        DomainError: IDEMPOTENCY_KEY_REQUIRED or IDEMPOTENCY_KEY_INVALID, here; IDEMPOTENCY_KEY_REUSED or
-            IDEMPOTENCY_IN_PROGRESS, when it is run.
+        DomainError: IDEMPOTENCY_KEY_REUSED or IDEMPOTENCY_IN_PROGRESS, when it is run.
     """
-    key = _key_of(request, policy)
-    if key is None:
-        return lambda: write()[0]
-    user_id = request.auth.user.pk
-    operation = f"{request.method} {without_prefix(request.path)}"
-    fingerprint = _fingerprint(str(request.version), request.data)
 
     def write_once() -> Response:
         # Two statements, and the lock before the look-up: whoever had the lock released it after its record could be
         # seen, so the snapshot of the next statement has that record. One statement for both would look with a
         # snapshot from before it had the lock.
-        lock = (_LOCK, [_lock_number(f"{user_id} {operation} {key}")])
-        look_up = _record.asked(user_id=user_id, operation=operation, key=key)
-        ((alone,),), found = database().run(lock, look_up)
+        look_up = _record.asked(user_id=key.user_id, operation=key.operation, key=key.text)
+        ((alone,),), found = database().run((_LOCK, [key.lock]), look_up)
         # The model's first column, and what stands beside the look-up.
         ((seen_id, *_, held),) = found
         if seen_id is not None:
             ((seen, _),) = _record.read(found)
-            return _replay(request, seen, fingerprint)
+            return _replay(seen, key)
         if not alone:
             raise _in_progress()
         # A record that was added after a removal took the others would stay.
         if not held:
             request.auth.hold()
         response, row = write()
-        _store(response, row, user_id=user_id, operation=operation, key=key, fingerprint=fingerprint)
+        _store(key, response, row)
         return response
 
     return write_once
@@ -121,7 +146,16 @@ BARE_KEY = re.compile(rf"[!#-+\--:<-~]{{1,{LONGEST_KEY}}}")
 QUOTED_KEY = re.compile(rf'"((?:[!#-\[\]-~]|\\["\\]){{1,{LONGEST_KEY}}})"')
 
 
-def _key_of(request: Request, policy: KeyPolicy) -> str | None:
+def key_of(request: Request, policy: KeyPolicy) -> Key | None:
+    """The key of a request; None where there is none, and need not be.
+
+    Args:
+        request: authenticated, with its body read.
+        policy: what the view does with a key.
+
+    Raises:
+        DomainError: IDEMPOTENCY_KEY_REQUIRED or IDEMPOTENCY_KEY_INVALID.
+    """
     given = None if policy is KeyPolicy.IGNORED else request.META.get(_VARIABLE)
     if given is None:
         if policy is KeyPolicy.REQUIRED:
@@ -135,7 +169,8 @@ def _key_of(request: Request, policy: KeyPolicy) -> str | None:
     if key is None:
         message = f'Send the header once, with 1 to {LONGEST_KEY} visible ASCII characters: abc-1 or "abc-1".'
         raise _refused(ErrorCode.IDEMPOTENCY_KEY_INVALID, message)
-    return key
+    operation = f"{request.method} {without_prefix(request.path)}"
+    return Key(request.auth.user.pk, operation, key, _fingerprint(str(request.version), request.data))
 
 
 def _parse(value: str) -> str | None:
@@ -219,34 +254,38 @@ def _decimal_of(token: str) -> Decimal | str:
 
 # Takes the lock of a key until the transaction ends, without ever waiting for it.
 _LOCK = "SELECT pg_try_advisory_xact_lock(%s)"
+_RECORDS = IdempotencyRecord._meta.db_table
 # By hand: the row is not looked at again.
-_STORE = f"""
-INSERT INTO {IdempotencyRecord._meta.db_table}
-    (user_id, operation, key, fingerprint, owner_id, status, location, body, replays)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, 0)
+_ADD = f"INSERT INTO {_RECORDS} (user_id, operation, key, fingerprint, owner_id, status, location, body, replays)"
+_STORE = f"{_ADD} VALUES (%s, %s, %s, %s, %s, %s, %s, %s, 0)"
+_SEEN = f"SELECT FROM {_RECORDS} WHERE user_id = %s AND operation = %s AND key = %s"
+# All in one statement, which never waits for who uses the key or removes the user. The index of the keys sees also what
+# was added after the snapshot of the statement: of two that add a key, one does.
+_RECORDED = f"""
+WITH alone AS MATERIALIZED (
+    SELECT pg_try_advisory_xact_lock(%s) AS got
+), present AS MATERIALIZED (
+    SELECT FROM {get_user_model()._meta.db_table} WHERE id = %s AND removed_at IS NULL AND (SELECT got FROM alone)
+    FOR KEY SHARE SKIP LOCKED
+), condition AS (
+    {_ADD} SELECT %s, %s, %s, %s::bytea, %s::bigint, %s::integer, %s, %s, 0 FROM present
+    ON CONFLICT (key, user_id, operation) DO NOTHING RETURNING true
+)
 """  # noqa: S608 - of constants
 
 
-def _lock_number(name: str) -> int:
-    # Two names with the same number would at the worst be told to come again.
-    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "big", signed=True)
-
-
-def _replay(request: Request, seen: IdempotencyRecord, fingerprint: bytes) -> Response:
-    if bytes(seen.fingerprint) != fingerprint:
+def _replay(seen: IdempotencyRecord, key: Key) -> Response:
+    if bytes(seen.fingerprint) != key.fingerprint:
         message = "This key was used for another request; send a new key with this body, or the old body with this key."
         raise _refused(ErrorCode.IDEMPOTENCY_KEY_REUSED, message)
     seen.count_replay()
     return Response(orjson.Fragment(seen.body), seen.status, headers={"Location": seen.location, REPLAYED: "true"})
 
 
-def _store(response: Response, row: Model, *, user_id: int, operation: str, key: str, fingerprint: bytes) -> None:
-    """Keeps the answer as JSON, whatever page a browser was shown of it, and commits."""
-    owner_id = getattr(row, "user_id", user_id)
-    body = to_json(response.data).decode()
-    values = [None if owner_id == user_id else owner_id, response.status_code, response["Location"], body]
+def _store(key: Key, response: Response, row: Model) -> None:
+    """Keeps the answer, and commits."""
     try:
-        database().run((_STORE, [user_id, operation, key, fingerprint, *values]), commit=True)
+        database().run((_STORE, key.values(response, row)), commit=True)
     except IntegrityError as error:
         cause = error.__cause__
         if not isinstance(cause, UniqueViolation) or cause.diag.table_name != IdempotencyRecord._meta.db_table:

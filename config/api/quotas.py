@@ -41,7 +41,9 @@ class Credentials:
     def __init__(self, rows: QuerySet[Any]) -> None:
         one = rows.order_by()
         self._look_up = Statement(one)
-        self._look_up_and_count = Statement(one, lambda sql: throttling.counting(sql, "'quota:' || charged"))
+        self._look_up_and_count = Statement(
+            one, lambda sql: throttling.counting(sql, "'quota:' || charged"), writes=True
+        )
 
     def find(self, request: Any, **values: Any) -> Any:
         """The row of a credential, None for one that is no good.

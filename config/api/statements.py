@@ -36,12 +36,19 @@ class Statement:
         rows: the queryset, which `select_related` and annotations may widen.
         around: puts the SQL of `rows` into a greater statement, which may give further columns behind those of a row.
         further: the parameters that it has behind those of `rows`.
+        writes: whether the greater statement writes rows that others write too.
     """
 
     def __init__(
-        self, rows: QuerySet[Any], around: Callable[[str], str] = str, further: Sequence[Parameter] = ()
+        self,
+        rows: QuerySet[Any],
+        around: Callable[[str], str] = str,
+        further: Sequence[Parameter] = (),
+        *,
+        writes: bool = False,
     ) -> None:
         self._rows: QuerySet[Any] | None = rows
+        self._writes = writes
         self._around = around
         self._further = further
 
@@ -82,7 +89,9 @@ class Statement:
 
     def _found(self, values: Mapping[str, Any]) -> Sequence[Row]:
         compiled = self._compiled
-        return run(compiled.sql, compiled.parameters, values) if compiled.sql else ()
+        if not compiled.sql:
+            return ()
+        return run(compiled.sql, compiled.parameters, values, may_share=not self._writes)
 
     @cached_property
     def _compiled(self) -> _Compiled:
@@ -156,14 +165,14 @@ class _Compiled:
         return instance
 
 
-def run(sql: str, parameters: Sequence[Any], values: Mapping[str, Any]) -> Sequence[Row]:
+def run(sql: str, parameters: Sequence[Any], values: Mapping[str, Any], *, may_share: bool = True) -> Sequence[Row]:
     """The rows of a prepared statement.
 
     Args:
         parameters: in the order of the statement, Parameters among them.
         values: of the Parameters.
     """
-    (found,) = database().run((sql, _given(parameters, values)))
+    (found,) = database().run((sql, _given(parameters, values)), may_share=may_share)
     return found
 
 

@@ -28,7 +28,7 @@ from config.api import (
 from config.api.conventions import Conventions
 from config.api.errors import DomainError, not_found
 from config.api.filters import StrictFilterSet
-from config.api.idempotency import KeyPolicy
+from config.api.idempotency import Key, KeyPolicy
 from config.api.parameters import Parameters
 from config.api.paths import without_prefix
 from config.api.principal import Principal
@@ -118,6 +118,10 @@ class ResourceViewSet(ViewSetMixin, Conventions, GenericAPIView):
         """
         return rows
 
+    def is_plain_addition(self, data: Any) -> bool:
+        """Whether to create a row of this body is to add what the serializer makes of it, and nothing else."""
+        return False
+
     def perform_create(self, serializer: Any) -> Any:
         return serializer.save()
 
@@ -159,6 +163,9 @@ class ResourceViewSet(ViewSetMixin, Conventions, GenericAPIView):
 
     def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         data = request.data
+        key = idempotency.key_of(request, self.idempotency)
+        if self.is_plain_addition(data) and (response := self.add(data, key)):
+            return response
 
         def write() -> tuple[Response, Model]:
             # Not before: a retry is told what it did, also when the parent is gone meanwhile.
@@ -166,11 +173,22 @@ class ResourceViewSet(ViewSetMixin, Conventions, GenericAPIView):
             serializer = self.get_serializer(data=data)
             serializer.is_valid(raise_exception=True)
             row = self.perform_create(serializer)
-            response = self.respond(row, status=201)
-            response["Location"] = links.address(request, self.links[0].path.format(row))
-            return response, row
+            return self.respond_created(row), row
 
-        return transactions.run(idempotency.once(self.idempotency, request, write))
+        return transactions.run(idempotency.once(key, request, write) if key else lambda: write()[0])
+
+    def add(self, data: Any, key: Key | None) -> Response | None:
+        """The answer to a row that was added by one statement; None where it was not, and must be tried otherwise."""
+        serializer = self.get_serializer(data=data)
+        if not serializer.is_valid():
+            return None
+        model, values = self.serializer_class.Meta.model, serializer.validated_data
+        if key is None:
+            added: Response | None = model.add_answered(values, self.respond_created)
+        else:
+            # While its answer is made, nothing keeps the key: the statement finds out whether it is still unknown.
+            added = model.add_answered(values, self.respond_created, unless=key.seen, within=key.recorded)
+        return added
 
     def update(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         data, partial = request.data, request.method == "PATCH"
@@ -281,3 +299,8 @@ class ResourceViewSet(ViewSetMixin, Conventions, GenericAPIView):
         if self.chosen is None:
             data[envelope.LINKS] = links.of_row(self.request, self.links, row)
         return self.success(data, status)
+
+    def respond_created(self, row: Model) -> Response:
+        response = self.respond(row, status=201)
+        response["Location"] = links.address(self.request, self.links[0].path.format(row))
+        return response

@@ -15,7 +15,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.types.numeric import Int2, Int2Dumper, Int4, Int4Dumper, Int8, Int8Dumper, IntDumper
 
 from config.postgresql import together
-from config.postgresql.prepared import PreparedStatements, Rows, Statement
+from config.postgresql.prepared import Group, PreparedStatements, Rows, Statement
 
 # An integer that does not fit its column is refused as text. In binary, psycopg would cut it off to one that fits. It
 # keeps one way for plain integers and for those that are marked as a column's, so that both need the same.
@@ -93,7 +93,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             return False
         return self.connection.pgconn.transaction_status == TransactionStatus.IDLE
 
-    def run(self, *statements: Statement, commit: bool = False) -> list[Rows]:
+    def run(self, *statements: Statement, commit: bool = False, may_share: bool = False) -> list[Rows]:
         """The rows of statements that are run again and again: the server parses each once for the connection.
 
         They are waited for once; outside of a transaction, once with those of all jobs that are done together. Not for
@@ -103,6 +103,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
             statements: the SQL, with `%s` for each value, and the values, which the server gets apart.
             commit: whether they are the last of the outermost transaction, which then is committed with them. What
                 the caller does afterwards cannot be rolled back.
+            may_share: whether, outside of a transaction, they may be done in one with those of other jobs. They read,
+                or add rows that nobody else adds.
         """
         if not self.health_check_done:  # type: ignore[attr-defined]  # the stubs leave it out
             self.close_if_health_check_failed()
@@ -114,20 +116,21 @@ class DatabaseWrapper(base.DatabaseWrapper):
             self.validate_no_broken_transaction()
         try:
             if self.autocommit and together.is_job():
-                rows: list[Rows] = together.ask(statements)
+                rows: list[Rows] = together.ask(Group(statements, may_share))
                 return rows
             return self._statements.run(*statements, commit=commit and len(self.atomic_blocks) == 1)
         except Error as error:
             if self.in_atomic_block:
                 # As Django does where it writes: who catches the error shall not take the transaction for a good one.
                 self.needs_rollback, self.rollback_exc = True, error
+            elif self.connection is not None and self.connection.closed:
+                # Other jobs begin with a new one, and need not lose what they ask, too.
+                self.close()
             with self.wrap_database_errors:
                 raise
 
-    def run_each(self, groups: Sequence[Sequence[Statement]]) -> Sequence[list[Rows] | Error]:
+    def run_each(self, groups: Sequence[Group]) -> Sequence[list[Rows] | Error]:
         """What jobs ask that are done together: the rows of each group of statements, or the error it met.
-
-        All are waited for once. Each group is a transaction of its own.
 
         Raises:
             django.db.Error, psycopg.Error: nobody's were run, or nobody knows whether they were.

@@ -5,7 +5,7 @@ A cursor is made for every use that there is, and costs several times what it ta
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from itertools import count
+from itertools import count, islice
 from typing import Any, NamedTuple
 
 from psycopg import Connection, Error, OperationalError, abc, generators
@@ -31,6 +31,20 @@ _SAME_IN_BINARY = frozenset(
 
 Statement = tuple[str, Sequence[Any]]
 Rows = list[tuple[Any, ...]]
+
+
+class Group(NamedTuple):
+    """Statements that are done or not together.
+
+    Attributes:
+        may_share: whether others may be done in the same transaction. It costs less than one for each; but of two that
+            lock the same rows in different orders one would fail.
+    """
+
+    statements: Sequence[Statement]
+    may_share: bool
+
+
 # The text of a statement, and the types of its values.
 _Key = tuple[str, tuple[int, ...]]
 
@@ -98,23 +112,38 @@ class PreparedStatements:
                     raise
                 return self._answers([self._ask(*statement) for statement in statements], commit)
 
-    def run_each(self, groups: Sequence[Sequence[Statement]]) -> list[list[Rows] | Error]:
+    def run_each(self, groups: Sequence[Group]) -> list[list[Rows] | Error]:
         """What `run` gives or raises for each of several groups of statements that have nothing to do with each other.
 
-        They are sent at once and waited for once, outside of a transaction: each group is one of its own.
+        They are sent at once and waited for once, outside of a transaction. Those that may share one are done or not
+        together, and where they are not, each is run again by itself: nobody meets the error of somebody else.
 
         Raises:
             psycopg.Error: the connection is lost.
         """
+        shared = [place for place, group in enumerate(groups) if group.may_share]
+        transactions = [[place] for place, group in enumerate(groups) if not group.may_share] + [shared] * bool(shared)
+        answers: list[list[Rows] | Error] = [[] for _ in groups]
+        again: list[int] = []
         with self._connection.lock:
-            asked = [[self._ask(*statement) for statement in group] for group in groups]
-            answers = list(map(_rows_or_error, asked, self._at_once(asked)))
-        for place, answer in enumerate(answers):
-            if isinstance(answer, _OUTDATED):
+            asked = [[self._ask(*statement) for statement in group.statements] for group in groups]
+            sent = [[one for place in places for one in asked[place]] for places in transactions]
+            for places, done, results in zip(transactions, sent, self._at_once(sent), strict=True):
                 try:
-                    answers[place] = self.run(*groups[place])
+                    rows = iter(_rows(done, results))
                 except Error as error:
-                    answers[place] = error
+                    if len(places) > 1 or isinstance(error, _OUTDATED):
+                        again += places
+                    else:
+                        answers[places[0]] = error
+                else:
+                    for place in places:
+                        answers[place] = list(islice(rows, len(asked[place])))
+        for place in again:
+            try:
+                answers[place] = self.run(*groups[place].statements)
+            except Error as error:
+                answers[place] = error
         return answers
 
     def _ask(self, sql: str, values: Sequence[Any]) -> _Asked:
@@ -133,6 +162,7 @@ class PreparedStatements:
         # As psycopg does before the first statement of a transaction.
         before = [self._connection._get_tx_start_command()] if begin else []
         (results,) = self._at_once([[*before, *asked, *([b"COMMIT"] if commit else [])]])
+        # Also of BEGIN and COMMIT.
         _raise_error(results)
         return _rows(asked, results[begin : begin + len(asked)])
 
@@ -145,7 +175,7 @@ class PreparedStatements:
         pgconn.enter_pipeline_mode()
         try:
             self._send_groups(groups)
-            results = self._connection.wait(_results_of(pgconn, [len(group) for group in groups]))
+            results = self._connection.wait(_results_of(pgconn, len(groups)))
         except BaseException:
             # What is still on its way would be taken for the answer to the next statement.
             self._connection.close()
@@ -203,15 +233,8 @@ class PreparedStatements:
         return results
 
 
-def _rows_or_error(asked: Sequence[_Asked], results: Sequence[PGresult]) -> list[Rows] | Error:
-    try:
-        _raise_error(results)
-        return _rows(asked, results)
-    except Error as error:
-        return error
-
-
 def _rows(asked: Sequence[_Asked], results: Sequence[PGresult]) -> list[Rows]:
+    _raise_error(results)
     made: list[Rows] = []
     for (_, prepared, *_), result in zip(asked, results, strict=True):
         prepared.loads.set_pgresult(result, set_loaders=False)
@@ -222,19 +245,17 @@ def _rows(asked: Sequence[_Asked], results: Sequence[PGresult]) -> list[Rows]:
     return made
 
 
-def _results_of(pgconn: PGconn, groups: Sequence[int]) -> abc.PQGen[list[list[PGresult]]]:
-    """One result of each command that was sent in pipeline mode, up to their end or that of the connection.
+def _results_of(pgconn: PGconn, groups: int) -> abc.PQGen[list[list[PGresult]]]:
+    """The results of each group of commands that was sent in pipeline mode, up to their end or that of the connection.
 
-    Args:
-        groups: how many commands each of them has.
+    Outside of a transaction an error may come behind those of all commands: of a foreign key, when the group commits.
     """
     yield from generators.send(pgconn)
     made: list[list[PGresult]] = []
-    for commands in groups:
+    for _ in range(groups):
         results: list[PGresult] = []
         made.append(results)
-        # Behind each result there is nothing once, and behind the last one of a group the mark of its end.
-        for place in range(2 * commands + 1):
+        while True:
             try:
                 while pgconn.is_busy():
                     yield Wait.R
@@ -244,7 +265,14 @@ def _results_of(pgconn: PGconn, groups: Sequence[int]) -> abc.PQGen[list[list[PG
                 _raise_error(results)
                 raise
             result = pgconn.get_result()
-            if result and place < 2 * commands:
+            if result is None:
+                # So it is behind each command, and where nothing comes any more.
+                if pgconn.status == ConnStatus.BAD:
+                    _raise_error(results)
+                    raise OperationalError("The connection is lost.")
+            elif result.status == ExecStatus.PIPELINE_SYNC:
+                break
+            else:
                 results.append(result)
     return made
 

@@ -3,6 +3,7 @@
 A prepared statement needs to know the types of its values: here each is that of its column.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from types import SimpleNamespace
@@ -14,6 +15,7 @@ from django.db.models.expressions import RawSQL
 from django.db.models.sql import InsertQuery, UpdateQuery
 
 from config.postgresql.base import database
+from config.postgresql.prepared import Statement
 
 _ANY_VALUE = RawSQL("%s", [None])
 # What Django makes nothing of where it is of this very type, by the classes of fields.
@@ -23,6 +25,10 @@ _UNCHANGED: Mapping[type, type] = {
     models.EmailField: str,
     models.TextField: str,
 }
+_LENGTH = re.compile(r"\([^)]*\)")
+# For an addition that depends on nothing.
+NOTHING: Statement = ("SELECT WHERE false", [])
+ANYHOW: Statement = ("WITH condition AS (SELECT)", [])
 
 
 class Write(NamedTuple):
@@ -43,16 +49,56 @@ class Write(NamedTuple):
     def run(self, row: models.Model, using: str = DEFAULT_DB_ALIAS) -> tuple[Any, ...]:
         """Writes a row whose values are no SQL. Returns the values of `returned`."""
         connection: Any = database() if using == DEFAULT_DB_ALIAS else connections[using]
-        columns, adding = vars(row), row._state.adding
-        values = [
-            value
-            if type(value := columns.get(field.attname)) is unchanged
-            else field.get_db_prep_save(field.pre_save(row, adding), connection)
-            for field, unchanged in self.given
-        ]
-        for returned in connection.run((self.sql, values))[0]:
+        values = _values_of(row, self.given, connection)
+        for returned in connection.run((self.sql, values), may_share=row._state.adding)[0]:
             return returned
         raise DatabaseError("There is no such row.")
+
+
+class AnsweredAddition(NamedTuple):
+    """Adds a row of which all was known before, also what the database gives to new rows: what tells of it is made.
+
+    Attributes:
+        given_to_new: selects what the database gives.
+        names: those of these columns.
+        sql: the INSERT, up to where it would say under which condition.
+        given: the fields whose values it takes, as of a Write.
+        defaults: those of the fields that Python has to ask, where nothing was given.
+    """
+
+    given_to_new: Statement
+    names: Sequence[str]
+    sql: str
+    given: Sequence[tuple[Any, type | None]]
+    defaults: Sequence[Any]
+
+    def begin(self, unless: Statement) -> tuple[Any, ...] | None:
+        """The values of `names` for a new row; None where there is a row of `unless`."""
+        (sql, values), (known, of_known) = self.given_to_new, unless
+        (found,) = database().run((f"{sql} WHERE NOT EXISTS ({known})", [*values, *of_known]), may_share=True)
+        return found[0] if found else None
+
+    def run(self, row: models.Model, within: Statement) -> bool:
+        """Adds a row. Returns whether it did.
+
+        Args:
+            within: the beginning of a statement, whose `condition` has a row where one shall be added.
+        """
+        connection: Any = database()
+        before, values = within
+        sql = f"{before} {self.sql} FROM condition RETURNING 1"
+        (added,) = connection.run((sql, [*values, *_values_of(row, self.given, connection)]), may_share=True)
+        return bool(added)
+
+
+def _values_of(row: models.Model, given: Sequence[tuple[Any, type | None]], connection: Any) -> list[Any]:
+    columns, adding = vars(row), row._state.adding
+    return [
+        value
+        if type(value := columns.get(field.attname)) is unchanged
+        else field.get_db_prep_save(field.pre_save(row, adding), connection)
+        for field, unchanged in given
+    ]
 
 
 @lru_cache(maxsize=1024)
@@ -78,6 +124,11 @@ def addition_to(model: Any, names: frozenset[str]) -> Write | None:
     return None if _is_heard() else _addition_to(model, names)
 
 
+def answered_addition_to(model: Any, names: frozenset[str]) -> AnsweredAddition | None:
+    """What adds a row of which these columns are given; None where Django's own way would do more."""
+    return None if _is_heard() else _answered_addition_to(model, names)
+
+
 def change_of(model: Any, names: frozenset[str]) -> Write | None:
     """The UPDATE of these columns, which returns all there are; None where Django's own way would do more."""
     return None if _is_heard() else _change_of(model, names)
@@ -99,6 +150,37 @@ def _addition_to(model: Any, names: frozenset[str]) -> Write | None:
     ]
     insert = insert_of(model, names.union(field.attname for field in defaults))
     return insert and insert._replace(defaults=defaults)
+
+
+@lru_cache(maxsize=1024)
+def _answered_addition_to(model: Any, names: frozenset[str]) -> AnsweredAddition | None:
+    plain = _addition_to(model, names)
+    if plain is None:
+        return None
+    connection: Any = database()
+    compiler = InsertQuery(model).get_compiler(connection=connection)
+    quoted, meta = connection.ops.quote_name, model._meta
+    new = [meta.get_field(name) for name in plain.returned if name not in names]
+    selected: list[str] = []
+    values: list[Any] = []
+    for field in new:
+        if field is meta.auto_field:
+            sql, parameters = "nextval(pg_get_serial_sequence(%s, %s))", [meta.db_table, field.column]
+        else:
+            sql, parameters = compiler.compile(field._db_default_expression)
+        selected.append(sql)
+        values += parameters
+    fields = [*new, *(field for field, _ in plain.given)]
+    columns = ", ".join(quoted(field.column) for field in fields)
+    # The types without their lengths: a cast to one with a length cuts off what is longer.
+    given = ", ".join(f"%s::{_LENGTH.sub('', field.db_type(connection))}" for field in fields)
+    return AnsweredAddition(
+        (f"SELECT {', '.join(selected)}", values),
+        [field.attname for field in new],
+        f"INSERT INTO {quoted(meta.db_table)} ({columns}) SELECT {given}",
+        _taken(fields),
+        plain.defaults,
+    )
 
 
 # Clients choose what they change.

@@ -183,24 +183,32 @@ def test_password_beside_an_endless_name_is_refused_at_once(
 
 
 @pytest.mark.parametrize(
-    ("kind", "name"),
+    ("kind", "name", "named"),
     [
-        (OrderViewSet, "perform_create"),
-        (OrderViewSet, "respond"),
-        (OrderViewSet, "represent"),
-        (OrderSerializer, "create"),
-        (OrderSerializer, "save"),
+        (OrderViewSet, "respond", False),
+        (OrderViewSet, "represent", False),
+        (OrderViewSet, "respond_created", False),
+        (OrderViewSet, "perform_create", True),
+        (OrderViewSet, "respond", True),
+        (OrderViewSet, "represent", True),
+        (OrderSerializer, "create", True),
+        (OrderSerializer, "save", True),
     ],
 )
 @pytest.mark.parametrize("headers", [{}, {"idempotency_key": "k"}], ids=["without a key", "with a key"])
-def test_what_fails_behind_a_new_row_leaves_none(transactional_db, make_user, monkeypatch, *, kind, name, headers):
+def test_what_fails_while_a_row_is_added_leaves_none(
+    transactional_db, make_user, monkeypatch, *, kind, name, named, headers
+):
+    """One's own order is added when its answer is made; that of a user who is named, and held, in a transaction."""
     usual = getattr(kind, name)
 
     def fail(self: Any, *arguments: Any, **options: Any) -> None:
         usual(self, *arguments, **options)
         raise RuntimeError
 
-    caller, order = with_key(make_user()), {"item": "Tea", "qty": 1}
+    caller, order = with_key(make_user("admin")), {"item": "Tea", "qty": 1}
+    if named:
+        order["user_id"] = make_user().pk
     with monkeypatch.context() as patched:
         patched.setattr(kind, name, fail)
         assert caller.post("/orders", order, **headers).code == "INTERNAL_ERROR"

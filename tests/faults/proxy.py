@@ -1,4 +1,6 @@
-"""Stands between the service and PostgreSQL, and cuts connections at the worst instant: when COMMIT is sent."""
+"""Stands between the service and PostgreSQL, and cuts connections at the worst instant: when COMMIT is sent, or a
+statement that is a transaction by itself.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 
 SOCKET = ".s.PGSQL.5432"
+# Of the statement that adds a row and the record of its key (config.postgresql.writes).
+COMMITS_ITSELF = b" FROM condition RETURNING "
 FATES = ("COMMIT not delivered", "COMMIT not answered")
 
 
@@ -72,11 +76,15 @@ class Proxy:
         self, reader: asyncio.StreamReader, to_backend: asyncio.StreamWriter, writer: asyncio.StreamWriter
     ) -> None:
         kind = b""  # The first message has no type.
+        commits: set[bytes] = set()
         while True:
             message, text = await _message(reader)
-            # A query, or one that is parsed first, whose name is empty.
-            cut = kind in {b"Q", b"P"} and text.startswith(b"COMMIT") and random.random() < self.rate
-            fate = random.choice(self.fates) if cut else None
+            # A query, one that is parsed first, whose name is empty, or one that was parsed before, which has a name.
+            name = text.partition(b"\0")[0]
+            if kind == b"P" and COMMITS_ITSELF in text:
+                commits.add(name)
+            commit = text.startswith(b"COMMIT") if kind in {b"Q", b"P"} else kind == b"B" and name in commits
+            fate = random.choice(self.fates) if commit and random.random() < self.rate else None
             if fate != FATES[0]:
                 to_backend.write(kind + message)
             # What was parsed is executed by further messages, up to a Sync.
