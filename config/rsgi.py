@@ -1,8 +1,9 @@
 """The application as `manage.py serve` runs it: RSGI, Granian's own interface.
 
 A request is received on the event loop, where a slow client costs a connection and no thread, and is run by Django in
-the loop's own thread: one request at a time, on one database connection. A second thread for Django would cost as much
-as the rest of this module: two wake-ups a request, and the interpreter's lock handed over at each of them.
+the loop's own thread, on one database connection: those that arrived together side by side, each of which has the thread
+for itself but while it waits for the database. A second thread for Django would cost as much as the rest of this module:
+two wake-ups a request, and the interpreter's lock handed over at each of them.
 """
 
 import asyncio
@@ -38,7 +39,7 @@ MAX_CHUNKS = 16 * 1024
 # Servers that take the first of two and others that take the last would disagree about the request.
 # Longer names of headers are not remembered; nobody needs one.
 LONGEST_NAME_KEPT = 64
-# How many requests are run together: they are answered at about the same time, and later ones wait for them.
+# How many requests are run side by side at the most. They are answered at about the same time.
 MOST_TOGETHER = 16
 ONCE = ("host", "content-type", "content-length")
 
@@ -46,7 +47,7 @@ ONCE = ("host", "content-type", "content-length")
 class Application:
     """What Granian calls: at the start and the end of a worker, and in between for each request.
 
-    While Django runs a request, the loop stands still, and what arrives waits for its turn, in the order of arrival.
+    While Django runs requests, the loop stands still, and what arrives waits for its turn, in the order of arrival.
     Granian's own thread, which needs no Python, goes on meanwhile: it accepts, reads headers and bodies, and sends.
     """
 
@@ -90,14 +91,14 @@ class Application:
 def _run(*jobs: Callable[[], None]) -> None:
     """Does together what uses the database; whatever it raises ends neither the loop nor the worker.
 
-    For that time this thread has no running loop. Where there is one, Django refuses the database, and its
-    connection would be one for each task instead of one for the thread (asgiref.local).
+    For that time this thread has no running loop. Where there is one, Django refuses the database, and its connection
+    would be one for each task instead of one for the thread (asgiref.local).
     """
     loop = asyncio._get_running_loop()
     asyncio._set_running_loop(None)
     try:
         # A request that is not answered gets Granian's own 500.
-        together.run(jobs, lambda asked: database().run_each(asked))
+        together.run(jobs, database().run_each)
     finally:
         asyncio._set_running_loop(loop)
 

@@ -75,7 +75,7 @@ PUBLIC_URL = _required(
     validate=Regexp(_ORIGIN, error=_ORIGIN_WANTED),
 )
 TRUSTED_PROXIES = env.int("TRUSTED_PROXIES", 0, validate=Range(0, 10))
-WORKERS = env.int("WORKERS", max(2, (os.cpu_count() or 1) * 3 // 2), validate=Range(1, 256))
+WORKERS = env.int("WORKERS", max(2, os.cpu_count() or 1), validate=Range(1, 256))
 DEFAULT_API_VERSION = env.int("DEFAULT_API_VERSION", 1, validate=OneOf([version.number for version in API_VERSIONS]))
 API_VENDOR = env.str("API_VENDOR", "users", validate=Regexp(r"[a-z][a-z0-9-]*\Z"))
 CORS_ALLOWED_ORIGINS: list[str] = env.list("CORS_ALLOWED_ORIGINS", [], validate=_origins)
