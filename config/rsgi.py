@@ -1,9 +1,9 @@
 """The application as `manage.py serve` runs it: RSGI, Granian's own interface.
 
 A request is received on the event loop, where a slow client costs a connection and no thread, and is run by Django in
-the loop's own thread, on one database connection: those that arrived together side by side, each of which has the thread
-for itself but while it waits for the database. A second thread for Django would cost as much as the rest of this module:
-two wake-ups a request, and the interpreter's lock handed over at each of them.
+the loop's own thread, on one database connection: those that arrived together side by side, each of which has the
+thread for itself but while it waits for the database. A second thread for Django would cost as much as the rest of this
+module: two wake-ups a request, and the interpreter's lock handed over at each of them.
 """
 
 import asyncio

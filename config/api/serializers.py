@@ -402,9 +402,18 @@ class ResourceSerializer(StrictSerializer, serializers.ModelSerializer[Any]):
 
     def save(self, **values: Any) -> Any:
         row = super().save(**values)
+        self._forget_fields()
+        return row
+
+    def save_answered(self, *arguments: Any) -> Any:
+        """Adds a row of valid data, for which `create` is not asked; arguments and answer are of `Row.add_answered`."""
+        made = self.Meta.model.add_answered(self.validated_data, *arguments)
+        self._forget_fields()
+        return made
+
+    def _forget_fields(self) -> None:
         # They hold the serializer, which holds the request: a ring, which only the garbage collector would find.
         self.__dict__.pop("fields", None)
-        return row
 
     def create(self, validated_data: dict[str, Any]) -> Any:
         """Adds a row. DRF's way looks up anew each time what relations the model has; none is written here."""

@@ -182,12 +182,9 @@ class ResourceViewSet(ViewSetMixin, Conventions, GenericAPIView):
         serializer = self.get_serializer(data=data)
         if not serializer.is_valid():
             return None
-        model, values = self.serializer_class.Meta.model, serializer.validated_data
-        if key is None:
-            added: Response | None = model.add_answered(values, self.respond_created)
-        else:
-            # While its answer is made, nothing keeps the key: the statement finds out whether it is still unknown.
-            added = model.add_answered(values, self.respond_created, unless=key.seen, within=key.recorded)
+        # While the answer is made, nothing keeps the key: the statement finds out whether it is still unknown.
+        conditions = (key.seen, key.recorded) if key else ()
+        added: Response | None = serializer.save_answered(self.respond_created, *conditions)
         return added
 
     def update(self, request: Request, *args: Any, **kwargs: Any) -> Response:

@@ -10,7 +10,7 @@ from django.test import Client
 from rest_framework.serializers import ModelSerializer
 
 from config.api.listed import ListedRows
-from config.postgresql.writes import Write
+from config.postgresql.writes import AnsweredAddition
 from tests.api.wire import error_of, send
 from tests.conftest import Caller
 
@@ -141,7 +141,7 @@ def test_write_that_fails_leaves_nothing_behind(admin: Caller, monkeypatch: pyte
         raise RuntimeError(SECRET)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Write, "run", fail)
+        patched.setattr(AnsweredAddition, "run", fail)
         assert admin.post("/orders", {"item": "a", "qty": 1}).code == "INTERNAL_ERROR"
         patched.setattr(ModelSerializer, "save", fail)
         assert admin.patch(f"/users/{admin.user.pk}", {"name": "b"}).code == "INTERNAL_ERROR"

@@ -15,7 +15,7 @@ from accounts.services import create_api_key
 from config import documentation
 from config.api import idempotency
 from config.management import demo
-from config.postgresql.writes import Write
+from config.postgresql.writes import AnsweredAddition, Write
 from tests.accounts.oauth.actors import register
 from tests.api.test_failures import database_away
 from tests.conftest import PASSWORD, Caller
@@ -45,8 +45,8 @@ def running_payment() -> Iterator[None]:
     administrator = User.objects.get(email="admin@example.com")
     parameters = connection.get_connection_params() | {"cursor_factory": psycopg.Cursor}
     with psycopg.connect(**parameters) as other:
-        name = f"{administrator.pk} POST /payments running"
-        other.execute("SELECT pg_advisory_xact_lock(%s)", [idempotency._lock_number(name)])
+        key = idempotency.Key(administrator.pk, "POST /payments", "running", b"")
+        other.execute("SELECT pg_advisory_xact_lock(%s)", [key.lock])
         yield
 
 
@@ -56,7 +56,8 @@ def fault_of_ours() -> Iterator[None]:
         raise RuntimeError
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Write, "run", fail)
+        for kind in (Write, AnsweredAddition):
+            patched.setattr(kind, "run", fail)
         yield
 
 
