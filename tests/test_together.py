@@ -7,7 +7,7 @@ from functools import partial
 
 import psycopg
 import pytest
-from django.db import DataError, IntegrityError, OperationalError, connection, transaction
+from django.db import DataError, IntegrityError, OperationalError, ProgrammingError, connection, transaction
 
 from accounts.services import create_api_key
 from config.api.principal import SCOPES
@@ -96,6 +96,24 @@ def test_error_is_of_the_job_that_made_it(transactional_db, asked):
     )
     assert (found[0], found[2]) == (1, 3)
     assert isinstance(found[1], psycopg.errors.DivisionByZero)
+    assert connection.is_usable()
+
+
+@pytest.mark.parametrize(
+    ("error", "statement"),
+    [
+        (DataError, ("SELECT %s::text", ["\0"])),
+        (UnicodeEncodeError, ("SELECT %s::text", ["\ud800"])),
+        (ProgrammingError, ("SELECT %s", [object()])),
+        (ProgrammingError, ("SELECT nowhere", [])),
+    ],
+)
+@pytest.mark.parametrize("may_share", [True, False])
+def test_what_cannot_be_sent_is_the_error_of_one_job(transactional_db, asked, error, statement, may_share):
+    found = []
+    wrong = partial(connection.run, ("SELECT 1", []), statement, may_share=may_share)
+    together.run([lambda: found.append(value(1)), caught(error, [], wrong), lambda: found.append(value(3))], asked)
+    assert (found, asked.jobs) == ([1, 3], [3])
     assert connection.is_usable()
 
 

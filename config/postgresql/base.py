@@ -129,7 +129,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             with self.wrap_database_errors:
                 raise
 
-    def run_each(self, groups: Sequence[Group]) -> Sequence[list[Rows] | Error]:
+    def run_each(self, groups: Sequence[Group]) -> Sequence[list[Rows] | Exception]:
         """What jobs ask that are done together: the rows of each group of statements, or the error it met.
 
         Raises:

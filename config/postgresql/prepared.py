@@ -112,7 +112,7 @@ class PreparedStatements:
                     raise
                 return self._answers([self._ask(*statement) for statement in statements], commit)
 
-    def run_each(self, groups: Sequence[Group]) -> list[list[Rows] | Error]:
+    def run_each(self, groups: Sequence[Group]) -> list[list[Rows] | Exception]:
         """What `run` gives or raises for each of several groups of statements that have nothing to do with each other.
 
         They are sent at once and waited for once, outside of a transaction. Those that may share one are done or not
@@ -121,12 +121,17 @@ class PreparedStatements:
         Raises:
             psycopg.Error: the connection is lost.
         """
-        shared = [place for place, group in enumerate(groups) if group.may_share]
-        transactions = [[place] for place, group in enumerate(groups) if not group.may_share] + [shared] * bool(shared)
-        answers: list[list[Rows] | Error] = [[] for _ in groups]
+        answers: list[list[Rows] | Exception] = [[] for _ in groups]
+        asked: dict[int, list[_Asked]] = {}
         again: list[int] = []
         with self._connection.lock:
-            asked = [[self._ask(*statement) for statement in group.statements] for group in groups]
+            for place, group in enumerate(groups):
+                try:
+                    asked[place] = [self._ask(*statement) for statement in group.statements]
+                except Exception:  # noqa: BLE001 - a value or a statement that cannot be sent: it is met again below
+                    again.append(place)
+            shared = [place for place in asked if groups[place].may_share]
+            transactions = [[place] for place in asked if not groups[place].may_share] + [shared] * bool(shared)
             sent = [[one for place in places for one in asked[place]] for places in transactions]
             for places, done, results in zip(transactions, sent, self._at_once(sent), strict=True):
                 try:
@@ -142,7 +147,7 @@ class PreparedStatements:
         for place in again:
             try:
                 answers[place] = self.run(*groups[place].statements)
-            except Error as error:
+            except Exception as error:  # noqa: BLE001 - raised where it was asked
                 answers[place] = error
         return answers
 
