@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from contextlib import suppress
 from contextvars import ContextVar
 from functools import partial
 
@@ -9,10 +10,12 @@ import psycopg
 import pytest
 from django.db import DataError, IntegrityError, OperationalError, ProgrammingError, connection, transaction
 
+from accounts import passwords
 from accounts.services import create_api_key
 from config.api.principal import SCOPES
 from config.postgresql import together
 from config.rsgi import MOST_TOGETHER, Application
+from tests.conftest import PASSWORD
 
 PRESENT = ContextVar("present")
 INSERT = "INSERT INTO orders_order (user_id, item, qty) VALUES (%s, %s, 1) RETURNING item"
@@ -145,6 +148,23 @@ def test_nothing_comes_between_the_statements_of_a_transaction(transactional_db,
     assert connection.run(("SELECT count(*) FROM orders_order", [])) == [[(4,)]]
 
 
+def test_nothing_comes_between_what_is_undisturbed(transactional_db, asked):
+    seen = []
+
+    def job(name):
+        with suppress(DataError), together.undisturbed():
+            for _ in range(2):
+                value(1)
+                seen.append(name)
+            connection.run(("SELECT 1 / %s::int", [0]))
+        value(1)
+        seen.append(name)
+
+    together.run([partial(job, "a"), partial(job, "b")], asked)
+    assert seen == ["a", "a", "b", "b", "a", "b"]
+    assert asked.jobs == [2]
+
+
 def test_what_a_job_puts_into_its_context_is_its_own(transactional_db, asked):
     found = []
 
@@ -254,11 +274,17 @@ def test_error_at_the_end_of_a_transaction_is_of_the_job_that_made_it(transactio
 class Received:
     """A request as Granian hands it over, and the answer."""
 
-    def __init__(self, path, key):
-        self.path, self.query_string, self.method = path, "", "GET"
-        self.headers = {"host": "testserver", "x-api-key": key}
+    def __init__(self, path, key="", body=None, **headers):
+        self.path, self.query_string, self.method = path, "", "GET" if body is None else "POST"
+        self.sent = b"" if body is None else json.dumps(body).encode()
+        self.headers = {"host": "testserver", "content-length": str(len(self.sent)), "content-type": "application/json"}
+        self.headers |= {"x-api-key": key} if key else {}
+        self.headers |= {name.replace("_", "-"): value for name, value in headers.items()}
         self.client, self.server, self.authority = "127.0.0.1:40000", "127.0.0.1:8000", "testserver"
         self.http_version, self.scheme = "1.1", "http"
+
+    async def __call__(self):
+        return self.sent
 
     def response_bytes(self, status, headers, body):
         self.status, self.headers, self.body = status, dict(headers), json.loads(body)
@@ -294,3 +320,13 @@ def test_request_of_many_that_is_refused_is_refused_alone(transactional_db, make
     )
     assert [request.status for request in requests] == [200, 401, 404, 404, 200, 200]
     assert len({request.headers["Request-Id"] for request in requests}) == len(requests)
+
+
+def test_no_more_passwords_are_looked_at_than_the_limit(transactional_db, make_user, one_minute, settings, monkeypatch):
+    owner, looks = make_user(password=PASSWORD), []
+    monkeypatch.setitem(passwords.prove.__kwdefaults__, "check", lambda *_: bool(looks.append(1)))
+    body = {"email": owner.email, "password": "wrong"}
+    found = answered_together(*(Received("/api/login", body=body) for _ in range(MOST_TOGETHER)))
+    limit = settings.RATE_LIMIT_LOGIN_ACCOUNT
+    assert [request.status for request in found] == [401] * limit + [429] * (MOST_TOGETHER - limit)
+    assert len(looks) == limit

@@ -11,6 +11,7 @@ from config import audit
 from config.api import throttling
 from config.api.addresses import client_address, network_of
 from config.api.settings import settings
+from config.postgresql import together
 
 
 @contextmanager
@@ -22,7 +23,7 @@ def guess(request: Any, account: str, *, user: Any = None, **facts: Any) -> Iter
     Nothing is looked at once the limit is used up. A wrong try is counted before it is answered, so that of many at
     once no more than the limit are told that they were wrong. A right one is not counted at all: counting it and
     taking it back would refuse a client with many simultaneous requests and the right password. Each process of the
-    service answers one request at a time, so at most that many tries are under way beyond the limit.
+    service looks at one secret at a time, so at most that many tries are under way beyond the limit.
 
     Call it outside of a transaction: the count must outlive the refusal.
 
@@ -43,14 +44,16 @@ def guess(request: Any, account: str, *, user: Any = None, **facts: Any) -> Iter
             audit.record("login.refused", user=user, **facts)
             raise throttling.rate_limited(wait)
 
-    refuse(throttling.exceeded(throttling.read([*limits]), limits, more=1))
-    right: list[bool] = []
-    try:
-        yield right
-    finally:
-        if False in right:
-            audit.record("login.failed", user=user, **facts)
-            refuse(throttling.exceeded(throttling.count([*limits]), limits))
+    # Others would read the same count as this one, and be looked at beyond the limit.
+    with together.undisturbed():
+        refuse(throttling.exceeded(throttling.read([*limits]), limits, more=1))
+        right: list[bool] = []
+        try:
+            yield right
+        finally:
+            if False in right:
+                audit.record("login.failed", user=user, **facts)
+                refuse(throttling.exceeded(throttling.count([*limits]), limits))
 
 
 def _limits(network: str, account: str) -> Mapping[str, int]:

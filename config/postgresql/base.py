@@ -115,7 +115,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         if self.needs_rollback:
             self.validate_no_broken_transaction()
         try:
-            if self.autocommit and together.is_job():
+            if self.autocommit and together.may_ask():
                 rows: list[Rows] = together.ask(Group(statements, may_share))
                 return rows
             return self._statements.run(*statements, commit=commit and len(self.atomic_blocks) == 1)

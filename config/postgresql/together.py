@@ -4,11 +4,12 @@ To wait for the database costs a process more than to think: it is put to sleep 
 caches filled by others. Of jobs that wait together, the process sleeps once for all.
 
 A job goes on undisturbed up to where it asks. Between two questions it has the thread for itself, and so a transaction
-too, in which nothing is asked this way.
+too, in which nothing is asked this way, and whatever is `undisturbed`.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from greenlet import getcurrent, greenlet
@@ -18,6 +19,8 @@ logger = logging.getLogger(__name__)
 
 class _Job(greenlet):
     """A job that can be left in the middle, and gone on with. What it puts into context variables is its own."""
+
+    may_ask = True
 
 
 def run(jobs: Sequence[Callable[[], None]], ask: Callable[[Sequence[Any]], Sequence[Any]]) -> None:
@@ -45,9 +48,24 @@ def run(jobs: Sequence[Callable[[], None]], ask: Callable[[Sequence[Any]], Seque
             _go_on(asking, left, answer)
 
 
-def is_job() -> bool:
+def may_ask() -> bool:
     """Whether the caller is a job beside others, and so may `ask`."""
-    return type(getcurrent()) is _Job
+    job = getcurrent()
+    return type(job) is _Job and job.may_ask
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Keeps a job from asking: for what looks at the database and then acts on it, one job after the other."""
+    job: Any = getcurrent()
+    if not may_ask():
+        yield
+        return
+    job.may_ask = False
+    try:
+        yield
+    finally:
+        job.may_ask = True
 
 
 def ask(question: Any) -> Any:
