@@ -15,6 +15,7 @@ from accounts.services import create_api_key
 from config.api.principal import SCOPES
 from config.postgresql import together
 from config.rsgi import MOST_TOGETHER, Application
+from payments.models import Payment
 from tests.conftest import PASSWORD
 
 PRESENT = ContextVar("present")
@@ -320,6 +321,19 @@ def test_request_of_many_that_is_refused_is_refused_alone(transactional_db, make
     )
     assert [request.status for request in requests] == [200, 401, 404, 404, 200, 200]
     assert len({request.headers["Request-Id"] for request in requests}) == len(requests)
+
+
+def test_same_key_at_the_same_time_has_one_effect(transactional_db, make_user):
+    _, key = create_api_key(make_user(), name="test", scopes=SCOPES)
+    same = [Received("/api/v1/payments", key, {"amount": 12.5}, idempotency_key="k") for _ in range(MOST_TOGETHER)]
+    other = Received("/api/v1/payments", key, {"amount": 13}, idempotency_key="k")
+    first, *others, refused = answered_together(*same[1:], other)
+    assert (first.status, refused.status) == (201, 422)
+    assert [(request.status, request.body) for request in others] == [(201, first.body)] * len(others)
+    (later,) = answered_together(same[0])
+    # What was to be added and was not has no part in the answer, nor in its tag.
+    assert {frozenset(request.headers) for request in others} == {frozenset(later.headers)}
+    assert Payment.objects.count() == 1
 
 
 def test_no_more_passwords_are_looked_at_than_the_limit(transactional_db, make_user, one_minute, settings, monkeypatch):

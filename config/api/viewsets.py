@@ -185,6 +185,9 @@ class ResourceViewSet(ViewSetMixin, Conventions, GenericAPIView):
         # While the answer is made, nothing keeps the key: the statement finds out whether it is still unknown.
         conditions = (key.seen, key.recorded) if key else ()
         added: Response | None = serializer.save_answered(self.respond_created, *conditions)
+        if added is None:
+            # What would have been there is not what is answered: it gives no entity tag.
+            self.row = self.state = None
         return added
 
     def update(self, request: Request, *args: Any, **kwargs: Any) -> Response:
