@@ -5,6 +5,7 @@ import json
 from contextlib import suppress
 from contextvars import ContextVar
 from functools import partial
+from time import monotonic
 
 import psycopg
 import pytest
@@ -12,6 +13,7 @@ from django.db import DataError, IntegrityError, OperationalError, ProgrammingEr
 
 from accounts import passwords
 from accounts.services import create_api_key
+from config.api import version_use
 from config.api.principal import SCOPES
 from config.postgresql import together
 from config.rsgi import MOST_TOGETHER, Application
@@ -334,6 +336,28 @@ def test_same_key_at_the_same_time_has_one_effect(transactional_db, make_user):
     # What was to be added and was not has no part in the answer, nor in its tag.
     assert {frozenset(request.headers) for request in others} == {frozenset(later.headers)}
     assert Payment.objects.count() == 1
+
+
+@pytest.fixture
+def short_waits(transactional_db):
+    with connection.cursor() as cursor:
+        cursor.execute("SET lock_timeout = '500ms'")
+    yield
+    connection.close()
+
+
+@pytest.mark.usefixtures("short_waits")
+def test_who_is_being_removed_is_waited_for_once(make_user, elsewhere, monkeypatch):
+    """A foreign key waits for the lock of a removal, in vain after `lock_timeout`."""
+    users = [make_user() for _ in range(3)]
+    keys = [create_api_key(user, name="test", scopes=SCOPES)[1] for user in users]
+    elsewhere.execute("SELECT FROM users_user WHERE id = %s FOR UPDATE", [users[1].pk])
+    # It waits for the user, too.
+    monkeypatch.setattr(version_use.uses, "write", lambda: None)
+    began = monotonic()
+    found = answered_together(*(Received("/api/v1/orders", key, {"item": "Tea", "qty": 1}) for key in keys))
+    assert [request.status for request in found] == [201, 503, 201]
+    assert monotonic() - began < 0.9
 
 
 def test_no_more_passwords_are_looked_at_than_the_limit(transactional_db, make_user, one_minute, settings, monkeypatch):

@@ -14,6 +14,7 @@ from config.counting import counted
 from config.digests import salted_hmac
 from config.models import ChangingResource, keep_updated_at
 from config.postgresql.base import database
+from config.postgresql.prepared import Statement
 from config.text import validate_line
 
 if TYPE_CHECKING:
@@ -85,6 +86,13 @@ class UserManager(BaseUserManager["User"].from_queryset(UserQuerySet)):  # type:
         """
         sql = "SELECT 1 FROM users_user WHERE id = %s AND removed_at IS NULL FOR KEY SHARE"
         return bool(database().run((sql, [user_id]))[0])
+
+    def present(self, user_id: int) -> Statement:
+        """The beginning of a statement, whose `condition` is that it holds a user. It does not wait for a removal."""
+        sql = (
+            "WITH condition AS (SELECT FROM users_user WHERE id = %s AND removed_at IS NULL FOR KEY SHARE SKIP LOCKED)"
+        )
+        return sql, [user_id]
 
     def hold_with_credentials(self, user: User) -> bool:
         """Keeps a user, and the credentials that it has, from being ended until the transaction ends.

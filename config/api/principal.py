@@ -7,6 +7,7 @@ from django.contrib.auth import get_user_model
 
 from config.api.errors import DomainError, ErrorCode
 from config.api.statements import Parameter
+from config.postgresql.prepared import Statement
 
 # Every scope there is, with the words in which a user is asked for it.
 SCOPE_TEXTS = {
@@ -51,6 +52,12 @@ class Principal(NamedTuple):
         """
         if not get_user_model()._default_manager.hold(self.user.pk):
             raise DomainError(ErrorCode.UNAUTHENTICATED, "The user of the credential has just been removed.")
+
+    @property
+    def present(self) -> Statement:
+        """What `Row.add_answered` adds a row of the user within."""
+        statement: Statement = get_user_model()._default_manager.present(self.user.pk)
+        return statement
 
     @property
     def made_from_password(self) -> bool:

@@ -34,6 +34,7 @@ from config.api.paths import without_prefix
 from config.api.principal import Principal
 from config.api.responses import Response
 from config.api.serializers import GREATEST_ID
+from config.postgresql.writes import NOTHING
 
 _ID = re.compile(r"[1-9][0-9]{0,18}")
 
@@ -183,7 +184,8 @@ class ResourceViewSet(ViewSetMixin, Conventions, GenericAPIView):
         if not serializer.is_valid():
             return None
         # While the answer is made, nothing keeps the key: the statement finds out whether it is still unknown.
-        conditions = (key.seen, key.recorded) if key else ()
+        # It waits for nobody who removes the user, since those that are asked together would wait, too.
+        conditions = (key.seen, key.recorded) if key else (NOTHING, lambda *_: self.principal.present)
         added: Response | None = serializer.save_answered(self.respond_created, *conditions)
         if added is None:
             # What would have been there is not what is answered: it gives no entity tag.
