@@ -50,7 +50,7 @@ class Write(NamedTuple):
         """Writes a row whose values are no SQL. Returns the values of `returned`."""
         connection: Any = database() if using == DEFAULT_DB_ALIAS else connections[using]
         values = _values_of(row, self.given, connection)
-        for returned in connection.run((self.sql, values), may_share=row._state.adding)[0]:
+        for returned in connection.run((self.sql, values))[0]:
             return returned
         raise DatabaseError("There is no such row.")
 
