@@ -23,7 +23,7 @@ FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 _REQUESTS = Counter("http_requests", "Requests answered.", ["route", "method", "status"])
 _DURATION = Histogram(
     "http_request_duration_seconds",
-    "Time that Django took for a request.",
+    "Time from the beginning of a request to its answer, also while others were gone on with.",
     ["route", "method"],
     buckets=(0.005, 0.025, 0.1, 0.5, 1, 5),
 )

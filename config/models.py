@@ -15,7 +15,7 @@ from django.db.models.expressions import DatabaseDefault
 from django.db.models.functions import Now
 
 from config.postgresql.prepared import Statement
-from config.postgresql.writes import ANYHOW, NOTHING, addition_to, answered_addition_to, change_of, insert_of
+from config.postgresql.writes import addition_to, answered_addition_to, change_of, insert_of
 
 Result = TypeVar("Result")
 
@@ -56,8 +56,8 @@ class Row(models.Model):
         cls,
         values: Mapping[str, Any],
         answer: Callable[[Self], Result],
-        unless: Statement = NOTHING,
-        within: Callable[[Result, Self], Statement] = lambda *_: ANYHOW,
+        within: Callable[[Result, Self], Statement],
+        unless: Statement | None = None,
     ) -> Result | None:
         """Adds a row by one statement, once what tells of it is made. What fails before that leaves no row.
 
@@ -66,8 +66,8 @@ class Row(models.Model):
         Args:
             values: by names of columns, and no expressions.
             answer: makes of the row, as it will be, what tells of it.
-            unless: selects something where no row shall be added.
             within: of what was made, and the row, the beginning of the statement, as `AnsweredAddition.run` takes it.
+            unless: selects a row where none shall be added.
 
         Returns:
             what was made; None where no row was added: there is something of `unless`, or the statement's condition

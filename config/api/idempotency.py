@@ -69,7 +69,7 @@ _record = Statement(
 
 
 class Key(NamedTuple):
-    """A key, and what was asked with it."""
+    """A key, and what was asked with it, in the order of a record's columns."""
 
     user_id: int
     operation: str
@@ -84,7 +84,7 @@ class Key(NamedTuple):
 
     @property
     def seen(self) -> prepared.Statement:
-        """Selects something when the key was seen."""
+        """Selects a row when the key was seen."""
         return _SEEN, self[:3]
 
     def recorded(self, response: Response, row: Model) -> prepared.Statement:
@@ -92,10 +92,10 @@ class Key(NamedTuple):
 
         There is none where the key was seen meanwhile, where it is being used, and where its user is being removed.
         """
-        return _RECORDED, [self.lock, self.user_id, *self.values(response, row)]
+        return _RECORDED, [self.lock, self.user_id, *self.record(response, row)]
 
-    def values(self, response: Response, row: Model) -> list[Any]:
-        """Of a record. The answer is kept as JSON, whatever page a browser was shown of it."""
+    def record(self, response: Response, row: Model) -> list[Any]:
+        """The values of a record. The answer is kept as JSON, whatever page a browser was shown of it."""
         owner_id = getattr(row, "user_id", self.user_id)
         others = None if owner_id == self.user_id else owner_id
         return [*self, others, response.status_code, response["Location"], to_json(response.data).decode()]
@@ -285,7 +285,7 @@ def _replay(seen: IdempotencyRecord, key: Key) -> Response:
 def _store(key: Key, response: Response, row: Model) -> None:
     """Keeps the answer, and commits."""
     try:
-        database().run((_STORE, key.values(response, row)), commit=True)
+        database().run((_STORE, key.record(response, row)), commit=True)
     except IntegrityError as error:
         cause = error.__cause__
         if not isinstance(cause, UniqueViolation) or cause.diag.table_name != IdempotencyRecord._meta.db_table:

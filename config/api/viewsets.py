@@ -34,7 +34,6 @@ from config.api.paths import without_prefix
 from config.api.principal import Principal
 from config.api.responses import Response
 from config.api.serializers import GREATEST_ID
-from config.postgresql.writes import NOTHING
 
 _ID = re.compile(r"[1-9][0-9]{0,18}")
 
@@ -165,7 +164,7 @@ class ResourceViewSet(ViewSetMixin, Conventions, GenericAPIView):
     def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         data = request.data
         key = idempotency.key_of(request, self.idempotency)
-        if self.is_plain_addition(data) and (response := self.add(data, key)):
+        if self.is_plain_addition(data) and (response := self.add(data, key)) is not None:
             return response
 
         def write() -> tuple[Response, Model]:
@@ -185,8 +184,8 @@ class ResourceViewSet(ViewSetMixin, Conventions, GenericAPIView):
             return None
         # While the answer is made, nothing keeps the key: the statement finds out whether it is still unknown.
         # It waits for nobody who removes the user, since those that are asked together would wait, too.
-        conditions = (key.seen, key.recorded) if key else (NOTHING, lambda *_: self.principal.present)
-        added: Response | None = serializer.save_answered(self.respond_created, *conditions)
+        within, unless = (key.recorded, key.seen) if key else (lambda *_: self.principal.present, None)
+        added: Response | None = serializer.save_answered(self.respond_created, within, unless)
         if added is None:
             # What would have been there is not what is answered: it gives no entity tag.
             self.row = self.state = None

@@ -19,7 +19,8 @@ from psycopg.waiting import Wait
 
 # The server does not know the statement any more, or in another form.
 _OUTDATED = (FeatureNotSupported, InvalidSqlStatementName)
-# As many as psycopg would keep: each takes memory in its server process.
+# As many as psycopg would keep: each takes memory in its server process. Several times as many as are sent at once, so
+# that none is forgotten between being looked up and being sent.
 MOST_KEPT = 100
 # Columns of these types become the same Python values when they are sent in binary, which is read in a fraction of the
 # time. Not so jsonb and inet, which Django wants as text.

@@ -23,13 +23,13 @@ class _Job(greenlet):
     may_ask = True
 
 
-def run(jobs: Sequence[Callable[[], None]], ask: Callable[[Sequence[Any]], Sequence[Any]]) -> None:
+def run(jobs: Sequence[Callable[[], None]], answer: Callable[[Sequence[Any]], Sequence[Any]]) -> None:
     """Does jobs, each of them up to where it asks, and again from there on when all have done so.
 
     A job that raises ends, and no other one with it.
 
     Args:
-        ask: gets the questions of several jobs, and gives to each its answer, or the Exception to raise where it was
+        answer: gets the questions of several jobs, and gives to each its answer, or the Exception to raise where it was
             asked; what it raises itself is raised in all of them.
     """
     if len(jobs) == 1:
@@ -41,11 +41,11 @@ def run(jobs: Sequence[Callable[[], None]], ask: Callable[[Sequence[Any]], Seque
     while asking:
         asked, asking = asking, []
         try:
-            answers = ask([question for _, question in asked])
+            answers = answer([question for _, question in asked])
         except Exception as problem:  # noqa: BLE001 - whose it is, each job says where it asked
             answers = [problem] * len(asked)
-        for (left, _), answer in zip(asked, answers, strict=True):
-            _go_on(asking, left, answer)
+        for (left, _), answered in zip(asked, answers, strict=True):
+            _go_on(asking, left, answered)
 
 
 def may_ask() -> bool:

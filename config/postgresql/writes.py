@@ -26,9 +26,6 @@ _UNCHANGED: Mapping[type, type] = {
     models.TextField: str,
 }
 _LENGTH = re.compile(r"\([^)]*\)")
-# For an addition that depends on nothing.
-NOTHING: Statement = ("SELECT WHERE false", [])
-ANYHOW: Statement = ("WITH condition AS (SELECT)", [])
 
 
 class Write(NamedTuple):
@@ -72,10 +69,12 @@ class AnsweredAddition(NamedTuple):
     given: Sequence[tuple[Any, type | None]]
     defaults: Sequence[Any]
 
-    def begin(self, unless: Statement) -> tuple[Any, ...] | None:
+    def begin(self, unless: Statement | None) -> tuple[Any, ...] | None:
         """The values of `names` for a new row; None where there is a row of `unless`."""
-        (sql, values), (known, of_known) = self.given_to_new, unless
-        (found,) = database().run((f"{sql} WHERE NOT EXISTS ({known})", [*values, *of_known]), may_share=True)
+        sql, values = self.given_to_new
+        if unless:
+            sql, values = f"{sql} WHERE NOT EXISTS ({unless[0]})", [*values, *unless[1]]
+        (found,) = database().run((sql, values), may_share=True)
         return found[0] if found else None
 
     def run(self, row: models.Model, within: Statement) -> bool:
@@ -165,7 +164,7 @@ def _answered_addition_to(model: Any, names: frozenset[str]) -> AnsweredAddition
     values: list[Any] = []
     for field in new:
         if field is meta.auto_field:
-            sql, parameters = "nextval(pg_get_serial_sequence(%s, %s))", [meta.db_table, field.column]
+            sql, parameters = "nextval(pg_get_serial_sequence(%s, %s))", [quoted(meta.db_table), field.column]
         else:
             sql, parameters = compiler.compile(field._db_default_expression)
         selected.append(sql)
