@@ -70,6 +70,9 @@ class OwnedQuerySet(models.QuerySet[Any]):
         return self if principal.user.is_staff else self.filter(user_id=principal.user.pk)
 
 
+_HOLD = "SELECT 1 FROM users_user WHERE id = %s AND removed_at IS NULL FOR KEY SHARE"
+
+
 class UserManager(BaseUserManager["User"].from_queryset(UserQuerySet)):  # type: ignore[misc]
     """Users that are there; tombstones are reached through `User._base_manager` only, and by foreign keys."""
 
@@ -84,15 +87,11 @@ class UserManager(BaseUserManager["User"].from_queryset(UserQuerySet)):  # type:
 
         The lock is the one a foreign key takes: it delays a removal, and no other write to the user.
         """
-        sql = "SELECT 1 FROM users_user WHERE id = %s AND removed_at IS NULL FOR KEY SHARE"
-        return bool(database().run((sql, [user_id]))[0])
+        return bool(database().run((_HOLD, [user_id]))[0])
 
     def present(self, user_id: int) -> Statement:
         """The beginning of a statement, whose `condition` is that it holds a user. It does not wait for a removal."""
-        sql = (
-            "WITH condition AS (SELECT FROM users_user WHERE id = %s AND removed_at IS NULL FOR KEY SHARE SKIP LOCKED)"
-        )
-        return sql, [user_id]
+        return f"WITH condition AS ({_HOLD} SKIP LOCKED)", [user_id]
 
     def hold_with_credentials(self, user: User) -> bool:
         """Keeps a user, and the credentials that it has, from being ended until the transaction ends.

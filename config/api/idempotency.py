@@ -288,7 +288,7 @@ def _store(key: Key, response: Response, row: Model) -> None:
         database().run((_STORE, key.record(response, row)), commit=True)
     except IntegrityError as error:
         cause = error.__cause__
-        if not isinstance(cause, UniqueViolation) or cause.diag.table_name != IdempotencyRecord._meta.db_table:
+        if not isinstance(cause, UniqueViolation) or cause.diag.table_name != _RECORDS:
             raise
         # Somebody ran without the lock, a release that locks in another way perhaps. The effect is rolled back.
         raise _in_progress() from None

@@ -180,7 +180,8 @@ class ResourceViewSet(ViewSetMixin, Conventions, GenericAPIView):
     def add(self, data: Any, key: Key | None) -> Response | None:
         """The answer to a row that was added by one statement; None where it was not, and must be tried otherwise."""
         serializer = self.get_serializer(data=data)
-        if not serializer.is_valid():
+        # With a key that was seen for another request that is told, and not what is wrong with this one.
+        if not serializer.is_valid(raise_exception=key is None):
             return None
         # While the answer is made, nothing keeps the key: the statement finds out whether it is still unknown.
         # It waits for nobody who removes the user, since those that are asked together would wait, too.

@@ -136,6 +136,7 @@ class PreparedStatements:
             sent = [[one for place in places for one in asked[place]] for places in transactions]
             for places, done, results in zip(transactions, sent, self._at_once(sent), strict=True):
                 try:
+                    _raise_error(results)
                     rows = iter(_rows(done, results))
                 except Error as error:
                     if len(places) > 1 or isinstance(error, _OUTDATED):
@@ -240,7 +241,6 @@ class PreparedStatements:
 
 
 def _rows(asked: Sequence[_Asked], results: Sequence[PGresult]) -> list[Rows]:
-    _raise_error(results)
     made: list[Rows] = []
     for (_, prepared, *_), result in zip(asked, results, strict=True):
         prepared.loads.set_pgresult(result, set_loaders=False)
