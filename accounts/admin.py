@@ -11,8 +11,8 @@ from oauth2_provider.models import get_access_token_model, get_grant_model, get_
 from accounts import services
 from accounts.models import PREFIX_CHARACTERS, APIKey, APIKeyQuerySet, Application, LoginSession
 from accounts.serializers import DEFAULT_OVERLAP
-from config import admin_lists
-from config.admin import ReadOnlyAdmin, ServiceAdmin, principal_of
+from config.admin import lists as admin_lists
+from config.admin.base import ReadOnlyAdmin, ServiceAdmin, principal_of
 from config.api.principal import SCOPE_TEXTS
 from users.admin import UserAdmin
 from users.models import User

@@ -7,7 +7,7 @@ from django.http import HttpRequest
 
 from accounts import passwords
 from config import audit
-from config.api.errors import DomainError, ErrorCode
+from config.http.errors import DomainError, ErrorCode
 from users.models import User
 
 

@@ -9,10 +9,10 @@ from django.db.models import F
 from accounts.models import LoginSession
 from accounts.tokens import AccessToken, Pair, RefreshToken, SessionToken, digest_of, pair_of
 from config import audit
-from config.api import transactions
-from config.api.errors import DomainError, invalid_token
-from config.api.quotas import Credentials
-from config.api.statements import Parameter
+from config.api.limits.quotas import Credentials
+from config.fastpath.compiled_query import Parameter
+from config.http.errors import DomainError, invalid_token
+from config.postgresql import transactions
 from users.models import User
 
 

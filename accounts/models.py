@@ -21,8 +21,8 @@ from django.utils.crypto import constant_time_compare
 from oauth2_provider.models import AbstractApplication, get_refresh_token_model, refresh_token_expire_timedelta
 
 from config.api.principal import SCOPES
-from config.models import Row
-from config.postgresql.base import database
+from config.fastpath.postgresql.base import database
+from config.models.resource import Row
 
 if TYPE_CHECKING:
     from config.api.principal import Principal

@@ -11,9 +11,9 @@ from django.utils.decorators import method_decorator
 from django.views import View
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 
-from config.api import quotas
-from config.api.errors import DomainError, ErrorCode
 from config.api.exceptions import plain_response
+from config.api.limits import quotas
+from config.http.errors import DomainError, ErrorCode
 
 
 def policy(*form_targets: str) -> str:

@@ -12,8 +12,8 @@ from typing import Any
 
 from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX, check_password
 
-from config.api.errors import DomainError, ErrorCode
-from config.api.guessing import guess
+from config.api.limits.login_attempts import guess
+from config.http.errors import DomainError, ErrorCode
 from users.models import User
 
 Check = Callable[[str, str], bool]

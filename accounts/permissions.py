@@ -4,9 +4,9 @@ from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 
 from accounts.models import APIKey
-from config.api.errors import forbidden
 from config.api.permissions import ResourcePermission
 from config.api.principal import Principal
+from config.http.errors import forbidden
 
 _NEEDS_PASSWORD = "Managing keys, and reading other people's, needs a credential made from the password."
 

@@ -9,7 +9,7 @@ from rest_framework.exceptions import ValidationError
 
 from accounts.models import APIKey
 from config.api.principal import SCOPES
-from config.api.serializers import Integer, Moment, ResourceSerializer, StrictSerializer, Text, TextList
+from config.api.representation.serializers import Integer, Moment, ResourceSerializer, StrictSerializer, Text, TextList
 from users.models import Role
 
 FIELDS: tuple[str, ...] = (

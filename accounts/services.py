@@ -9,9 +9,9 @@ from oauth2_provider.models import get_access_token_model, get_grant_model, get_
 
 from accounts.models import PREFIX_CHARACTERS, APIKey, Application
 from config import audit
-from config.api import transactions
-from config.api.errors import DomainError, ErrorCode, not_found
 from config.api.principal import SCOPES
+from config.http.errors import DomainError, ErrorCode, not_found
+from config.postgresql import transactions
 from users.models import User
 
 

@@ -18,8 +18,8 @@ from rest_framework_simplejwt.settings import api_settings
 from rest_framework_simplejwt.tokens import Token
 
 from accounts.models import LoginSession
-from config import base64url
-from config.api.errors import invalid_token
+from config.http import base64url
+from config.http.errors import invalid_token
 
 # Of ours none is half as long. A longer one is not worth decoding.
 MAX_CHARACTERS = 4096

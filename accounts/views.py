@@ -18,13 +18,13 @@ from accounts.serializers import (
     TokenPairSerializer,
 )
 from accounts.tokens import AccessToken, Pair
-from config.api.conventions import View
-from config.api.errors import ErrorCode, forbidden, not_found
-from config.api.idempotency import KeyPolicy
-from config.api.links import Link
 from config.api.permissions import PublicPermission
-from config.api.responses import Response
+from config.api.representation.links import Link
+from config.api.views import View
 from config.api.viewsets import ResourceViewSet, id_of
+from config.api.writing.idempotency import KeyPolicy
+from config.fastpath.responses import Response
+from config.http.errors import ErrorCode, forbidden, not_found
 from users.models import User
 
 

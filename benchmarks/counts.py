@@ -26,7 +26,7 @@ import psutil
 import psycopg
 
 from benchmarks.systems import address, environment, manage, postgresql
-from config.embedded import Cluster
+from config.local.cluster import Cluster
 
 USERS = """
 INSERT INTO users_user (name, email, password, role, status)
@@ -103,14 +103,14 @@ def cost(connection: psycopg.Connection[Any], trigger: str) -> float:
 
 def together(database: str, seconds: float, writers: int) -> Counter[str]:
     """Runs all of them until the time is up. Returns how often each was done, and how often it failed of what."""
-    from config import counting
+    from config.postgresql import row_counts
 
     kinds: list[tuple[str, Write]] = [
         ("bulk loads", partial(load, (USERS, ORDERS))),
         ("bulk loads", partial(load, (ORDERS, USERS))),
         *[("single writes", partial(write_singly, number)) for number in range(writers)],
-        ("folds", lambda connection: counting.fold()),
-        ("recounts", lambda connection: [counts.recount() for counts in counting.every()]),
+        ("folds", lambda connection: row_counts.fold()),
+        ("recounts", lambda connection: [counts.recount() for counts in row_counts.every()]),
     ]
     done: Counter[str] = Counter()
     until, lock = time.monotonic() + seconds, threading.Lock()
@@ -150,9 +150,9 @@ def write_singly(number: int, connection: psycopg.Connection[Any]) -> None:
 
 
 def differences() -> int:
-    from config import counting
+    from config.postgresql import row_counts
 
-    return sum(counts.differences() for counts in counting.every())
+    return sum(counts.differences() for counts in row_counts.every())
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import psutil
 
 from benchmarks.load import Generator
 from benchmarks.systems import FOLDER, System
-from config.embedded import Cluster
+from config.local.cluster import Cluster
 
 LEAST_USERS = 10_000
 

@@ -20,9 +20,9 @@ from uuid import uuid4
 import jwt
 import psycopg
 
-from config import local
-from config.embedded import Cluster
-from config.embedded_account import reachable
+from config.local import secrets as local
+from config.local.account import reachable
+from config.local.cluster import Cluster
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = local.DATA / "bench"

@@ -13,4 +13,4 @@ class ConfigConfig(AppConfig):
 class AdminConfig(admin_apps.AdminConfig):
     # Of this module, the other one is what `config` in INSTALLED_APPS means.
     default = False
-    default_site = "config.admin_site.AdminSite"
+    default_site = "config.admin.site.AdminSite"

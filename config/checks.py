@@ -9,9 +9,9 @@ from django.conf import settings
 from django.core import checks
 from django.core.checks import CheckMessage, Error, Tags, register
 
-from config import documentation
-from config.api import versioning
-from config.api.versions import midnight
+from config.api.versions import versioning
+from config.api.versions.table import midnight
+from config.site import documentation
 
 NOTICE_BEFORE_SUNSET = timedelta(days=90)
 

@@ -16,12 +16,13 @@ from django.http.request import validate_host
 from environs import Env, EnvError
 from marshmallow.validate import And, ContainsNoneOf, Length, OneOf, Range, Regexp
 
-from config import embedded, local
-from config.api.versions import Version
+from config.api.versions.table import Version
+from config.local import cluster
+from config.local import secrets as local
 
 # --- Versions of the API ----------------------------------------------------------------------------------------------
 
-# Every version of the API there is, oldest first. What each changed stands in config.api.versions.
+# Every version of the API there is, oldest first. What each changed stands in config.api.versions.table.
 API_VERSIONS = (
     Version(1, released=date(2026, 12, 1), deprecated=date(2026, 12, 1), sunset=date(2028, 12, 1)),
     Version(2, released=date(2026, 12, 1)),
@@ -53,7 +54,7 @@ _loopback = {"localhost", "127.0.0.1", "[::1]", HOST if ":" not in HOST else f"[
 _made_up = {}
 if LOCAL:
     _made_up = local.made_up_secrets() | {
-        "DATABASE_URL": embedded.database_url(),
+        "DATABASE_URL": cluster.database_url(),
         "ALLOWED_HOSTS": sorted(_loopback) if HOST not in _EVERYWHERE else ["*"],
         "PUBLIC_URL": f"http://{'localhost' if HOST in _EVERYWHERE else HOST}:{PORT}",
     }
@@ -139,27 +140,27 @@ INSTALLED_APPS = [
     "accounts",
 ]
 MIDDLEWARE = [
-    "config.metrics.MetricsMiddleware",
-    "config.api.middleware.RequestIdMiddleware",
-    "config.api.middleware.ContentLengthMiddleware",
-    "config.api.middleware.ExactMethodMiddleware",
+    "config.server.metrics.MetricsMiddleware",
+    "config.http.middleware.RequestIdMiddleware",
+    "config.http.middleware.ContentLengthMiddleware",
+    "config.http.middleware.ExactMethodMiddleware",
     # Before anything reads the query.
-    "config.api.middleware.SecretParameterMiddleware",
+    "config.http.middleware.SecretParameterMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "config.content_policy.ContentPolicyMiddleware",
+    "config.http.content_policy.ContentPolicyMiddleware",
     # Around the page that shows an answer, for its forms carry the token.
     "django.middleware.csrf.CsrfViewMiddleware",
     # Around all that puts headers on an answer, for the page shows them.
-    "config.api.browsable.BrowsableMiddleware",
+    "config.api.browsable.middleware.BrowsableMiddleware",
     # Around the quotas: preflights cost nothing, and a refusal can be read.
     "corsheaders.middleware.CorsMiddleware",
     # Around the quotas, whose refusals tell the version too.
-    "config.api.versioning.VersionMiddleware",
-    "config.api.quotas.QuotaMiddleware",
+    "config.api.versions.versioning.VersionMiddleware",
+    "config.api.limits.quotas.QuotaMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
-    "config.api.middleware.HostMiddleware",
+    "config.http.middleware.HostMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     # Innermost: it stands for the view of a request that was refused before Django saw it.
@@ -196,7 +197,7 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"json": {"()": "config.logs.JSONFormatter"}},
+    "formatters": {"json": {"()": "config.server.logs.JSONFormatter"}},
     "handlers": {"standard_error": {"class": "logging.StreamHandler", "formatter": "json"}},
     "root": {"handlers": ["standard_error"], "level": "WARNING"},
     "loggers": {
@@ -215,12 +216,12 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 DATABASES = {
     "default": _database
     | {
-        "ENGINE": "config.postgresql",
+        "ENGINE": "config.fastpath.postgresql",
         # `lock_timeout` stays below `statement_timeout`, so that a wait for a lock is told from a slow query.
         "OPTIONS": {
             **_database.get("OPTIONS", {}),
             "connect_timeout": 5,
-            # What is prepared (config.postgresql.prepared) is planned once for a connection: PostgreSQL would weigh its
+            # What is prepared (config.fastpath.postgresql) is planned once for a connection: PostgreSQL would weigh its
             # values anew at each run, which takes longer than most of these statements.
             "options": "-c plan_cache_mode=force_generic_plan -c statement_timeout=15s -c lock_timeout=5s"
             " -c idle_in_transaction_session_timeout=30s",
@@ -232,7 +233,7 @@ DATABASES = {
 
 AUTH_USER_MODEL = "users.User"
 AUTHENTICATION_BACKENDS = ["accounts.backends.PasswordBackend"]
-SESSION_ENGINE = "config.sessions"
+SESSION_ENGINE = "config.site.sessions"
 PASSWORD_HASHERS = ["accounts.hashers.Argon2idPasswordHasher"]
 AUTH_PASSWORD_VALIDATORS = [
     {
@@ -336,12 +337,15 @@ CORS_EXPOSE_HEADERS = [
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["accounts.authentication.PrincipalAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["config.api.permissions.ResourcePermission"],
-    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "config.api.negotiation.Negotiation",
-    "DEFAULT_VERSIONING_CLASS": "config.api.versioning.Versioning",
-    "DEFAULT_PARSER_CLASSES": ["config.api.parsers.JSONParser", "config.api.parsers.MergePatchParser"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "config.api.representation.negotiation.Negotiation",
+    "DEFAULT_VERSIONING_CLASS": "config.api.versions.versioning.Versioning",
+    "DEFAULT_PARSER_CLASSES": [
+        "config.api.representation.parsers.JSONParser",
+        "config.api.representation.parsers.MergePatchParser",
+    ],
     "DEFAULT_RENDERER_CLASSES": [
-        "config.api.renderers.JSONRenderer",
-        "config.api.renderers.BrowsableRenderer",
+        "config.api.representation.renderers.JSONRenderer",
+        "config.api.representation.renderers.BrowsableRenderer",
     ],
     "DEFAULT_SCHEMA_CLASS": "config.api.schema.Schema",
     "DEFAULT_FILTER_BACKENDS": [],

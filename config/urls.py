@@ -10,8 +10,8 @@ import payments.urls
 import posts.urls
 import users.urls
 from accounts.views import LoginView, LogoutView, ProtectedView, RefreshView
-from config import documentation, views
-from config.api.paths import VersionConverter
+from config.api.versions.paths import VersionConverter
+from config.site import documentation, entry
 
 register_converter(VersionConverter, "version")
 
@@ -29,7 +29,7 @@ resources: list[URLPattern | URLResolver] = [
     *accounts.urls.rotations.urls,
 ]
 # Under all three prefixes.
-everywhere: list[URLPattern | URLResolver] = [*resources, path("versions", views.VersionsView.as_view())]
+everywhere: list[URLPattern | URLResolver] = [*resources, path("versions", entry.VersionsView.as_view())]
 under_api: list[URLPattern | URLResolver] = [
     *everywhere,
     path("login", LoginView.as_view()),
@@ -39,25 +39,25 @@ under_api: list[URLPattern | URLResolver] = [
 ]
 
 urlpatterns: list[URLPattern | URLResolver] = [
-    path("", views.EntryView.as_view()),
-    path("api", views.EntryView.as_view()),
-    path("api/v<version:version>", views.EntryView.as_view()),
+    path("", entry.EntryView.as_view()),
+    path("api", entry.EntryView.as_view()),
+    path("api/v<version:version>", entry.EntryView.as_view()),
     # The canonical form first: each address is compared with one pattern after the other.
     path("api/v<version:version>/", include(under_api)),
     path("api/", include(under_api)),
     path("", include(everywhere)),
-    path("openapi.json", views.SchemaView.as_view(), name="schema"),
+    path("openapi.json", entry.SchemaView.as_view(), name="schema"),
     path("docs", documentation.ReferenceView.as_view(), name="documentation"),
     path("docs/guide", RedirectView.as_view(url="/docs/first-request")),
     path("docs/versions", documentation.VersionsPageView.as_view(), {"page": "versions"}),
     path("docs/<slug:page>", documentation.GuideView.as_view()),
-    path("health/live", views.LiveView.as_view()),
-    path("health/ready", views.ReadyView.as_view()),
-    path("metrics", views.MetricsView.as_view()),
+    path("health/live", entry.LiveView.as_view()),
+    path("health/ready", entry.ReadyView.as_view()),
+    path("metrics", entry.MetricsView.as_view()),
     path("", include(accounts.urls.at_root)),
     path("admin", RedirectView.as_view(pattern_name="admin:index")),
     path("admin/", admin.site.urls),
-    re_path(r"^(?P<path>.+)/$", views.without_trailing_slash),
+    re_path(r"^(?P<path>.+)/$", entry.without_trailing_slash),
 ]
 
 handler400 = "config.api.exceptions.bad_request"

@@ -1,4 +1,4 @@
-"""The WSGI application, for any server that speaks WSGI. `manage.py serve` uses config.rsgi, which needs no proxy."""
+"""The WSGI application, for any server that speaks WSGI. `manage.py serve` uses config.server.rsgi, without a proxy."""
 
 import logging
 import os
@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 from django.core.wsgi import get_wsgi_application
 from django.http import HttpRequest
 
-from config.api.errors import DomainError, ErrorCode
-from config.api.requests import REFUSED, screen, too_long
 from config.api.settings import settings
-from config.api.version_use import uses
-from config.postgresql.base import database
+from config.api.versions.usage import uses
+from config.fastpath.postgresql.base import database
+from config.http.errors import DomainError, ErrorCode
+from config.http.request_limits import REFUSED, screen, too_long
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
@@ -24,7 +24,7 @@ Environ = dict[str, Any]
 
 _django: Any = get_wsgi_application()
 
-from config.api import handler  # noqa: E402 - it needs the apps
+from config.fastpath import handler  # noqa: E402 - it needs the apps
 
 
 class Answer(NamedTuple):
@@ -102,7 +102,7 @@ def refuse(environ: Environ, problem: Exception) -> None:
 def failure(exception: BaseException, environ: Environ) -> Answer:
     """INTERNAL_ERROR, and a line in the log under the Request-Id of the answer."""
     from config.api.exceptions import plain_response
-    from config.api.middleware import RequestIdMiddleware
+    from config.http.middleware import RequestIdMiddleware
 
     message = "Something failed on our side; the Request-Id finds it in the log."
     problem = DomainError(ErrorCode.INTERNAL_ERROR, message)

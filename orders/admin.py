@@ -1,6 +1,6 @@
 from django.contrib import admin
 
-from config.admin import ReadOnlyAdmin
+from config.admin.base import ReadOnlyAdmin
 from orders.models import Order
 
 

@@ -1,6 +1,6 @@
 from datetime import UTC, datetime
 
-from config.api.serializers import Integer, ResourceSerializer
+from config.api.representation.serializers import Integer, ResourceSerializer
 from orders.models import Order
 from users.serializers import OwnerField
 

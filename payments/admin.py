@@ -4,9 +4,9 @@ from datetime import date
 from django.contrib import admin
 from django.db.models import Count, Sum
 
-from config import admin_dashboard
-from config.admin import ReadOnlyAdmin
-from config.admin_dashboard import Chart
+from config.admin import dashboard
+from config.admin.base import ReadOnlyAdmin
+from config.admin.dashboard import Chart
 from payments.models import Payment
 
 
@@ -22,10 +22,10 @@ class PaymentAdmin(ReadOnlyAdmin):
     exported = ("id", "user_id", "amount", "created_at")
 
 
-@admin_dashboard.charts
+@dashboard.charts
 def payments(days: Sequence[date]) -> Iterator[Chart]:
     sums = {"payments": Count("pk"), "amount": Sum("amount")}
-    figures = admin_dashboard.by_day(Payment.objects.all(), "created_at", days, **sums)
+    figures = dashboard.by_day(Payment.objects.all(), "created_at", days, **sums)
     numbers, amounts = {"payments": figures["payments"]}, {"amount": figures["amount"]}
-    yield Chart("Payments", "How many payments were made, by day.", days, admin_dashboard.whole(numbers))
+    yield Chart("Payments", "How many payments were made, by day.", days, dashboard.whole(numbers))
     yield Chart("Amount paid", "The sum of the payments, by day.", days, amounts)

@@ -4,8 +4,8 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
-from config.counting import counted
-from config.models import Resource
+from config.models.resource import Resource
+from config.postgresql.row_counts import counted
 from users.models import OwnedQuerySet
 
 LEAST_AMOUNT = Decimal("0.01")

@@ -1,7 +1,7 @@
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from config.api.serializers import Money, ResourceSerializer
+from config.api.representation.serializers import Money, ResourceSerializer
 from payments.models import GREATEST_AMOUNT, LEAST_AMOUNT, Payment
 from users.serializers import OwnerField
 

@@ -1,7 +1,7 @@
 from django.contrib import admin
 from django.template.defaultfilters import truncatechars
 
-from config.admin import ServiceAdmin
+from config.admin.base import ServiceAdmin
 from posts.models import Comment, Post
 
 

@@ -10,9 +10,9 @@ from django.db import models, transaction
 from django.db.models import Q
 from django.db.models.expressions import RawSQL
 
-from config.counting import counted
-from config.models import ChangingResource, keep_updated_at
-from config.text import validate_line, validate_lines
+from config.api.representation.text import validate_line, validate_lines
+from config.models.resource import ChangingResource, keep_updated_at
+from config.postgresql.row_counts import counted
 
 if TYPE_CHECKING:
     from config.api.principal import Principal

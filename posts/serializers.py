@@ -1,6 +1,6 @@
 from datetime import UTC, datetime
 
-from config.api.serializers import ResourceSerializer, Text
+from config.api.representation.serializers import ResourceSerializer, Text
 from posts.models import Comment, Post
 
 

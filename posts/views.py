@@ -2,10 +2,10 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from config.api.errors import forbidden, not_found
-from config.api.idempotency import KeyPolicy
-from config.api.links import Link
+from config.api.representation.links import Link
 from config.api.viewsets import ResourceViewSet, id_of
+from config.api.writing.idempotency import KeyPolicy
+from config.http.errors import forbidden, not_found
 from posts.models import COMMENTS_IN_LIST, COMMENTS_OF_ONE, Comment, Post
 from posts.permissions import AuthorPermission
 from posts.serializers import CommentSerializer, PostSerializer

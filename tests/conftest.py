@@ -26,9 +26,9 @@ from django.test.client import ClientHandler
 
 from accounts import logins
 from accounts.services import create_api_key
-from config.api import handler
 from config.api.principal import SCOPES
-from config.logs import JSONFormatter
+from config.fastpath import handler
+from config.server.logs import JSONFormatter
 from users import services
 from users.models import User
 

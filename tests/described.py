@@ -166,8 +166,8 @@ class Watch:
 
     def _place(self, path: str, response: Any) -> tuple[Reference, str] | None:
         """The document that an answer should be found in, and the address there. None where nothing can describe it."""
-        from config.api.paths import is_versioned, prefix_of, version_in, without_prefix
-        from config.api.requests import MAX_TARGET
+        from config.api.versions.paths import is_versioned, prefix_of, version_in, without_prefix
+        from config.http.request_limits import MAX_TARGET
 
         sent = response.wsgi_request
         if response.status_code == 404 and sent.resolver_match is None:
@@ -184,8 +184,8 @@ class Watch:
         return (reference, path) if reference else None
 
     def _reference(self, number: str | None) -> Reference | None:
-        from config.api import versioning
         from config.api.schema import document
+        from config.api.versions import versioning
 
         version = versioning.by_number().get(number) if number else versioning.default()
         if version not in self._references and version is not None:
@@ -197,7 +197,7 @@ def is_operation(path: str, method: str) -> bool:
     """Whether an address is one of the API's, and the URL map leads to a view that has the method."""
     from django.urls import Resolver404, resolve
 
-    from config.api.paths import is_versioned
+    from config.api.versions.paths import is_versioned
 
     try:
         found: Any = resolve(path).func
@@ -210,9 +210,9 @@ def is_operation(path: str, method: str) -> bool:
 
 
 def asks_for_page(request: Any) -> bool:
-    from config.api import accept
+    from config.http import media_types
 
-    return accept.choose(request.META.get("HTTP_ACCEPT", "")).media_type == accept.HTML
+    return media_types.choose(request.META.get("HTTP_ACCEPT", "")).media_type == media_types.HTML
 
 
 def faults_of(reference: Reference, answer: Answer | None, method: str, response: Any) -> Faults:

@@ -15,8 +15,8 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-from config.embedded import THROW_AWAY_SETTINGS, Cluster
-from config.embedded_account import reachable
+from config.local.account import reachable
+from config.local.cluster import THROW_AWAY_SETTINGS, Cluster
 
 
 def start() -> None:

@@ -21,7 +21,7 @@ from django.conf import settings
 from django.db import connection
 from django.test.client import RequestFactory
 
-from config.logs import JSONFormatter
+from config.server.logs import JSONFormatter
 
 FIELDS = {
     "password",

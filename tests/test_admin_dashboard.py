@@ -11,8 +11,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from config.api.version_use import uses
-from config.models import AnswerCount, AuditEvent, DayFigure
+from config.api.versions.usage import uses
+from config.models.resource import AnswerCount, AuditEvent, DayFigure
 from config.templatetags.figures import _round_up
 from payments.models import Payment
 from tests.test_admin_pages import signed_in

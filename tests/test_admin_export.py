@@ -11,9 +11,9 @@ import pytest
 from django.contrib import admin
 from django.test import Client
 
-from config import admin_files
-from config.admin_files import defused
-from config.models import AuditEvent
+from config.admin import files as admin_files
+from config.admin.files import defused
+from config.models.resource import AuditEvent
 from orders.models import Order
 from payments.models import Payment
 from tests.test_admin_pages import SECRET, fill, signed_in
@@ -121,7 +121,7 @@ def test_rows_come_file_by_file(pages, make_user, monkeypatch):
 
 
 def test_search_is_no_bound_of_a_file(pages, make_user, monkeypatch):
-    monkeypatch.setattr("config.admin_lists.MOST_FOUND", 1)
+    monkeypatch.setattr("config.admin.lists.MOST_FOUND", 1)
     for _ in range(3):
         make_user(name="Same")
     assert "ore than 1 " in " ".join(pages.get(f"{USERS}?q=Same").content.decode().split())

@@ -13,8 +13,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.services import create_api_key
-from config import admin_lists
-from config.models import AuditEvent
+from config.admin import lists as admin_lists
+from config.models.resource import AuditEvent
 from payments.models import Payment
 from posts.models import Comment, Post
 from tests.test_admin_pages import signed_in
@@ -103,8 +103,8 @@ def test_totals_of_users_are_exact_and_counted_by_nobody(pages, make_user, query
 
 
 def test_every_page_is_reached_and_none_beyond(pages, make_user, monkeypatch):
-    monkeypatch.setattr("config.admin.ServiceAdmin.list_per_page", 3)
-    monkeypatch.setattr("config.api.listed.NEAR", 4)
+    monkeypatch.setattr("config.admin.base.ServiceAdmin.list_per_page", 3)
+    monkeypatch.setattr("config.api.listing.keyset.NEAR", 4)
     for _ in range(10):
         make_user()
     ids = list(User.objects.order_by("id").values_list("pk", flat=True))

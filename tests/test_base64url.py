@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from config import base64url
+from config.http import base64url
 
 
 @given(st.binary(max_size=40))

@@ -12,7 +12,7 @@ from django.db import connection
 import manage
 from config.management.command import ServiceCommand
 from config.management.commands import purge
-from config.models import Counter
+from config.models.resource import Counter
 from tests.api.test_failures import database_away
 
 APPS = {"config", "users", "orders", "posts", "payments", "accounts"}

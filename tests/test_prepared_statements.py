@@ -20,7 +20,7 @@ from django.db import (
 from django.db.transaction import TransactionManagementError
 from django.test.utils import CaptureQueriesContext
 
-from config.postgresql.prepared import MOST_KEPT
+from config.fastpath.postgresql.prepared_statements import MOST_KEPT
 from orders.models import Order
 
 INTEGERS = ("0", "-1", "32767", "null")

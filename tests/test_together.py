@@ -13,10 +13,10 @@ from django.db import DataError, IntegrityError, OperationalError, ProgrammingEr
 
 from accounts import passwords
 from accounts.services import create_api_key
-from config.api import version_use
 from config.api.principal import SCOPES
-from config.postgresql import together
-from config.rsgi import MOST_TOGETHER, Application
+from config.api.versions import usage
+from config.fastpath import batching
+from config.server.rsgi import MOST_TOGETHER, Application
 from payments.models import Payment
 from tests.conftest import PASSWORD
 
@@ -72,7 +72,7 @@ def test_each_job_gets_its_own_answers(transactional_db, asked):
     def job(number):
         found[number] = [value(10 * number + step) for step in range(number)]
 
-    together.run([partial(job, number) for number in range(1, 6)], asked)
+    batching.run([partial(job, number) for number in range(1, 6)], asked)
     assert found == {number: [10 * number + step for step in range(number)] for number in range(1, 6)}
     assert asked.jobs == [5, 4, 3, 2, 1]
 
@@ -81,7 +81,7 @@ def test_several_statements_of_a_job_are_one_transaction(transactional_db, asked
     found = []
     fails = partial(connection.run, (INSERT, [owner, "gone"]), (INSERT, [owner, ""]))
     keeps = partial(connection.run, (INSERT, [owner, "kept"]), ("SELECT 1", []))
-    together.run([caught(IntegrityError, found, fails), keeps, lambda: found.append(value(7))], asked)
+    batching.run([caught(IntegrityError, found, fails), keeps, lambda: found.append(value(7))], asked)
     assert isinstance(found[0], psycopg.errors.CheckViolation)
     assert found[1] == 7
     assert connection.run(("SELECT item FROM orders_order", [])) == [[("kept",)]]
@@ -90,14 +90,14 @@ def test_several_statements_of_a_job_are_one_transaction(transactional_db, asked
 
 def test_one_job_asks_alone(transactional_db, asked):
     found = []
-    together.run([lambda: found.append(value(1))], asked)
+    batching.run([lambda: found.append(value(1))], asked)
     assert (found, asked.jobs) == ([1], [])
 
 
 def test_error_is_of_the_job_that_made_it(transactional_db, asked):
     found = []
     wrong = partial(connection.run, ("SELECT 1 / %s::int", [0]))
-    together.run(
+    batching.run(
         [lambda: found.append(value(1)), caught(DataError, found, wrong), lambda: found.append(value(3))], asked
     )
     assert (found[0], found[2]) == (1, 3)
@@ -118,7 +118,7 @@ def test_error_is_of_the_job_that_made_it(transactional_db, asked):
 def test_what_cannot_be_sent_is_the_error_of_one_job(transactional_db, asked, error, statement, may_share):
     found = []
     wrong = partial(connection.run, ("SELECT 1", []), statement, may_share=may_share)
-    together.run([lambda: found.append(value(1)), caught(error, [], wrong), lambda: found.append(value(3))], asked)
+    batching.run([lambda: found.append(value(1)), caught(error, [], wrong), lambda: found.append(value(3))], asked)
     assert (found, asked.jobs) == ([1, 3], [3])
     assert connection.is_usable()
 
@@ -130,7 +130,7 @@ def test_job_that_raises_ends_alone(transactional_db, asked, caplog):
         value(1)
         raise SystemExit
 
-    together.run([fails, lambda: found.extend((value(2), value(3)))], asked)
+    batching.run([fails, lambda: found.extend((value(2), value(3)))], asked)
     assert (found, asked.jobs) == ([2, 3], [2, 1])
     assert caplog.messages == ["A job failed"]
 
@@ -145,7 +145,7 @@ def test_nothing_comes_between_the_statements_of_a_transaction(transactional_db,
                 seen.append(item)
         value(0)
 
-    together.run([partial(write, "a"), partial(write, "b"), lambda: seen.append(value(7))], asked)
+    batching.run([partial(write, "a"), partial(write, "b"), lambda: seen.append(value(7))], asked)
     assert seen == ["a", "a", "b", "b", 7]
     assert asked.jobs == [3]
     assert connection.run(("SELECT count(*) FROM orders_order", [])) == [[(4,)]]
@@ -155,7 +155,7 @@ def test_nothing_comes_between_what_is_undisturbed(transactional_db, asked):
     seen = []
 
     def job(name):
-        with suppress(DataError), together.undisturbed():
+        with suppress(DataError), batching.undisturbed():
             for _ in range(2):
                 value(1)
                 seen.append(name)
@@ -163,7 +163,7 @@ def test_nothing_comes_between_what_is_undisturbed(transactional_db, asked):
         value(1)
         seen.append(name)
 
-    together.run([partial(job, "a"), partial(job, "b")], asked)
+    batching.run([partial(job, "a"), partial(job, "b")], asked)
     assert seen == ["a", "a", "b", "b", "a", "b"]
     assert asked.jobs == [2]
 
@@ -177,7 +177,7 @@ def test_what_a_job_puts_into_its_context_is_its_own(transactional_db, asked):
         value(1)
         found.append(PRESENT.get())
 
-    together.run([partial(job, name) for name in "abc"], asked)
+    batching.run([partial(job, name) for name in "abc"], asked)
     assert found == ["a", "b", "c"]
     assert PRESENT.get(None) is None
 
@@ -186,32 +186,32 @@ def test_connection_that_is_lost_is_lost_for_all_and_begins_anew(transactional_d
     found = []
     value(1)
     end_connection()
-    together.run([caught(OperationalError, found, partial(value, number)) for number in range(3)], asked)
+    batching.run([caught(OperationalError, found, partial(value, number)) for number in range(3)], asked)
     assert [type(cause) for cause in found] == [psycopg.errors.AdminShutdown] * 3
     connection.close_if_unusable_or_obsolete()
-    together.run([lambda: found.append(value(1))] * 2, asked)
+    batching.run([lambda: found.append(value(1))] * 2, asked)
     assert found[3:] == [1, 1]
 
 
 def test_connection_that_a_job_closed_begins_anew(transactional_db, asked):
     found = []
-    together.run([lambda: found.append(value(1)), connection.close], asked)
+    batching.run([lambda: found.append(value(1)), connection.close], asked)
     assert found == [1]
 
 
 def test_statements_that_the_server_was_made_to_forget_are_prepared_anew(transactional_db, asked):
     found = []
     jobs = [lambda: found.append(value(1)), lambda: found.append(connection.run(("SELECT 'text'", [])))]
-    together.run(jobs, asked)
+    batching.run(jobs, asked)
     with connection.cursor() as cursor:
         cursor.execute("DEALLOCATE ALL")
-    together.run(jobs, asked)
+    batching.run(jobs, asked)
     assert found == [1, [[("text",)]]] * 2
 
 
 def test_longer_values_than_a_socket_takes_at_once(transactional_db, asked):
     long, found = "x" * 4_000_000, []
-    together.run([lambda: found.append(connection.run(("SELECT %s::text", [long])))] * 4, asked)
+    batching.run([lambda: found.append(connection.run(("SELECT %s::text", [long])))] * 4, asked)
     assert found == [[[(long,)]]] * 4
 
 
@@ -223,14 +223,14 @@ TRANSACTION = ("SELECT pg_current_xact_id()::text", [])
 @pytest.mark.parametrize(("may_share", "transactions"), [(True, 1), (False, 3)])
 def test_only_those_that_may_share_a_transaction(transactional_db, asked, may_share, transactions):
     found = []
-    together.run([lambda: found.extend(connection.run(TRANSACTION, may_share=may_share))] * 3, asked)
+    batching.run([lambda: found.extend(connection.run(TRANSACTION, may_share=may_share))] * 3, asked)
     assert (len(found), len({number for ((number,),) in found})) == (3, transactions)
 
 
 def test_those_that_shared_a_transaction_do_not_share_its_error(transactional_db, asked, owner):
     found = []
     add = partial(connection.run, may_share=True)
-    together.run(
+    batching.run(
         [
             lambda: found.extend(add((INSERT, [owner, "first"]))),
             caught(IntegrityError, found, partial(add, (INSERT, [owner, "not kept"]), (INSERT, [owner, ""]))),
@@ -247,7 +247,7 @@ def test_transaction_that_is_shared_is_no_other_ones(transactional_db, asked):
     found = []
     alone = [lambda: found.append(connection.run(TRANSACTION))] * 2
     shared = [lambda: found.append(connection.run(TRANSACTION, may_share=True))] * 2
-    together.run([alone[0], shared[0], alone[1], shared[1]], asked)
+    batching.run([alone[0], shared[0], alone[1], shared[1]], asked)
     assert (len(set(map(repr, found))), asked.jobs) == (3, [4])
     assert found[1] == found[3]
 
@@ -257,7 +257,7 @@ def test_error_at_the_end_of_a_transaction_is_of_the_job_that_made_it(transactio
     """Foreign keys are looked at when the transaction ends, behind its last statement."""
     found = []
     add = partial(connection.run, may_share=may_share)
-    together.run(
+    batching.run(
         [
             lambda: found.extend(add((INSERT, [owner, "first"]))),
             caught(IntegrityError, found, partial(add, (INSERT, [0, "nobody's"]))),
@@ -353,7 +353,7 @@ def test_who_is_being_removed_is_waited_for_once(make_user, elsewhere, monkeypat
     keys = [create_api_key(user, name="test", scopes=SCOPES)[1] for user in users]
     elsewhere.execute("SELECT FROM users_user WHERE id = %s FOR UPDATE", [users[1].pk])
     # It waits for the user, too.
-    monkeypatch.setattr(version_use.uses, "write", lambda: None)
+    monkeypatch.setattr(usage.uses, "write", lambda: None)
     began = monotonic()
     found = answered_together(*(Received("/api/v1/orders", key, {"item": "Tea", "qty": 1}) for key in keys))
     assert [request.status for request in found] == [201, 503, 201]

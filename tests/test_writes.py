@@ -13,7 +13,7 @@ from django.db.models.signals import post_save, pre_save
 from psycopg.errors import NumericValueOutOfRange
 
 from accounts.models import APIKey, LoginSession
-from config.models import Row
+from config.models.resource import Row
 from orders.models import Order
 from payments.models import Payment
 from posts.models import Comment, Post

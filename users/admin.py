@@ -22,12 +22,12 @@ from django.utils.decorators import method_decorator
 from django.utils.html import format_html, format_html_join
 from django.views.decorators.debug import sensitive_post_parameters
 
-from config import admin_dashboard
-from config.admin_dashboard import Chart
-from config.api.errors import not_found
-from config.api.guessing import guess
-from config.api.middleware import present_request
-from config.models import AuditEvent
+from config.admin import dashboard
+from config.admin.dashboard import Chart
+from config.api.limits.login_attempts import guess
+from config.http.errors import not_found
+from config.http.middleware import present_request
+from config.models.resource import AuditEvent
 from users import services
 from users.admin_import import COLUMNS, Imported
 from users.models import EMAIL_TAKEN, Status, User, UserQuerySet
@@ -195,10 +195,10 @@ class UserAdmin(Imported, DjangoUserAdmin):
         return format_html('<ul>{}</ul><a href="{}">All events</a>', rows, every)
 
 
-@admin_dashboard.charts
+@dashboard.charts
 def sign_ups(days: Sequence[date]) -> Iterator[Chart]:
-    users = admin_dashboard.by_day(User.objects.all(), "created_at", days, users=Count("pk"))
-    yield Chart("Sign-ups", "Users, by the day on which they were added.", days, admin_dashboard.whole(users))
+    users = dashboard.by_day(User.objects.all(), "created_at", days, users=Count("pk"))
+    yield Chart("Sign-ups", "Users, by the day on which they were added.", days, dashboard.whole(users))
 
 
 admin.site.password_change_form = OwnPasswordForm

@@ -23,10 +23,10 @@ from import_export.instance_loaders import BaseInstanceLoader
 from import_export.resources import Resource
 from import_export.results import Result
 
-from config.admin import ServiceAdmin, principal_of
-from config.api import transactions
-from config.api.errors import DomainError
+from config.admin.base import ServiceAdmin, principal_of
 from config.api.principal import Principal
+from config.http.errors import DomainError
+from config.postgresql import transactions
 from users.models import User
 from users.serializers import UserSerializer
 

@@ -2,7 +2,7 @@ from typing import Any
 
 import django_filters
 
-from config.api.filters import StrictFilterSet
+from config.api.listing.filters import StrictFilterSet
 from users.models import Role, Status, UserQuerySet
 
 

@@ -9,13 +9,13 @@ from django.db.models import Func, Q, Value
 from django.db.models.lookups import Exact, StartsWith
 
 from config import audit
-from config.api.errors import not_found
-from config.counting import counted
-from config.digests import salted_hmac
-from config.models import ChangingResource, keep_updated_at
-from config.postgresql.base import database
-from config.postgresql.prepared import Statement
-from config.text import validate_line
+from config.api.representation.text import validate_line
+from config.fastpath.postgresql.base import database
+from config.fastpath.postgresql.prepared_statements import Statement
+from config.http.digests import salted_hmac
+from config.http.errors import not_found
+from config.models.resource import ChangingResource, keep_updated_at
+from config.postgresql.row_counts import counted
 
 if TYPE_CHECKING:
     from config.api.principal import Principal

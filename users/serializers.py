@@ -7,8 +7,8 @@ from django.core.exceptions import ValidationError as DjangoValidationError
 from rest_framework.exceptions import ValidationError
 from rest_framework.fields import SkipField
 
-from config.api.errors import forbidden
-from config.api.serializers import GREATEST_ID, Email, Integer, ResourceSerializer, Text
+from config.api.representation.serializers import GREATEST_ID, Email, Integer, ResourceSerializer, Text
+from config.http.errors import forbidden
 from users import services
 from users.models import Role, Status, User
 from users.validators import LONGEST_PASSWORD

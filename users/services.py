@@ -7,7 +7,7 @@ from django.contrib.contenttypes.models import ContentType
 from django.db import IntegrityError, connection, models, transaction
 from django.db.models.functions import Now
 
-from config.api.errors import Detail, DomainError, ErrorCode
+from config.http.errors import Detail, DomainError, ErrorCode
 from users.models import EMAIL_TAKEN, Role, Status, User
 
 # Any constants will do, as long as nobody else takes the same advisory locks.

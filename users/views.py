@@ -4,12 +4,12 @@ from typing import Any, ClassVar
 from django.db.models import QuerySet
 from rest_framework.request import Request
 
-from config.api.errors import ErrorCode
-from config.api.guessing import guess
-from config.api.links import Link
+from config.api.limits.login_attempts import guess
 from config.api.principal import Principal
-from config.api.responses import Response
+from config.api.representation.links import Link
 from config.api.viewsets import ResourceViewSet
+from config.fastpath.responses import Response
+from config.http.errors import ErrorCode
 from users import services
 from users.filters import UserFilterSet
 from users.models import User

@@ -9,9 +9,9 @@ from rest_framework.request import Request
 
 from accounts.authentication import api_key, basic, bearer, session
 from accounts.authentication.headers import parts
-from config.api.errors import DomainError, ErrorCode
 from config.api.exceptions import CHALLENGE
 from config.api.principal import Principal
+from config.http.errors import DomainError, ErrorCode
 
 
 class PrincipalAuthentication(BaseAuthentication):

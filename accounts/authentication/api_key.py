@@ -6,11 +6,11 @@ from rest_framework.request import Request
 from accounts.authentication.headers import parts
 from accounts.models import APIKey
 from config import audit
-from config.api.errors import DomainError, ErrorCode
-from config.api.middleware import secret_parameters
+from config.api.limits.quotas import Credentials
 from config.api.principal import Principal
-from config.api.quotas import Credentials
-from config.api.statements import Parameter
+from config.fastpath.compiled_query import Parameter
+from config.http.errors import DomainError, ErrorCode
+from config.http.middleware import secret_parameters
 
 _keys = Credentials(
     APIKey.objects.usable()

@@ -5,8 +5,8 @@ from base64 import b64decode
 from rest_framework.request import Request
 
 from accounts.passwords import RememberedChecks, prove, wrong_password
-from config.api.errors import DomainError, ErrorCode
 from config.api.principal import ALL_SCOPES, Principal
+from config.http.errors import DomainError, ErrorCode
 
 # The pair comes with every request, and the hash of a password is made to be slow.
 _check = RememberedChecks()

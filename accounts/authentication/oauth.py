@@ -7,10 +7,10 @@ from oauth2_provider.models import get_access_token_model
 from rest_framework.request import Request
 
 from accounts.models import digest_of
-from config.api.errors import invalid_token
+from config.api.limits.quotas import Credentials
 from config.api.principal import Principal
-from config.api.quotas import Credentials
-from config.api.statements import Parameter
+from config.fastpath.compiled_query import Parameter
+from config.http.errors import invalid_token
 
 _tokens = Credentials(
     get_access_token_model()

@@ -17,8 +17,8 @@ from oauthlib.oauth2.rfc6749 import errors
 
 from accounts.authentication.oauth import acting_user, scopes_of, usable_token
 from accounts.models import digest_of, living_refresh_tokens
-from config.api import quotas
 from config.api.exceptions import answer_to
+from config.api.limits import quotas
 from config.api.principal import SCOPES
 
 FORM = "application/x-www-form-urlencoded"

@@ -17,7 +17,7 @@ from oauthlib.oauth2.rfc6749 import errors
 
 from accounts.models import Application, digest_of
 from config import audit
-from config.api.guessing import guess
+from config.api.limits.login_attempts import guess
 from users.models import User
 
 AccessToken, Grant, RefreshToken = get_access_token_model(), get_grant_model(), get_refresh_token_model()

@@ -10,15 +10,16 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.http.multipartparser import MultiPartParserError
 from rest_framework import exceptions as drf
 
-from config.api import envelope, versioning
-from config.api.accept import PROBLEM_JSON, wants_problem_json
-from config.api.errors import Detail, DomainError, ErrorCode, invalid, not_found
-from config.api.middleware import GetResponse
-from config.api.paths import is_oauth_endpoint, is_versioned
-from config.api.renderers import ProblemRenderer, render_as_data, to_json
-from config.api.requests import REFUSED
-from config.api.responses import Response
-from config.api.transactions import is_away
+from config.api.representation import envelope
+from config.api.representation.renderers import ProblemRenderer, render_as_data, to_json
+from config.api.versions import versioning
+from config.api.versions.paths import is_oauth_endpoint, is_versioned
+from config.fastpath.responses import Response
+from config.http.errors import Detail, DomainError, ErrorCode, invalid, not_found
+from config.http.media_types import PROBLEM_JSON, wants_problem_json
+from config.http.middleware import GetResponse
+from config.http.request_limits import REFUSED
+from config.postgresql.transactions import is_away
 
 logger = logging.getLogger(__name__)
 

@@ -5,8 +5,8 @@ from typing import Any, ClassVar
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 
-from config.api.errors import Detail, DomainError, ErrorCode, forbidden
 from config.api.principal import Principal
+from config.http.errors import Detail, DomainError, ErrorCode, forbidden
 
 
 def require_scope(principal: Principal, scope: str) -> None:

@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 from django.contrib.auth import get_user_model
 
-from config.api.errors import DomainError, ErrorCode
-from config.api.statements import Parameter
-from config.postgresql.prepared import Statement
+from config.fastpath.compiled_query import Parameter
+from config.fastpath.postgresql.prepared_statements import Statement
+from config.http.errors import DomainError, ErrorCode
 
 # Every scope there is, with the words in which a user is asked for it.
 SCOPE_TEXTS = {

@@ -13,27 +13,21 @@ from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 from rest_framework.viewsets import ViewSetMixin
 
-from config.api import (
-    compiled,
-    conditional,
-    envelope,
-    fields,
-    idempotency,
-    kept,
-    links,
-    ordering,
-    pagination,
-    transactions,
-)
-from config.api.conventions import Conventions
-from config.api.errors import DomainError, not_found
-from config.api.filters import StrictFilterSet
-from config.api.idempotency import Key, KeyPolicy
-from config.api.parameters import Parameters
-from config.api.paths import without_prefix
+from config.api.listing import ordering, pagination, sparse_fields
+from config.api.listing.filters import StrictFilterSet
+from config.api.listing.query import Parameters
 from config.api.principal import Principal
-from config.api.responses import Response
-from config.api.serializers import GREATEST_ID
+from config.api.representation import envelope, links
+from config.api.representation.serializers import GREATEST_ID
+from config.api.versions.paths import without_prefix
+from config.api.views import Conventions
+from config.api.writing import idempotency
+from config.api.writing.idempotency import Key, KeyPolicy
+from config.fastpath import serializers, statement_cache
+from config.fastpath.responses import Response
+from config.http import etags
+from config.http.errors import DomainError, not_found
+from config.postgresql import transactions
 
 _ID = re.compile(r"[1-9][0-9]{0,18}")
 
@@ -156,7 +150,7 @@ class ResourceViewSet(ViewSetMixin, Conventions, GenericAPIView):
         bound_to = {"list": without_prefix(request.path), **filters}
         paginator = pagination.read(self.parameters, order, bound_to)
         self.parameters.check()
-        return paginator.page_of(kept.listed(self.alike, order, filters), self.values)
+        return paginator.page_of(statement_cache.listed(self.alike, order, filters), self.values)
 
     def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         return self.respond(self.get_object())
@@ -217,7 +211,7 @@ class ResourceViewSet(ViewSetMixin, Conventions, GenericAPIView):
     def alike(self) -> "ResourceViewSet":
         """This view as it reads rows for any request like this one: the ids are Parameters, which `values` gives."""
         view: Any = type(self)
-        found: ResourceViewSet = kept.alike(
+        found: ResourceViewSet = statement_cache.alike(
             view, self.action, self.principal.user.role, self.principal.kind, self.chosen
         )
         return found
@@ -234,7 +228,7 @@ class ResourceViewSet(ViewSetMixin, Conventions, GenericAPIView):
     def initial(self, request: Any, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
         # Read before anything is written: a request that is refused must not have had an effect.
-        self.chosen = fields.read(self.parameters, readable_fields(self.serializer_class))
+        self.chosen = sparse_fields.read(self.parameters, readable_fields(self.serializer_class))
         if self.action != "list":
             self.parameters.check()
         self.parent_id = None
@@ -260,7 +254,7 @@ class ResourceViewSet(ViewSetMixin, Conventions, GenericAPIView):
 
     def check_parent(self) -> None:
         """404 unless the caller may look into the parent, if there is to be one."""
-        if self.parent_field and not kept.parent(self.alike).rows(**self.values):
+        if self.parent_field and not statement_cache.parent(self.alike).rows(**self.values):
             raise not_found()
 
     def get_serializer_context(self) -> dict[str, Any]:
@@ -271,14 +265,14 @@ class ResourceViewSet(ViewSetMixin, Conventions, GenericAPIView):
         }
 
     def get_object(self, *, lock: bool = False) -> Any:
-        found = kept.single(self.alike, lock).rows(id=id_of(self.kwargs["id"]), **self.values)
+        found = statement_cache.single(self.alike, lock).rows(id=id_of(self.kwargs["id"]), **self.values)
         if not found:
             raise not_found()
         (row,) = found
         self.check_object_permissions(self.request, row)
         if lock:
             # Compared while the row is locked: of two writers with the same tag, the second finds another state.
-            self.preconditions.check(conditional.state_of(row, self.state_columns))
+            self.preconditions.check(etags.state_of(row, self.state_columns))
         return row
 
     @property
@@ -287,7 +281,7 @@ class ResourceViewSet(ViewSetMixin, Conventions, GenericAPIView):
         return self.chosen or readable_names(self.serializer_class)
 
     def represent(self, rows: Sequence[Model]) -> Sequence[dict[str, Any]]:
-        render = compiled.renderer(self.serializer_class, self.request.version, self.names)
+        render = serializers.renderer(self.serializer_class, self.request.version, self.names)
         if render:
             return render(rows)
         serializer = self.get_serializer()
@@ -296,7 +290,7 @@ class ResourceViewSet(ViewSetMixin, Conventions, GenericAPIView):
         return [serializer.to_representation(row) for row in rows]
 
     def respond(self, row: Model, status: int = 200) -> Response:
-        self.row, self.state = row, conditional.state_of(row, self.state_columns)
+        self.row, self.state = row, etags.state_of(row, self.state_columns)
         (data,) = self.represent([row])
         if self.chosen is None:
             data[envelope.LINKS] = links.of_row(self.request, self.links, row)

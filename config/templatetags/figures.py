@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from django import template
 from django.utils.text import slugify
 
-from config.admin_dashboard import Chart, Number
+from config.admin.dashboard import Chart, Number
 
 register = template.Library()
 

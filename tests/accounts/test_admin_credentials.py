@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from accounts.models import APIKey
 from accounts.services import create_api_key
-from config.models import AuditEvent
+from config.models.resource import AuditEvent
 from tests.accounts.oauth.actors import Person, bearer, register
 from tests.conftest import PASSWORD, with_key, with_password
 from tests.test_admin_pages import signed_in

@@ -11,7 +11,7 @@ from accounts import logins
 from accounts.models import APIKey
 from accounts.services import create_api_key
 from config.api.principal import SCOPES
-from config.models import AuditEvent
+from config.models.resource import AuditEvent
 from tests.conftest import PASSWORD, Caller, with_key, with_password
 
 FIELDS = {"id", "name", "prefix", "scopes", "created_at", "expires_at", "last_used_at", "revoked_at", "_links"}

@@ -12,8 +12,8 @@ from django.test import Client
 
 from accounts.services import create_api_key
 from config import audit
-from config.api import transactions
-from config.models import AuditEvent
+from config.models.resource import AuditEvent
+from config.postgresql import transactions
 from tests.accounts.conftest import WRONG, log_in, log_out, refresh, with_bearer
 from tests.conftest import PASSWORD, Caller, with_password
 

@@ -12,7 +12,7 @@ from django.test import Client
 
 from accounts import logins, services
 from accounts.services import create_api_key
-from config.models import AuditEvent
+from config.models.resource import AuditEvent
 from tests.accounts.conftest import log_in, refresh
 from tests.accounts.oauth.actors import Person, bearer, register
 from tests.conftest import PASSWORD, Caller, with_password

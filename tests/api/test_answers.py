@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rest_framework import response as drf
 
-from config.api.headers import Headers, give, give_missing, vary_on
-from config.api.responses import Response
+from config.fastpath.responses import Response
+from config.http.headers import Headers, give, give_missing, vary_on
 
 NAMES = st.sampled_from(["Link", "link", "Vary", "ETag", "A\r\nB", "Ü"])
 VALUES = st.text(max_size=8) | st.integers() | st.binary(max_size=4)

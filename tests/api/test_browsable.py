@@ -11,11 +11,11 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from config.api import browsable
-from config.api.errors import DomainError
-from config.api.highlighting import header, json_as_html
-from config.api.requests import screen
-from config.models import AuditEvent
+from config.api.browsable import middleware as browsable
+from config.api.browsable.highlighting import header, json_as_html
+from config.http.errors import DomainError
+from config.http.request_limits import screen
+from config.models.resource import AuditEvent
 from config.wsgi import refuse
 from orders.models import Order
 from payments.models import Payment

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from rest_framework import serializers
 
 from accounts.serializers import APIKeySerializer
-from config.api import compiled
-from config.api import serializers as own_serializers
-from config.api.renderers import to_json
+from config.api.representation import serializers as own_serializers
+from config.api.representation.renderers import to_json
 from config.api.viewsets import readable_fields, readable_names
+from config.fastpath import serializers as compiled
 from orders.models import Order
 from orders.serializers import OrderSerializer
 from posts.models import Comment, Post

@@ -68,7 +68,7 @@ def test_cursor_cut_anywhere_is_refused(admin: Caller, cursor: str) -> None:
         lambda cursor: cursor + "=",
         lambda cursor: cursor + "==",
         lambda cursor: cursor + "===",
-        lambda cursor: cursor + "=" * -(-len(cursor) % -4 or 4),
+        lambda cursor: cursor + "=" * (-len(cursor) % 4 or 4),
         lambda cursor: " " + cursor,
         lambda cursor: cursor + " ",
         lambda cursor: cursor[:4] + " " + cursor[4:],

@@ -9,8 +9,8 @@ from django.db import connection
 from django.test import Client
 from rest_framework.serializers import ModelSerializer
 
-from config.api.listed import ListedRows
-from config.postgresql.writes import AnsweredAddition
+from config.api.listing.keyset import ListedRows
+from config.fastpath.inserts import AnsweredAddition
 from tests.api.wire import error_of, send
 from tests.conftest import Caller
 
@@ -152,9 +152,9 @@ def test_write_that_fails_leaves_nothing_behind(admin: Caller, monkeypatch: pyte
 # Where a fault may be: what fails, and a request that comes by.
 FAULTS = {
     "a resource": ("users.views.UserViewSet.list", "GET", "/users"),
-    "rendering": ("config.api.renderers.JSONRenderer.render", "GET", "/users"),
-    "a middleware": ("config.api.middleware.HostMiddleware.__call__", "GET", "/users"),
-    "the outermost middleware": ("config.metrics.MetricsMiddleware.__call__", "GET", "/users"),
+    "rendering": ("config.api.representation.renderers.JSONRenderer.render", "GET", "/users"),
+    "a middleware": ("config.http.middleware.HostMiddleware.__call__", "GET", "/users"),
+    "the outermost middleware": ("config.server.metrics.MetricsMiddleware.__call__", "GET", "/users"),
     "a page": ("accounts.pages.LoginView.get_context_data", "GET", "/session/login"),
     "OAuth": ("accounts.oauth.endpoints.MetadataView.get", "GET", "/.well-known/oauth-authorization-server"),
     "the admin": ("users.admin.UserAdmin.get_queryset", "GET", "/admin/users/user/"),

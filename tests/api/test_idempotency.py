@@ -13,8 +13,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
-from config.api import idempotency
-from config.models import IdempotencyRecord
+from config.api.writing import idempotency
+from config.models.resource import IdempotencyRecord
 from orders.models import Order
 from payments.models import Payment
 from posts.models import Comment, Post
@@ -184,7 +184,7 @@ def test_fingerprint_depends_on_version_and_secret_key(settings):
 
 
 def test_fingerprint_stays_what_records_of_earlier_releases_hold():
-    of_django = salted_hmac("config.api.idempotency", '1 {"amount":[NaN,"12.3"]}', algorithm="sha256").digest()
+    of_django = salted_hmac("config.api.writing.idempotency", '1 {"amount":[NaN,"12.3"]}', algorithm="sha256").digest()
     assert idempotency._fingerprint("1", {"amount": Decimal("12.30")}) == of_django
 
 

@@ -10,10 +10,10 @@ from django.conf import settings
 from hypothesis import given
 from hypothesis import strategies as st
 
-from config.api.idempotency import canonical
-from config.api.parsers import parse
+from config.api.representation.parsers import parse
 from config.api.schema import document
-from config.models import IdempotencyRecord
+from config.api.writing.idempotency import canonical
+from config.models.resource import IdempotencyRecord
 from payments.models import Payment
 from tests.api.test_idempotency import BODIES, ROWS, pay, same
 from tests.api.wire import MEBIBYTE, quickly

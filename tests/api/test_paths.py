@@ -5,7 +5,7 @@ from urllib.parse import quote
 from hypothesis import given
 from hypothesis import strategies as st
 
-from config.api.paths import prefix_of, quoted, without_prefix
+from config.api.versions.paths import prefix_of, quoted, without_prefix
 
 PATHS = st.text(st.sampled_from("/apiv12-._~ %ü=&;@\n"), max_size=12)
 QUERIES = st.text(st.sampled_from("ab1=&%-._~ /?;\xfc\n"), max_size=12)

@@ -7,7 +7,7 @@ from django.http import QueryDict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from config.api.handler import _PLAIN_QUERY, query_of
+from config.fastpath.handler import _PLAIN_QUERY, query_of
 
 NAMES = st.sampled_from(["page", "limit", "a_b", "x-y", "a.b", "~", "1"])
 VALUES = st.text("abcXYZ019._~-", max_size=8)

@@ -5,7 +5,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from accounts.services import create_api_key
-from config.models import Counter
+from config.models.resource import Counter
 from orders.models import Order
 from tests.accounts.oauth.actors import register
 from tests.api.quotas import is_counted, quota_of

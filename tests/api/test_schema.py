@@ -8,8 +8,8 @@ import jsonschema_rs
 import pytest
 
 from accounts.services import create_api_key
-from config.api import versioning
 from config.api.schema import document
+from config.api.versions import versioning
 from tests.conftest import with_password
 
 PASSWORD = "correct horse battery staple"

@@ -7,7 +7,7 @@ import pytest
 from django.http import HttpResponse
 from django.test import RequestFactory
 
-from config.api.middleware import SecretParameterMiddleware, secret_parameters
+from config.http.middleware import SecretParameterMiddleware, secret_parameters
 
 
 def test_very_many_keys_are_taken_out_at_once() -> None:

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts.models import APIKey
 from config.api.principal import anybody
-from config.api.statements import Parameter, Statement
+from config.fastpath.compiled_query import Parameter, Statement
 from orders.models import Order
 from posts.models import Comment, Post
 from tests.conftest import Caller

@@ -14,10 +14,17 @@ from rest_framework import serializers
 from rest_framework.fields import empty
 
 from accounts.serializers import LoginSerializer, RefreshTokenSerializer
-from config.api.errors import DomainError
-from config.api.parsers import UnusableNumber
 from config.api.principal import ALL_SCOPES, Principal
-from config.api.serializers import GREATEST_ID, Money, ResourceSerializer, StrictField, StrictSerializer, Text
+from config.api.representation.parsers import UnusableNumber
+from config.api.representation.serializers import (
+    GREATEST_ID,
+    Money,
+    ResourceSerializer,
+    StrictField,
+    StrictSerializer,
+    Text,
+)
+from config.http.errors import DomainError
 from orders.models import Order
 from orders.serializers import OrderSerializer
 from tests.api.test_compiled import SERIALIZERS

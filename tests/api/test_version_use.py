@@ -1,9 +1,9 @@
 import pytest
 from django.db import transaction
 
-from config.api import version_use
-from config.api.version_use import uses
-from config.models import VersionUse
+from config.api.versions import usage
+from config.api.versions.usage import uses
+from config.models.resource import VersionUse
 from tests.conftest import Caller, with_bearer_of, with_key
 
 
@@ -65,7 +65,7 @@ def test_nothing_is_written_of_a_user_who_was_removed_meanwhile(make_user, admin
 def test_a_write_that_fails_loses_nothing(nobody, monkeypatch):
     nobody.get("/")
     with monkeypatch.context() as patched:
-        patched.setattr(version_use, "_WRITE", "SELECT 1 FROM nowhere")
+        patched.setattr(usage, "_WRITE", "SELECT 1 FROM nowhere")
         before = transaction.savepoint()
         uses.write()
         transaction.savepoint_rollback(before)

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.core.checks import run_checks
 from django.test import override_settings
 
-from config.api.versions import Change
+from config.api.versions.table import Change
 from tests.conftest import Caller, with_bearer_of
 from tests.contract.routes import root_only
 
@@ -48,10 +48,10 @@ def test_every_change_is_asked_for_where_it_is_expected():
         change.name: [path for path in paths if path != "config/api/schema/operations.py"]
         for change, paths in asked.items()
     } == {
-        "CURSOR_BY_DEFAULT": ["config/api/pagination.py"],
-        "NUMBERS_ONLY": ["config/api/pagination.py"],
-        "NO_UNKNOWN_NAMES": ["config/api/parameters.py", "config/api/serializers.py"],
-        "MONEY_AS_TEXT": ["config/api/serializers.py"],
+        "CURSOR_BY_DEFAULT": ["config/api/listing/pagination.py"],
+        "NUMBERS_ONLY": ["config/api/listing/pagination.py"],
+        "NO_UNKNOWN_NAMES": ["config/api/listing/query.py", "config/api/representation/serializers.py"],
+        "MONEY_AS_TEXT": ["config/api/representation/serializers.py"],
     }
 
 

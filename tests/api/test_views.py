@@ -11,9 +11,9 @@ from django.test import RequestFactory
 from rest_framework.request import Request, clone_request
 from rest_framework.test import APIRequestFactory, force_authenticate
 
-from config.api.parsers import StrictRequest
 from config.api.principal import ALL_SCOPES, Principal
-from config.views import LiveView
+from config.api.representation.parsers import StrictRequest
+from config.site.entry import LiveView
 from tests.conftest import Caller, new_client
 from users.views import UserViewSet
 

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from django.test import Client
 
-from config.api.errors import ErrorCode
+from config.http.errors import ErrorCode
 
 MEBIBYTE = 1024 * 1024
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from config.documentation import PAGES
+from config.site.documentation import PAGES
 from tests.browser.conftest import AXE
 from tests.runtime.conftest import Service
 

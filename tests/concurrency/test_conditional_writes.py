@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from config.api import transactions
+from config.postgresql import transactions
 from posts.models import Comment, Post
 from tests.conftest import with_key
 

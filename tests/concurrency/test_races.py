@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from accounts.services import create_api_key
-from config.api import transactions
+from config.postgresql import transactions
 from posts.models import Comment, Post
 from tests.conftest import PASSWORD, wait_until_somebody_waits_for, with_bearer_of, with_key, with_password
 from users.models import User

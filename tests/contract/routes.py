@@ -6,7 +6,7 @@ from typing import Any
 
 from django.urls import URLResolver, get_resolver
 
-from config.api.conventions import View
+from config.api.views import View
 from config.api.viewsets import ResourceViewSet
 
 PREFIXES = ("", "/api", "/api/v1")

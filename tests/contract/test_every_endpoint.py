@@ -4,9 +4,9 @@ import pytest
 from django.urls import get_resolver, resolve
 from rest_framework.settings import api_settings
 
-from config.api.paths import without_prefix
 from config.api.permissions import PublicPermission, ResourcePermission
 from config.api.schema import Generator
+from config.api.versions.paths import without_prefix
 from tests.conftest import PASSWORD, Caller, with_password
 from tests.contract.routes import ANY_PATH, PREFIXES, addresses, resource_routes, root_only, routes
 

@@ -1,4 +1,4 @@
-"""The shorter way of plain requests (config.api.handler) gives what Django's own way does: every header and byte."""
+"""The shorter way of plain requests (config.fastpath) gives what Django's own way does: every header and byte."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from django.db import transaction
 from django.test import Client, RequestFactory
 from django.test.client import ClientHandler
 
-from config.api import handler
+from config.fastpath import handler
 from tests.conftest import Caller, new_client, with_bearer_of
 from tests.contract.routes import Route, root_only, routes
 from tests.contract.test_every_endpoint import fill
@@ -101,7 +101,7 @@ def test_answers_that_no_view_gives(
         assert new_client().put("/api/v1/users").status_code == 429
     compare(django, nobody, "PUT", "/api/v1/users")
     settings.RATE_LIMIT_ANONYMOUS = 0
-    monkeypatch.setattr("config.api.conventions.Conventions.settle", lambda *arguments: 1 / 0)
+    monkeypatch.setattr("config.api.views.Conventions.settle", lambda *arguments: 1 / 0)
     short, whole = (sent(client, "GET", "/api/v1/versions", {}) for client in (new_client(), django))
     # That there was a look at the session is of no use in an answer that nothing keeps.
     assert (short[0], short[1]) == (500, whole[1] | {"Vary": "Accept, origin"})

@@ -22,7 +22,7 @@ from oauth2_provider.models import get_access_token_model, get_grant_model, get_
 from accounts.models import LoginSession
 from accounts.services import create_api_key
 from config.management.commands import purge
-from config.models import AuditEvent, Counter, IdempotencyRecord, RowCount, VersionUse
+from config.models.resource import AuditEvent, Counter, IdempotencyRecord, RowCount, VersionUse
 from tests.accounts.conftest import log_in, refresh
 from tests.accounts.oauth.actors import Person, bearer, register
 from tests.conftest import PASSWORD

@@ -14,9 +14,9 @@ from django.urls import reverse
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from config import counting
-from config.api import listed
-from config.models import RowCount
+from config.api.listing import keyset
+from config.models.resource import RowCount
+from config.postgresql import row_counts
 from orders.models import Order
 from payments.models import Payment
 from posts.models import Post
@@ -80,13 +80,13 @@ def write(step: tuple[str, Any, Any]) -> None:
 
 
 def wrong() -> dict[str, int]:
-    return {counts.table: different for counts in counting.every() if (different := counts.differences())}
+    return {counts.table: different for counts in row_counts.every() if (different := counts.differences())}
 
 
 @pytest.fixture
 def everywhere_far(monkeypatch):
     """Pages are found by the counts from the first on."""
-    monkeypatch.setattr(listed, "NEAR", 0)
+    monkeypatch.setattr(keyset, "NEAR", 0)
 
 
 @pytest.mark.django_db

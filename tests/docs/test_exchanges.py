@@ -12,10 +12,10 @@ from django.db import connection
 from django.test import override_settings
 
 from accounts.services import create_api_key
-from config import documentation
-from config.api import idempotency
+from config.api.writing import idempotency
+from config.fastpath.inserts import AnsweredAddition, Write
 from config.management import demo
-from config.postgresql.writes import AnsweredAddition, Write
+from config.site import documentation
 from tests.accounts.oauth.actors import register
 from tests.api.test_failures import database_away
 from tests.conftest import PASSWORD, Caller

@@ -8,8 +8,8 @@ from html.parser import HTMLParser
 import pytest
 from django.core.checks import run_checks
 
-from config import documentation
-from config.api.errors import ErrorCode
+from config.http.errors import ErrorCode
+from config.site import documentation
 from tests.api.wire import error_of, send
 from tests.conftest import Caller
 

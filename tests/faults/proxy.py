@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 SOCKET = ".s.PGSQL.5432"
-# Of the statement that adds a row and the record of its key (config.postgresql.writes).
+# Of the statement that adds a row and the record of its key (config.fastpath.inserts).
 COMMITS_ITSELF = b" FROM condition RETURNING "
 FATES = ("COMMIT not delivered", "COMMIT not answered")
 

@@ -17,8 +17,8 @@ from urllib.parse import quote
 
 import psycopg
 
-from config.embedded import Cluster
-from config.embedded_account import reachable
+from config.local.account import reachable
+from config.local.cluster import Cluster
 from tests.faults.proxy import Proxy
 from tests.runtime.conftest import DEADLINE, Copy, temporary_copy, wait_for
 

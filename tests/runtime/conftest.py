@@ -16,8 +16,8 @@ from urllib.error import HTTPError, URLError
 
 import pytest
 
-from config.embedded import Cluster
-from config.embedded_account import reachable
+from config.local.account import reachable
+from config.local.cluster import Cluster
 from tests import secrecy
 
 CHECKOUT = Path(__file__).resolve().parents[2]

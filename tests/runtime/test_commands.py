@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from config.embedded import Cluster
-from config.embedded_account import SYSTEM_FOLDER, EmbeddedDatabaseError, reachable
+from config.local.account import SYSTEM_FOLDER, EmbeddedDatabaseError, reachable
+from config.local.cluster import Cluster
 from tests.runtime.conftest import Copy, Service
 
 COUNT = "from users.models import User; print(User.objects.count())"

@@ -11,8 +11,8 @@ from urllib.parse import quote
 import psycopg
 import pytest
 
-from config.embedded import Cluster
-from config.embedded_account import reachable
+from config.local.account import reachable
+from config.local.cluster import Cluster
 from tests.runtime.conftest import Copy, Service, wait_for
 
 MEBIBYTE = 1024 * 1024
@@ -129,7 +129,7 @@ def impatient(checkout: Copy, first_start: list[str]) -> Iterator[Wire]:
     """A service of one worker that waits for a body a second and not longer."""
     code = (
         "import os; os.environ['DJANGO_SETTINGS_MODULE'] = 'config.settings';"
-        "import config.rsgi; config.rsgi.SECONDS_FOR_A_BODY = 1.0;"
+        "import config.server.rsgi; config.server.rsgi.SECONDS_FOR_A_BODY = 1.0;"
         "import manage; manage.main(['manage.py', 'serve'])"
     )
     running = Service(checkout, ".venv/bin/python", "-c", code, WORKERS="1")

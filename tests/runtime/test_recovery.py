@@ -6,8 +6,8 @@ import signal
 import psycopg
 import pytest
 
-from config.embedded import Cluster
-from config.embedded_account import reachable
+from config.local.account import reachable
+from config.local.cluster import Cluster
 from tests.runtime.conftest import Service, wait_for
 
 

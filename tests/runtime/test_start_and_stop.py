@@ -11,8 +11,8 @@ from http.client import HTTPConnection
 import psycopg
 import pytest
 
-from config.embedded import Cluster
-from config.embedded_account import reachable
+from config.local.account import reachable
+from config.local.cluster import Cluster
 from tests.runtime.conftest import Copy, Service, wait_for
 
 

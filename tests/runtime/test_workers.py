@@ -182,7 +182,9 @@ def test_the_use_of_versions_is_summed_over_workers_and_written_down(limited: Se
     query = f"VersionUse.objects.filter(version=2, credential='{prefix}').values_list('count', flat=True)"
 
     def written() -> bool:
-        printed = limited.copy.manage("shell", "-c", f"from config.models import VersionUse; print(list({query}))")
+        printed = limited.copy.manage(
+            "shell", "-c", f"from config.models.resource import VersionUse; print(list({query}))"
+        )
         return "[30]" in printed.stdout
 
     wait_for(written)

@@ -7,8 +7,8 @@ from typing import Any
 from django.core.management.base import CommandError
 from rest_framework.exceptions import ValidationError
 
-from config.api.errors import DomainError
 from config.api.principal import ALL_SCOPES, Principal
+from config.http.errors import DomainError
 from users.models import Role, User
 from users.serializers import UserSerializer
 

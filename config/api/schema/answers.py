@@ -5,11 +5,11 @@ from typing import Any
 
 from drf_spectacular.plumbing import ResolvedComponent
 
-from config.api.envelope import LINKS
-from config.api.pagination import MAX_LIMIT
-from config.api.requests import MAX_TARGET
+from config.api.listing.pagination import MAX_LIMIT
+from config.api.representation.envelope import LINKS
 from config.api.schema.fields import PATH, closed, integer, text
 from config.api.viewsets import ResourceViewSet
+from config.http.request_limits import MAX_TARGET
 
 Described = dict[str, Any]
 _LINK = {"$ref": "#/components/schemas/Link"}

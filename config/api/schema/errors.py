@@ -7,17 +7,18 @@ from typing import Any
 
 from django.conf import settings
 
-from config.api import envelope, versioning
-from config.api.accept import PROBLEM_JSON
-from config.api.errors import Detail, DomainError, ErrorCode, forbidden, invalid, invalid_token, not_found
-from config.api.idempotency import HEADER, KeyPolicy
-from config.api.parsers import malformed
-from config.api.paths import is_versioned
+from config.api.limits.counters import rate_limited
 from config.api.permissions import ResourcePermission
+from config.api.representation import envelope
+from config.api.representation.parsers import malformed
 from config.api.schema.fields import closed, integer, text
-from config.api.throttling import rate_limited
+from config.api.versions import versioning
+from config.api.versions.paths import is_versioned
 from config.api.viewsets import ResourceViewSet
-from config.models import LONGEST_KEY
+from config.api.writing.idempotency import HEADER, KeyPolicy
+from config.http.errors import Detail, DomainError, ErrorCode, forbidden, invalid, invalid_token, not_found
+from config.http.media_types import PROBLEM_JSON
+from config.models.resource import LONGEST_KEY
 
 WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 Codes = dict[int, list[ErrorCode]]

@@ -7,9 +7,9 @@ from typing import Any
 
 from rest_framework.serializers import BaseSerializer, ListSerializer
 
-from config.api import envelope
-from config.api.pagination import DEFAULT_LIMIT
-from config.api.renderers import to_json
+from config.api.listing.pagination import DEFAULT_LIMIT
+from config.api.representation import envelope
+from config.api.representation.renderers import to_json
 from config.api.viewsets import ResourceViewSet
 
 _IDS = {"user_id": 42, "post_id": 17, "api_key_id": 3}

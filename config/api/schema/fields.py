@@ -5,8 +5,8 @@ from typing import Any
 from django.conf import settings
 from rest_framework import serializers
 
-from config.api.middleware import LONGEST_REQUEST_ID, SANE_REQUEST_ID
-from config.api.serializers import GREATEST_ID, Text
+from config.api.representation.serializers import GREATEST_ID, Text
+from config.http.middleware import LONGEST_REQUEST_ID, SANE_REQUEST_ID
 
 INT32 = 2**31 - 1
 # RFC 3339 with microseconds and an offset.

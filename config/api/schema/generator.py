@@ -8,11 +8,11 @@ from django.conf import settings
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.plumbing import get_lib_doc_excludes
 
-from config.api import versioning
-from config.api.paths import is_versioned
+from config.api.representation.serializers import ResourceSerializer
 from config.api.schema import answers, errors, headers, parameters
-from config.api.serializers import ResourceSerializer
-from config.api.versions import Version
+from config.api.versions import versioning
+from config.api.versions.paths import is_versioned
+from config.api.versions.table import Version
 
 Endpoint = tuple[str, str, str, Any]
 

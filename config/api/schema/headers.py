@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from config.api import idempotency
-from config.api.conventions import Conventions
-from config.api.errors import ErrorCode
-from config.api.idempotency import KeyPolicy
 from config.api.schema.fields import PRINTABLE, REQUEST_ID, integer, text
-from config.api.versions import Version
+from config.api.versions.table import Version
+from config.api.views import Conventions
 from config.api.viewsets import ResourceViewSet
+from config.api.writing import idempotency
+from config.api.writing.idempotency import KeyPolicy
+from config.http.errors import ErrorCode
 
 # Before the name of a component that every answer has which refers to it.
 REQUIRED = "Required-"

@@ -6,11 +6,11 @@ from typing import Any
 from drf_spectacular.openapi import AutoSchema
 from rest_framework.serializers import ListSerializer
 
-from config.api.pagination import MAX_LIMIT
-from config.api.paths import is_versioned, without_prefix
+from config.api.listing.pagination import MAX_LIMIT
+from config.api.representation.serializers import StrictField
 from config.api.schema import answers, errors, examples, fields, headers, parameters
-from config.api.serializers import StrictField
-from config.api.versions import Change, has
+from config.api.versions.paths import is_versioned, without_prefix
+from config.api.versions.table import Change, has
 from config.api.viewsets import ResourceViewSet
 
 _VERBS = {

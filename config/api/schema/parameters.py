@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from config.api import idempotency
-from config.api.idempotency import KeyPolicy
-from config.api.pagination import DEFAULT_LIMIT, MAX_LIMIT
-from config.api.requests import MAX_HEADER, MAX_TARGET
+from config.api.listing.pagination import DEFAULT_LIMIT, MAX_LIMIT
 from config.api.schema.fields import REQUEST_ID, integer, text
 from config.api.viewsets import ResourceViewSet, readable_fields
-from config.models import LONGEST_KEY
+from config.api.writing import idempotency
+from config.api.writing.idempotency import KeyPolicy
+from config.http.request_limits import MAX_HEADER, MAX_TARGET
+from config.models.resource import LONGEST_KEY
 
 _BARE_KEY, _QUOTED_KEY = idempotency.BARE_KEY.pattern, idempotency.QUOTED_KEY.pattern
 # With a backslash before each of its characters.

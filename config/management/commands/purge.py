@@ -13,11 +13,12 @@ from django.utils import timezone
 
 from accounts.models import LoginSession
 from accounts.oauth import retention
-from config import counting, sessions
-from config.api import throttling, transactions
+from config.api.limits import counters
 from config.management.command import ServiceCommand, no_statement_timeout
 from config.management.progress import progress
-from config.models import AuditEvent, IdempotencyRecord, VersionUse
+from config.models.resource import AuditEvent, IdempotencyRecord, VersionUse
+from config.postgresql import row_counts, transactions
+from config.site import sessions
 
 ROWS_AT_ONCE = 1_000
 # A request that is under way may have found its token good a moment ago, and another machine's clock may be late.
@@ -32,7 +33,7 @@ def _past(now: datetime) -> dict[str, QuerySet[Any]]:
         "OAuth codes": retention.past_codes(now),
         "OAuth refresh tokens": retention.past_refresh_tokens(now),
         "OAuth access tokens": retention.past_access_tokens(now),
-        "counters": throttling.past(now),
+        "counters": counters.past(now),
         "idempotency keys": IdempotencyRecord.objects.past(now),
         "audit events": AuditEvent.objects.past(now),
         "uses of versions": VersionUse.objects.past(now),
@@ -59,7 +60,7 @@ class Command(ServiceCommand):
                 count = rows.count()
                 self.stdout.write(f"{name}: {count if dry_run else _purge(name, rows, count)}")
             if not dry_run:
-                counting.fold()
+                row_counts.fold()
 
 
 def _purge(name: str, rows: QuerySet[Any], count: int) -> int:

@@ -4,9 +4,9 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from config import counting
 from config.management.command import ServiceCommand, no_statement_timeout
 from config.management.progress import progress
+from config.postgresql import row_counts
 
 
 class Command(ServiceCommand):
@@ -23,7 +23,7 @@ class Command(ServiceCommand):
     def handle(self, *, check: bool, **options: Any) -> None:
         with no_statement_timeout():
             if not check:
-                counting.fold()
+                row_counts.fold()
             wrong = self._compare(repair=not check)
         if check and wrong:
             raise CommandError("Some counts are wrong: run manage.py recount.")
@@ -32,7 +32,7 @@ class Command(ServiceCommand):
     def _compare(self, *, repair: bool) -> bool:
         """Whether the counts of any table differ from its rows, or did until they were put right."""
         wrong = False
-        tables = counting.every()
+        tables = row_counts.every()
         with progress("Tables", len(tables)) as advance:
             for counts in tables:
                 if different := counts.differences():

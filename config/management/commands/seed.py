@@ -16,7 +16,7 @@ from psycopg import sql
 from config.management import demo
 from config.management.command import INTERRUPTED, ServiceCommand, no_statement_timeout
 from config.management.progress import Advance, progress
-from config.models import RowCount
+from config.models.resource import RowCount
 from orders.models import Order
 from posts.models import Post
 from users.models import User

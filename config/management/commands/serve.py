@@ -23,9 +23,10 @@ from granian.http import HTTP1Settings
 from granian.log import LogLevels
 from granian.server.mp import MPServer
 
-from config import embedded, metrics
+from config.local import cluster
 from config.management.command import ServiceCommand
 from config.management.migrations import migrate, one_at_a_time
+from config.server import metrics
 
 ADMINISTRATOR = "admin@example.com"
 SECONDS_TO_STOP = 20
@@ -47,7 +48,7 @@ class Command(ServiceCommand):
     def handle(self, **options: Any) -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, _stop)
-        database = embedded.default_cluster().supervised() if settings.EMBEDDED_DATABASE else nullcontext()
+        database = cluster.default_cluster().supervised() if settings.EMBEDDED_DATABASE else nullcontext()
         with _reserved(settings.HOST, settings.PORT), database:
             with one_at_a_time():
                 migrate()
@@ -115,7 +116,7 @@ def _fill() -> None:
 
 def _serve() -> None:
     # In the parent, for the forks to share; and so that a mistake in the code ends the start with its traceback.
-    import config.rsgi
+    import config.server.rsgi
     import config.urls  # noqa: F401
 
     # A look for garbage writes to every object that it looks at, and so ends the sharing of its page. What is loaded
@@ -123,7 +124,7 @@ def _serve() -> None:
     gc.collect()
     gc.freeze()
     server = _Server(
-        "config.rsgi:application",
+        "config.server.rsgi:application",
         address=settings.HOST,
         port=settings.PORT,
         interface=Interfaces.RSGI,
@@ -191,6 +192,6 @@ def _load() -> Any:
         parent_death_signal = 1  # PR_SET_PDEATHSIG of prctl(2): no worker outlives the parent
         ctypes.CDLL(None).prctl(parent_death_signal, signal.SIGTERM)
     metrics.share()
-    from config.rsgi import application
+    from config.server.rsgi import application
 
     return application

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from config.api.errors import Detail, DomainError, ErrorCode, invalid
+from config.http.errors import Detail, DomainError, ErrorCode, invalid
 from config.wsgi import refuse
 from tests.accounts.oauth.actors import FORM, register, send
 from tests.conftest import Caller, new_client

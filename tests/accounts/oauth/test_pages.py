@@ -8,7 +8,7 @@ from django.test import Client
 
 from accounts.hashers import Argon2idPasswordHasher
 from config.api.principal import SCOPE_TEXTS
-from config.models import AuditEvent
+from config.models.resource import AuditEvent
 from tests.accounts.oauth.actors import CALLBACK, Person, bearer, register, returned
 from tests.conftest import PASSWORD
 

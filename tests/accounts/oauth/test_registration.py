@@ -11,7 +11,7 @@ from oauth2_provider.models import get_access_token_model
 
 from accounts import services
 from accounts.models import Application
-from config.models import AuditEvent
+from config.models.resource import AuditEvent
 from tests.accounts.oauth.actors import CALLBACK, Person, Registered, bearer
 from users.models import User
 

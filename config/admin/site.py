@@ -1,0 +1,35 @@
+"""The site of the admin: Django's, with a first page of figures and a password form that is ours."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.auth.forms import PasswordChangeForm
+from django.contrib.auth.views import PasswordChangeView
+from django.http import HttpRequest
+from django.template.response import TemplateResponse
+from django.urls import reverse
+
+
+class AdminSite(admin.AdminSite):
+    """Django's admin. The form in which one changes one's own password can be chosen, as `login_form` can.
+
+    Attributes:
+        password_change_form: that form; the app that has the users sets it.
+    """
+
+    site_title = site_header = "Users Resource Service"
+    password_change_form: type[PasswordChangeForm]
+
+    def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
+        from config.admin import dashboard
+
+        return super().index(request, {**dashboard.context(self), **(extra_context or {})})
+
+    def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
+        request.current_app = self.name
+        view = PasswordChangeView.as_view(
+            form_class=self.password_change_form,
+            success_url=reverse("admin:password_change_done", current_app=self.name),
+            extra_context={**self.each_context(request), **(extra_context or {})},
+        )
+        return view(request)  # type: ignore[return-value]  # or the redirect after the change

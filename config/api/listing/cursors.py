@@ -1,0 +1,67 @@
+"""The cursor: a place in a list, sealed so that a client can neither read nor change it.
+
+AES-SIV (RFC 5297) encrypts and authenticates without a nonce, so that the same place gives the same cursor and a
+page that has not changed keeps its bytes. What the place belongs to (list, filters, order) is authenticated with it.
+"""
+
+import json
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import orjson
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESSIV
+from django.db.models import Model
+from django.utils.crypto import salted_hmac
+
+from config.api.settings import settings
+from config.http import base64url
+from config.http.errors import Detail, DomainError, ErrorCode
+
+
+class Place(NamedTuple):
+    """The rows on one side of a sort key: `comparison` is `>`, `>=`, `<` or `<=`, as seen in list order."""
+
+    comparison: str
+    key: tuple[Any, ...]
+
+    @property
+    def backward(self) -> bool:
+        return self.comparison.startswith("<")
+
+
+# Most cursors are of a few lists; of the others there are as many as clients like.
+@lru_cache(maxsize=256)
+def binding(*facts: tuple[str, str]) -> bytes:
+    """What is authenticated with the cursors of a list: which it is, its filters and its order."""
+    return json.dumps(dict(facts), sort_keys=True).encode()
+
+
+def seal(place: Place, bound_to: bytes) -> str:
+    key = [value if isinstance(value, int) else str(value) for value in place.key]
+    return base64url.encode(_cipher(settings.SECRET_KEY).encrypt(orjson.dumps([place.comparison, *key]), [bound_to]))
+
+
+def read(cursor: str, bound_to: bytes, model: type[Model], columns: Sequence[str]) -> Place:
+    """Opens a cursor that `seal` made with the same binding.
+
+    Raises:
+        DomainError: INVALID_CURSOR when it was altered, made elsewhere, or made for another list, filter or order.
+    """
+    try:
+        sealed = base64url.decode(cursor)
+        # Base64 has several spellings for the same bytes; only one of them was given out.
+        if base64url.encode(sealed) != cursor:
+            raise ValueError(cursor)
+        comparison, *key = orjson.loads(_cipher(settings.SECRET_KEY).decrypt(sealed, [bound_to]))
+    except (ValueError, InvalidTag):
+        message = "Not a cursor of this list in this order; start again with an empty one."
+        raise DomainError(ErrorCode.INVALID_CURSOR, message, [Detail("cursor", message)]) from None
+    fields: list[Any] = [model._meta.get_field(column) for column in columns]
+    return Place(comparison, tuple([field.to_python(value) for field, value in zip(fields, key, strict=True)]))
+
+
+@lru_cache(maxsize=1)
+def _cipher(secret_key: str) -> AESSIV:
+    return AESSIV(salted_hmac("config.api.cursors", "", secret_key, algorithm="sha512").digest())

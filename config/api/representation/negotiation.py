@@ -1,0 +1,35 @@
+"""Content negotiation: JSON for every JSON type the contract names, the browsable API where `text/html` wins."""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from rest_framework.negotiation import BaseContentNegotiation
+from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
+
+from config.api.versions import versioning
+from config.http import media_types
+from config.http.errors import DomainError, ErrorCode
+
+
+class Negotiation(BaseContentNegotiation):
+    def select_parser(self, request: Request, parsers: Sequence[Any]) -> Any:
+        return parsers[0] if parsers else None
+
+    def select_renderer(
+        self, request: Request, renderers: Sequence[BaseRenderer], format_suffix: str | None = None
+    ) -> tuple[BaseRenderer, str]:
+        of_type = _by_type(tuple(renderers))
+        media_type, version = media_types.choose(request.META.get("HTTP_ACCEPT", ""), tuple(of_type))
+        if media_type:
+            return of_type[media_type], media_type
+        if version is not None:
+            raise versioning.unsupported(version, status=406)
+        raise DomainError(ErrorCode.NOT_ACCEPTABLE, f"Available: {', '.join(of_type)}.")
+
+
+# Renderers are made once for a choice of their classes (config.api.views).
+@lru_cache(maxsize=64)
+def _by_type(renderers: tuple[BaseRenderer, ...]) -> Mapping[str, BaseRenderer]:
+    return {renderer.media_type: renderer for renderer in renderers}

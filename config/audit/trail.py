@@ -1,0 +1,49 @@
+"""The audit trail of credentials, and of rows that are taken away: a line in the log, a row for the administrators."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import partial
+from typing import Any
+
+from django.db import transaction
+
+from config.http.client_address import client_address
+from config.http.middleware import present_request
+from config.models.resource import AuditEvent
+
+logger = logging.getLogger("audit")
+_told: ContextVar[bool] = ContextVar("told", default=True)
+
+
+@contextmanager
+def rows_alone() -> Iterator[None]:
+    """Leaves the lines of the log out: a command prints what it made and nothing else."""
+    token = _told.set(False)
+    try:
+        yield
+    finally:
+        _told.reset(token)
+
+
+def record(event: str, *, user: Any = None, by: Any = None, **facts: Any) -> None:
+    """Notes an event, `login.failed` for one, with the address and Request-Id of the present request, if there is one.
+
+    The line is written when the row is committed: what is rolled back did not happen, and may be run again.
+
+    Args:
+        event: what happened, as `thing.happening`.
+        user: whom it concerns, if that is known.
+        by: the user who did it, which becomes a fact where that is another one.
+        facts: what else is worth knowing. Never a secret, nor a part of one, nor a name of the user.
+    """
+    if by is not None and by != user:
+        facts["by"] = by.pk
+    request = present_request.get()
+    address = str(client_address(request)) if request else None
+    request_id = getattr(request, "request_id", "")
+    AuditEvent.objects.create(event=event, user=user, address=address, request_id=request_id, facts=facts)
+    line = {"request": request, "facts": {"user": getattr(user, "pk", None), "address": address, **facts}}
+    if _told.get():
+        transaction.on_commit(partial(logger.info, event, extra=line))

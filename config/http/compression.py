@@ -1,0 +1,58 @@
+"""Content coding: gzip where the client accepts it and the answer is long enough to gain by it.
+
+Django's own middleware makes a strong entity tag weak. Here the coding is chosen before the tag is made, which names it
+(config.http.etags), and the same content always gives the same bytes.
+"""
+
+import gzip
+import re
+from typing import Any
+
+from django.http import HttpResponse
+
+from config.api.settings import settings
+from config.http import media_types
+from config.http.headers import vary_on
+
+# Below, what is saved is less than a packet.
+LEAST_BYTES = 1024
+GZIP = "gzip"
+_LEVEL = 5
+_TEXT = re.compile(r"text/|application/(.+\+)?(json|javascript)\b")
+
+
+def choose(request: Any, response: HttpResponse) -> str | None:
+    """The coding in which an answer goes out, None for none. Says in `Vary` that Accept-Encoding had a part in it.
+
+    An answer with secrets, or one that a browser fetched by its cookie or Basic, is left alone: an attacker who can
+    make it repeat guesses would read the rest from its length (BREACH). A page repeats the query in its links.
+    """
+    headers = response.headers
+    if "no-store" in headers.get("Cache-Control", "") or not _TEXT.match(headers.get("Content-Type", "")):
+        return None
+    vary_on(response, "Accept-Encoding")
+    header = request.META.get("HTTP_ACCEPT_ENCODING")
+    if header is None or _sent_by_browser(request):
+        return None
+    gzipped, plain = _welcome(header)
+    long_enough = len(response.content) >= LEAST_BYTES
+    return GZIP if gzipped and gzipped >= plain and (long_enough or not plain) else None
+
+
+def _sent_by_browser(request: Any) -> bool:
+    """Whether the credential is one that a browser adds by itself, also to requests that another site makes it send."""
+    basic = request.META.get("HTTP_AUTHORIZATION", "").lower().startswith("basic")
+    return basic or settings.SESSION_COOKIE_NAME in request.COOKIES
+
+
+def _welcome(header: str) -> tuple[float, float]:
+    """The qualities of gzip and of no coding (RFC 9110, section 12.5.3); the least there is for the one not named."""
+    named = {one.name: one.quality for one in media_types.elements(header)}
+    others = named.get("*")
+    gzipped = named.get(GZIP, named.get("x-gzip", others or 0.0))
+    return gzipped, named.get("identity", 0.001 if others is None else others)
+
+
+def apply(response: HttpResponse) -> None:
+    response.content = gzip.compress(response.content, _LEVEL, mtime=0)
+    response["Content-Encoding"] = GZIP

@@ -1,0 +1,165 @@
+"""Conditional requests: entity tags, 304 and 412 (RFC 9110, sections 8.8 and 13).
+
+The tag of a single resource is `"<state>-<bytes>"`: a digest of the row's state, and one of what was rendered from it.
+So two credentials that get the same bytes get the same tag, and `If-Match` can tell from its first part whether any
+representation of the row, in whatever fields, version or coding it was read, is of the row's present state. What is
+made from no single row has the second part alone. A content coding is named at the end, for it makes other bytes.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from hashlib import blake2b
+from operator import attrgetter
+from typing import Any
+
+from django.http import HttpResponse
+
+from config.api.representation.renderers import is_for_a_person
+from config.http import compression
+from config.http.errors import Detail, DomainError, ErrorCode, invalid
+
+_VARIABLES = {"If-Match": "HTTP_IF_MATCH", "If-None-Match": "HTTP_IF_NONE_MATCH"}
+_GIVEN_IN = frozenset(_VARIABLES.values())
+_ANY = "*"
+_WEAK = "W/"
+_TAG = re.compile(r'(?:W/)?"[\x21\x23-\x7e\x80-\xff]*"')
+_READS = frozenset({"GET", "HEAD"})
+# POST adds to a collection and selects none of its representations, and OPTIONS reads none: the conditions of such
+# requests are ignored (section 13.2.1).
+_METHODS = _READS | {"PUT", "PATCH", "DELETE"}
+
+
+def state_of(row: Any, columns: Sequence[str]) -> str:
+    """The state of a row, as the first part of its tags; `columns` are those that move with every change of it."""
+    model: Any = type(row)
+    label, values = _facts(model, *columns)
+    return blake2b(repr((label, *values(row))).encode(), digest_size=8).hexdigest()
+
+
+@cache
+def _facts(model: Any, *columns: str) -> tuple[str, Callable[[Any], tuple[Any, ...]]]:
+    return model._meta.label, attrgetter(model._meta.pk.attname, *columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Preconditions:
+    """What a request asks of the present representation.
+
+    Attributes:
+        match: the tags of If-Match, one of which must be present; None without the header.
+        none_match: the tags of If-None-Match, none of which may be present; None without the header.
+    """
+
+    match: Sequence[str] | None = None
+    none_match: Sequence[str] | None = None
+
+    def check_match(self, state: str) -> None:
+        """Raises DomainError, a PRECONDITION_FAILED, unless If-Match names the state, by strong comparison."""
+        if self.match is None:
+            return
+        if not any(tag == _ANY or (_state_in(tag) == state and not tag.startswith(_WEAK)) for tag in self.match):
+            raise _failed("If-Match", "It has changed since. Read it again, and decide anew.")
+
+    def check(self, state: str) -> None:
+        """Raises DomainError, a PRECONDITION_FAILED, unless a row of this state may be written."""
+        self.check_match(state)
+        if any(tag == _ANY or _state_in(tag) == state for tag in self.none_match or ()):
+            raise _failed("If-None-Match", "It is there, in a state that the header excludes.")
+
+    def excludes(self, present: str) -> bool:
+        """Whether If-None-Match names the tag of the answer, by weak comparison: the client has it already."""
+        return self.none_match is not None and any(
+            tag in {_ANY, present} or tag.removeprefix(_WEAK) == present for tag in self.none_match
+        )
+
+
+NO_PRECONDITIONS = Preconditions()
+
+
+def _state_in(tag: str) -> str:
+    return tag.removeprefix(_WEAK).strip('"').partition("-")[0]
+
+
+def _failed(header: str, message: str) -> DomainError:
+    return DomainError(
+        ErrorCode.PRECONDITION_FAILED, "The resource is not as the request expects it.", [Detail(header, message)]
+    )
+
+
+def read(request: Any) -> Preconditions:
+    """The preconditions of a request.
+
+    If-Modified-Since and If-Unmodified-Since are ignored, as section 13.1 asks where a resource tells no modification
+    date: a second is too coarse to tell two writes apart.
+
+    Raises:
+        DomainError: VALIDATION_ERROR naming each header that is malformed.
+    """
+    if request.method not in _METHODS or _GIVEN_IN.isdisjoint(request.META):
+        return NO_PRECONDITIONS
+    given = {name: request.META.get(variable) for name, variable in _VARIABLES.items()}
+    tags = {name: None if value is None else _tags(value) for name, value in given.items()}
+    malformed = [name for name, found in tags.items() if found == ()]
+    if malformed:
+        message = 'Must be `*`, or entity tags in double quotes, separated by commas: `"a", W/"b"`.'
+        raise invalid(*(Detail(name, message) for name in malformed))
+    return Preconditions(*tags.values())
+
+
+def _tags(header: str) -> Sequence[str]:
+    """The tags of a header, or its `*`; none where it is malformed. A tag may hold commas (section 8.8.3)."""
+    if header.strip(" \t") == _ANY:
+        return (_ANY,)
+    between = _TAG.split(header)
+    separated = all("," in text for text in between[1:-1]) and not any(text.strip(", \t") for text in between)
+    return tuple(_TAG.findall(header)) if separated else ()
+
+
+def settle(request: Any, response: HttpResponse, preconditions: Preconditions, state: str | None) -> None:
+    """Gives a rendered answer its tag and its coding, or turns it into 304 where the client has it already.
+
+    Args:
+        request: DRF's, of which the version is part of what the tag stands for.
+        response: the answer, which is changed.
+        preconditions: those of the request, kept already where it was a write.
+        state: of the row that the answer represents, if it is one row.
+
+    Raises:
+        DomainError: PRECONDITION_FAILED for a read whose If-Match fails.
+    """
+    on_page = is_for_a_person(response)
+    # A page is coded when it is made.
+    coding = None if on_page else compression.choose(request, response)
+    if _is_representation(request, response, state):
+        content = blake2b(f"{request.version}\n".encode() + response.content, digest_size=16).hexdigest()
+        tag = f'"{"-".join(filter(None, (state, content, coding)))}"'
+        response.headers["ETag"] = tag
+        if request.method in _READS:
+            preconditions.check_match(state or content)
+            # The page itself has no tag: the one it shows is that of the JSON.
+            if not on_page and preconditions.excludes(tag):
+                _empty(response)
+                return
+    if coding:
+        compression.apply(response)
+
+
+def _is_representation(request: Any, response: HttpResponse, state: str | None) -> bool:
+    """Whether the body is what a GET of the resource would answer, and will be again.
+
+    A page of documentation is none, and the answer to the making of a key holds the key, this once.
+    """
+    if response.headers.get("Content-Type", "").startswith("text/html"):
+        return False
+    if request.method in _READS:
+        return response.status_code == 200
+    return bool(state) and response.status_code in {200, 201} and "no-store" not in response.headers["Cache-Control"]
+
+
+def _empty(response: HttpResponse) -> None:
+    """Section 15.4.5: of the headers only those about the body go; the others bring a stored answer up to date."""
+    response.status_code = 304
+    response.content = b""
+    del response["Content-Type"]
