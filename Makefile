@@ -22,9 +22,9 @@ run: runtime-environment  ## sets everything up and serves the API; HOST=127.0.0
 	@exec env LOCAL=true HOST='$(HOST)' PORT='$(PORT)' $(BIN)/python manage.py serve
 
 test: lint  ## sets everything up and runs all checks and tests on a database of their own
-	@$(BIN)/python -m tests.postgres $(BIN)/python -W ignore manage.py makemigrations --check --dry-run
-	@$(BIN)/python -m tests.postgres $(BIN)/python -W ignore manage.py check --deploy --fail-level WARNING
-	@for version in 1 2; do $(BIN)/python -m tests.postgres $(BIN)/python -W ignore manage.py spectacular \
+	@$(BIN)/python -m tests.plugins.postgresql $(BIN)/python -W ignore manage.py makemigrations --check --dry-run
+	@$(BIN)/python -m tests.plugins.postgresql $(BIN)/python -W ignore manage.py check --deploy --fail-level WARNING
+	@for version in 1 2; do $(BIN)/python -m tests.plugins.postgresql $(BIN)/python -W ignore manage.py spectacular \
 		--api-version $$version --validate --fail-on-warn --file /dev/null || exit 1; done
 	@$(BIN)/python -m pytest -n auto
 

@@ -5,7 +5,7 @@ does meets all of them alike. Prints the median and the spread of each reason, a
 by more than noise: more than three standard errors of their difference and more than three per cent. Wants a database
 that is thrown away:
 
-    python -m tests.postgres python -m benchmarks.login_timing
+    python -m tests.plugins.postgresql python -m benchmarks.login_timing
 """
 
 from __future__ import annotations

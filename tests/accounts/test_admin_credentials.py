@@ -16,8 +16,8 @@ from accounts.models import APIKey
 from accounts.services import create_api_key
 from config.models.resource import AuditEvent
 from tests.accounts.oauth.actors import Person, bearer, register
+from tests.admin.test_pages import signed_in
 from tests.conftest import PASSWORD, with_key, with_password
-from tests.test_admin_pages import signed_in
 from users.models import User
 
 KEYS = "/admin/accounts/apikey/"

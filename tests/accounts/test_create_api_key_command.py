@@ -8,8 +8,8 @@ from django.core.management import CommandError, call_command
 
 from accounts.models import APIKey
 from config.api.principal import SCOPES
-from tests import secrecy
 from tests.conftest import Caller
+from tests.plugins import secrecy
 
 
 @pytest.fixture

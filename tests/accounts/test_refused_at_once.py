@@ -3,9 +3,9 @@
 import pytest
 
 from tests.accounts.conftest import log_in, log_out
+from tests.accounts.credentials import BY_PASSWORD, credentials_of, reader, robot, with_bearer
 from tests.accounts.oauth.actors import Person
 from tests.conftest import PASSWORD, Caller
-from tests.credentials import BY_PASSWORD, credentials_of, reader, robot, with_bearer
 
 NEW = "four other words instead"
 CODES = {

@@ -7,7 +7,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from config.site.documentation import PAGES
 from tests.browser.conftest import AXE
-from tests.runtime.conftest import Service
+from tests.server.conftest import Service
 
 
 @pytest.mark.parametrize("name", PAGES)

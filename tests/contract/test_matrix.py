@@ -9,11 +9,11 @@ import pytest
 from django.urls import get_resolver
 
 from config.api.schema import Generator
+from tests.accounts.credentials import BY_PASSWORD
 from tests.conftest import Answer, Caller, with_password
 from tests.contract.matrix import OPEN, PLACES, PUBLIC, Cell, Line, lines, lines_outside
 from tests.contract.routes import ANY_PATH, PREFIXES, addresses, routes
 from tests.contract.world import SAFE, World, populated, rolled_back
-from tests.credentials import BY_PASSWORD
 
 pytestmark = pytest.mark.django_db
 

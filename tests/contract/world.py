@@ -14,10 +14,10 @@ from config.api.principal import SCOPES
 from orders.models import Order
 from payments.models import Payment
 from posts.models import Comment, Post
+from tests.accounts.credentials import credentials_of, reader, robot, with_client_credentials, with_grant
 from tests.conftest import PASSWORD, Answer, Caller, with_key
 from tests.contract.matrix import Line
 from tests.contract.routes import Route
-from tests.credentials import credentials_of, reader, robot, with_client_credentials, with_grant
 from users import services
 from users.models import User
 

@@ -20,7 +20,7 @@ import psycopg
 from config.local.account import reachable
 from config.local.cluster import Cluster
 from tests.faults.proxy import Proxy
-from tests.runtime.conftest import DEADLINE, Copy, temporary_copy, wait_for
+from tests.server.conftest import DEADLINE, Copy, temporary_copy, wait_for
 
 WORKERS = 3
 

@@ -11,7 +11,7 @@ from django.contrib.admin.models import LogEntry
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from tests.test_admin_pages import signed_in
+from tests.admin.test_pages import signed_in
 from users import admin_import
 from users.models import User
 

@@ -1,0 +1,55 @@
+"""A PostgreSQL for the tests alone, and the environment of production.
+
+As a plugin of pytest, loaded by `-p tests.plugins.postgresql`, it comes before the settings are
+read. As a command it runs
+another one in the same environment: `python -m tests.plugins.postgresql manage.py check --deploy`.
+"""
+
+import atexit
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+
+from config.local.account import reachable
+from config.local.cluster import THROW_AWAY_SETTINGS, Cluster
+
+
+def start() -> None:
+    """Starts a throw-away server that ends with this process, and gives its address to the environment."""
+    # Python's answer to Ctrl-C, so that the server is also stopped when the tests are.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    stack = ExitStack()
+    atexit.register(stack.close)
+    folder = Path(tempfile.mkdtemp(prefix="postgresql-"))
+    stack.callback(shutil.rmtree, folder, ignore_errors=True)
+    # Root's server runs as another account, which must get through to its own folder in here.
+    folder.chmod(0o711)
+    cluster = Cluster(reachable(folder / "server"), THROW_AWAY_SETTINGS)
+    stack.callback(shutil.rmtree, cluster.folder, ignore_errors=True)
+    stack.callback(shutil.rmtree, cluster.sockets, ignore_errors=True)
+    stack.enter_context(cluster.running())
+    os.environ |= {
+        "LOCAL": "false",
+        "DATABASE_URL": cluster.url,
+        "SECRET_KEY": secrets.token_urlsafe(48),
+        "JWT_SIGNING_KEY": secrets.token_urlsafe(48),
+        "ALLOWED_HOSTS": "api.example.com,testserver,localhost,127.0.0.1",
+        "PUBLIC_URL": "https://api.example.com",
+        # High enough for any test, and counted all the same.
+        "RATE_LIMIT_PRINCIPAL": "1000000",
+        "RATE_LIMIT_ANONYMOUS": "1000000",
+    }
+
+
+# The workers of pytest-xdist inherit the environment of the process that started the server.
+if "PYTEST_XDIST_WORKER" not in os.environ:
+    start()
+
+if __name__ == "__main__":
+    sys.exit(subprocess.run(sys.argv[1:], check=False).returncode)

@@ -1,0 +1,93 @@
+"""The run of the tests fails when an answer is not one that the reference describes."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import run_tests
+
+TESTS = """
+import json
+from django.test import Client
+
+class Spoiled:
+    # Between the service and the test, as a mistake of the service would be.
+    def __init__(self, get_response):
+        self.get_response = get_response
+
+    def __call__(self, request):
+        response = self.get_response(request)
+        if "spoil" in request.GET:
+            SPOIL
+        return response
+
+def test_that_asks():
+    from django.conf import settings
+    settings.MIDDLEWARE = ["test_it.Spoiled", *settings.MIDDLEWARE]
+    assert Client().get("/health/live").status_code == 200
+    assert Client().get("/health/nowhere").status_code == 404
+    Client().get("/health/live?spoil")
+
+def test_that_does_nothing():
+    pass
+"""
+FAULTS = {
+    "a status": ("response.status_code = 418", "GET /health/live 418: the status is not described"),
+    "a body": (
+        """response.content = b'{"success": true, "data": {"status": "fine"}}'""",
+        'GET /health/live 200: the body is not as described: data/status: "fine" is not one of "ok"',
+    ),
+    "a header too many": ("response['Location'] = '/'", "GET /health/live 200: the header Location is not described"),
+    "a header too few": ("del response['ETag']", "GET /health/live 200: the header ETag is missing"),
+    "a header of another form": (
+        "response['ETag'] = 'W/x'",
+        'GET /health/live 200: the header ETag "W/x" does not match ',
+    ),
+    "a content type": (
+        "response['Content-Type'] = 'text/plain'",
+        "GET /health/live 200: the content type text/plain is not described",
+    ),
+    "a page that nobody asked for": (
+        "response['Content-Type'] = 'text/html'",
+        "GET /health/live 200: the content type text/html is not described",
+    ),
+    "an operation": (
+        """from django.urls import path
+            from config import urls
+            from config.site import entry as views
+            urls.urlpatterns.append(path("api/alive", views.LiveView.as_view()))
+            request.path_info, response['API-Version'] = '/api/alive', '1'""",
+        "GET /api/v1/alive 200: the operation is not described",
+    ),
+    "a code": (
+        """response = Client().get("/health/live", headers={"Host": "elsewhere.example"})
+            response.content = response.content.replace(b"VALIDATION_ERROR", b"FORBIDDEN")""",
+        "GET /health/live 400: the code FORBIDDEN is not described",
+    ),
+}
+
+
+def run(folder: Path, spoil: str, *options: str) -> "subprocess.CompletedProcess[str]":
+    """Runs two tests, of which the first gets a spoiled answer."""
+    return run_tests("tests.plugins.described", folder, TESTS.replace("SPOIL", spoil), *options)
+
+
+@pytest.mark.parametrize(("spoil", "told"), FAULTS.values(), ids=FAULTS)
+def test_answer_that_is_not_described_fails_the_run_and_is_named(tmp_path, spoil, told):
+    done = run(tmp_path, spoil)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "2 passed" in done.stdout
+    assert told in done.stdout
+    assert "(test_it.py::test_that_asks)" in done.stdout or "/test_it.py::test_that_asks)" in done.stdout
+
+
+def test_worker_tells_the_process_that_started_it(tmp_path):
+    spoil, told = FAULTS["a status"]
+    done = run(tmp_path, spoil, "-n", "1")
+    assert (done.returncode, told in done.stdout) == (1, True), done.stdout
+
+
+def test_answers_as_they_are_described_pass(tmp_path):
+    done = run(tmp_path, "pass")
+    assert (done.returncode, "not describe" in done.stdout) == (0, False), done.stdout

@@ -1,0 +1,179 @@
+"""The service as a user starts it: other processes, on a copy of the checkout with a folder of data of its own."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from urllib.error import HTTPError, URLError
+
+import pytest
+
+from config.local.account import reachable
+from config.local.cluster import Cluster
+from tests.plugins import secrecy
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+NOT_COPIED = shutil.ignore_patterns(".*", "__pycache__", "benchmarks", "node_modules", "test-artefacts")
+DEADLINE = 30.0
+# Tests of other things than quotas ask more often than a client may.
+UNLIMITED = {"RATE_LIMIT_PRINCIPAL": "0", "RATE_LIMIT_ANONYMOUS": "0"}
+
+
+class Copy:
+    """A copy of the checkout, which shares nothing with it but the installed packages."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        shutil.copytree(CHECKOUT, folder, ignore=NOT_COPIED)
+        environment = folder / ".venv"
+        environment.mkdir()
+        for name in ("bin", "lib", "pyvenv.cfg"):
+            (environment / name).symlink_to(Path(sys.prefix) / name)
+        shutil.copy(CHECKOUT / "requirements.txt", environment)
+
+    def start(self, *arguments: str, **variables: str) -> "subprocess.Popen[str]":
+        return subprocess.Popen(
+            arguments,
+            cwd=self.folder,
+            env={"PATH": os.environ["PATH"], "WORKERS": "2", **UNLIMITED, **variables},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def manage(self, *arguments: str, **variables: str) -> "subprocess.CompletedProcess[str]":
+        process = self.start(".venv/bin/python", "manage.py", *arguments, **variables)
+        output, errors = process.communicate(timeout=DEADLINE)
+        secrecy.watch.record("manage.py", errors)
+        return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
+
+    def processes(self) -> dict[int, str]:
+        """The command lines of the processes that work in the copy or are told its path, by process id."""
+        found = {}
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                command = process.joinpath("cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+                inside = process.joinpath("cwd").readlink().is_relative_to(self.folder)
+            except OSError:
+                continue
+            # A zombie has no command line.
+            if command and (inside or str(self.folder) in command):
+                found[int(process.name)] = command
+        return found
+
+    def postmaster(self) -> int:
+        return next(pid for pid, command in self.processes().items() if "bin/postgres -D" in command)
+
+
+class Service:
+    """`serve` in the foreground of its own process group, as in a terminal."""
+
+    def __init__(self, copy: Copy, *command: str, **variables: str) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.copy = copy
+        self.url = f"http://127.0.0.1:{self.port}"
+        command = command or (".venv/bin/python", "manage.py", "serve")
+        self.process = copy.start(*command, PORT=str(self.port), **variables)
+        self.lines = list(self._start_up())
+
+    def _start_up(self) -> Iterator[str]:
+        assert self.process.stdout
+        assert self.process.stderr
+        for line in self.process.stdout:
+            name, _, value = line.rstrip("\n").partition(": ")
+            if name in {"Password", "API key"}:
+                secrecy.watch.note(value, name)
+            yield line.rstrip("\n")
+            if line.startswith("Address: "):
+                return
+        pytest.fail(f"The service did not start: {self.process.stderr.read()}")
+
+    def workers(self) -> list[int]:
+        """The process ids of those who listen: the children of the one that was started."""
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        return [int(pid) for pid in children if "manage.py serve" in self.copy.processes().get(int(pid), "")]
+
+    def status(self) -> int:
+        """What the readiness endpoint answers; 0 when nobody answers."""
+        try:
+            with urllib.request.urlopen(f"{self.url}/health/ready", timeout=5) as response:  # noqa: S310
+                return int(response.status)
+        except HTTPError as error:
+            return error.code
+        except (URLError, ConnectionError):
+            return 0
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Stops the service. Returns its exit code."""
+        self.process.send_signal(number)
+        try:
+            for written in self.process.communicate(timeout=DEADLINE):
+                secrecy.watch.record("serve", written)
+        finally:
+            self.process.kill()
+        return self.process.returncode
+
+
+def wait_for(condition: Callable[[], object], seconds: float = DEADLINE) -> float:
+    """Waits until a condition holds. Returns how long it took."""
+    start = time.monotonic()
+    while not condition():
+        assert time.monotonic() - start < seconds, "waited in vain"
+        time.sleep(0.01)
+    return time.monotonic() - start
+
+
+@contextmanager
+def temporary_copy(name: str) -> Iterator[Copy]:
+    """A copy outside the folder of pytest, which is closed to the account that root's database runs as."""
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(0o711)
+        copy = Copy(Path(folder) / name)
+        try:
+            yield copy
+        finally:
+            cluster = Cluster(reachable(copy.folder / ".data/postgresql"))
+            shutil.rmtree(cluster.sockets, ignore_errors=True)
+            shutil.rmtree(cluster.folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def checkout() -> Iterator[Copy]:
+    """A copy whose path has spaces, and is too long for a socket."""
+    with temporary_copy(" ".join(["a long path"] * 9)) as copy:
+        yield copy
+
+
+@pytest.fixture(scope="session")
+def first_start(checkout: Copy) -> list[str]:
+    """What the service printed when it was started for the first time; it is stopped again."""
+    first = Service(checkout)
+    first.stop()
+    return first.lines
+
+
+@pytest.fixture
+def fresh_checkout() -> Iterator[Copy]:
+    """A copy in which nothing was started yet."""
+    with temporary_copy("service") as copy:
+        yield copy
+
+
+@pytest.fixture(scope="module")
+def service(checkout: Copy, first_start: list[str]) -> Iterator[Service]:
+    """The service, running; whatever a test does to it, it recovers from."""
+    running = Service(checkout)
+    yield running
+    running.stop()

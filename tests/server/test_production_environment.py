@@ -1,0 +1,75 @@
+"""Outside `make run` nothing is made up: a wrong environment stops the start with one line."""
+
+import os
+
+import pytest
+
+from tests.server.conftest import Copy
+
+PRODUCTION = {
+    "LOCAL": "false",
+    "DATABASE_URL": os.environ["DATABASE_URL"],
+    "SECRET_KEY": "s-3kfjw9qpzm" * 5,
+    "JWT_SIGNING_KEY": "j-5kfjw9qpzm" * 5,
+    "ALLOWED_HOSTS": "api.example.com",
+    "PUBLIC_URL": "https://api.example.com",
+}
+
+
+@pytest.mark.parametrize("name", ["DATABASE_URL", "SECRET_KEY", "JWT_SIGNING_KEY", "ALLOWED_HOSTS", "PUBLIC_URL"])
+def test_missing_variable_stops_the_start(checkout: Copy, name: str) -> None:
+    refuses(checkout, name, {key: value for key, value in PRODUCTION.items() if key not in {name, "LOCAL"}})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("DEBUG", "perhaps"),
+        ("LOCAL", "perhaps"),
+        ("SECRET_KEY", "short"),
+        ("JWT_SIGNING_KEY", "short"),
+        ("JWT_SIGNING_KEY", PRODUCTION["SECRET_KEY"]),
+        ("DATABASE_URL", "mysql://localhost/service"),
+        ("PUBLIC_URL", "api.example.com"),
+        ("SECRET_KEY", "a" * 60),
+        ("JWT_SIGNING_KEY", "a" * 60),
+        ("ALLOWED_HOSTS", ","),
+        ("ALLOWED_HOSTS", "other.example.com"),
+        ("PUBLIC_URL", "http://x:notaport"),
+        ("DEFAULT_API_VERSION", "9"),
+        ("PORT", "eighty"),
+        ("WORKERS", "0"),
+        ("RATE_LIMIT_PRINCIPAL", "-1"),
+        ("CORS_ALLOWED_ORIGINS", "https://app.example,https://other.example/"),
+        ("METRICS_TOKEN", "two words"),
+    ],
+)
+def test_wrong_value_stops_the_start(checkout: Copy, name: str, value: str) -> None:
+    refuses(checkout, name, PRODUCTION | {name: value})
+
+
+def test_unreachable_database_is_one_line(checkout: Copy) -> None:
+    refuses(checkout, "refused", PRODUCTION | {"DATABASE_URL": "postgresql://localhost:1/service"})
+
+
+ASK_BY_VENDOR = """
+from django.test import Client
+
+for vendor in ("acme", "users"):
+    headers = {"Accept": f"application/vnd.{vendor}.v2+json", "Host": "api.example.com"}
+    answer = Client().get("/versions", headers=headers)
+    print(answer.status_code, answer["API-Version"], answer["Content-Type"])
+"""
+
+
+def test_vendor_of_the_media_types_is_a_setting(checkout: Copy) -> None:
+    asked = checkout.manage("shell", "--no-imports", "-c", ASK_BY_VENDOR, **PRODUCTION, API_VENDOR="acme")
+    assert asked.stdout.splitlines() == ["200 2 application/json", "406 1 application/json"], asked.stderr
+
+
+def refuses(checkout: Copy, word: str, variables: dict[str, str]) -> None:
+    refused = checkout.manage("serve", **variables)
+    assert refused.returncode != 0
+    assert refused.stdout == ""
+    assert word in refused.stderr
+    assert refused.stderr.count("\n") == 1, refused.stderr

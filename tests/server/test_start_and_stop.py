@@ -1,0 +1,109 @@
+"""Starting, finding again and stopping everything that `make run` is."""
+
+import json
+import os
+import re
+import signal
+import socket
+import time
+from http.client import HTTPConnection
+
+import psycopg
+import pytest
+
+from config.local.account import reachable
+from config.local.cluster import Cluster
+from tests.server.conftest import Copy, Service, wait_for
+
+
+def test_first_start_prints_address_administrator_password_and_key(first_start: list[str]) -> None:
+    assert [line.partition(": ")[0] for line in first_start] == ["Administrator", "Password", "API key", "Address"]
+    printed = dict(line.split(": ", 1) for line in first_start)
+    assert printed["Administrator"] == "admin@example.com"
+    assert len(printed["Password"]) >= 16
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+", printed["Address"])
+
+
+def test_later_start_keeps_the_data_and_tells_how_to_get_a_key(checkout: Copy, first_start: list[str]) -> None:
+    later = Service(checkout)
+    try:
+        assert later.lines == [
+            "Another API key: .venv/bin/python manage.py create_api_key EMAIL",
+            f"Address: {later.url}",
+        ]
+        assert later.status() == 200
+    finally:
+        later.stop()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "Ctrl-C"])
+def test_stop_leaves_no_process_and_exit_code_0(checkout: Copy, first_start: list[str], number: signal.Signals) -> None:
+    service = Service(checkout)
+    with socket.create_connection(("127.0.0.1", service.port)):
+        # Ctrl-C goes to the whole group of processes, SIGTERM to the one that was started.
+        if number == signal.SIGINT:
+            os.killpg(service.process.pid, number)
+        assert service.stop(number) == 0
+    assert checkout.processes() == {}
+
+
+def test_requests_that_wait_for_a_busy_worker_are_answered_although_the_service_is_stopped(
+    checkout: Copy, first_start: list[str]
+) -> None:
+    headers = {"X-API-Key": dict(line.split(": ", 1) for line in first_start)["API key"]}
+    headers["Content-Type"] = "application/json"
+    service = Service(checkout, WORKERS="1")
+
+    def sent(method: str, path: str, **body: str) -> HTTPConnection:
+        connection = HTTPConnection("127.0.0.1", service.port, timeout=30)
+        connection.request(method, path, json.dumps(body), headers)
+        time.sleep(0.3)
+        return connection
+
+    with psycopg.connect(Cluster(reachable(checkout.folder / ".data/postgresql")).url) as blocking:
+        # The one worker waits for this row, and what comes meanwhile for the worker.
+        (user,) = blocking.execute("SELECT id FROM users_user WHERE role = 'user' LIMIT 1 FOR UPDATE").fetchone() or ()
+        waiting = [sent("PATCH", f"/api/v1/users/{user}", name="Waited")]
+        waiting += [sent("POST", "/api/v1/users", name="New", email=f"new{number}@example.com") for number in range(3)]
+        service.process.terminate()
+        time.sleep(0.3)
+        blocking.rollback()
+        assert [connection.getresponse().status for connection in waiting] == [200, 201, 201, 201]
+    for connection in waiting:
+        connection.close()
+    assert service.stop() == 0
+
+
+def test_stop_of_make_leaves_no_process(checkout: Copy, first_start: list[str]) -> None:
+    service = Service(checkout, "make", "--silent", "run")
+    assert service.status() == 200
+    service.stop()
+    assert checkout.processes() == {}
+
+
+def test_stop_during_the_first_start_leaves_no_process(fresh_checkout: Copy) -> None:
+    process = fresh_checkout.start(".venv/bin/python", "manage.py", "serve", PORT="1024")
+    wait_for((fresh_checkout.folder / ".data/postgresql/data.draft").exists)
+    process.terminate()
+    output, errors = process.communicate(timeout=30)
+    assert (process.returncode, output, errors) == (0, "", "")
+    assert fresh_checkout.processes() == {}
+
+
+def test_killed_service_takes_its_workers_along_and_starts_again(checkout: Copy, first_start: list[str]) -> None:
+    killed = Service(checkout)
+    workers = set(killed.workers())
+    assert workers
+    killed.stop(signal.SIGKILL)
+    wait_for(lambda: not workers & checkout.processes().keys(), seconds=5)
+    again = Service(checkout)
+    assert again.status() == 200
+    assert again.stop() == 0
+    assert checkout.processes() == {}
+
+
+def test_port_in_use_ends_the_start_with_one_line(service: Service) -> None:
+    second = service.copy.manage("serve", PORT=str(service.port))
+    assert (second.returncode, second.stdout) == (1, "")
+    assert second.stderr == f"CommandError: Cannot listen on 127.0.0.1:{service.port}: Address already in use\n"
+    assert service.status() == 200
