@@ -11,7 +11,7 @@ from oauth2_provider.models import get_access_token_model, get_grant_model, get_
 from accounts import services
 from accounts.models import PREFIX_CHARACTERS, APIKey, APIKeyQuerySet, Application, LoginSession
 from accounts.serializers import DEFAULT_OVERLAP
-from config.admin import lists as admin_lists
+from config.admin import changelist
 from config.admin.base import ReadOnlyAdmin, ServiceAdmin, principal_of
 from config.api.principal import SCOPE_TEXTS
 from users.admin import UserAdmin
@@ -28,7 +28,7 @@ for model in (
     admin.site.unregister(model)
 
 
-class RevokedFilter(admin_lists.Choice):
+class RevokedFilter(changelist.Choice):
     title = "whether revoked"
     parameter_name = "revoked"
     values = [("yes", "revoked"), ("no", "not revoked")]

@@ -14,8 +14,8 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 
-from config.admin import lists as admin_lists
-from config.admin.files import Exported
+from config.admin import changelist
+from config.admin.export import Exported
 from config.api.principal import ALL_SCOPES, Principal
 from config.http.errors import DomainError, ErrorCode
 from config.models.resource import AuditEvent, IdempotencyRecord, VersionUse
@@ -43,8 +43,8 @@ class LinesField(forms.CharField):
 class ServiceAdmin(Exported):
     """An admin that keeps the rules of the API: what they refuse is told on the page, and nothing is written.
 
-    Its lists are those of config.admin.lists: `search_fields` are columns or `column__startswith`, `sortable_by` the
-    columns that an index begins with.
+    Its lists are those of config.admin.changelist: `search_fields` are columns or `column__startswith`, `sortable_by`
+    the columns that an index begins with.
     """
 
     show_full_result_count = False
@@ -54,8 +54,8 @@ class ServiceAdmin(Exported):
     # What links of other pages filter by.
     linked_filters: Sequence[str] = ()
 
-    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[admin_lists.List]:
-        return admin_lists.List
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[changelist.List]:
+        return changelist.List
 
     def get_paginator(
         self,
@@ -69,11 +69,11 @@ class ServiceAdmin(Exported):
         columns = counts.columns if counts else ()
         asked = {column: request.GET.get(f"{column}__exact") for column in columns}
         filters = {name: value for name, value in asked.items() if value}
-        return admin_lists.paginator(queryset, filters, per_page, searched=bool(request.GET.get(SEARCH_VAR)))
+        return changelist.paginator(queryset, filters, per_page, searched=bool(request.GET.get(SEARCH_VAR)))
 
     def date_columns(self) -> list[str]:
         """The dates that the list is filtered by."""
-        return [str(column) for column in self.list_filter if admin_lists.is_date(self.model, column)]
+        return [str(column) for column in self.list_filter if changelist.is_date(self.model, column)]
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
         """Filters are those of the page; Django would take any column and any comparison from the address."""
@@ -84,12 +84,12 @@ class ServiceAdmin(Exported):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        term = search_term[: admin_lists.LONGEST_SEARCH].replace("\0", "").strip()
-        return (admin_lists.any_of(queryset, self.found(queryset, term)) if term else queryset), False
+        term = search_term[: changelist.LONGEST_SEARCH].replace("\0", "").strip()
+        return (changelist.any_of(queryset, self.found(queryset, term)) if term else queryset), False
 
     def found(self, rows: QuerySet[Any], term: str) -> list[QuerySet[Any]]:
         """The ways in which rows match what is searched for."""
-        return admin_lists.found(rows, [str(field) for field in self.search_fields], term)
+        return changelist.found(rows, [str(field) for field in self.search_fields], term)
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
         if isinstance(db_field, models.CharField) and (db_field.max_length or 0) > LONGEST_LINE:
@@ -135,7 +135,7 @@ class ServiceAdmin(Exported):
     def changelist_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         try:
             return self._told(super().changelist_view, request, *args, **kwargs)
-        except admin_lists.NONSENSE:
+        except changelist.NONSENSE:
             self.message_user(request, "That filter or selection makes no sense.", messages.ERROR)
             return HttpResponseRedirect(request.path)
 
@@ -179,7 +179,7 @@ class ReadOnlyAdmin(ServiceAdmin):
         return False
 
 
-class VersionFilter(admin_lists.Choice):
+class VersionFilter(changelist.Choice):
     title = parameter_name = "version"
     values = [(str(version.number), f"version {version}") for version in settings.API_VERSIONS]
 

@@ -36,7 +36,7 @@ def thousands(number: Number) -> str:
     return f"{number:,.2f}" if isinstance(number, Decimal) else f"{number:,}"
 
 
-@register.inclusion_tag("admin/bars.html")
+@register.inclusion_tag("admin/bar_chart.html")
 def bars(chart: Chart) -> dict[str, Any]:
     """A chart as SVG, with the same figures as a table for those who do not see it."""
     top = _round_up(max(map(sum, zip(*chart.series.values(), strict=True))))

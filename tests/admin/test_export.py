@@ -11,8 +11,8 @@ import pytest
 from django.contrib import admin
 from django.test import Client
 
-from config.admin import files as admin_files
-from config.admin.files import defused
+from config.admin import export
+from config.admin.export import defused
 from config.models.resource import AuditEvent
 from orders.models import Order
 from payments.models import Payment
@@ -109,7 +109,7 @@ def test_file_has_what_the_list_shows(pages, make_user):
 
 
 def test_rows_come_file_by_file(pages, make_user, monkeypatch):
-    monkeypatch.setattr(admin_files, "MOST_ROWS", 2)
+    monkeypatch.setattr(export, "MOST_ROWS", 2)
     for _ in range(4):
         make_user()
     ids, after = [], ""
@@ -121,7 +121,7 @@ def test_rows_come_file_by_file(pages, make_user, monkeypatch):
 
 
 def test_search_is_no_bound_of_a_file(pages, make_user, monkeypatch):
-    monkeypatch.setattr("config.admin.lists.MOST_FOUND", 1)
+    monkeypatch.setattr("config.admin.changelist.MOST_FOUND", 1)
     for _ in range(3):
         make_user(name="Same")
     assert "ore than 1 " in " ".join(pages.get(f"{USERS}?q=Same").content.decode().split())

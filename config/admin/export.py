@@ -22,7 +22,7 @@ from import_export.resources import Resource
 from import_export.widgets import Widget
 
 from config import audit
-from config.admin.lists import NONSENSE
+from config.admin.changelist import NONSENSE
 from config.api.representation.serializers import GREATEST_ID
 
 # A file is made whole, in the one thread of a worker: this many rows take a second.
@@ -80,7 +80,7 @@ class Exported(admin.ModelAdmin):
     """
 
     exported: Sequence[str] = ()
-    change_list_template = "admin/exported_list.html"
+    change_list_template = "admin/export_change_list.html"
 
     def get_urls(self) -> list[URLPattern]:
         own = [self._path("export", self.export_view)] if self.exported else []
