@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from django import forms
-from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.views.main import SEARCH_VAR
@@ -18,7 +17,6 @@ from config.admin import changelist
 from config.admin.export import Exported
 from config.api.principal import ALL_SCOPES, Principal
 from config.http.errors import DomainError, ErrorCode
-from config.models.resource import AuditEvent, IdempotencyRecord, VersionUse
 from config.postgresql import row_counts, transactions
 
 LONGEST_LINE = 254
@@ -71,13 +69,10 @@ class ServiceAdmin(Exported):
         filters = {name: value for name, value in asked.items() if value}
         return changelist.paginator(queryset, filters, per_page, searched=bool(request.GET.get(SEARCH_VAR)))
 
-    def date_columns(self) -> list[str]:
-        """The dates that the list is filtered by."""
-        return [str(column) for column in self.list_filter if changelist.is_date(self.model, column)]
-
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
         """Filters are those of the page; Django would take any column and any comparison from the address."""
-        since = {f"{column}__{side}" for column in self.date_columns() for side in ("gte", "lt")}
+        dates = changelist.get_date_fields(self.model, self.list_filter)
+        since = {f"{column}__{side}" for column in dates for side in ("gte", "lt")}
         chosen = {getattr(each, "parameter_name", each) for each in self.list_filter}
         return lookup.removesuffix("__exact") in {*chosen, *self.linked_filters} or lookup in since
 
@@ -177,38 +172,3 @@ class ReadOnlyAdmin(ServiceAdmin):
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
-
-
-class VersionFilter(changelist.Choice):
-    title = parameter_name = "version"
-    values = [(str(version.number), f"version {version}") for version in settings.API_VERSIONS]
-
-
-@admin.register(AuditEvent)
-class AuditEventAdmin(ReadOnlyAdmin):
-    list_display = ("id", "at", "event", "user_id", "address", "request_id", "facts")
-    list_filter = ("at",)
-    sortable_by = ("id", "at")
-    search_fields = ("event", "user", "request_id")
-    search_help_text = "The whole name of an event, the id of a user, or the Request-Id of an answer"
-    linked_filters = ("user__id",)
-
-
-@admin.register(VersionUse)
-class VersionUseAdmin(ReadOnlyAdmin):
-    list_display = ("day", "version", "user_id", "kind", "credential", "count")
-    list_filter = ("day", VersionFilter)
-    sortable_by = ("day",)
-    search_fields = ("user",)
-    search_help_text = "The id of a user"
-    linked_filters = ("user__id",)
-
-
-@admin.register(IdempotencyRecord)
-class IdempotencyRecordAdmin(ReadOnlyAdmin):
-    list_display = ("id", "created_at", "user_id", "operation", "key", "location", "replays", "replayed_at")
-    list_filter = ("created_at",)
-    search_fields = ("key", "user")
-    search_help_text = "A key, exactly as it was sent, or the id of a user"
-    linked_filters = ("user__id",)
-    exclude = ("fingerprint",)

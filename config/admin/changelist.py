@@ -6,24 +6,21 @@ They show no order, search or filter for which there is no index, and count no f
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.contrib.admin.exceptions import DisallowedModelAdminLookup
 from django.contrib.admin.filters import SimpleListFilter
 from django.contrib.admin.views.main import ORDER_VAR, ChangeList
-from django.core.exceptions import FieldDoesNotExist, FieldError, ValidationError
+from django.core.exceptions import FieldError, ValidationError
 from django.core.paginator import InvalidPage, Page, Paginator
 from django.db import DataError
-from django.db.models import DateField, IntegerField, QuerySet
+from django.db.models import DateField, IntegerField, Model, QuerySet
 from django.http import HttpRequest
 from django.utils.functional import cached_property
 
 from config.api.listing.keyset import ListedRows
 from config.api.listing.ordering import Ordering
 from config.postgresql import row_counts
-
-if TYPE_CHECKING:
-    from config.admin.base import ServiceAdmin
 
 # What comes of a filter, an order or a selection that no link of a page has made.
 NONSENSE = (DataError, DisallowedModelAdminLookup, FieldError, ValidationError, ValueError)
@@ -90,7 +87,6 @@ class CountedPaginator(Paginator):
 class List(ChangeList):
     """A list in one order: that of an indexed column, and of ids where it is the same."""
 
-    model_admin: ServiceAdmin
     longest_search = LONGEST_SEARCH
 
     def get_ordering(self, request: HttpRequest, queryset: QuerySet[Any]) -> list[Any]:
@@ -106,7 +102,7 @@ class List(ChangeList):
             column = self.list_display[int(index)]
             if column in (self.sortable_by or ()):
                 return str(column), asked.startswith("-")
-        for column in self.model_admin.date_columns():
+        for column in get_date_fields(self.model, self.list_filter):
             if f"{column}__gte" in self.params:
                 # The newest of a time: in the order of ids PostgreSQL would look for them through the whole table.
                 return column, True
@@ -178,11 +174,10 @@ def any_of(rows: QuerySet[Any], ways: Sequence[QuerySet[Any]]) -> QuerySet[Any]:
     return rows.filter(pk__in=keys[0].union(*keys[1:]) if keys[1:] else keys[0])
 
 
-def is_date(model: Any, column: Any) -> bool:
-    try:
-        return isinstance(model._meta.get_field(column), DateField)
-    except (FieldDoesNotExist, TypeError):
-        return False
+def get_date_fields(model: type[Model], list_filter: Sequence[object]) -> list[str]:
+    """The names in `list_filter` that are date columns of `model`, in their order."""
+    dates = {field.name for field in model._meta.get_fields() if isinstance(field, DateField)}
+    return [name for name in list_filter if isinstance(name, str) and name in dates]
 
 
 class Choice(SimpleListFilter):

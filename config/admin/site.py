@@ -9,6 +9,8 @@ from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.urls import reverse
 
+from config.admin import dashboard
+
 
 class AdminSite(admin.AdminSite):
     """Django's admin. The form in which one changes one's own password can be chosen, as `login_form` can.
@@ -21,8 +23,6 @@ class AdminSite(admin.AdminSite):
     password_change_form: type[PasswordChangeForm]
 
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
-        from config.admin import dashboard
-
         return super().index(request, {**dashboard.context(self), **(extra_context or {})})
 
     def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
