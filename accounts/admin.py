@@ -3,7 +3,7 @@ from typing import Any, ClassVar, cast
 
 from django import forms
 from django.contrib import admin, messages
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from oauth2_provider.models import get_access_token_model, get_grant_model, get_id_token_model, get_refresh_token_model
@@ -12,7 +12,7 @@ from accounts import services
 from accounts.models import PREFIX_CHARACTERS, APIKey, APIKeyQuerySet, Application, LoginSession
 from accounts.serializers import DEFAULT_OVERLAP
 from config.admin import changelist
-from config.admin.base import ReadOnlyAdmin, ServiceAdmin, principal_of
+from config.admin.base import ReadOnlyAdmin, ServiceAdmin, get_principal
 from config.api.principal import SCOPE_TEXTS
 from users.admin import UserAdmin
 from users.models import User
@@ -28,10 +28,10 @@ for model in (
     admin.site.unregister(model)
 
 
-class RevokedFilter(changelist.Choice):
+class RevokedFilter(changelist.ChoiceListFilter):
     title = "whether revoked"
     parameter_name = "revoked"
-    values = [("yes", "revoked"), ("no", "not revoked")]
+    options = [("yes", "revoked"), ("no", "not revoked")]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any] | None:
         value = self.value()
@@ -47,15 +47,25 @@ class APIKeyAdmin(ReadOnlyAdmin):
     linked_filters = ("user__id",)
     exclude = ("digest",)
     actions = ("revoke", "rotate")
-    exported = ("id", "user_id", "name", "prefix", "scopes", "created_at", "expires_at", "last_used_at", "revoked_at")
+    export_fields = (
+        "id",
+        "user_id",
+        "name",
+        "prefix",
+        "scopes",
+        "created_at",
+        "expires_at",
+        "last_used_at",
+        "revoked_at",
+    )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[APIKey]:
         """An administrator sees everybody's, support its own: as in the API."""
-        return cast(APIKeyQuerySet, super().get_queryset(request)).visible_to(principal_of(request))
+        return cast(APIKeyQuerySet, super().get_queryset(request)).visible_to(get_principal(request))
 
-    def found(self, rows: QuerySet[Any], term: str) -> list[QuerySet[Any]]:
-        # Who pastes a whole key finds it all the same.
-        return super().found(rows, term[:PREFIX_CHARACTERS])
+    def get_matches(self, queryset: QuerySet[Model], search_term: str) -> list[QuerySet[Model]]:
+        # Only the prefix of a key is stored: a search for a whole key is cut to it.
+        return super().get_matches(queryset, search_term[:PREFIX_CHARACTERS])
 
     def has_revoke_permission(self, request: HttpRequest) -> bool:
         return bool(request.user.is_superuser)
@@ -63,7 +73,7 @@ class APIKeyAdmin(ReadOnlyAdmin):
     @admin.action(description="Revoke", permissions=["revoke"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[APIKey]) -> HttpResponse | None:
         consequences = ["The keys are refused from the next request on, for ever."]
-        if page := self.confirmation(request, queryset, "revoke", "Revoke API keys", consequences):
+        if page := self.confirm_action(request, queryset, "revoke", "Revoke API keys", consequences):
             return page
         # Each one's user first, as everywhere; see APIKeyViewSet.get_object.
         keys = queryset.filter(revoked_at=None).select_related("user").order_by("user_id", "id")
@@ -83,7 +93,7 @@ class APIKeyAdmin(ReadOnlyAdmin):
             self.message_user(request, message, messages.ERROR)
             return None
         consequences = ["The new key is shown once. The present one goes on for a day."]
-        if page := self.confirmation(request, queryset, "rotate", "Make a successor", consequences):
+        if page := self.confirm_action(request, queryset, "rotate", "Make a successor", consequences):
             return page
         services.hold_user(user)
         old = queryset.select_for_update(no_key=True).get()
@@ -120,7 +130,7 @@ class TokenAdmin(ReadOnlyAdmin):
     @admin.action(description="End all that the application got of the user", permissions=["end"])
     def end_grant(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
         consequences = ["All codes and tokens that the applications have of these users end now."]
-        if page := self.confirmation(request, queryset, "end_grant", "End grants", consequences):
+        if page := self.confirm_action(request, queryset, "end_grant", "End grants", consequences):
             return page
         grants = {(row.user_id, row.application_id): row for row in queryset.select_related("user", "application")}
         for _, row in sorted(grants.items(), key=lambda grant: (grant[0][0] or 0, grant[0][1])):
@@ -199,7 +209,7 @@ class ApplicationAdmin(ServiceAdmin):
             return None
         consequences = ["The present secret is refused from now on.", "The tokens it got stay good until their end."]
         title = "Make a new secret and end the present one"
-        if page := self.confirmation(request, queryset, "rotate_secret", title, consequences):
+        if page := self.confirm_action(request, queryset, "rotate_secret", title, consequences):
             return page
         application = confidential.get()
         secret = services.rotate_secret(application)
@@ -237,7 +247,7 @@ class UserWithCredentialsAdmin(UserAdmin):
         if queryset.contains(cast(User, request.user)):
             consequences.append("You are among them: your present session ends, too.")
         title = "End all keys, tokens and sessions"
-        if page := self.confirmation(request, queryset, "end_credentials", title, consequences):
+        if page := self.confirm_action(request, queryset, "end_credentials", title, consequences):
             return page
         users = list(queryset.order_by("id"))
         for user in users:

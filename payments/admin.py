@@ -19,7 +19,7 @@ class PaymentAdmin(ReadOnlyAdmin):
     search_help_text = "The id of a payment or of a user"
     linked_filters = ("user__id",)
     ordering = ("-id",)
-    exported = ("id", "user_id", "amount", "created_at")
+    export_fields = ("id", "user_id", "amount", "created_at")
 
 
 @dashboard.charts

@@ -15,7 +15,7 @@ from django.contrib.auth.forms import (
 from django.contrib.auth.hashers import check_password
 from django.contrib.auth.models import Group
 from django.db import transaction
-from django.db.models import Count, QuerySet
+from django.db.models import Count, Model, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.decorators import method_decorator
@@ -112,13 +112,14 @@ class UserAdmin(Imported, DjangoUserAdmin):
     ordering = ("id",)
     filter_horizontal = ()
     actions: Sequence[str] = ("deactivate", "activate")
-    exported = ("id", *COLUMNS, "created_at", "updated_at")
+    export_fields = ("id", *COLUMNS, "created_at", "updated_at")
     readonly_fields = TOLD
     fieldsets = ((None, {"fields": (*COLUMNS, "password", *TOLD)}),)
     add_fieldsets = ((None, {"fields": (*COLUMNS, "usable_password", "password1", "password2")}),)
 
-    def found(self, rows: QuerySet[Any], term: str) -> list[QuerySet[Any]]:
-        return [*super().found(rows, term), cast(UserQuerySet, rows).with_email_beginning(term)]
+    def get_matches(self, queryset: QuerySet[Model], search_term: str) -> list[QuerySet[Model]]:
+        by_email = cast(UserQuerySet, queryset).with_email_beginning(search_term)
+        return [*super().get_matches(queryset, search_term), by_email]
 
     @method_decorator(sensitive_post_parameters())
     def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
@@ -143,7 +144,7 @@ class UserAdmin(Imported, DjangoUserAdmin):
     @admin.action(description="Deactivate", permissions=["change"])
     def deactivate(self, request: HttpRequest, queryset: QuerySet[User]) -> HttpResponse | None:
         consequences = ["No password, key, token or session of theirs is accepted until they are activated again."]
-        if page := self.confirmation(request, queryset, "deactivate", "Deactivate users", consequences):
+        if page := self.confirm_action(request, queryset, "deactivate", "Deactivate users", consequences):
             return page
         self._set_status(request, queryset, Status.INACTIVE, "Deactivated")
         return None
@@ -151,7 +152,7 @@ class UserAdmin(Imported, DjangoUserAdmin):
     @admin.action(description="Activate", permissions=["change"])
     def activate(self, request: HttpRequest, queryset: QuerySet[User]) -> HttpResponse | None:
         consequences = ["What they had is accepted again, as far as it has not ended meanwhile."]
-        if page := self.confirmation(request, queryset, "activate", "Activate users", consequences):
+        if page := self.confirm_action(request, queryset, "activate", "Activate users", consequences):
             return page
         self._set_status(request, queryset, Status.ACTIVE, "Activated")
         return None

@@ -23,7 +23,7 @@ from import_export.instance_loaders import BaseInstanceLoader
 from import_export.resources import Resource
 from import_export.results import Result
 
-from config.admin.base import ServiceAdmin, principal_of
+from config.admin.base import ServiceAdmin, get_principal
 from config.api.principal import Principal
 from config.http.errors import DomainError
 from config.postgresql import transactions
@@ -183,7 +183,7 @@ class Imported(ServiceAdmin):
     """The page on which a file is chosen, looked at and confirmed."""
 
     def get_urls(self) -> list[URLPattern]:
-        return [self._path("import", self.import_view), *super().get_urls()]
+        return [self.build_url_pattern("import", self.import_view), *super().get_urls()]
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         context = {"has_import_permission": self.has_add_permission(request)}
@@ -210,7 +210,7 @@ class Imported(ServiceAdmin):
 
     def _import(self, request: HttpRequest, text: str, lines: tablib.Dataset, *, confirmed: bool) -> HttpResponse:
         def run() -> Result:
-            result = ImportedUsers(principal_of(request)).run(lines, dry_run=not confirmed)
+            result = ImportedUsers(get_principal(request)).run(lines, dry_run=not confirmed)
             if confirmed and not result.invalid_rows:
                 made = [row.instance for row in result.valid_rows()]
                 LogEntry.objects.log_actions(cast(int, request.user.pk), made, ADDITION, "Imported.")

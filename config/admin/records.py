@@ -4,13 +4,13 @@ from django.conf import settings
 from django.contrib import admin
 
 from config.admin.base import ReadOnlyAdmin
-from config.admin.changelist import Choice
+from config.admin.changelist import ChoiceListFilter
 from config.models.resource import AuditEvent, IdempotencyRecord, VersionUse
 
 
-class VersionFilter(Choice):
+class VersionFilter(ChoiceListFilter):
     title = parameter_name = "version"
-    values = [(str(version.number), f"version {version}") for version in settings.API_VERSIONS]
+    options = [(str(version.number), f"version {version}") for version in settings.API_VERSIONS]
 
 
 @admin.register(AuditEvent)

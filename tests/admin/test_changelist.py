@@ -60,11 +60,11 @@ def test_search_compares_as_indexes_do_and_no_further_than_its_bound(pages, term
     assert searches
     for search in searches:
         assert not re.search(r"ILIKE|UPPER\(|LIKE '%|DISTINCT", search)
-        assert search.count(f"LIMIT {changelist.MOST_FOUND + 1}") >= search.count("UNION") + 1
+        assert search.count(f"LIMIT {changelist.MAX_MATCHES + 1}") >= search.count("UNION") + 1
 
 
 def test_search_that_matches_much_tells_that_there_is_more(pages, make_user, monkeypatch):
-    monkeypatch.setattr(changelist, "MOST_FOUND", 2)
+    monkeypatch.setattr(changelist, "MAX_MATCHES", 2)
     for _ in range(4):
         make_user(name="Same")
     page = pages.get(f"{USERS}?q=Same")
@@ -73,7 +73,7 @@ def test_search_that_matches_much_tells_that_there_is_more(pages, make_user, mon
 
 
 def test_list_that_nothing_counts_tells_that_there_is_more(pages, chief, monkeypatch):
-    monkeypatch.setattr(changelist, "MOST", 2)
+    monkeypatch.setattr(changelist, "MAX_COUNT", 2)
     post = Post.objects.create(user=chief, title="T")
     for _ in range(3):
         Comment.objects.create(user=chief, post=post, text="T")

@@ -12,7 +12,7 @@ from django.contrib import admin
 from django.test import Client
 
 from config.admin import export
-from config.admin.export import defused
+from config.admin.export import escape_formula
 from config.models.resource import AuditEvent
 from orders.models import Order
 from payments.models import Payment
@@ -20,7 +20,7 @@ from tests.admin.test_pages import SECRET, fill, signed_in
 from users.models import User
 
 USERS = "/admin/users/user/export/"
-EXPORTED = [page for page in admin.site._registry.values() if getattr(page, "exported", ())]
+EXPORTED = [page for page in admin.site._registry.values() if getattr(page, "export_fields", ())]
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_file_has_the_columns_that_are_named_and_no_secret(make_user, page, chos
     assert "no-store" in answer.headers["Cache-Control"]
     rows = table(answer) if chosen == "csv" else json.loads(answer.content)
     assert len(rows) == page.model.objects.count()
-    assert list(rows[0]) == list(page.exported)
+    assert list(rows[0]) == list(page.export_fields)
     assert SECRET not in answer.content.decode()
     assert "argon2" not in answer.content.decode()
 
@@ -96,7 +96,7 @@ def test_formula_is_text_in_a_spreadsheet_and_itself_in_json(pages, chief, name)
 
 @pytest.mark.parametrize("cell", [None, "", "a=b", "1", 5, "a@example.com", "Ann-Marie"])
 def test_other_cells_stay(cell):
-    assert defused(cell) == ("" if cell is None else str(cell))
+    assert escape_formula(cell) == ("" if cell is None else str(cell))
 
 
 def test_file_has_what_the_list_shows(pages, make_user):
@@ -109,7 +109,7 @@ def test_file_has_what_the_list_shows(pages, make_user):
 
 
 def test_rows_come_file_by_file(pages, make_user, monkeypatch):
-    monkeypatch.setattr(export, "MOST_ROWS", 2)
+    monkeypatch.setattr(export, "MAX_EXPORT_ROWS", 2)
     for _ in range(4):
         make_user()
     ids, after = [], ""
@@ -121,7 +121,7 @@ def test_rows_come_file_by_file(pages, make_user, monkeypatch):
 
 
 def test_search_is_no_bound_of_a_file(pages, make_user, monkeypatch):
-    monkeypatch.setattr("config.admin.changelist.MOST_FOUND", 1)
+    monkeypatch.setattr("config.admin.changelist.MAX_MATCHES", 1)
     for _ in range(3):
         make_user(name="Same")
     assert "ore than 1 " in " ".join(pages.get(f"{USERS}?q=Same").content.decode().split())

@@ -204,7 +204,7 @@ def test_saved_post_keeps_what_was_counted_meanwhile(chief, monkeypatch):
 
 @pytest.mark.parametrize("everything", ["1", "true", "on"])
 def test_action_on_more_rows_than_are_written_at_once_is_refused(chief, make_user, monkeypatch, everything):
-    monkeypatch.setattr("config.admin.base.MOST_CHOSEN", 2)
+    monkeypatch.setattr("config.admin.base.MAX_ACTION_ROWS", 2)
     users = [make_user() for _ in range(3)]
     form = {"action": "deactivate", "_selected_action": str(users[0].pk), "select_across": everything, "index": "0"}
     answer = signed_in(chief).post("/admin/users/user/", {**form, "post": "yes"}, follow=True)
