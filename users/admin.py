@@ -196,10 +196,10 @@ class UserAdmin(Imported, DjangoUserAdmin):
         return format_html('<ul>{}</ul><a href="{}">All events</a>', rows, every)
 
 
-@dashboard.charts
-def sign_ups(days: Sequence[date]) -> Iterator[Chart]:
-    users = dashboard.by_day(User.objects.all(), "created_at", days, users=Count("pk"))
-    yield Chart("Sign-ups", "Users, by the day on which they were added.", days, dashboard.whole(users))
+@dashboard.register_charts
+def build_sign_up_chart(days: Sequence[date]) -> Iterator[Chart]:
+    values = dashboard.aggregate_by_day(User.objects.all(), "created_at", days, users=Count("pk"))
+    yield Chart("Sign-ups", "Users, by the day on which they were added.", days, dashboard.to_integers(values))
 
 
 admin.site.password_change_form = OwnPasswordForm

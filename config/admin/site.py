@@ -21,7 +21,7 @@ class AdminSite(admin.AdminSite):
     password_change_form: type[PasswordChangeForm]
 
     def index(self, request: HttpRequest, extra_context: dict[str, object] | None = None) -> TemplateResponse:
-        return super().index(request, {**dashboard.context(self), **(extra_context or {})})
+        return super().index(request, {**dashboard.build_context(self), **(extra_context or {})})
 
     def password_change(self, request: HttpRequest, extra_context: dict[str, object] | None = None) -> TemplateResponse:
         request.current_app = self.name

@@ -94,8 +94,8 @@ def test_totals_are_those_of_the_rows(chief, make_user):
     make_user("support", status="inactive")
     answer = signed_in(chief).get("/admin/")
     users = next(figure for figure in answer.context["totals"] if figure.name == "Users")
-    assert (users.total, users.href) == (2, "/admin/users/user/")
-    assert users.parts == {"role": {"admin": 1, "support": 1}, "status": {"active": 1, "inactive": 1}}
+    assert (users.total, users.url) == (2, "/admin/users/user/")
+    assert users.breakdown == {"role": {"admin": 1, "support": 1}, "status": {"active": 1, "inactive": 1}}
 
 
 def test_charts_are_told_to_those_who_do_not_see_them(chief):
