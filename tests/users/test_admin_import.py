@@ -35,7 +35,7 @@ def confirm(pages: Client, preview: Any) -> Any:
 
 def problems(answer: Any) -> list[tuple[int, str]]:
     assert answer.status_code == 200
-    return answer.context.get("problems") or []
+    return answer.context.get("errors") or []
 
 
 def lines(number: int) -> str:
@@ -101,14 +101,14 @@ def test_what_became_wrong_since_the_preview_adds_nobody(pages, make_user):
         ("", "file is empty"),
         ("name\nA\n", "missing: email"),
         ("name,email,password\nA,a@example.com,secret words\n", "Unknown columns: password"),
-        ("name,email,email\nA,a@example.com,b@example.com\n", "stands twice"),
+        ("name,email,email\nA,a@example.com,b@example.com\n", "a column twice"),
         ("name;email\nA;a@example.com\n", "with commas between"),
         ("name,email\n", "no line below"),
         ("name,email\nA\n", "Line 2: 1 cells below 2"),
         ('name,email\n"A,a@example.com\n', "no CSV"),
         ("name,email\nÄ,a@example.com\n".encode("latin-1"), "not UTF-8"),
-        (b"name,email\n" + b"x" * admin_import.MOST_BYTES, "larger than 512 KiB"),
-        (lines(admin_import.MOST_LINES + 1), "more than 1,000 lines"),
+        (b"name,email\n" + b"x" * admin_import.MAX_BYTES, "larger than 512 KiB"),
+        (lines(admin_import.MAX_LINES + 1), "more than 1,000 lines"),
     ],
 )
 def test_file_that_cannot_be_read_is_told(pages, content, told):
