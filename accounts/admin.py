@@ -64,7 +64,7 @@ class APIKeyAdmin(ReadOnlyAdmin):
         return cast(APIKeyQuerySet, super().get_queryset(request)).visible_to(get_principal(request))
 
     def get_matches(self, queryset: QuerySet[Model], search_term: str) -> list[QuerySet[Model]]:
-        # Only the prefix of a key is stored: a search for a whole key is cut to it.
+        # Of a key, only the prefix is stored in clear: a search for a whole key is cut to it.
         return super().get_matches(queryset, search_term[:PREFIX_CHARACTERS])
 
     def has_revoke_permission(self, request: HttpRequest) -> bool:
@@ -135,7 +135,7 @@ class TokenAdmin(ReadOnlyAdmin):
         grants = {(row.user_id, row.application_id): row for row in queryset.select_related("user", "application")}
         for _, row in sorted(grants.items(), key=lambda grant: (grant[0][0] or 0, grant[0][1])):
             services.end_grant_now(row.user, row.application, by=request.user)
-            # Logged for the application, as the row itself is deleted with the grant.
+            # Logged for the application, as codes and access tokens are deleted with the grant.
             self.log_change(request, row.application, "Ended a grant.")
         self.message_user(request, f"Ended {len(grants)} grants.", messages.SUCCESS)
         return None

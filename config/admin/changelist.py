@@ -142,7 +142,8 @@ def build_paginator(
 
     Args:
         queryset: the rows, filtered and ordered.
-        filters: the equality filters of `queryset` on columns that its row counts are kept by. It may have others.
+        filters: the values that `queryset` is filtered by, of columns that the row counts distinguish. It may have
+            further filters.
         per_page: rows on a page.
         is_search: whether `queryset` is the result of a search, which matches MAX_MATCHES rows at most.
 
