@@ -1,4 +1,4 @@
-"""How the admin's lists are searched, filtered, ordered and leafed through."""
+"""The search, filters, order and pages of the admin's change lists."""
 
 from __future__ import annotations
 
@@ -33,37 +33,37 @@ def pages(chief: User) -> Client:
     return signed_in(chief)
 
 
-def shown(pages: Client, path: str) -> list[int]:
+def get_ids(pages: Client, path: str) -> list[int]:
     answer = pages.get(path)
     assert answer.status_code == 200, answer.headers
     return [row.pk for row in answer.context["cl"].result_list]
 
 
 @pytest.mark.parametrize("term", ["{0.pk}", "Zoë", "Zoë Z", "zoe@", "ZOE@EXAMPLE.com", " zoe@example.com "])
-def test_user_is_found_by_id_or_the_beginning_of_name_or_email(pages, make_user, term):
+def test_search_matches_id_or_prefix_of_name_or_email(pages, make_user, term):
     user = make_user(name="Zoë Zuse", email="Zoe@example.com")
     make_user(name="Zacharias")
-    assert shown(pages, f"{USERS}?q={term.format(user)}") == [user.pk]
+    assert get_ids(pages, f"{USERS}?q={term.format(user)}") == [user.pk]
 
 
 @pytest.mark.parametrize("term", ["oë", "@example.com", "%", "_oë", "9" * 30, "٣", "-1", "zoë"])
-def test_search_looks_at_beginnings_alone(pages, make_user, term):
+def test_search_ignores_other_parts_of_a_text(pages, make_user, term):
     make_user(name="Zoë Zuse", email="zoe@example.com")
-    assert shown(pages, f"{USERS}?q={term.replace('%', '%25')}") == []
+    assert get_ids(pages, f"{USERS}?q={term.replace('%', '%25')}") == []
 
 
 @pytest.mark.parametrize("term", ["chief@example.com", "C", "12345"])
-def test_search_compares_as_indexes_do_and_no_further_than_its_bound(pages, term):
-    with CaptureQueriesContext(connection) as seen:
+def test_search_uses_indexable_comparisons_and_a_limit(pages, term):
+    with CaptureQueriesContext(connection) as queries:
         pages.get(f"{USERS}?q={term}")
-    searches = [query["sql"] for query in seen if "UNION" in query["sql"]]
+    searches = [query["sql"] for query in queries if "UNION" in query["sql"]]
     assert searches
     for search in searches:
         assert not re.search(r"ILIKE|UPPER\(|LIKE '%|DISTINCT", search)
         assert search.count(f"LIMIT {changelist.MAX_MATCHES + 1}") >= search.count("UNION") + 1
 
 
-def test_search_that_matches_much_tells_that_there_is_more(pages, make_user, monkeypatch):
+def test_search_over_its_limit_says_more_than(pages, make_user, monkeypatch):
     monkeypatch.setattr(changelist, "MAX_MATCHES", 2)
     for _ in range(4):
         make_user(name="Same")
@@ -72,7 +72,7 @@ def test_search_that_matches_much_tells_that_there_is_more(pages, make_user, mon
     assert "more than 2" in " ".join(page.content.decode().split())
 
 
-def test_list_that_nothing_counts_tells_that_there_is_more(pages, chief, monkeypatch):
+def test_list_without_row_counts_over_its_limit_says_more_than(pages, chief, monkeypatch):
     monkeypatch.setattr(changelist, "MAX_COUNT", 2)
     post = Post.objects.create(user=chief, title="T")
     for _ in range(3):
@@ -90,63 +90,63 @@ def test_list_that_nothing_counts_tells_that_there_is_more(pages, chief, monkeyp
         ("role__exact=user&status__exact=inactive", "user", "inactive"),
     ],
 )
-def test_totals_of_users_are_exact_and_counted_by_nobody(pages, make_user, query, role, status):
+def test_totals_of_users_are_exact_without_a_count_query(pages, make_user, query, role, status):
     for number in range(9):
         make_user(["user", "support", "admin"][number % 3], status="inactive" if number % 2 else "active")
-    wanted = {"role": role, "status": status}
-    expected = User.objects.filter(**{name: value for name, value in wanted.items() if value}).order_by("id")
-    with CaptureQueriesContext(connection) as seen:
+    filters = {"role": role, "status": status}
+    expected = User.objects.filter(**{name: value for name, value in filters.items() if value}).order_by("id")
+    with CaptureQueriesContext(connection) as queries:
         answer = pages.get(f"{USERS}?{query}")
     assert [row.pk for row in answer.context["cl"].result_list] == list(expected.values_list("pk", flat=True))
     assert answer.context["cl"].result_count == len(expected)
-    assert not any("count(" in query["sql"].lower() for query in seen)
+    assert not any("count(" in query["sql"].lower() for query in queries)
 
 
-def test_every_page_is_reached_and_none_beyond(pages, make_user, monkeypatch):
+def test_each_page_is_reached_and_a_number_after_the_last_shows_the_last(pages, make_user, monkeypatch):
     monkeypatch.setattr("config.admin.base.ServiceAdmin.list_per_page", 3)
     monkeypatch.setattr("config.api.listing.keyset.NEAR", 4)
     for _ in range(10):
         make_user()
     ids = list(User.objects.order_by("id").values_list("pk", flat=True))
-    assert [shown(pages, f"{USERS}?p={page}") for page in (1, 2, 3, 4)] == [ids[:3], ids[3:6], ids[6:9], ids[9:]]
-    for beyond in ("5", "999999999999999999999", "0", "-1"):
-        assert shown(pages, f"{USERS}?p={beyond}") == ids[9:]
-    assert shown(pages, f"{USERS}?p=x") == ids[:3]
+    assert [get_ids(pages, f"{USERS}?p={page}") for page in (1, 2, 3, 4)] == [ids[:3], ids[3:6], ids[6:9], ids[9:]]
+    for number in ("5", "999999999999999999999", "0", "-1"):
+        assert get_ids(pages, f"{USERS}?p={number}") == ids[9:]
+    assert get_ids(pages, f"{USERS}?p=x") == ids[:3]
 
 
 @pytest.mark.parametrize(
-    ("asked", "order"),
+    ("parameter", "order"),
     [("", ("id",)), ("2", ("name", "id")), ("-2", ("-name", "-id")), ("4", ("id",)), ("99", ("id",))],
 )
-def test_order_is_that_of_an_indexed_column(pages, make_user, asked, order):
+def test_list_is_ordered_by_indexed_columns_alone(pages, make_user, parameter, order):
     for name in "bab":
         make_user(name=name)
-    assert shown(pages, f"{USERS}?o={asked}") == list(User.objects.order_by(*order).values_list("pk", flat=True))
+    assert get_ids(pages, f"{USERS}?o={parameter}") == list(User.objects.order_by(*order).values_list("pk", flat=True))
 
 
-def test_newest_come_first_where_a_time_is_asked_for(pages, chief):
+def test_period_filter_orders_by_time_descending(pages, chief):
     now = timezone.now()
     for days in (0, 1, 40):
         Payment.objects.create(user=chief, amount="1", created_at=now - timedelta(days=days))
     since = (now - timedelta(days=7)).strftime("%Y-%m-%d 00:00:00%%2B00:00")
     expected = list(Payment.objects.order_by("-created_at").values_list("pk", flat=True)[:2])
-    assert shown(pages, f"/admin/payments/payment/?created_at__gte={since}") == expected
+    assert get_ids(pages, f"/admin/payments/payment/?created_at__gte={since}") == expected
 
 
-def test_key_is_found_by_its_beginning_or_as_a_whole(pages, chief):
+def test_search_matches_prefix_of_a_key_or_a_whole_key(pages, chief):
     row, key = create_api_key(chief, name="K")
     create_api_key(chief, name="Other")
     for term in (row.prefix, key, row.prefix[:8]):
-        assert shown(pages, f"/admin/accounts/apikey/?q={term}") == [row.pk]
+        assert get_ids(pages, f"/admin/accounts/apikey/?q={term}") == [row.pk]
 
 
-def test_event_is_found_by_its_name_and_by_the_id_of_its_request(pages, chief):
+def test_search_matches_event_by_name_or_request_id(pages, chief):
     event = AuditEvent.objects.create(event="token.reused", user=chief, request_id="abc")
     for query in ("q=token.reused", "q=abc", f"user__id__exact={chief.pk}&q=abc"):
-        assert shown(pages, f"/admin/config/auditevent/?{query}") == [event.pk]
+        assert get_ids(pages, f"/admin/config/auditevent/?{query}") == [event.pk]
 
 
 @pytest.mark.parametrize("query", ["name__regex=(", "user__password__startswith=a", "kind=oauth", "created_at__year=1"])
-def test_filter_that_the_page_does_not_have_is_told(pages, query):
+def test_unknown_filter_shows_an_error_message(pages, query):
     answer = pages.get(f"{USERS}?{query}", follow=True)
     assert re.search("makes no sense", answer.content.decode())
