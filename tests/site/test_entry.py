@@ -13,7 +13,7 @@ from rest_framework.test import APIRequestFactory, force_authenticate
 
 from config.api.principal import ALL_SCOPES, Principal
 from config.api.representation.parsers import StrictRequest
-from config.site.entry import LiveView
+from config.site.health import LiveView
 from tests.conftest import Caller, new_client
 from users.views import UserViewSet
 
