@@ -14,7 +14,7 @@ from django.test import override_settings
 from accounts.services import create_api_key
 from config.api.writing import idempotency
 from config.fastpath.inserts import AnsweredAddition, Write
-from config.management import demo
+from config.management.demo import rows as demo
 from config.site import documentation
 from tests.accounts.oauth.actors import register
 from tests.api.test_failures import database_away

@@ -14,7 +14,7 @@ from django.db import transaction
 from django.db.models import Count, F
 from django.utils import timezone
 
-from config.management import demo
+from config.management.demo import rows as demo
 from orders.models import Order
 from payments.models import Payment
 from posts.models import Comment, Post

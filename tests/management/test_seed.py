@@ -13,8 +13,8 @@ from django.core.management import CommandError, call_command
 from django.db import connection, connections
 from django.db.models import Count
 
-from config.management import demo
 from config.management.commands import seed
+from config.management.demo import rows as demo
 from orders.models import Order
 from posts.models import Comment, Post
 from users.models import User

@@ -16,7 +16,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from accounts.models import PREFIX_CHARACTERS
-from config.management import demo
+from config.management.demo import rows as demo
 from tests.server.conftest import Copy, Service, wait_for
 from users.models import Status
 

@@ -13,8 +13,8 @@ from django.db import DatabaseError, connection, models, transaction
 from django.db.backends.utils import CursorWrapper
 from psycopg import sql
 
-from config.management import demo
 from config.management.command import INTERRUPTED, ServiceCommand, no_statement_timeout
+from config.management.demo import rows as demo
 from config.management.progress import Advance, progress
 from config.models.resource import RowCount
 from orders.models import Order

@@ -97,7 +97,7 @@ def _fill() -> None:
     import accounts.services
     import users.services
     from config import audit
-    from config.management import demo
+    from config.management.demo import rows as demo
     from users.models import User
 
     with audit.rows_alone(), transaction.atomic():
