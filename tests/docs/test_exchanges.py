@@ -14,7 +14,7 @@ from django.test import override_settings
 from accounts.services import create_api_key
 from config.api.writing import idempotency
 from config.fastpath.inserts import AnsweredAddition, Write
-from config.management.demo import rows as demo
+from config.management.demo.load import load_demo_data
 from config.site import documentation
 from tests.accounts.oauth.actors import register
 from tests.api.test_failures import database_away
@@ -79,7 +79,7 @@ def test_every_exchange_of_the_page_happens_as_shown(page, settings, request):
         request.getfixturevalue("one_minute")
     settings.RATE_LIMIT_PRINCIPAL, settings.RATE_LIMIT_ANONYMOUS = 600, 60
     settings.PUBLIC_URL = ORIGIN
-    demo.load()
+    load_demo_data()
     administrator = services.create(name="Administrator", email="admin@example.com", role="admin", password=PASSWORD)
     key = create_api_key(administrator, name="First key")[1]
     robot = register(administrator, grant="client-credentials", redirect_uris="")

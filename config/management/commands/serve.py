@@ -97,13 +97,13 @@ def _fill() -> None:
     import accounts.services
     import users.services
     from config import audit
-    from config.management.demo import rows as demo
+    from config.management.demo.load import load_demo_data
     from users.models import User
 
     with audit.rows_alone(), transaction.atomic():
         first = not User.objects.administrators().exists()
         if not User._base_manager.exists():
-            demo.load()
+            load_demo_data()
         if first:
             password = secrets.token_urlsafe(15)
             user = users.services.create(name="Administrator", email=ADMINISTRATOR, role="admin", password=password)
