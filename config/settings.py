@@ -6,14 +6,14 @@ database. *Production*, as soon as one of the variables in REQUIRED is given: th
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from django.http.request import validate_host
-from environs import Env, EnvError
+from environs import Env, EnvValidationError
 from marshmallow.validate import And, ContainsNoneOf, Length, OneOf, Range, Regexp
 
 from config.api.versions.table import Version
@@ -109,12 +109,19 @@ def _faults() -> Iterator[str]:
         yield "ALLOWED_HOSTS: Must cover the host of PUBLIC_URL."
 
 
+def _format_errors(errors: Sequence[str] | Mapping[str, Sequence[str]]) -> str:
+    """One line of sentences, those about a single variable after its name."""
+    if isinstance(errors, Mapping):
+        errors = [f"{name}: {' '.join(messages)}" for name, messages in errors.items()]
+    return " ".join(errors)
+
+
 try:
     env.seal()
     if faults := list(_faults()):
-        raise EnvError(" ".join(faults))
-except EnvError as error:
-    sys.exit(f"{error} (docs/operations.md lists the variables)")
+        raise EnvValidationError("The variables contradict each other.", faults)
+except EnvValidationError as error:
+    sys.exit(f"{_format_errors(error.error_messages)} (docs/operations.md lists the variables)")
 
 # --- Django ----------------------------------------------------------------------------------------------------------
 
