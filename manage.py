@@ -38,14 +38,14 @@ def main(arguments: list[str]) -> None:
     from django.core.management import execute_from_command_line
     from django.db import OperationalError
 
-    from config.local import cluster
     from config.local.account import EmbeddedDatabaseError
+    from config.local.cluster import get_default_cluster
 
     # As with Ctrl-C, the database that the command started is stopped.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:
         start = settings.EMBEDDED_DATABASE and wants_database(arguments[1:])
-        with cluster.default_cluster().running() if start else nullcontext():
+        with get_default_cluster().running() if start else nullcontext():
             if start and arguments[1] != "migrate":
                 django.setup()
                 from config.management.migrations import migrate_new_database

@@ -17,8 +17,8 @@ from environs import Env, EnvValidationError
 from marshmallow.validate import And, ContainsNoneOf, Length, OneOf, Range, Regexp
 
 from config.api.versions.table import Version
-from config.local import cluster
-from config.local import secrets as local
+from config.local.cluster import get_database_url
+from config.local.secrets import get_local_secrets
 
 # --- Versions of the API ----------------------------------------------------------------------------------------------
 
@@ -53,8 +53,8 @@ _EVERYWHERE = {"0.0.0.0", "::"}  # noqa: S104 - addresses to compare with
 _loopback = {"localhost", "127.0.0.1", "[::1]", HOST if ":" not in HOST else f"[{HOST}]"}
 _made_up = {}
 if LOCAL:
-    _made_up = local.made_up_secrets() | {
-        "DATABASE_URL": cluster.database_url(),
+    _made_up = get_local_secrets() | {
+        "DATABASE_URL": get_database_url(),
         "ALLOWED_HOSTS": sorted(_loopback) if HOST not in _EVERYWHERE else ["*"],
         "PUBLIC_URL": f"http://{'localhost' if HOST in _EVERYWHERE else HOST}:{PORT}",
     }

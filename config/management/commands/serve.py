@@ -23,7 +23,7 @@ from granian.http import HTTP1Settings
 from granian.log import LogLevels
 from granian.server.mp import MPServer
 
-from config.local import cluster
+from config.local.cluster import get_default_cluster
 from config.management.command import ServiceCommand
 from config.management.migrations import migrate, one_at_a_time
 from config.server import metrics
@@ -48,7 +48,7 @@ class Command(ServiceCommand):
     def handle(self, **options: Any) -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, _stop)
-        database = cluster.default_cluster().supervised() if settings.EMBEDDED_DATABASE else nullcontext()
+        database = get_default_cluster().supervised() if settings.EMBEDDED_DATABASE else nullcontext()
         with _reserved(settings.HOST, settings.PORT), database:
             with one_at_a_time():
                 migrate()
