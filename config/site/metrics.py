@@ -1,7 +1,5 @@
 """The metrics in Prometheus' text format; config.server.metrics counts them."""
 
-from typing import Any
-
 from django.conf import settings
 from django.utils.crypto import constant_time_compare
 from drf_spectacular.utils import extend_schema
@@ -17,12 +15,12 @@ from config.site.health import UnversionedMixin
 
 
 class ExpositionRenderer(BaseRenderer):
-    """Prometheus' text format, which is bytes already."""
+    """Prometheus' text format: the data is encoded already."""
 
     media_type = "text/plain"
     format = "prometheus"
 
-    def render(self, data: bytes, accepted_media_type: str | None = None, renderer_context: Any = None) -> bytes:
+    def render(self, data: bytes, accepted_media_type: str | None = None, renderer_context: object = None) -> bytes:
         return data
 
 
@@ -35,16 +33,16 @@ class MetricsView(UnversionedMixin, View):
     own_errors = {"GET": (ErrorCode.UNAUTHENTICATED, ErrorCode.INVALID_TOKEN, ErrorCode.NOT_FOUND)}
     own_security = [{"metricsToken": []}]
 
-    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+    def initial(self, request: Request, *args: object, **kwargs: object) -> None:
         if not settings.METRICS_TOKEN:
             raise not_found()
         super().initial(request, *args, **kwargs)
 
     def perform_authentication(self, request: Request) -> None:
-        given = request.META.get("HTTP_AUTHORIZATION", "")
-        scheme, _, token = given.partition(" ")
+        authorization = request.META.get("HTTP_AUTHORIZATION", "")
+        scheme, _, token = authorization.partition(" ")
         if scheme.lower() != "bearer" or not constant_time_compare(token.strip(), settings.METRICS_TOKEN):
-            code = ErrorCode.INVALID_TOKEN if given else ErrorCode.UNAUTHENTICATED
+            code = ErrorCode.INVALID_TOKEN if authorization else ErrorCode.UNAUTHENTICATED
             challenge = {"WWW-Authenticate": 'Bearer realm="metrics"'}
             raise DomainError(code, "This is for the bearer of METRICS_TOKEN.", headers=challenge)
 

@@ -7,15 +7,15 @@ from config.api.versions.paths import quoted
 
 
 class PermanentRedirect(HttpResponsePermanentRedirect):
-    """308: unlike after a 301, the method and the body are sent again as they were."""
+    """308, after which a client repeats method and body; after a 301 it may send GET (RFC 9110, section 15.4.9)."""
 
     status_code = 308
 
 
 @csrf_exempt
 def redirect_without_trailing_slash(request: HttpRequest, path: str) -> HttpResponse:
-    """Redirects to the same path without its last slash.
+    """Redirects to the same path and query without the trailing slashes.
 
-    One leading slash: `//host/` must not become a redirect to another host.
+    The path keeps a single leading slash: `//host/` must not become a redirect to another host.
     """
     return PermanentRedirect(quoted(f"/{path.strip('/')}", request.META.get("QUERY_STRING", "")))

@@ -24,7 +24,7 @@ from config.management.demo.rows import (
     compute_signup_time,
     compute_time_within_month,
 )
-from config.management.progress import Advance, progress
+from config.management.progress import Advance, show_progress
 from config.models.resource import RowCount
 from orders.models import Order
 from posts.models import Post
@@ -68,7 +68,7 @@ class Command(ServiceCommand):
         started = time.monotonic()
         if count:
             with no_statement_timeout():
-                with progress("Rows", count * (1 + orders + posts)) as advance:
+                with show_progress("Rows", count * (1 + orders + posts)) as advance:
                     _insert(count, orders, posts, advance)
                 _vacuum()
         self.stdout.write(
