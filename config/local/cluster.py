@@ -42,7 +42,7 @@ SETTINGS = {
     "shared_buffers": "256MB",
     # With the default of 1 GB a bulk load forces checkpoints, and each writes full pages to the WAL again.
     "max_wal_size": "4GB",
-    # Failed statements contain personal data, which must not stand in the log.
+    # Failed statements contain personal data, which must not be logged.
     "log_min_error_statement": "panic",
     "log_error_verbosity": "terse",
     "random_page_cost": "1.1",
@@ -125,7 +125,7 @@ class Cluster:
 
     @contextmanager
     def supervised(self) -> Iterator[None]:
-        """Like `running()`, but restarts the server at once when it dies."""
+        """Like `running()`, but restarts the server immediately when it dies."""
         with self.running():
             reader, writer = os.pipe()
             thread = threading.Thread(target=self._supervise, args=(reader,), name="database-supervisor", daemon=True)

@@ -1,4 +1,4 @@
-"""Migrations when several processes, or several machines, start at once."""
+"""Migrations when several processes, or several machines, start at the same time."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""The entry document and the versions of the API, which stand under all three prefixes."""
+"""The entry document and the versions of the API, served under all three prefixes."""
 
 from datetime import date
 
@@ -51,6 +51,8 @@ class EntryView(View):
     @extend_schema(responses=EntrySerializer)
     def get(self, request: Request, **kwargs: str) -> Response:
         prefix = prefix_of(request.path)
+        # Log-in and what it protects are served under /api only.
+        credentials = "" if prefix else "/api"
         collections = {
             name: {"href": links.address(request, f"/{name}")} for name in ("users", "orders", "posts", "payments")
         }
@@ -59,8 +61,8 @@ class EntryView(View):
             envelope.LINKS: {
                 "self": {"href": links.address(request, "" if prefix else "/")},
                 **collections,
-                "login": {"href": links.address(request, f"{'' if prefix else '/api'}/login"), "method": "POST"},
-                "protected": {"href": links.address(request, f"{'' if prefix else '/api'}/protected")},
+                "login": {"href": links.address(request, f"{credentials}/login"), "method": "POST"},
+                "protected": {"href": links.address(request, f"{credentials}/protected")},
                 "versions": {"href": links.address(request, "/versions")},
                 "documentation": {"href": "/docs"},
                 "schema": {"href": "/openapi.json"},

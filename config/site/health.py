@@ -1,4 +1,4 @@
-"""Liveness and readiness, and the base of the views that stand at the root only."""
+"""Liveness and readiness, and the mixin of views at the root only."""
 
 from collections.abc import Sequence
 from typing import ClassVar

@@ -1,4 +1,4 @@
-"""The commands of the service, as one calls them: a help that reads well, and errors of one line."""
+"""The command line: the help of each command, errors of one line, exit codes and progress bars."""
 
 import re
 import shlex

@@ -1,4 +1,4 @@
-"""The demo data: the same rows every time, and none that the API itself would refuse."""
+"""The demo data: the same rows every time, all of them valid for the API."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def test_names_of_many_users_vary():
     assert len({build_person(number).name for number in range(100_000)}) > 30_000
 
 
-def test_person_who_spells_two_names_twice_is_not_found():
+def test_names_of_a_culture_are_distinct():
     for culture in CULTURES:
         written = [name.written for name in culture.given]
         assert len(set(written)) == len(written), culture.language

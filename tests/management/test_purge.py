@@ -1,4 +1,4 @@
-"""manage.py purge: what is past keeping goes, what may still be used stays, and nobody waits for it."""
+"""manage.py purge: expired rows are deleted, those still in use stay, and traffic is not blocked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""manage.py seed: adds what it is told, after what is there, wholly or not at all."""
+"""manage.py seed: adds the requested rows after the existing ones, all or none."""
 
 from __future__ import annotations
 

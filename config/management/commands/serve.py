@@ -70,7 +70,7 @@ def _exit(number: int, frame: FrameType | None) -> NoReturn:
 
 @contextmanager
 def _reserve_port(host: str, port: int) -> Iterator[None]:
-    """Holds the port during the block, so that a second service fails at once.
+    """Holds the port during the block, so that a second service fails immediately.
 
     The workers share the port by SO_REUSEPORT, by which a second service of the same account could share it, too. So
     the port is first bound exclusively, and SO_REUSEPORT is set afterwards.

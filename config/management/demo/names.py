@@ -1,4 +1,4 @@
-"""Names of people in many languages, each with the ASCII form that stands in an email (names.json)."""
+"""Names of people in many languages, each with its ASCII form for an email (names.json)."""
 
 import json
 import re

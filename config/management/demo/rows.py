@@ -17,7 +17,7 @@ _SIGNUP_MICROSECONDS = SIGNUP_PERIOD // timedelta(microseconds=1)
 _FOLDER = Path(__file__).parent
 _PRIME = 1_000_003
 
-# No password has this hash: nobody logs in as a demo user.
+# Matches no password: demo users cannot log in.
 UNUSABLE_PASSWORD = "!"
 DOMAINS = ("example.com", "example.org", "example.net")
 VARIANTS = ["", "", "", ", blue", ", dark green", ", grey", ", large", ", small", " (second hand)", ", gift wrapped"]

@@ -1,0 +1,28 @@
+"""The entry document, from which a client reaches everything else."""
+
+import pytest
+
+from tests.conftest import Caller
+
+
+@pytest.mark.parametrize(
+    ("path", "prefix", "credentials"), [("/", "", "/api"), ("/api", "/api", "/api"), ("/api/v2", "/api/v2", "/api/v2")]
+)
+def test_links_stay_under_the_prefix_of_the_request(db: None, path: str, prefix: str, credentials: str) -> None:
+    links = Caller().get(path).data["_links"]
+    assert {name: link["href"] for name, link in links.items()} == {
+        "self": path,
+        **{name: f"{prefix}/{name}" for name in ("users", "orders", "posts", "payments", "versions")},
+        "login": f"{credentials}/login",
+        "protected": f"{credentials}/protected",
+        "documentation": "/docs",
+        "schema": "/openapi.json",
+    }
+    assert links["login"]["method"] == "POST"
+
+
+@pytest.mark.parametrize("path", ["/", "/api", "/api/v1"])
+def test_every_link_is_answered(admin: Caller, path: str) -> None:
+    for name, link in Caller().get(path).data["_links"].items():
+        status = admin.fetch(link.get("method", "GET"), link["href"]).status_code
+        assert status == (400 if name == "login" else 200), name
