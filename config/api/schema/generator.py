@@ -9,7 +9,7 @@ from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.plumbing import get_lib_doc_excludes
 
 from config.api.representation.serializers import ResourceSerializer
-from config.api.schema import answers, errors, headers, parameters
+from config.api.schema import errors, headers, parameters, responses
 from config.api.versions import versioning
 from config.api.versions.paths import is_versioned
 from config.api.versions.table import Version
@@ -58,7 +58,7 @@ class Generator(SchemaGenerator):
 def finished(result: dict[str, Any], generator: Any, **options: Any) -> dict[str, Any]:
     """drf-spectacular's last hook: adds the components that are not of a serializer, and tells of the tags."""
     components = result.setdefault("components", {})
-    components.setdefault("schemas", {}).update(answers.SCHEMAS | errors.SCHEMAS)
+    components.setdefault("schemas", {}).update(responses.SCHEMAS | errors.SCHEMAS)
     _share_responses(result)
     for kind, known in {
         "headers": headers.COMPONENTS,

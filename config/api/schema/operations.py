@@ -8,7 +8,7 @@ from rest_framework.serializers import ListSerializer
 
 from config.api.listing.pagination import MAX_LIMIT
 from config.api.representation.serializers import StrictField
-from config.api.schema import answers, errors, examples, fields, headers, parameters
+from config.api.schema import errors, examples, fields, headers, parameters, responses
 from config.api.versions.paths import is_versioned, without_prefix
 from config.api.versions.table import Change, has
 from config.api.viewsets import ResourceViewSet
@@ -148,7 +148,7 @@ class Schema(AutoSchema):
         return {"description": "Done.", **{name: part for name, part in response.items() if part}}
 
     def _of_resource(self, status: int) -> dict[str, Any]:
-        shown = answers.Representations(self)
+        shown = responses.Representations(self)
         schema = shown.page() if self.view.action == "list" else shown.single(made=status == 201)
         media: dict[str, Any] = {"schema": schema}
         example = examples.of_answer(self.view, self.path, status)
@@ -160,5 +160,5 @@ class Schema(AutoSchema):
         if data.get("type") == "array":
             data = {**data, "maxItems": MAX_LIMIT}
             name = f"{name}List"
-        answer = answers.component(self.registry, f"{name}Answer", answers.enveloped(data))
-        return answers.any_of(answer, data)
+        answer = responses.component(self.registry, f"{name}Answer", responses.enveloped(data))
+        return responses.any_of(answer, data)
