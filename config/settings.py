@@ -380,13 +380,13 @@ SPECTACULAR_SETTINGS = {
     "OAS_VERSION": "3.1.0",
     "COMPONENT_SPLIT_REQUEST": True,
     "ENFORCE_NON_BLANK_FIELDS": True,
-    "GET_LIB_DOC_EXCLUDES": "config.api.schema.without_own_description",
+    "GET_LIB_DOC_EXCLUDES": "config.api.schema.get_doc_excludes",
     "SCHEMA_PATH_PREFIX": r"/api/v[0-9]+",
     "DEFAULT_GENERATOR_CLASS": "config.api.schema.Generator",
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
-        "accounts.schema.with_oauth",
-        "config.api.schema.finished",
+        "accounts.schema.add_oauth_endpoints",
+        "config.api.schema.postprocess_document",
     ],
     "ENUM_NAME_OVERRIDES": {"Role": "users.models.Role", "Status": "users.models.Status"},
 }

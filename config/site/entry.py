@@ -18,7 +18,7 @@ from rest_framework.request import Request
 from config.api.permissions import PublicPermission
 from config.api.representation import envelope, links
 from config.api.representation.renderers import JSONRenderer
-from config.api.schema import document
+from config.api.schema import get_document
 from config.api.versions import versioning
 from config.api.versions.paths import prefix_of, quoted
 from config.api.versions.table import Status, Version
@@ -147,7 +147,7 @@ class SchemaView(Unversioned, View):
         }
     )
     def get(self, request: Request) -> Response:
-        return Response(document(versioning.of(request)))
+        return Response(get_document(versioning.of(request)))
 
 
 class ExpositionRenderer(BaseRenderer):

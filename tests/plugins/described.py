@@ -184,12 +184,12 @@ class Watch:
         return (reference, path) if reference else None
 
     def _reference(self, number: str | None) -> Reference | None:
-        from config.api.schema import document
+        from config.api.schema import get_document
         from config.api.versions import versioning
 
         version = versioning.by_number().get(number) if number else versioning.default()
         if version not in self._references and version is not None:
-            self._references[version] = Reference(json.loads(json.dumps(document(version))))
+            self._references[version] = Reference(json.loads(json.dumps(get_document(version))))
         return self._references.get(version)
 
 
