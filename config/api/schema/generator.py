@@ -11,7 +11,7 @@ from drf_spectacular.plumbing import get_lib_doc_excludes
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from config.api.representation.serializers import ResourceSerializer
+from config.api.representation.serializers import ResourceSerializer, StrictSerializer
 from config.api.schema import errors, headers, parameters, responses
 from config.api.schema.error_examples import build_error_examples
 from config.api.schema.fields import JSONObject
@@ -31,7 +31,7 @@ def get_document(version: Version) -> JSONObject:
 
 def get_doc_excludes() -> list[type]:
     """The classes whose docstrings are written for developers of the service, not for its consumers."""
-    return [*get_lib_doc_excludes(), ResourceSerializer]
+    return [*get_lib_doc_excludes(), ResourceSerializer, StrictSerializer]
 
 
 class CanonicalEndpointEnumerator(EndpointEnumerator):

@@ -59,7 +59,8 @@ class Schema(AutoSchema):
         return f"{_VERBS[self.view.action]} {noun}{parents}".replace("-", " ").replace("_", " ")
 
     def get_description(self) -> str:
-        description = super().get_description()
+        """The docstring of the view, never that of a method, which is written for developers of the service."""
+        description: str = self.view.get_view_description()
         scope = self.view.required_scope(self.method)
         return f"{description}\n\nScope: `{scope}`." if scope else description
 

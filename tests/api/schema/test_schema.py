@@ -144,6 +144,13 @@ def test_every_tag_is_described_by_a_sentence_without_a_path(document, version):
     assert all(re.fullmatch(r"[A-Z][^/]+\.", sentence) for sentence in descriptions.values())
 
 
+def test_no_description_tells_of_the_implementation(document):
+    descriptions = {one["description"] for _, one in walk(document) if isinstance(one.get("description"), str)}
+    assert len(descriptions) > 50
+    internal = re.compile(r"\b(DRF|Django|serializers?|transactions?|rolled back|PostgreSQL|middlewares?|viewsets?)\b")
+    assert [text for text in descriptions if internal.search(text)] == []
+
+
 def test_every_resource_and_every_body_has_an_example(document):
     for path, method, operation in operations(document):
         body = operation.get("requestBody", {"content": {}})
