@@ -1,4 +1,4 @@
-"""An access token at the resources: whose it is, what it allows, and when it is refused."""
+"""Access tokens at the resources: their user, their scopes, and when they are refused."""
 
 from datetime import timedelta
 

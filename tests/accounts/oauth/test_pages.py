@@ -21,7 +21,7 @@ def sign_in(email, password, after="/oauth/grants", browser=None):
 
 
 class Page(HTMLParser):
-    """What of a page assistive technology and a policy look at."""
+    """The elements of a page that matter to assistive technology and to the Content-Security-Policy."""
 
     def __init__(self, response):
         super().__init__()

@@ -238,7 +238,7 @@ def test_support_gives_no_secret(make_user, machine):
 
 
 def test_secret_that_ends_while_it_is_used_gets_no_token(machine, monkeypatch):
-    """It was found right, and the new one came before the token."""
+    """The secret was checked, and then replaced before the token was saved."""
     hold = User.objects.hold_with_credentials
 
     def after_a_rotation(manager, user):

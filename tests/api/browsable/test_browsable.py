@@ -369,7 +369,7 @@ def test_page_says_that_its_forms_need_scripts(ada):
 def test_anonymous_is_led_to_the_sign_in_and_back(db, page_of):
     response = send("GET", "/api/v1/users?limit=3", headers={"Accept": HTML})
     assert "/session/login?next=%2Fapi%2Fv1%2Fusers%3Flimit%3D3" in page_of(response, 401).links
-    # Not Basic, for which a browser would ask in a window of its own, in front of the page.
+    # Not Basic, for which a browser opens a dialog instead of showing the page.
     assert response.headers["WWW-Authenticate"] == 'Bearer realm="users"'
     assert "Basic" in send("GET", "/users").headers["WWW-Authenticate"]
     assert "csrftoken" not in response.cookies
@@ -448,7 +448,7 @@ def test_endpoint_of_oauth_answers_programs_alone(db, path):
 
 @pytest.fixture
 def nasty(make_user):
-    """A user who writes markup wherever text goes."""
+    """A user with markup in every text."""
     user = make_user("admin", name=NASTY, email=NASTY_EMAIL, password=PASSWORD)
     Order.objects.create(user=user, item=NASTY, qty=1)
     post = Post.objects.create(user=user, title=NASTY, body=f"\n{NASTY}\n")

@@ -14,7 +14,7 @@ from tests.conftest import with_password
 
 PASSWORD = "correct horse battery staple"
 VERSIONS = ["1", "2"]
-# The body is the credential, and that of the example is none.
+# Their body is a credential, and the one of the example is not valid.
 CREDENTIALS = ("/login", "/token/refresh", "/logout")
 
 
@@ -165,15 +165,15 @@ def example_of(operation: Any) -> Any:
 
 
 @pytest.fixture
-def ids(make_user):
-    """Rows of an administrator, by the first part of an address and the name in it."""
+def administrator(make_user):
+    """An administrator, and a caller with its password."""
     owner = make_user("admin", password=PASSWORD)
     return owner, with_password(owner, PASSWORD)
 
 
 @pytest.mark.parametrize("method", ["post", "put", "patch"])
-def test_every_prefilled_body_succeeds_as_it_stands(ids, document, version, method):
-    owner, caller = ids
+def test_every_prefilled_body_succeeds_as_it_stands(administrator, document, version, method):
+    owner, caller = administrator
     api = f"/api/v{version}"
     post = caller.post(f"{api}/users/{owner.pk}/posts", {"title": "T"}).data["id"]
     comment = caller.post(f"{api}/posts/{post}/comments", {"text": "C"}).data["id"]
@@ -188,7 +188,7 @@ def test_every_prefilled_body_succeeds_as_it_stands(ids, document, version, meth
             for one in (resolve(document, parameter) for parameter in operation["parameters"])
             if one["in"] == "header" and "example" in one
         }
-        # A user of its own: what is sent would be taken, or take the administrator's role.
+        # A separate user: the email of the example would conflict, and its role replace the administrator's.
         row = make_one(caller, api) if first == "users" and method != "post" else rows.get(first)
         address = re.sub(r"\{\w+\}", str(row), path)
         answer = caller(method.upper(), address, example_of(operation), **headers)
