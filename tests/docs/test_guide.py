@@ -69,11 +69,11 @@ def test_every_link_leads_somewhere(admin: Caller, path):
 
 
 @pytest.mark.parametrize("code", ErrorCode)
-def test_every_code_has_an_entry_that_names_the_way_out(code):
+def test_every_code_has_an_entry_that_says_what_to_do(code):
     source = (documentation.FOLDER / "errors.md").read_text()
     entries = dict(re.findall(r"^### `(\w+)`\n(.*?)(?=^##|\Z)", source, re.MULTILINE | re.DOTALL))
     assert set(entries) == set(ErrorCode)
-    assert "**The way out:**" in entries[code]
+    assert "**What to do:**" in entries[code]
     assert f'"code": "{code}"' in entries[code]
     section = source[: source.index(f"### `{code}`")].rpartition("\n## ")[2].partition("\n")[0]
     assert str(code.status) in section
