@@ -27,6 +27,8 @@ test: lint  ## sets everything up and runs all checks and tests on a database of
 	@for version in 1 2; do $(BIN)/python -m tests.plugins.postgresql $(BIN)/python -W ignore manage.py spectacular \
 		--api-version $$version --validate --fail-on-warn --file /dev/null || exit 1; done
 	@$(BIN)/python -m pytest -n auto
+	@echo 'The contract once more, without the fast path ...'
+	@FAST_PATH=false $(BIN)/python -m pytest -n auto tests/contract
 
 test-clients: runtime-environment client-environment  ## runs clients and linters from npm, and generated clients, against the running service; ORIGIN=http://127.0.0.1:8000
 	@cd tests/clients && export ORIGIN='$(or $(ORIGIN),http://$(HOST):$(PORT))' PATH="$$PATH:$(CURDIR)/$(CLIENTS)/bin" \

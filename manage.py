@@ -1,14 +1,14 @@
 #!/usr/bin/env python
-"""Django's command line, which brings its own database where none is given."""
+"""Django's command line, which starts the embedded database where no other is configured."""
 
 import os
 import signal
 import sys
 from contextlib import nullcontext
 
-# `serve` starts the database itself, after it looked whether it can have the port.
+# `serve` starts the database itself, after it has reserved the port.
 COMMANDS_WITHOUT_DATABASE = {"serve", "help", "version"}
-# Commands of Django and django-oauth-toolkit that go around the rules of the service, by what does it instead.
+# Commands of Django and django-oauth-toolkit that bypass the rules of the service, and what to use instead.
 REPLACED = {
     "clearcimdapplications": "purge",
     "clearsessions": "purge",
@@ -19,8 +19,8 @@ REPLACED = {
 OPTIONS_WITHOUT_DATABASE = {"--help", "-h", "--version"}
 
 
-def wants_database(arguments: list[str]) -> bool:
-    """Whether a command may need the database; Django alone knows, so in doubt it does."""
+def may_need_database(arguments: list[str]) -> bool:
+    """Whether a command may need the database; only a few are known not to."""
     return (
         bool(arguments)
         and arguments[0] not in COMMANDS_WITHOUT_DATABASE
@@ -38,14 +38,14 @@ def main(arguments: list[str]) -> None:
     from django.core.management import execute_from_command_line
     from django.db import OperationalError
 
-    from config.local import cluster
     from config.local.account import EmbeddedDatabaseError
+    from config.local.cluster import get_default_cluster
 
-    # As with Ctrl-C, the database that the command started is stopped.
+    # SIGTERM must stop the database that the command started, as Ctrl-C does.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:
-        start = settings.EMBEDDED_DATABASE and wants_database(arguments[1:])
-        with cluster.default_cluster().running() if start else nullcontext():
+        start = settings.EMBEDDED_DATABASE and may_need_database(arguments[1:])
+        with get_default_cluster().running() if start else nullcontext():
             if start and arguments[1] != "migrate":
                 django.setup()
                 from config.management.migrations import migrate_new_database

@@ -3,7 +3,7 @@ from typing import Any, ClassVar, cast
 
 from django import forms
 from django.contrib import admin, messages
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from oauth2_provider.models import get_access_token_model, get_grant_model, get_id_token_model, get_refresh_token_model
@@ -11,13 +11,13 @@ from oauth2_provider.models import get_access_token_model, get_grant_model, get_
 from accounts import services
 from accounts.models import PREFIX_CHARACTERS, APIKey, APIKeyQuerySet, Application, LoginSession
 from accounts.serializers import DEFAULT_OVERLAP
-from config.admin import lists as admin_lists
-from config.admin.base import ReadOnlyAdmin, ServiceAdmin, principal_of
+from config.admin import changelist
+from config.admin.base import ReadOnlyAdmin, ServiceAdmin, get_principal
 from config.api.principal import SCOPE_TEXTS
 from users.admin import UserAdmin
 from users.models import User
 
-# What the toolkit registers: an admin of applications that is not ours, and rows that nobody should edit.
+# django-oauth-toolkit registers pages on which applications and tokens could be edited without the rules of the API.
 for model in (
     Application,
     get_access_token_model(),
@@ -28,12 +28,12 @@ for model in (
     admin.site.unregister(model)
 
 
-class RevokedFilter(admin_lists.Choice):
+class RevokedFilter(changelist.ChoiceListFilter):
     title = "whether revoked"
     parameter_name = "revoked"
-    values = [("yes", "revoked"), ("no", "not revoked")]
+    options = [("yes", "revoked"), ("no", "not revoked")]
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any] | None:
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Model]) -> QuerySet[Model] | None:
         value = self.value()
         return queryset.filter(revoked_at__isnull=value == "no") if value in {"yes", "no"} else None
 
@@ -47,15 +47,25 @@ class APIKeyAdmin(ReadOnlyAdmin):
     linked_filters = ("user__id",)
     exclude = ("digest",)
     actions = ("revoke", "rotate")
-    exported = ("id", "user_id", "name", "prefix", "scopes", "created_at", "expires_at", "last_used_at", "revoked_at")
+    export_fields = (
+        "id",
+        "user_id",
+        "name",
+        "prefix",
+        "scopes",
+        "created_at",
+        "expires_at",
+        "last_used_at",
+        "revoked_at",
+    )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[APIKey]:
-        """An administrator sees everybody's, support its own: as in the API."""
-        return cast(APIKeyQuerySet, super().get_queryset(request)).visible_to(principal_of(request))
+        """Limits the keys as the API does: administrators see those of all users, support its own."""
+        return cast(APIKeyQuerySet, super().get_queryset(request)).visible_to(get_principal(request))
 
-    def found(self, rows: QuerySet[Any], term: str) -> list[QuerySet[Any]]:
-        # Who pastes a whole key finds it all the same.
-        return super().found(rows, term[:PREFIX_CHARACTERS])
+    def get_matches(self, queryset: QuerySet[Model], search_term: str) -> list[QuerySet[Model]]:
+        # Of a key, only the prefix is stored in clear: a search for a whole key is cut to it.
+        return super().get_matches(queryset, search_term[:PREFIX_CHARACTERS])
 
     def has_revoke_permission(self, request: HttpRequest) -> bool:
         return bool(request.user.is_superuser)
@@ -63,33 +73,33 @@ class APIKeyAdmin(ReadOnlyAdmin):
     @admin.action(description="Revoke", permissions=["revoke"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[APIKey]) -> HttpResponse | None:
         consequences = ["The keys are refused from the next request on, for ever."]
-        if page := self.confirmation(request, queryset, "revoke", "Revoke API keys", consequences):
+        if page := self.confirm_action(request, queryset, "revoke", "Revoke API keys", consequences):
             return page
-        # Each one's user first, as everywhere; see APIKeyViewSet.get_object.
+        # The user's row is locked before the key's, in the order of ids; see APIKeyViewSet.get_object.
         keys = queryset.filter(revoked_at=None).select_related("user").order_by("user_id", "id")
-        revoked = [key for key in keys if User.objects.hold(key.user_id)]
+        revoked = [key for key in keys if User.objects.lock_key_share(key.user_id)]
         for key in revoked:
             services.revoke_api_key(key, by=cast(User, request.user))
             self.log_change(request, key, "Revoked.")
         self.message_user(request, f"Revoked {len(revoked)} keys.", messages.SUCCESS)
         return None
 
-    @admin.action(description="Make a successor of one of my own", permissions=["revoke"])
+    @admin.action(description="Rotate one of my own keys", permissions=["revoke"])
     def rotate(self, request: HttpRequest, queryset: QuerySet[APIKey]) -> HttpResponse | None:
-        """By its own user alone, as in the API: nobody else should hold a user's key."""
+        """Rotates a key of the signed-in user alone, as the API does: nobody else should see a user's key."""
         user = cast(User, request.user)
         if len(queryset[:2]) != 1 or not queryset.filter(user=user).exists():
             message = "Choose one of your own keys. A key of somebody else is rotated by its user, or revoked."
             self.message_user(request, message, messages.ERROR)
             return None
-        consequences = ["The new key is shown once. The present one goes on for a day."]
-        if page := self.confirmation(request, queryset, "rotate", "Make a successor", consequences):
+        consequences = ["The new key is shown once. The present one stays valid for a day."]
+        if page := self.confirm_action(request, queryset, "rotate", "Rotate an API key", consequences):
             return page
-        services.hold_user(user)
+        services.lock_user(user)
         old = queryset.select_for_update(no_key=True).get()
         _, key = services.rotate_api_key(old, timedelta(seconds=DEFAULT_OVERLAP))
         self.log_change(request, old, "Rotated.")
-        context = {**self.admin_site.each_context(request), "title": f"The successor of {old}", "key": key}
+        context = {**self.admin_site.each_context(request), "title": f"The new key that replaces {old}", "key": key}
         return render(request, "admin/accounts/apikey/key.html", context)
 
 
@@ -105,7 +115,7 @@ class LoginSessionAdmin(ReadOnlyAdmin):
 
 
 class TokenAdmin(ReadOnlyAdmin):
-    """What an application was given: when, for whom and what for, and nothing of the token itself."""
+    """Shows to which user and application a code or token was issued, when and with which scopes, and not itself."""
 
     search_fields = ("id", "user", "application")
     search_help_text = "The id of a row, of a user or of an application"
@@ -117,15 +127,15 @@ class TokenAdmin(ReadOnlyAdmin):
     def has_end_permission(self, request: HttpRequest) -> bool:
         return bool(request.user.is_superuser)
 
-    @admin.action(description="End all that the application got of the user", permissions=["end"])
+    @admin.action(description="End all codes and tokens that the application has of the user", permissions=["end"])
     def end_grant(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
         consequences = ["All codes and tokens that the applications have of these users end now."]
-        if page := self.confirmation(request, queryset, "end_grant", "End grants", consequences):
+        if page := self.confirm_action(request, queryset, "end_grant", "End grants", consequences):
             return page
         grants = {(row.user_id, row.application_id): row for row in queryset.select_related("user", "application")}
         for _, row in sorted(grants.items(), key=lambda grant: (grant[0][0] or 0, grant[0][1])):
             services.end_grant_now(row.user, row.application, by=request.user)
-            # Of the application, which stays: the row has ended with the grant.
+            # Logged for the application, as codes and access tokens are deleted with the grant.
             self.log_change(request, row.application, "Ended a grant.")
         self.message_user(request, f"Ended {len(grants)} grants.", messages.SUCCESS)
         return None
@@ -151,7 +161,7 @@ class ApplicationForm(forms.ModelForm):
         choices=[(scope, f"{scope}: {text}") for scope, text in SCOPE_TEXTS.items()],
         widget=forms.CheckboxSelectMultiple,
         required=False,
-        help_text="What it may ask users for at most. What is taken away counts from the next request on.",
+        help_text="The scopes it may ask users for at most. A removed scope is refused from the next request on.",
     )
 
     class Meta:
@@ -175,7 +185,7 @@ class ApplicationAdmin(ServiceAdmin):
         return bool(request.user.is_superuser)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Application | None = None) -> tuple[str, ...]:
-        # The kind stays: a token that was given for one would mean something else under the other.
+        # Type and grant never change: tokens that were issued for one would mean something else under the other.
         return ("client_id", "client_type", "authorization_grant_type") if obj else ()
 
     def save_model(self, request: HttpRequest, obj: Application, form: forms.ModelForm, change: bool) -> None:
@@ -197,9 +207,9 @@ class ApplicationAdmin(ServiceAdmin):
                 request, "Choose one confidential application; a public one has no secret.", messages.ERROR
             )
             return None
-        consequences = ["The present secret is refused from now on.", "The tokens it got stay good until their end."]
+        consequences = ["The present secret is refused from now on.", "The tokens it got stay valid until they expire."]
         title = "Make a new secret and end the present one"
-        if page := self.confirmation(request, queryset, "rotate_secret", title, consequences):
+        if page := self.confirm_action(request, queryset, "rotate_secret", title, consequences):
             return page
         application = confidential.get()
         secret = services.rotate_secret(application)
@@ -209,7 +219,14 @@ class ApplicationAdmin(ServiceAdmin):
     def _show_secret(
         self, request: HttpRequest, title: str, application: Application, secret: str | None
     ) -> HttpResponse:
-        """Shows the secret, this once: not in a message, which would keep it in a cookie until the next page."""
+        """Shows the secret once, on a page: a message would keep it in a cookie until the next page.
+
+        Args:
+            request: the request of the administrator.
+            title: the title of the page.
+            application: the application the secret belongs to.
+            secret: the secret in clear, None for a public client.
+        """
         context = {**self.admin_site.each_context(request), "title": title, "application": application}
         return render(request, "admin/accounts/application/secret.html", context | {"secret": secret})
 
@@ -223,7 +240,7 @@ admin.site.unregister(User)
 
 @admin.register(User)
 class UserWithCredentialsAdmin(UserAdmin):
-    """Users, with what is to be done about their credentials, of which `users` knows nothing."""
+    """Adds to the admin of users the actions on credentials, which the app `users` does not know."""
 
     actions = (*UserAdmin.actions, "end_credentials")
 
@@ -232,12 +249,12 @@ class UserWithCredentialsAdmin(UserAdmin):
         consequences = [
             "All API keys, logins, sessions and OAuth tokens end now.",
             "So do the secrets of applications that act for the users by client credentials: make new ones for those.",
-            "The password stays good. To keep somebody out, change it or set the status to inactive, too.",
+            "The password stays valid. To keep somebody out, change it or set the status to inactive, too.",
         ]
         if queryset.contains(cast(User, request.user)):
             consequences.append("You are among them: your present session ends, too.")
         title = "End all keys, tokens and sessions"
-        if page := self.confirmation(request, queryset, "end_credentials", title, consequences):
+        if page := self.confirm_action(request, queryset, "end_credentials", title, consequences):
             return page
         users = list(queryset.order_by("id"))
         for user in users:

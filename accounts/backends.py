@@ -1,4 +1,4 @@
-from typing import Any
+"""Django's own logins, of the admin and of the sign-in page."""
 
 from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.signals import user_logged_in, user_logged_out
@@ -12,12 +12,25 @@ from users.models import User
 
 
 class PasswordBackend(ModelBackend):
-    """Django's own logins, the admin's for one, under the limits on guessing that hold for every door."""
+    """Django's own logins, under the same limits on login attempts as all others."""
 
     def authenticate(
-        self, request: HttpRequest | None, username: str | None = None, password: str | None = None, **options: Any
+        self, request: HttpRequest | None, username: str | None = None, password: str | None = None, **options: object
     ) -> User | None:
-        """Raises DomainError, a RATE_LIMITED, where too many passwords were wrong."""
+        """Checks an email and its password.
+
+        Args:
+            request: the request that logs in.
+            username: the email.
+            password: in clear.
+            options: credentials of other backends.
+
+        Returns:
+            The active user; None if email or password is wrong or missing.
+
+        Raises:
+            DomainError: RATE_LIMITED, after too many failed attempts.
+        """
         if request is None or username is None or password is None:
             return None
         try:
@@ -29,11 +42,11 @@ class PasswordBackend(ModelBackend):
 
 
 @receiver(user_logged_in)
-def note_login(sender: Any, user: User, **options: Any) -> None:
+def record_login(sender: object, user: User, **options: object) -> None:
     audit.record("login", user=user, door="session")
 
 
 @receiver(user_logged_out)
-def note_logout(sender: Any, user: User | None, **options: Any) -> None:
+def record_logout(sender: object, user: User | None, **options: object) -> None:
     if user is not None:
         audit.record("logout", user=user, door="session")

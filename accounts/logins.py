@@ -7,10 +7,9 @@ from typing import Any
 from django.db.models import F
 
 from accounts.models import LoginSession
-from accounts.tokens import AccessToken, Pair, RefreshToken, SessionToken, digest_of, pair_of
+from accounts.tokens import AccessToken, Pair, RefreshToken, SessionToken, build_pair, get_digest
 from config import audit
-from config.api.limits.quotas import Credentials
-from config.fastpath.compiled_query import Parameter
+from config.api.limits.quotas import CredentialLookup
 from config.http.errors import DomainError, invalid_token
 from config.postgresql import transactions
 from users.models import User
@@ -19,8 +18,8 @@ from users.models import User
 def log_in(user: User) -> Pair:
     """Opens a session for a user who has just proven the password."""
     session = LoginSession(user=user, password_digest=user.get_session_auth_hash())
-    pair = pair_of(session)
-    session.refresh_digest = digest_of(str(pair.refresh))
+    pair = build_pair(session)
+    session.refresh_digest = get_digest(str(pair.refresh))
     session.access_id = pair.access["jti"]
     session.expires_at = pair.refresh.expires_at
     session.save(force_insert=True)
@@ -28,11 +27,13 @@ def log_in(user: User) -> Pair:
     return pair
 
 
-_sessions = Credentials(
-    LoginSession.objects.select_related("user")
-    .only("user", "password_digest", "previous_digest", "access_id", "access_used_at", "ended_at")
-    .filter(pk=Parameter("session_id"), ended_at=None)
-    .annotate(charged=F("user_id"))
+_sessions = CredentialLookup(
+    lambda session_id: (
+        LoginSession.objects.select_related("user")
+        .only("user", "password_digest", "previous_digest", "access_id", "access_used_at", "ended_at")
+        .filter(pk=session_id, ended_at=None)
+        .annotate(principal_id=F("user_id"))
+    )
 )
 
 
@@ -58,9 +59,9 @@ def refresh(presented: str) -> Pair:
         DomainError: INVALID_TOKEN. When the token was used before, the session is over for all its tokens, unless it
             was used a moment ago and nothing was done with the new pair.
     """
-    token, digest = RefreshToken.read(presented), digest_of(presented)
-    session = _session_of(token)
-    pair = transactions.run(lambda: _exchange(session, digest)) if session else None
+    token, digest = RefreshToken.parse(presented), get_digest(presented)
+    session = _fetch_session(token)
+    pair = transactions.run_in_transaction(lambda: _exchange(session, digest)) if session else None
     if pair is None:
         raise invalid_token()
     return pair
@@ -72,11 +73,11 @@ def _exchange(session: LoginSession, digest: bytes) -> Pair | None:
     A rotation without its event would be answered as a failure, with the token used up.
     """
     # First, as by whoever ends the session with all credentials of its user: the event holds the user in the end.
-    if not User.objects.hold_with_credentials(session.user):
+    if not User.objects.lock_key_share_with_credentials(session.user):
         return None
     if session.is_usable:
-        pair = pair_of(session)
-        new = {"refresh_digest": digest_of(str(pair.refresh)), "access_id": pair.access["jti"]}
+        pair = build_pair(session)
+        new = {"refresh_digest": get_digest(str(pair.refresh)), "access_id": pair.access["jti"]}
         if session.rotate(digest, **new, expires_at=pair.refresh.expires_at):
             audit.record("token.refreshed", user=session.user)
             return pair
@@ -88,14 +89,14 @@ def _exchange(session: LoginSession, digest: bytes) -> Pair | None:
 def log_out(presented: str) -> None:
     """Ends the session of a refresh token, also of a used one. One that is none of ours, or over, needs no end."""
     try:
-        session = _session_of(RefreshToken.read(presented))
+        session = _fetch_session(RefreshToken.parse(presented))
     except DomainError:
         return
     if session is not None and session.end():
         audit.record("logout", user=session.user)
 
 
-def _session_of(token: SessionToken) -> LoginSession | None:
+def _fetch_session(token: SessionToken) -> LoginSession | None:
     """The session with its user, in one query."""
     session = LoginSession.objects.select_related("user").filter(pk=token.session_id).first()
     return session if session and str(session.user_id) == token["sub"] else None

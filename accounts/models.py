@@ -21,8 +21,7 @@ from django.utils.crypto import constant_time_compare
 from oauth2_provider.models import AbstractApplication, get_refresh_token_model, refresh_token_expire_timedelta
 
 from config.api.principal import SCOPES
-from config.fastpath.postgresql.base import database
-from config.models.resource import Row
+from config.postgresql.locks import lock_key_share
 
 if TYPE_CHECKING:
     from config.api.principal import Principal
@@ -43,7 +42,7 @@ class APIKeyQuerySet(models.QuerySet["APIKey"]):
         return self.filter(Q(expires_at=None) | Q(expires_at__gt=Now()), revoked_at=None)
 
 
-class APIKey(Row):
+class APIKey(models.Model):
     """A key as it is kept: a readable prefix to know it by, and a digest to check it against."""
 
     id = models.BigAutoField(primary_key=True)
@@ -92,7 +91,7 @@ class APIKey(Row):
         return f"urs_{secrets.token_urlsafe(32)}"
 
     @staticmethod
-    def digest_of(key: str) -> bytes:
+    def get_digest(key: str) -> bytes:
         return hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
 
 
@@ -102,7 +101,7 @@ class LoginSessionQuerySet(models.QuerySet["LoginSession"]):
         return self.filter(expires_at__lte=now)
 
 
-class LoginSession(Row):
+class LoginSession(models.Model):
     """A login and all tokens that came of it: at any time one refresh token of it is valid, which is used once.
 
     An access token names its session, which is read at each request: so the session ends for all its tokens at once.
@@ -214,13 +213,12 @@ class ApplicationQuerySet(models.QuerySet["Application"]):
         """The applications that hold a refresh token of the user which they could still use."""
         return self.filter(pk__in=living_refresh_tokens(timezone.now()).filter(user=user).values("application"))
 
-    def hold(self, application: Application) -> bool:
+    def lock_key_share(self, application: Application) -> bool:
         """Keeps an application from being removed until the transaction ends.
 
         False when it is removed already, or has another secret than that which was looked at.
         """
-        sql = "SELECT 1 FROM accounts_application WHERE id = %s AND client_secret = %s FOR KEY SHARE"
-        return bool(database().run((sql, [application.pk, application.client_secret]))[0])
+        return lock_key_share(self.filter(pk=application.pk, client_secret=application.client_secret))
 
 
 class Application(AbstractApplication):
@@ -294,13 +292,13 @@ class Application(AbstractApplication):
             self.client_secret = ""
             return None
         secret = secrets.token_urlsafe(32)
-        self.client_secret = digest_of(secret)
+        self.client_secret = get_digest(secret)
         return secret
 
     def has_secret(self, secret: str) -> bool:
-        return constant_time_compare(digest_of(secret), self.client_secret)
+        return constant_time_compare(get_digest(secret), self.client_secret)
 
 
-def digest_of(secret: str) -> str:
+def get_digest(secret: str) -> str:
     """How the secrets of OAuth are kept, and the toolkit keeps tokens. All are random, so a plain digest is enough."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,6 +1,4 @@
-"""Pages for people in a browser: what they have in common, sign-in and sign-out."""
-
-from typing import Any
+"""HTML pages for people: their common base, sign-in and sign-out."""
 
 from django import forms
 from django.contrib.auth import authenticate, views
@@ -16,11 +14,14 @@ from config.api.limits import quotas
 from config.http.errors import DomainError, ErrorCode
 
 
-def policy(*form_targets: str) -> str:
-    """A Content-Security-Policy: nothing inline, nothing from elsewhere, in no frame.
+def build_content_policy(*form_targets: str) -> str:
+    """A Content-Security-Policy: nothing inline, nothing from other origins, not in a frame.
 
     Args:
-        form_targets: the origins, beside our own, to which the answer to a form may redirect.
+        form_targets: other origins to which the response to a form may redirect.
+
+    Returns:
+        The value of the header.
     """
     targets = " ".join(["'self'", *form_targets])
     sources = "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'"
@@ -29,46 +30,58 @@ def policy(*form_targets: str) -> str:
 
 @method_decorator(csrf_exempt, name="dispatch")
 class Page(View):
-    """A view that answers HTML. Its methods are CSRF-protected; one that it does not have is 405 before that."""
+    """A view that responds with HTML. Its methods are CSRF-protected; another method is a 405 before that check."""
 
     http_method_names = ["get", "head", "post", "options"]
 
-    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        known = request.method in self._allowed_methods()  # type: ignore[attr-defined]  # the stubs leave it out
-        answer = csrf_protect(self.respond) if known else self.http_method_not_allowed
+    def dispatch(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
+        method = (request.method or "").lower()
+        is_allowed = method in self.http_method_names and hasattr(self, method)
+        handler = csrf_protect(self.respond) if is_allowed else self.http_method_not_allowed
         try:
-            quotas.charge(request, request.user if request.user.is_authenticated else None)
-            response = answer(request, *args, **kwargs)
+            quotas.consume_quota(request, request.user if request.user.is_authenticated else None)
+            response = handler(request, *args, **kwargs)
         except DomainError as error:
-            response = notice(request, "Try again later", error.message, error.status)
+            response = render_notice(request, "Try again later", error.message, error.status)
             for name, value in error.headers.items():
                 response[name] = value
-        response.setdefault("Content-Security-Policy", policy())
+        response.setdefault("Content-Security-Policy", build_content_policy())
         response["Cache-Control"] = "no-store"
         return response
 
-    def respond(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+    def respond(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
         return super().dispatch(request, *args, **kwargs)
 
-    def http_method_not_allowed(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        allowed = ", ".join(self._allowed_methods())  # type: ignore[attr-defined]  # the stubs leave it out
+    def http_method_not_allowed(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
+        allowed = self.options(request).headers["Allow"]
         message = "This page does not have that method; see Allow."
         return plain_response(DomainError(ErrorCode.METHOD_NOT_ALLOWED, message, headers={"Allow": allowed}), request)
 
 
-def notice(request: HttpRequest, title: str, text: str, status: int) -> HttpResponse:
+def render_notice(request: HttpRequest, title: str, text: str, status: int) -> HttpResponse:
+    """A page that says one thing.
+
+    Args:
+        request: the request that it responds to.
+        title: its heading.
+        text: one paragraph, plain text.
+        status: the status of the response.
+
+    Returns:
+        The response.
+    """
     return render(request, "accounts/notice.html", {"title": title, "text": text}, status=status)
 
 
 class LoginForm(AuthenticationForm):
-    """One email, one password, one answer to whatever is wrong with them."""
+    """Email and password. Whatever is wrong with them, the error is the same."""
 
     error_messages = {"invalid_login": "The email or the password is wrong."}
 
-    def clean(self) -> dict[str, Any]:
+    def clean(self) -> dict[str, object]:
         email, password = self.cleaned_data.get("username"), self.cleaned_data.get("password")
         if email is not None and password:
-            # Django hashes the password whether or not there is such a user, and whether or not it is active.
+            # Django hashes the password also of an unknown or inactive user, so that the time does not tell them apart.
             self.user_cache = authenticate(self.request, username=email, password=password)
             if self.user_cache is None:
                 raise forms.ValidationError(self.error_messages["invalid_login"], code="invalid_login")
@@ -76,11 +89,11 @@ class LoginForm(AuthenticationForm):
 
 
 class LoginView(Page, views.LoginView):
-    """Signs in any active user, and goes on to `next` on this host (Django looks whether it is)."""
+    """Signs in any active user, and redirects to `next`, which Django accepts only on this host."""
 
     template_name = "accounts/login.html"
     authentication_form = LoginForm
 
 
-class LogoutView(Page, views.LogoutView):  # type: ignore[misc]  # the stubs know one kind of answer only
+class LogoutView(Page, views.LogoutView):  # type: ignore[misc]  # the stubs know one type of response only
     http_method_names = ["post", "options"]

@@ -12,7 +12,7 @@ from typing import Any
 
 from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX, check_password
 
-from config.api.limits.login_attempts import guess
+from config.api.limits.login_attempts import login_attempt
 from config.http.errors import DomainError, ErrorCode
 from users.models import User
 
@@ -35,7 +35,7 @@ def prove(request: Any, email: str, password: str, *, door: str, check: Check = 
     user = User.objects.with_email(email).first()
     # An email can be spelled in more ways than Python folds into one (U+0130 is an `i` to PostgreSQL): the stored one
     # stands for them all, lest each have a limit of its own.
-    with guess(request, user.email if user else email, user=user, door=door) as right:
+    with login_attempt(request, user.email if user else email, user=user, door=door) as right:
         if user is None or not user.is_active:
             # Always hashed: the time of a quicker check would tell who is there, or that the password is right.
             check_password(password, user.password if user else UNUSABLE_PASSWORD_PREFIX)

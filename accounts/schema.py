@@ -2,39 +2,40 @@
 
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
-from typing import Any
 
 from django.conf import settings
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.generators import SchemaGenerator
+from drf_spectacular.openapi import AutoSchema
 from rest_framework.permissions import SAFE_METHODS
 
 from accounts.permissions import APIKeyPermission
 from config.api.principal import SCOPE_TEXTS, SCOPES
 from config.api.schema import headers, parameters
-from config.api.schema.fields import TOKEN, closed, integer, text
+from config.api.schema.fields import TOKEN, JSONObject, build_integer, build_object, build_string
 
-Described = dict[str, Any]
+Security = list[dict[str, list[str]]]
 
 
 class PrincipalScheme(OpenApiAuthenticationExtension):
     target_class = "accounts.authentication.PrincipalAuthentication"
     name = ["apiKey", "apiKeyInQuery", "bearer", "basic", "oauth2"]
 
-    def get_security_requirement(self, auto_schema: Any) -> list[dict[str, list[str]]]:
-        """Any one of them, not all of them; of what only the password's owner may do, those made from the password."""
+    def get_security_requirement(self, auto_schema: AutoSchema) -> Security:
+        """Any one of the schemes; to write API keys, any one that is derived from the password."""
         names: Sequence[str] = self.name
         if APIKeyPermission in auto_schema.view.permission_classes and auto_schema.method not in SAFE_METHODS:
             names = ("bearer", "basic")
         scope = auto_schema.view.required_scope(auto_schema.method)
         return [{name: [scope] if scope else []} for name in names]
 
-    def get_security_definition(self, auto_schema: Any) -> list[dict[str, Any]]:
+    def get_security_definition(self, auto_schema: AutoSchema) -> list[JSONObject]:
         token = {"tokenUrl": f"{settings.PUBLIC_URL}/oauth/token", "scopes": SCOPE_TEXTS}
         code = token | {
             "authorizationUrl": f"{settings.PUBLIC_URL}/oauth/authorize",
             "refreshUrl": f"{settings.PUBLIC_URL}/oauth/token",
         }
-        # RFC8725 is what a JWT is checked by: one algorithm, issuer, audience and purpose.
+        # RFC 8725: a JWT is checked for one algorithm, issuer, audience and purpose.
         jwt = "An access token from login, a JWT checked as RFC8725 asks. It has all scopes."
         return [
             {"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "A key, with its own scopes."},
@@ -49,14 +50,14 @@ class PrincipalScheme(OpenApiAuthenticationExtension):
         ]
 
 
-# --- The OAuth endpoints, which are no views of DRF
+# --- The OAuth endpoints, which are plain Django views
 
-_TOKEN = text(4096, TOKEN)
-_SCOPE = text(256, "^[a-z:]+( [a-z:]+)*$")
-_URL = text(2048, "^https?://[!-~]+$", format="uri")
-_CLIENT: Described = {"client_id": text(100, TOKEN), "client_secret": _TOKEN}
-_HINT: Described = {"token_type_hint": {"type": "string", "enum": ["access_token", "refresh_token"]}}
-_FAILURES = [
+_TOKEN = build_string(4096, TOKEN)
+_SCOPE = build_string(256, "^[a-z:]+( [a-z:]+)*$")
+_URL = build_string(2048, "^https?://[!-~]+$", format="uri")
+_CLIENT: JSONObject = {"client_id": build_string(100, TOKEN), "client_secret": _TOKEN}
+_HINT: JSONObject = {"token_type_hint": {"type": "string", "enum": ["access_token", "refresh_token"]}}
+_ERRORS = [
     "invalid_request",
     "invalid_client",
     "invalid_grant",
@@ -67,16 +68,16 @@ _FAILURES = [
     "temporarily_unavailable",
     "server_error",
 ]
-_SCHEMAS: Described = {
-    "OAuthError": closed(
-        {"error": {"type": "string", "enum": _FAILURES}, "error_description": text(1024)},
+_SCHEMAS: JSONObject = {
+    "OAuthError": build_object(
+        {"error": {"type": "string", "enum": _ERRORS}, "error_description": build_string(1024)},
         optional=("error_description",),
         description="RFC 6749, section 5.2.",
     ),
-    "OAuthTokens": closed(
+    "OAuthTokens": build_object(
         {
             "access_token": _TOKEN,
-            "expires_in": integer(0, 86_400),
+            "expires_in": build_integer(0, 86_400),
             "token_type": {"const": "Bearer"},
             "scope": _SCOPE,
             "refresh_token": _TOKEN,
@@ -84,16 +85,16 @@ _SCHEMAS: Described = {
         optional=("refresh_token",),
         description="RFC 6749, section 5.1.",
     ),
-    "OAuthIntrospection": closed(
+    "OAuthIntrospection": build_object(
         {
             "active": {"type": "boolean"},
             "iss": _URL,
-            "client_id": text(100, TOKEN),
-            "sub": text(19, "^[0-9]+$"),
-            "scope": text(256, "^[a-z: ]*$"),
+            "client_id": build_string(100, TOKEN),
+            "sub": build_string(19, "^[0-9]+$"),
+            "scope": build_string(256, "^[a-z: ]*$"),
             "token_type": {"const": "Bearer"},
-            "iat": integer(),
-            "exp": integer(),
+            "iat": build_integer(),
+            "exp": build_integer(),
         },
         optional=("iss", "client_id", "sub", "scope", "token_type", "iat", "exp"),
         description="RFC 7662, section 2.2: `active` alone for a token that is not, or is another client's.",
@@ -104,7 +105,7 @@ _SCHEMAS: Described = {
             "grant_type": {"type": "string", "enum": ["authorization_code", "client_credentials", "refresh_token"]},
             "code": _TOKEN,
             "redirect_uri": _URL,
-            "code_verifier": text(128, "^[A-Za-z0-9._~-]{43,128}$", minLength=43),
+            "code_verifier": build_string(128, "^[A-Za-z0-9._~-]{43,128}$", minLength=43),
             "refresh_token": _TOKEN,
             "scope": _SCOPE,
             **_CLIENT,
@@ -117,32 +118,32 @@ _SCHEMAS: Described = {
         "required": ["token"],
     },
 }
+_METADATA_URLS = (
+    "issuer",
+    "authorization_endpoint",
+    "token_endpoint",
+    "revocation_endpoint",
+    "introspection_endpoint",
+)
+_METADATA_LISTS = (
+    "response_types_supported",
+    "response_modes_supported",
+    "grant_types_supported",
+    "code_challenge_methods_supported",
+    "token_endpoint_auth_methods_supported",
+    "revocation_endpoint_auth_methods_supported",
+    "introspection_endpoint_auth_methods_supported",
+)
 
 
-def _words(*, longest: int = 64) -> Described:
-    return {"type": "array", "items": text(longest, TOKEN), "maxItems": 16}
-
-
-def _metadata() -> Described:
-    addresses = ("issuer", "authorization_endpoint", "token_endpoint", "revocation_endpoint", "introspection_endpoint")
-    lists = (
-        "response_types_supported",
-        "response_modes_supported",
-        "grant_types_supported",
-        "code_challenge_methods_supported",
-        "token_endpoint_auth_methods_supported",
-        "revocation_endpoint_auth_methods_supported",
-        "introspection_endpoint_auth_methods_supported",
-    )
-    return closed(
+def _build_metadata_schema() -> JSONObject:
+    names = {"type": "array", "items": build_string(64, TOKEN), "maxItems": 16}
+    scopes = {"type": "array", "items": {"type": "string", "enum": list(SCOPES)}, "maxItems": len(SCOPES)}
+    return build_object(
         {
-            **dict.fromkeys(addresses, _URL),
-            "scopes_supported": {
-                "type": "array",
-                "items": {"type": "string", "enum": list(SCOPES)},
-                "maxItems": len(SCOPES),
-            },
-            **dict.fromkeys(lists, _words()),
+            **dict.fromkeys(_METADATA_URLS, _URL),
+            "scopes_supported": scopes,
+            **dict.fromkeys(_METADATA_LISTS, names),
             "authorization_response_iss_parameter_supported": {"const": True},
             "service_documentation": _URL,
         },
@@ -150,87 +151,117 @@ def _metadata() -> Described:
     )
 
 
-def _answer(status: int, schema: str | None, **more: Any) -> Described:
-    content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{schema}"}, **more}} if schema else None
-    told = headers.of_service() | headers.of_quota() | (headers.of_error(None, status, ()) if status >= 400 else {})
-    return {"description": f"{HTTPStatus(status).phrase}.", "headers": told} | ({"content": content} if content else {})
+def _build_response(status: int, schema: str | None, **media_type: object) -> JSONObject:
+    response: JSONObject = {
+        "description": f"{HTTPStatus(status).phrase}.",
+        "headers": headers.get_common_headers() | headers.get_quota_headers(),
+    }
+    if status >= 400:
+        response["headers"] |= headers.get_error_headers(None, status, ())
+    if schema:
+        reference = {"$ref": f"#/components/schemas/{schema}"}
+        response["content"] = {"application/json": {"schema": reference, **media_type}}
+    return response
 
 
-def _operation(name: str, summary: str, success: Described, failures: Sequence[int], **more: Any) -> Described:
-    answers = {"200": success} | {str(status): _answer(status, "OAuthError") for status in failures}
+def _build_operation(
+    name: str, summary: str, success: JSONObject, error_statuses: Sequence[int], **members: object
+) -> JSONObject:
+    errors = {str(status): _build_response(status, "OAuthError") for status in error_statuses}
     return {
         "operationId": name,
         "summary": summary,
         "tags": ["oauth"],
-        "parameters": parameters.refer("X-Request-Id"),
-        "responses": answers,
-        **more,
+        "parameters": parameters.build_references("X-Request-Id"),
+        "responses": {"200": success} | errors,
+        **members,
     }
 
 
-def _form(schema: str, example: Mapping[str, str]) -> Described:
-    media = {"schema": {"$ref": f"#/components/schemas/{schema}"}, "example": dict(example)}
-    return {"required": True, "content": {"application/x-www-form-urlencoded": media}}
+# The security of an endpoint for clients: a client without a secret in Authorization names itself in the form.
+_CLIENT_SECURITY: Security = [{"client": []}, {}]
 
 
-# Of an endpoint that takes a client's form; without a secret in Authorization it stands in the form.
-_FORM_FAILURES = (400, 401, 413, 415, 429, 500, 503)
-_CLIENTS: list[dict[str, list[str]]] = [{"client": []}, {}]
+def _build_client_operation(
+    name: str, summary: str, success: JSONObject, *, description: str, form: str, example: Mapping[str, str]
+) -> JSONObject:
+    """An operation that takes the form of a client."""
+    media_type = {"schema": {"$ref": f"#/components/schemas/{form}"}, "example": dict(example)}
+    return _build_operation(
+        name,
+        summary,
+        success,
+        (400, 401, 413, 415, 429, 500, 503),
+        description=description,
+        requestBody={"required": True, "content": {"application/x-www-form-urlencoded": media_type}},
+        security=_CLIENT_SECURITY,
+    )
 
 
-def _paths() -> Described:
-    asked = {"grant_type": "client_credentials", "scope": "users:read"}
-    return {
-        "/oauth/token": {
-            "post": _operation(
-                "oauth_token",
-                "Exchange a grant for tokens",
-                _answer(200, "OAuthTokens"),
-                _FORM_FAILURES,
-                description="RFC 6749, section 3.2; the code with PKCE (RFC 7636).",
-                requestBody=_form("OAuthTokenRequest", asked),
-                security=_CLIENTS,
-            )
-        },
-        "/oauth/revoke": {
-            "post": _operation(
-                "oauth_revoke",
-                "Revoke a token",
-                _answer(200, None),
-                _FORM_FAILURES,
-                description="RFC 7009. Both tokens of the pair end; 200 for an unknown token, too.",
-                requestBody=_form("OAuthTokenReference", {"token": "a-token"}),
-                security=_CLIENTS,
-            )
-        },
-        "/oauth/introspect": {
-            "post": _operation(
-                "oauth_introspect",
-                "Ask about a token",
-                _answer(200, "OAuthIntrospection", example={"active": False}),
-                _FORM_FAILURES,
-                description="RFC 7662, of the asking client's own tokens.",
-                requestBody=_form("OAuthTokenReference", {"token": "a-token"}),
-                security=_CLIENTS,
-            )
-        },
-        "/.well-known/oauth-authorization-server": {
-            "get": _operation(
-                "oauth_metadata",
-                "Read where everything of OAuth is",
-                _answer(200, "OAuthMetadata"),
-                (400, 413, 429, 500, 503),
-                description="RFC 8414.",
-                security=[],
-            )
-        },
+def _build_token_operation() -> JSONObject:
+    return _build_client_operation(
+        "oauth_token",
+        "Exchange a grant for tokens",
+        _build_response(200, "OAuthTokens"),
+        description="RFC 6749, section 3.2; the code with PKCE (RFC 7636).",
+        form="OAuthTokenRequest",
+        example={"grant_type": "client_credentials", "scope": "users:read"},
+    )
+
+
+def _build_revoke_operation() -> JSONObject:
+    return _build_client_operation(
+        "oauth_revoke",
+        "Revoke a token",
+        _build_response(200, None),
+        description="RFC 7009. Both tokens of the pair end; 200 for an unknown token, too.",
+        form="OAuthTokenReference",
+        example={"token": "a-token"},
+    )
+
+
+def _build_introspect_operation() -> JSONObject:
+    return _build_client_operation(
+        "oauth_introspect",
+        "Ask about a token",
+        _build_response(200, "OAuthIntrospection", example={"active": False}),
+        description="RFC 7662, of the asking client's own tokens.",
+        form="OAuthTokenReference",
+        example={"token": "a-token"},
+    )
+
+
+def _build_metadata_operation() -> JSONObject:
+    return _build_operation(
+        "oauth_metadata",
+        "Read where everything of OAuth is",
+        _build_response(200, "OAuthMetadata"),
+        (400, 413, 429, 500, 503),
+        description="RFC 8414.",
+        security=[],
+    )
+
+
+def add_oauth_endpoints(result: JSONObject, generator: SchemaGenerator, **options: object) -> JSONObject:
+    """Adds the OAuth endpoints that programs call, and the credentials that are not a user's.
+
+    One of drf-spectacular's POSTPROCESSING_HOOKS.
+
+    Args:
+        result: the document; changed in place.
+        generator: what made it.
+        options: what else drf-spectacular passes.
+
+    Returns:
+        The document.
+    """
+    result["paths"] |= {
+        "/oauth/token": {"post": _build_token_operation()},
+        "/oauth/revoke": {"post": _build_revoke_operation()},
+        "/oauth/introspect": {"post": _build_introspect_operation()},
+        "/.well-known/oauth-authorization-server": {"get": _build_metadata_operation()},
     }
-
-
-def with_oauth(result: Described, generator: Any, **options: Any) -> Described:
-    """drf-spectacular's hook: adds what programs call of OAuth, and the credentials that are no user's."""
-    result["paths"].update(_paths())
-    result["components"]["schemas"].update(_SCHEMAS | {"OAuthMetadata": _metadata()})
+    result["components"]["schemas"].update(_SCHEMAS | {"OAuthMetadata": _build_metadata_schema()})
     result["components"]["securitySchemes"] |= {
         "client": {"type": "http", "scheme": "basic", "description": "An application's `client_id` and secret."},
         "metricsToken": {"type": "http", "scheme": "bearer", "description": "The setting METRICS_TOKEN (RFC8725)."},

@@ -9,7 +9,8 @@ from rest_framework.exceptions import ValidationError
 
 from accounts.models import APIKey
 from config.api.principal import SCOPES
-from config.api.representation.serializers import Integer, Moment, ResourceSerializer, StrictSerializer, Text, TextList
+from config.api.representation.fields import CharField, DateTimeField, IntegerField, MultiChoiceField
+from config.api.representation.serializers import ResourceSerializer, StrictSerializer
 from users.models import Role
 
 FIELDS: tuple[str, ...] = (
@@ -23,7 +24,7 @@ FIELDS: tuple[str, ...] = (
     "revoked_at",
     "key",
 )
-LONGEST_OVERLAP = 604_800
+MAX_OVERLAP = 604_800
 DEFAULT_OVERLAP = 86_400
 
 
@@ -41,10 +42,10 @@ class APIKeySerializer(ResourceSerializer):
     }
     shown_once = ("key",)
 
-    scopes = TextList(choices=SCOPES, required=False)
-    expires_at = Moment(required=False, allow_null=True)
+    scopes = MultiChoiceField(choices=SCOPES, required=False)
+    expires_at = DateTimeField(required=False, allow_null=True)
     # Only on the answer that made the key: a row does not have it.
-    key = Text(read_only=True, max_length=64)
+    key = CharField(read_only=True, max_length=64)
 
     class Meta:
         model = APIKey
@@ -59,14 +60,14 @@ class APIKeySerializer(ResourceSerializer):
 
 class RotationSerializer(APIKeySerializer):
     example = {**APIKeySerializer.example, "overlap_seconds": DEFAULT_OVERLAP}
-    overlap_seconds = Integer(write_only=True, required=False, min_value=0, max_value=LONGEST_OVERLAP)
+    overlap_seconds = IntegerField(write_only=True, required=False, min_value=0, max_value=MAX_OVERLAP)
 
     class Meta(APIKeySerializer.Meta):
         fields = (*FIELDS, "overlap_seconds")
         read_only_fields = FIELDS
 
-    scopes = TextList(choices=SCOPES, read_only=True)
-    expires_at = Moment(read_only=True)
+    scopes = MultiChoiceField(choices=SCOPES, read_only=True)
+    expires_at = DateTimeField(read_only=True)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         return {"overlap_seconds": DEFAULT_OVERLAP, **attrs}
@@ -75,13 +76,13 @@ class RotationSerializer(APIKeySerializer):
 class LoginSerializer(StrictSerializer):
     example = {"email": "ada.lovelace@example.net", "password": "four plain words here"}
     # Any text: what is no email is nobody's, and is answered like any other wrong one.
-    email = Text(max_length=254)
-    password = Text(max_length=128)
+    email = CharField(max_length=254)
+    password = CharField(max_length=128)
 
 
 class RefreshTokenSerializer(StrictSerializer):
     example = {"refresh_token": "header.payload.signature"}
-    refresh_token = Text()
+    refresh_token = CharField()
 
 
 class TokenPairSerializer(serializers.Serializer):
@@ -123,4 +124,4 @@ class ProtectedSerializer(serializers.Serializer):
 
     user = CallerSerializer()
     credential = CredentialSerializer()
-    scopes = TextList(choices=SCOPES)
+    scopes = MultiChoiceField(choices=SCOPES)

@@ -15,13 +15,13 @@ from config.postgresql import transactions
 from users.models import User
 
 
-def hold_user(user: User) -> None:
+def lock_user(user: User) -> None:
     """Keeps a user's credentials from being ended until the transaction ends. Before any other lock.
 
     Raises:
         DomainError: UNAUTHENTICATED when they were ended since the request was authenticated.
     """
-    if not User.objects.hold_with_credentials(user):
+    if not User.objects.lock_key_share_with_credentials(user):
         raise DomainError(ErrorCode.UNAUTHENTICATED, "The credentials were ended just now; log in again.")
 
 
@@ -44,7 +44,7 @@ def _new_key(user: User, name: str, scopes: Iterable[str] | None, expires_at: da
         user=user,
         name=name,
         prefix=key[:PREFIX_CHARACTERS],
-        digest=APIKey.digest_of(key),
+        digest=APIKey.get_digest(key),
         scopes=[scope for scope in SCOPES if scope in chosen],
         expires_at=expires_at,
     )
@@ -89,7 +89,7 @@ def _hold_owners(*owners: User | None) -> None:
     """Before the application's row, as everywhere; the foreign key of the event would lock it after, at the commit."""
     for owner in owners:
         if owner is not None:
-            User.objects.hold(owner.pk)
+            User.objects.lock_key_share(owner.pk)
 
 
 def change_application(application: Application, columns: list[str]) -> None:
@@ -133,7 +133,7 @@ def remove_application(application: Application) -> None:
 
 def end_grant(user: Any, application: Application) -> None:
     """Ends what a user has granted to an application: its codes and all its tokens."""
-    transactions.run(lambda: end_grant_now(user, application, by=user))
+    transactions.run_in_transaction(lambda: end_grant_now(user, application, by=user))
 
 
 def end_grant_now(user: Any, application: Application, *, by: Any) -> None:
@@ -146,7 +146,7 @@ def end_credentials(user: User) -> None:
     """Ends every credential of a user but the password, in the caller's transaction.
 
     Nothing that is being given meanwhile is left: sessions and logins know of the user as it was, and who makes a key
-    or a token holds the row that is locked here (UserManager.hold_with_credentials).
+    or a token holds the row that is locked here (UserManager.lock_key_share_with_credentials).
 
     Of applications that act for the user the secret ends, too, which could get the next token. Applications that only
     belong to the user go on: they act for others.

@@ -5,6 +5,7 @@ from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
+from rest_framework.response import Response
 
 from accounts import logins, passwords, services
 from accounts.models import APIKey
@@ -21,9 +22,8 @@ from accounts.tokens import AccessToken, Pair
 from config.api.permissions import PublicPermission
 from config.api.representation.links import Link
 from config.api.views import View
-from config.api.viewsets import ResourceViewSet, id_of
+from config.api.viewsets import ResourceViewSet, parse_id
 from config.api.writing.idempotency import KeyPolicy
-from config.fastpath.responses import Response
 from config.http.errors import ErrorCode, forbidden, not_found
 from users.models import User
 
@@ -108,7 +108,7 @@ class APIKeyViewSet(ResourceViewSet):
     idempotency = KeyPolicy.REFUSED
     cache_control = "no-store"
     # What changes in the life of a key.
-    state_columns = ("last_used_at", "expires_at", "revoked_at")
+    version_columns = ("last_used_at", "expires_at", "revoked_at")
     http_method_names = ["get", "post", "delete", "head", "options"]
     # Somebody else's key, read with a credential that is not made from the password.
     own_errors = {"GET": (ErrorCode.FORBIDDEN,)}
@@ -123,23 +123,18 @@ class APIKeyViewSet(ResourceViewSet):
         own_only = self.action == "list" and not self.principal.made_from_password
         return rows.of(self.principal) if own_only else rows
 
-    def get_object(self, *, lock: bool = False) -> APIKey:
-        if lock:
-            # Its user first, whom the event holds in the end: whoever ends the user's credentials locks in this order.
-            key = self.get_queryset().filter(pk=id_of(self.kwargs["id"])).first()
-            if key is None or not User.objects.hold(key.user_id):
-                raise not_found()
-        return super().get_object(lock=lock)
+    def lock_related(self) -> None:
+        # The key's user, whom the audit event locks in the end: whoever ends the user's credentials locks in this
+        # order.
+        key = self.get_queryset().filter(pk=parse_id(self.kwargs["id"])).first()
+        if key is None or not User.objects.lock_key_share(key.user_id):
+            raise not_found()
 
-    def perform_create(self, serializer: APIKeySerializer) -> APIKey:
-        services.hold_user(self.principal.user)
+    def perform_create(self, serializer: APIKeySerializer) -> None:
+        services.lock_user(self.principal.user)
         values = {"scopes": self.principal.scopes, **serializer.validated_data}
-        return self.told(*services.create_api_key(self.principal.user, **values))
-
-    def told(self, row: APIKey, key: str) -> APIKey:
-        """Puts the key on the answer, this once."""
-        row.key = key
-        return row
+        # The response shows the key, this once.
+        serializer.instance, serializer.instance.key = services.create_api_key(self.principal.user, **values)
 
     def perform_destroy(self, instance: APIKey) -> None:
         services.revoke_api_key(instance, by=self.principal.user)
@@ -152,13 +147,13 @@ class RotationViewSet(APIKeyViewSet):
     http_method_names = ["post", "options"]
     own_errors = {"POST": (ErrorCode.CONFLICT,)}
 
-    def perform_create(self, serializer: RotationSerializer) -> APIKey:
-        services.hold_user(self.principal.user)
-        key_id = id_of(self.kwargs["api_key_id"])
+    def perform_create(self, serializer: RotationSerializer) -> None:
+        services.lock_user(self.principal.user)
+        key_id = parse_id(self.kwargs["api_key_id"])
         old = APIKey.objects.visible_to(self.principal).select_for_update(no_key=True).filter(pk=key_id).first()
         if old is None:
             raise not_found()
         if old.user_id != self.principal.user.pk:
             raise forbidden("A key is rotated by its own user.")
         overlap = timedelta(seconds=serializer.validated_data["overlap_seconds"])
-        return self.told(*services.rotate_api_key(old, overlap))
+        serializer.instance, serializer.instance.key = services.rotate_api_key(old, overlap)

@@ -109,8 +109,8 @@ def together(database: str, seconds: float, writers: int) -> Counter[str]:
         ("bulk loads", partial(load, (USERS, ORDERS))),
         ("bulk loads", partial(load, (ORDERS, USERS))),
         *[("single writes", partial(write_singly, number)) for number in range(writers)],
-        ("folds", lambda connection: row_counts.fold()),
-        ("recounts", lambda connection: [counts.recount() for counts in row_counts.every()]),
+        ("folds", lambda connection: row_counts.compact()),
+        ("recounts", lambda connection: [counts.recount() for counts in row_counts.get_all_counts()]),
     ]
     done: Counter[str] = Counter()
     until, lock = time.monotonic() + seconds, threading.Lock()
@@ -152,7 +152,7 @@ def write_singly(number: int, connection: psycopg.Connection[Any]) -> None:
 def differences() -> int:
     from config.postgresql import row_counts
 
-    return sum(counts.differences() for counts in row_counts.every())
+    return sum(counts.differences() for counts in row_counts.get_all_counts())
 
 
 if __name__ == "__main__":

@@ -35,8 +35,8 @@ from users.models import Status  # noqa: E402
 
 TRIES = 300
 WARM_UP = 10
-MOST_ERRORS = 3.0
-MOST_PART = 0.03
+MAX_ERRORS = 3.0
+MAX_SHARE = 0.03
 PASSWORD = "four plain words here"
 FORM = "application/x-www-form-urlencoded"
 WRONG = "not the password at all"
@@ -130,7 +130,7 @@ def differ(one: list[float], other: list[float]) -> bool:
     """Whether two medians differ by more than noise: beyond what chance explains, and by enough to matter."""
     medians = statistics.median(one), statistics.median(other)
     gap = abs(medians[0] - medians[1])
-    return gap > MOST_ERRORS * math.hypot(error_of_median(one), error_of_median(other)) and gap > MOST_PART * min(
+    return gap > MAX_ERRORS * math.hypot(error_of_median(one), error_of_median(other)) and gap > MAX_SHARE * min(
         medians
     )
 

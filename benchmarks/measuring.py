@@ -17,7 +17,7 @@ from benchmarks.load import Generator
 from benchmarks.systems import FOLDER, System
 from config.local.cluster import Cluster
 
-LEAST_USERS = 10_000
+MIN_USERS = 10_000
 
 
 class Round(NamedTuple):
@@ -121,8 +121,8 @@ def size(text: str) -> int:
     """A number of users: 10k, 1m, 10m. Fewer would have too few who may read everything."""
     factors = {"k": 1_000, "m": 1_000_000}
     users = int(text[:-1]) * factors[text[-1]] if text[-1:] in factors else int(text)
-    if users < LEAST_USERS:
-        raise argparse.ArgumentTypeError(f"at least {LEAST_USERS:,} users are needed")
+    if users < MIN_USERS:
+        raise argparse.ArgumentTypeError(f"at least {MIN_USERS:,} users are needed")
     return users
 
 

@@ -20,12 +20,12 @@ from uuid import uuid4
 import jwt
 import psycopg
 
-from config.local import secrets as local
-from config.local.account import reachable
+from config.local.account import get_accessible_folder
 from config.local.cluster import Cluster
+from config.local.secrets import DATA_FOLDER
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDER = local.DATA / "bench"
+FOLDER = DATA_FOLDER / "bench"
 PACKAGES = FOLDER / "packages"  # what the service does not have, `make bench` installs beside it
 PASSWORD = "four plain words here"
 CALLERS = 16
@@ -154,9 +154,9 @@ def postgresql() -> Iterator[Cluster]:
     """A server for the benchmarks alone, set as that of `make run`."""
     # As with Ctrl-C, whatever was started is stopped.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    for folder in (local.DATA, FOLDER):
+    for folder in (DATA_FOLDER, FOLDER):
         folder.mkdir(mode=0o711, exist_ok=True)
-    cluster = Cluster(reachable(FOLDER / "postgresql"))
+    cluster = Cluster(get_accessible_folder(FOLDER / "postgresql"))
     with cluster.running():
         yield cluster
 

@@ -16,6 +16,8 @@ class AdminConfig(admin_apps.AdminConfig):
     default_site = "config.admin.site.AdminSite"
 
     def ready(self) -> None:
+        # config/admin/__init__.py stays empty: Django imports the package for config.admin.site, before there is a site
+        # to register models with. The apps' admin pages, which super().ready() imports, follow in the registry.
+        from config.admin import records  # noqa: F401 - registers the admin pages of config's own tables
+
         super().ready()
-        # Not in the package itself, which Django imports while it still makes the site.
-        from config.admin import base  # noqa: F401 - registers the tables of the conventions

@@ -6,19 +6,19 @@ database. *Production*, as soon as one of the variables in REQUIRED is given: th
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from django.http.request import validate_host
-from environs import Env, EnvError
+from environs import Env, EnvValidationError
 from marshmallow.validate import And, ContainsNoneOf, Length, OneOf, Range, Regexp
 
 from config.api.versions.table import Version
-from config.local import cluster
-from config.local import secrets as local
+from config.local.cluster import get_database_url
+from config.local.secrets import get_local_secrets
 
 # --- Versions of the API ----------------------------------------------------------------------------------------------
 
@@ -41,7 +41,7 @@ def _origins(given: list[str]) -> None:
 
 REQUIRED = ("DATABASE_URL", "SECRET_KEY", "JWT_SIGNING_KEY", "ALLOWED_HOSTS", "PUBLIC_URL")
 
-LEAST_CHARACTERS_OF_A_KEY = 10
+MIN_DISTINCT_CHARACTERS = 10
 
 # Lazy, so that seal() names every wrong variable at once instead of one a start.
 env = Env(eager=False, expand_vars=False)
@@ -53,8 +53,8 @@ _EVERYWHERE = {"0.0.0.0", "::"}  # noqa: S104 - addresses to compare with
 _loopback = {"localhost", "127.0.0.1", "[::1]", HOST if ":" not in HOST else f"[{HOST}]"}
 _made_up = {}
 if LOCAL:
-    _made_up = local.made_up_secrets() | {
-        "DATABASE_URL": cluster.database_url(),
+    _made_up = get_local_secrets() | {
+        "DATABASE_URL": get_database_url(),
         "ALLOWED_HOSTS": sorted(_loopback) if HOST not in _EVERYWHERE else ["*"],
         "PUBLIC_URL": f"http://{'localhost' if HOST in _EVERYWHERE else HOST}:{PORT}",
     }
@@ -67,6 +67,7 @@ def _required(read: Callable[..., Any], name: str, **options: Any) -> Any:
 
 EMBEDDED_DATABASE = LOCAL and "DATABASE_URL" not in os.environ
 DEBUG = env.bool("DEBUG", False)
+FAST_PATH = env.bool("FAST_PATH", True)
 SECRET_KEY = _required(env.str, "SECRET_KEY", validate=Length(min=50))
 JWT_SIGNING_KEY = _required(env.str, "JWT_SIGNING_KEY", validate=Length(min=32))
 ALLOWED_HOSTS = _required(env.list, "ALLOWED_HOSTS", validate=And(Length(min=1), ContainsNoneOf([""])))
@@ -103,18 +104,25 @@ def _faults() -> Iterator[str]:
     if JWT_SIGNING_KEY == SECRET_KEY:
         yield "JWT_SIGNING_KEY: Must differ from SECRET_KEY."
     for name, key in (("SECRET_KEY", SECRET_KEY), ("JWT_SIGNING_KEY", JWT_SIGNING_KEY)):
-        if len(set(key)) < LEAST_CHARACTERS_OF_A_KEY:
+        if len(set(key)) < MIN_DISTINCT_CHARACTERS:
             yield f"{name}: Too few different characters; make a random one."
     if not validate_host(urlsplit(PUBLIC_URL).hostname or "", ALLOWED_HOSTS):
         yield "ALLOWED_HOSTS: Must cover the host of PUBLIC_URL."
 
 
+def _format_errors(errors: Sequence[str] | Mapping[str, Sequence[str]]) -> str:
+    """One line of sentences, those about a single variable after its name."""
+    if isinstance(errors, Mapping):
+        errors = [f"{name}: {' '.join(messages)}" for name, messages in errors.items()]
+    return " ".join(errors)
+
+
 try:
     env.seal()
     if faults := list(_faults()):
-        raise EnvError(" ".join(faults))
-except EnvError as error:
-    sys.exit(f"{error} (docs/operations.md lists the variables)")
+        raise EnvValidationError("The variables contradict each other.", faults)
+except EnvValidationError as error:
+    sys.exit(f"{_format_errors(error.error_messages)} (docs/operations.md lists the variables)")
 
 # --- Django ----------------------------------------------------------------------------------------------------------
 
@@ -138,7 +146,17 @@ INSTALLED_APPS = [
     "posts",
     "payments",
     "accounts",
+    *(["config.fastpath"] if FAST_PATH else []),
 ]
+# What the accelerator puts in the place of functions of the reference, by their paths.
+FAST_PATH_REPLACEMENTS = {
+    "accounts.tokens.SessionToken.parse": "config.fastpath.tokens.parse",
+    "config.api.limits.quotas.CredentialLookup.find": "config.fastpath.credentials.find",
+    "config.api.limits.quotas.count_request": "config.fastpath.credentials.count_request",
+    "config.models.resource.Resource.from_db": "config.fastpath.rows.from_db",
+    "config.server.metrics.build_value_class": "config.fastpath.metrics.build_value_class",
+    "django.conf.LazySettings.__getattribute__": "config.fastpath.settings.getattribute",
+}
 MIDDLEWARE = [
     "config.server.metrics.MetricsMiddleware",
     "config.http.middleware.RequestIdMiddleware",
@@ -216,7 +234,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 DATABASES = {
     "default": _database
     | {
-        "ENGINE": "config.fastpath.postgresql",
+        "ENGINE": "config.fastpath.postgresql" if FAST_PATH else "django.db.backends.postgresql",
         # `lock_timeout` stays below `statement_timeout`, so that a wait for a lock is told from a slow query.
         "OPTIONS": {
             **_database.get("OPTIONS", {}),
@@ -380,13 +398,13 @@ SPECTACULAR_SETTINGS = {
     "OAS_VERSION": "3.1.0",
     "COMPONENT_SPLIT_REQUEST": True,
     "ENFORCE_NON_BLANK_FIELDS": True,
-    "GET_LIB_DOC_EXCLUDES": "config.api.schema.without_own_description",
+    "GET_LIB_DOC_EXCLUDES": "config.api.schema.get_doc_excludes",
     "SCHEMA_PATH_PREFIX": r"/api/v[0-9]+",
     "DEFAULT_GENERATOR_CLASS": "config.api.schema.Generator",
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
-        "accounts.schema.with_oauth",
-        "config.api.schema.finished",
+        "accounts.schema.add_oauth_endpoints",
+        "config.api.schema.postprocess_document",
     ],
     "ENUM_NAME_OVERRIDES": {"Role": "users.models.Role", "Status": "users.models.Status"},
 }

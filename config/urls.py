@@ -11,7 +11,12 @@ import posts.urls
 import users.urls
 from accounts.views import LoginView, LogoutView, ProtectedView, RefreshView
 from config.api.versions.paths import VersionConverter
-from config.site import documentation, entry
+from config.site.documentation import GuideView, ReferenceView, VersionsPageView
+from config.site.entry import EntryView, VersionsView
+from config.site.health import LiveView, ReadyView
+from config.site.metrics import MetricsView
+from config.site.redirects import redirect_without_trailing_slash
+from config.site.schema import SchemaView
 
 register_converter(VersionConverter, "version")
 
@@ -29,7 +34,7 @@ resources: list[URLPattern | URLResolver] = [
     *accounts.urls.rotations.urls,
 ]
 # Under all three prefixes.
-everywhere: list[URLPattern | URLResolver] = [*resources, path("versions", entry.VersionsView.as_view())]
+everywhere: list[URLPattern | URLResolver] = [*resources, path("versions", VersionsView.as_view())]
 under_api: list[URLPattern | URLResolver] = [
     *everywhere,
     path("login", LoginView.as_view()),
@@ -39,25 +44,25 @@ under_api: list[URLPattern | URLResolver] = [
 ]
 
 urlpatterns: list[URLPattern | URLResolver] = [
-    path("", entry.EntryView.as_view()),
-    path("api", entry.EntryView.as_view()),
-    path("api/v<version:version>", entry.EntryView.as_view()),
+    path("", EntryView.as_view()),
+    path("api", EntryView.as_view()),
+    path("api/v<version:version>", EntryView.as_view()),
     # The canonical form first: each address is compared with one pattern after the other.
     path("api/v<version:version>/", include(under_api)),
     path("api/", include(under_api)),
     path("", include(everywhere)),
-    path("openapi.json", entry.SchemaView.as_view(), name="schema"),
-    path("docs", documentation.ReferenceView.as_view(), name="documentation"),
+    path("openapi.json", SchemaView.as_view(), name="schema"),
+    path("docs", ReferenceView.as_view(), name="documentation"),
     path("docs/guide", RedirectView.as_view(url="/docs/first-request")),
-    path("docs/versions", documentation.VersionsPageView.as_view(), {"page": "versions"}),
-    path("docs/<slug:page>", documentation.GuideView.as_view()),
-    path("health/live", entry.LiveView.as_view()),
-    path("health/ready", entry.ReadyView.as_view()),
-    path("metrics", entry.MetricsView.as_view()),
+    path("docs/versions", VersionsPageView.as_view(), {"page": "versions"}),
+    path("docs/<slug:page>", GuideView.as_view()),
+    path("health/live", LiveView.as_view()),
+    path("health/ready", ReadyView.as_view()),
+    path("metrics", MetricsView.as_view()),
     path("", include(accounts.urls.at_root)),
     path("admin", RedirectView.as_view(pattern_name="admin:index")),
     path("admin/", admin.site.urls),
-    re_path(r"^(?P<path>.+)/$", entry.without_trailing_slash),
+    re_path(r"^(?P<path>.+)/$", redirect_without_trailing_slash),
 ]
 
 handler400 = "config.api.exceptions.bad_request"

@@ -13,4 +13,4 @@ class OrderAdmin(ReadOnlyAdmin):
     search_help_text = "The id of an order or of a user, or the beginning of an item"
     linked_filters = ("user__id",)
     ordering = ("-id",)
-    exported = ("id", "user_id", "item", "qty", "created_at")
+    export_fields = ("id", "user_id", "item", "qty", "created_at")

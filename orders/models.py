@@ -2,12 +2,12 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
-from config.models.resource import Resource
-from config.postgresql.row_counts import counted
+from config.models import Resource
+from config.postgresql.row_counts import track_counts
 from users.models import OwnedQuerySet
 
 
-@counted()
+@track_counts()
 class Order(Resource):
     # PROTECT: an order stays for the books when its user is removed.
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="orders", db_index=False)

@@ -1,13 +1,14 @@
 from datetime import UTC, datetime
 
-from config.api.representation.serializers import Integer, ResourceSerializer
+from config.api.representation.fields import IntegerField
+from config.api.representation.serializers import ResourceSerializer
 from orders.models import Order
 from users.serializers import OwnerField
 
 
 class OrderSerializer(ResourceSerializer):
     user_id = OwnerField()
-    qty = Integer(min_value=1, max_value=1_000_000)
+    qty = IntegerField(min_value=1, max_value=1_000_000)
 
     example = {
         "id": 7,

@@ -4,10 +4,10 @@ from config.api.writing.idempotency import KeyPolicy
 from orders.models import Order
 from orders.serializers import OrderSerializer
 from users.permissions import may_read_owner
-from users.views import OfCaller, OfVisibleUser
+from users.views import NestedUnderUserMixin
 
 
-class OrderViewSet(OfCaller, ResourceViewSet):
+class OrderViewSet(ResourceViewSet):
     """The orders that the caller may see. They are created and never change."""
 
     queryset = Order.objects.all()
@@ -18,11 +18,11 @@ class OrderViewSet(OfCaller, ResourceViewSet):
     http_method_names = ["get", "post", "head", "options"]
     links = (
         Link("self", "/orders/{0.id}", "orders:read"),
-        Link("user", "/users/{0.user_id}", "users:read", when=may_read_owner, reads="user"),
+        Link("user", "/users/{0.user_id}", "users:read", when=may_read_owner, select_related="user"),
     )
 
 
-class UserOrderViewSet(OfVisibleUser, OrderViewSet):
+class UserOrderViewSet(NestedUnderUserMixin, OrderViewSet):
     """The orders of one user."""
 
     http_method_names = ["get", "head", "options"]

@@ -19,13 +19,13 @@ class PaymentAdmin(ReadOnlyAdmin):
     search_help_text = "The id of a payment or of a user"
     linked_filters = ("user__id",)
     ordering = ("-id",)
-    exported = ("id", "user_id", "amount", "created_at")
+    export_fields = ("id", "user_id", "amount", "created_at")
 
 
-@dashboard.charts
-def payments(days: Sequence[date]) -> Iterator[Chart]:
-    sums = {"payments": Count("pk"), "amount": Sum("amount")}
-    figures = dashboard.by_day(Payment.objects.all(), "created_at", days, **sums)
-    numbers, amounts = {"payments": figures["payments"]}, {"amount": figures["amount"]}
-    yield Chart("Payments", "How many payments were made, by day.", days, dashboard.whole(numbers))
-    yield Chart("Amount paid", "The sum of the payments, by day.", days, amounts)
+@dashboard.register_charts
+def build_payment_charts(days: Sequence[date]) -> Iterator[Chart]:
+    aggregates = {"payments": Count("pk"), "amount": Sum("amount")}
+    values = dashboard.aggregate_by_day(Payment.objects.all(), "created_at", days, **aggregates)
+    numbers = dashboard.to_integers({"payments": values["payments"]})
+    yield Chart("Payments", "How many payments were made, by day.", days, numbers)
+    yield Chart("Amount paid", "The sum of the payments, by day.", days, {"amount": values["amount"]})

@@ -4,15 +4,15 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
-from config.models.resource import Resource
-from config.postgresql.row_counts import counted
+from config.models import Resource
+from config.postgresql.row_counts import track_counts
 from users.models import OwnedQuerySet
 
-LEAST_AMOUNT = Decimal("0.01")
-GREATEST_AMOUNT = Decimal("9999999999.99")
+MIN_AMOUNT = Decimal("0.01")
+MAX_AMOUNT = Decimal("9999999999.99")
 
 
-@counted()
+@track_counts()
 class Payment(Resource):
     # PROTECT: a payment stays for the books when its user is removed.
     user = models.ForeignKey(
@@ -32,9 +32,7 @@ class Payment(Resource):
             models.Index(fields=["user", "created_at", "id"], name="payments_user_created_at"),
         ]
         constraints = [
-            models.CheckConstraint(
-                condition=Q(amount__range=(LEAST_AMOUNT, GREATEST_AMOUNT)), name="payments_amount_range"
-            ),
+            models.CheckConstraint(condition=Q(amount__range=(MIN_AMOUNT, MAX_AMOUNT)), name="payments_amount_range")
         ]
 
     def __str__(self) -> str:

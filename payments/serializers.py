@@ -1,14 +1,15 @@
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from config.api.representation.serializers import Money, ResourceSerializer
-from payments.models import GREATEST_AMOUNT, LEAST_AMOUNT, Payment
+from config.api.representation.fields import MoneyField
+from config.api.representation.serializers import ResourceSerializer
+from payments.models import MAX_AMOUNT, MIN_AMOUNT, Payment
 from users.serializers import OwnerField
 
 
 class PaymentSerializer(ResourceSerializer):
     user_id = OwnerField()
-    amount = Money(max_digits=12, decimal_places=2, min_value=LEAST_AMOUNT, max_value=GREATEST_AMOUNT)
+    amount = MoneyField(max_digits=12, decimal_places=2, min_value=MIN_AMOUNT, max_value=MAX_AMOUNT)
 
     example = {
         "id": 11,

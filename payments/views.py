@@ -4,10 +4,10 @@ from config.api.writing.idempotency import KeyPolicy
 from payments.models import Payment
 from payments.serializers import PaymentSerializer
 from users.permissions import may_read_owner
-from users.views import OfCaller, OfVisibleUser
+from users.views import NestedUnderUserMixin
 
 
-class PaymentViewSet(OfCaller, ResourceViewSet):
+class PaymentViewSet(ResourceViewSet):
     """The payments that the caller may see. They are created and never change."""
 
     queryset = Payment.objects.all()
@@ -18,11 +18,11 @@ class PaymentViewSet(OfCaller, ResourceViewSet):
     http_method_names = ["get", "post", "head", "options"]
     links = (
         Link("self", "/payments/{0.id}", "payments:read"),
-        Link("user", "/users/{0.user_id}", "users:read", when=may_read_owner, reads="user"),
+        Link("user", "/users/{0.user_id}", "users:read", when=may_read_owner, select_related="user"),
     )
 
 
-class UserPaymentViewSet(OfVisibleUser, PaymentViewSet):
+class UserPaymentViewSet(NestedUnderUserMixin, PaymentViewSet):
     """The payments of one user."""
 
     http_method_names = ["get", "head", "options"]

@@ -14,7 +14,7 @@ class PostAdmin(ServiceAdmin):
     search_help_text = "The id of a post or of a user, or the beginning of a title"
     linked_filters = ("user__id",)
     ordering = ("-id",)
-    exported = ("id", "user_id", "title", "body", "comments_count", "created_at", "updated_at")
+    export_fields = ("id", "user_id", "title", "body", "comments_count", "created_at", "updated_at")
     readonly_fields = ("user", "comments_count", "created_at", "updated_at")
 
 
@@ -25,7 +25,7 @@ class CommentAdmin(ServiceAdmin):
     search_help_text = "The id of a comment, of a post or of a user"
     linked_filters = ("user__id", "post__id")
     ordering = ("-id",)
-    exported = ("id", "post_id", "user_id", "text", "created_at", "updated_at")
+    export_fields = ("id", "post_id", "user_id", "text", "created_at", "updated_at")
     readonly_fields = ("post", "user", "created_at", "updated_at")
 
     @admin.display(description="text")

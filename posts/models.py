@@ -11,8 +11,8 @@ from django.db.models import Q
 from django.db.models.expressions import RawSQL
 
 from config.api.representation.text import validate_line, validate_lines
-from config.models.resource import ChangingResource, keep_updated_at
-from config.postgresql.row_counts import counted
+from config.models import ChangingResource, keep_updated_at
+from config.postgresql.row_counts import track_counts
 
 if TYPE_CHECKING:
     from config.api.principal import Principal
@@ -65,7 +65,7 @@ class PostQuerySet(models.QuerySet["Post"]):
     delete.queryset_only = True  # type: ignore[attr-defined]
 
 
-@counted()
+@track_counts()
 class Post(ChangingResource):
     # CASCADE: posts go when their user is removed.
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="posts", db_index=False)

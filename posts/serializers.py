@@ -1,6 +1,7 @@
 from datetime import UTC, datetime
 
-from config.api.representation.serializers import ResourceSerializer, Text
+from config.api.representation.fields import CharField
+from config.api.representation.serializers import ResourceSerializer
 from posts.models import Comment, Post
 
 
@@ -13,7 +14,7 @@ class CommentSerializer(ResourceSerializer):
         "created_at": datetime(2026, 12, 1, 9, 45, tzinfo=UTC),
         "updated_at": datetime(2026, 12, 1, 9, 45, tzinfo=UTC),
     }
-    text = Text(max_length=5_000, lines=True)
+    text = CharField(max_length=5_000, lines=True)
 
     class Meta:
         model = Comment
@@ -32,7 +33,7 @@ class PostSerializer(ResourceSerializer):
         "created_at": datetime(2026, 12, 1, 9, 30, tzinfo=UTC),
         "updated_at": datetime(2026, 12, 1, 9, 30, tzinfo=UTC),
     }
-    body = Text(max_length=20_000, lines=True, required=False, allow_blank=True)
+    body = CharField(max_length=20_000, lines=True, required=False, allow_blank=True)
     comments = CommentSerializer(source="first_comments", many=True, read_only=True)
 
     class Meta:

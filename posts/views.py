@@ -3,7 +3,7 @@ from typing import Any
 from django.db.models import QuerySet
 
 from config.api.representation.links import Link
-from config.api.viewsets import ResourceViewSet, id_of
+from config.api.viewsets import ResourceViewSet, parse_id
 from config.api.writing.idempotency import KeyPolicy
 from config.http.errors import forbidden, not_found
 from posts.models import COMMENTS_IN_LIST, COMMENTS_OF_ONE, Comment, Post
@@ -25,15 +25,15 @@ class PostViewSet(ResourceViewSet):
     links = (
         Link("self", "/posts/{0.id}", "posts:read"),
         Link("comments", "/posts/{0.id}/comments", "posts:read"),
-        Link("user", "/users/{0.user_id}", "users:read", when=may_read_owner, reads="user"),
+        Link("user", "/users/{0.user_id}", "users:read", when=may_read_owner, select_related="user"),
         Link("update", "/posts/{0.id}", "posts:write", "PUT", AuthorPermission.may_change),
         Link("delete", "/posts/{0.id}", "posts:write", "DELETE", AuthorPermission.may_change),
     )
 
-    def showing(self, rows: Any, names: frozenset[str], *, single: bool) -> Any:
+    def with_related(self, queryset: Any, names: frozenset[str], *, single: bool) -> Any:
         if "comments" not in names:
-            return rows
-        return rows.with_comments(COMMENTS_OF_ONE if single else COMMENTS_IN_LIST)
+            return queryset
+        return queryset.with_comments(COMMENTS_OF_ONE if single else COMMENTS_IN_LIST)
 
 
 class UserPostViewSet(PostViewSet):
@@ -43,7 +43,7 @@ class UserPostViewSet(PostViewSet):
     parent_field = "user_id"
     idempotency = KeyPolicy.HONOURED
 
-    def parents(self) -> QuerySet[User]:
+    def get_parents(self) -> QuerySet[User]:
         return User.objects.all()
 
     def check_parent(self) -> None:
@@ -51,10 +51,10 @@ class UserPostViewSet(PostViewSet):
         if self.request.method == "POST" and not is_self_or_administrator(self.principal, self.parent_id):
             raise forbidden("Only an administrator may post for another user.", "user_id")
 
-    def perform_create(self, serializer: PostSerializer) -> Any:
-        if not User.objects.hold(self.parent_id):
+    def perform_create(self, serializer: PostSerializer) -> None:
+        if not User.objects.lock_key_share(self.parent_id):
             raise not_found()
-        return serializer.save(user_id=self.parent_id)
+        serializer.save(user_id=self.parent_id)
 
 
 class CommentViewSet(ResourceViewSet):
@@ -68,14 +68,12 @@ class CommentViewSet(ResourceViewSet):
     links = (
         Link("self", "/comments/{0.id}", "posts:read"),
         Link("post", "/posts/{0.post_id}", "posts:read"),
-        Link("user", "/users/{0.user_id}", "users:read", when=may_read_owner, reads="user"),
+        Link("user", "/users/{0.user_id}", "users:read", when=may_read_owner, select_related="user"),
     )
     http_method_names = ["get", "put", "patch", "delete", "head", "options"]
 
-    def get_object(self, *, lock: bool = False) -> Comment:
-        if lock:
-            Comment.objects.filter(pk=id_of(self.kwargs["id"])).lock_posts()
-        return super().get_object(lock=lock)
+    def lock_related(self) -> None:
+        Comment.objects.filter(pk=parse_id(self.kwargs["id"])).lock_posts()
 
 
 class PostCommentViewSet(CommentViewSet):
@@ -85,13 +83,12 @@ class PostCommentViewSet(CommentViewSet):
     parent_field = "post_id"
     idempotency = KeyPolicy.HONOURED
 
-    def parents(self) -> QuerySet[Post]:
+    def get_parents(self) -> QuerySet[Post]:
         return Post.objects.all()
 
-    def perform_create(self, serializer: CommentSerializer) -> Any:
-        # The author first, then the post, whose lock the counting trigger takes anyway: both are there until the end.
-        self.principal.hold()
+    def perform_create(self, serializer: CommentSerializer) -> None:
+        # After the author, whom `create` locked, the post, whose lock the counting trigger takes anyway.
         post = Post.objects.select_for_update(no_key=True).filter(pk=self.parent_id).first()
         if post is None:
             raise not_found()
-        return serializer.save(post_id=post.pk, user_id=self.principal.user.pk)
+        serializer.save(post_id=post.pk, user_id=self.principal.user.pk)

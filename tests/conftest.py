@@ -20,6 +20,7 @@ from typing import Any
 import hypothesis
 import psycopg
 import pytest
+from django.conf import settings
 from django.db import connection
 from django.test import Client
 from django.test.client import ClientHandler
@@ -27,7 +28,6 @@ from django.test.client import ClientHandler
 from accounts import logins
 from accounts.services import create_api_key
 from config.api.principal import SCOPES
-from config.fastpath import handler
 from config.server.logs import JSONFormatter
 from users import services
 from users.models import User
@@ -37,6 +37,9 @@ PASSWORD = "four plain words here"
 # Property tests compare values; how long one example takes on a busy machine is no fault of theirs.
 hypothesis.settings.register_profile("suite", deadline=None)
 hypothesis.settings.load_profile("suite")
+
+
+fast_path_only = pytest.mark.skipif(not settings.FAST_PATH, reason="It tells what the accelerator saves.")
 
 
 class Answer:
@@ -74,11 +77,16 @@ class Answer:
 
 
 class _Handler(ClientHandler):
-    """Django's handler for tests, with the same choice of a way as in production."""
+    """Django's handler for tests, with the same choice between fast path and full stack as in production."""
 
     def get_response(self, request: Any) -> Any:
-        plain = handler.plain(request.environ)
-        return handler.respond(plain) if plain else super().get_response(request)
+        if settings.FAST_PATH:
+            from config.fastpath import handler
+
+            fast = handler.build_request(request.environ)
+            if fast:
+                return handler.get_response(fast)
+        return super().get_response(request)
 
 
 @cache

@@ -15,7 +15,7 @@ from django.contrib.auth.forms import (
 from django.contrib.auth.hashers import check_password
 from django.contrib.auth.models import Group
 from django.db import transaction
-from django.db.models import Count, QuerySet
+from django.db.models import Count, Model, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.decorators import method_decorator
@@ -24,83 +24,84 @@ from django.views.decorators.debug import sensitive_post_parameters
 
 from config.admin import dashboard
 from config.admin.dashboard import Chart
-from config.api.limits.login_attempts import guess
+from config.api.limits.login_attempts import login_attempt
 from config.http.errors import not_found
 from config.http.middleware import present_request
-from config.models.resource import AuditEvent
+from config.models import AuditEvent
 from users import services
-from users.admin_import import COLUMNS, Imported
+from users.admin_import import COLUMNS, UserImportMixin
 from users.models import EMAIL_TAKEN, Status, User, UserQuerySet
 
-TOLD = ("created_at", "updated_at", "what_is_the_users", "recent_events")
-RECENT = 20
+READONLY_FIELDS = ("created_at", "updated_at", "related_lists", "recent_events")
+MAX_RECENT_EVENTS = 20
 
 
-class UniqueEmail(forms.ModelForm):
+class UniqueEmailMixin(forms.ModelForm):
     def clean_email(self) -> str:
-        """Told beside the field; should another user take the email just then, the service refuses."""
+        """Reports a taken email beside its field. The service refuses one that is taken after this check."""
         email: str = self.cleaned_data["email"]
         if User.objects.with_email(email).exclude(pk=self.instance.pk).exists():
             raise forms.ValidationError(EMAIL_TAKEN)
         return email
 
 
-class CreationForm(UniqueEmail, AdminUserCreationForm):
+class CreationForm(UniqueEmailMixin, AdminUserCreationForm):
     class Meta:
         model = User
         fields = COLUMNS
         field_classes: ClassVar[dict[str, type]] = {}
 
 
-class ChangeForm(UniqueEmail, UserChangeForm):
+class ChangeForm(UniqueEmailMixin, UserChangeForm):
     class Meta:
         model = User
         fields = (*COLUMNS, "password")
         field_classes: ClassVar[dict[str, type]] = {}
 
 
-def _locked(user: User) -> User:
-    """The row as it is now, which the form's copy may not be any more."""
-    present = User.objects.select_for_update().filter(pk=user.pk).first()
-    if present is None:
+def _lock_user(user: User) -> User:
+    """Locks the row and returns it as it is now, as the form's instance may be outdated."""
+    current = User.objects.select_for_update().filter(pk=user.pk).first()
+    if current is None:
         raise not_found()
-    return present
+    return current
 
 
 def _change_password(user: User, password: str | None) -> User:
     with transaction.atomic():
-        present = services.change(_locked(user), {"password": password})
-    user.password = present.password
+        current = services.change(_lock_user(user), {"password": password})
+    user.password = current.password
     return user
 
 
 class PasswordForm(AdminPasswordChangeForm):
-    """For the password of any user."""
+    """Sets the password of any user."""
 
     def save(self, commit: bool = True) -> User:
-        usable = self.cleaned_data["set_usable_password"]
-        return _change_password(self.user, self.cleaned_data["password1"] if usable else None)
+        is_usable = self.cleaned_data["set_usable_password"]
+        return _change_password(self.user, self.cleaned_data["password1"] if is_usable else None)
 
 
 class OwnPasswordForm(PasswordChangeForm):
-    """For one's own password, which asks for the present one under the limits on guessing."""
+    """Changes one's own password. Checking the current one counts against the limits on login attempts."""
 
     required_css_class = "required"
 
     def clean_old_password(self) -> str:
         request = present_request.get()
-        with guess(request, self.user.email, user=self.user, door="current_password") as right:
-            right.append(check_password(self.cleaned_data["old_password"], self.user.password))
+        password: str = self.cleaned_data["old_password"]
+        with login_attempt(request, self.user.email, user=self.user, door="current_password") as right:
+            right.append(check_password(password, self.user.password))
             if not any(right):
                 raise forms.ValidationError(self.error_messages["password_incorrect"], code="password_incorrect")
-        return str(self.cleaned_data["old_password"])
+        return password
 
     def save(self, commit: bool = True) -> User:
         return _change_password(self.user, self.cleaned_data["new_password1"])
 
 
 @admin.register(User)
-class UserAdmin(Imported, DjangoUserAdmin):
+class UserAdmin(UserImportMixin, DjangoUserAdmin):
     form = ChangeForm
     add_form = CreationForm
     change_password_form = PasswordForm
@@ -112,17 +113,21 @@ class UserAdmin(Imported, DjangoUserAdmin):
     ordering = ("id",)
     filter_horizontal = ()
     actions: Sequence[str] = ("deactivate", "activate")
-    exported = ("id", *COLUMNS, "created_at", "updated_at")
-    readonly_fields = TOLD
-    fieldsets = ((None, {"fields": (*COLUMNS, "password", *TOLD)}),)
+    export_fields = ("id", *COLUMNS, "created_at", "updated_at")
+    readonly_fields = READONLY_FIELDS
+    fieldsets = ((None, {"fields": (*COLUMNS, "password", *READONLY_FIELDS)}),)
     add_fieldsets = ((None, {"fields": (*COLUMNS, "usable_password", "password1", "password2")}),)
 
-    def found(self, rows: QuerySet[Any], term: str) -> list[QuerySet[Any]]:
-        return [*super().found(rows, term), cast(UserQuerySet, rows).with_email_beginning(term)]
+    def get_matches(self, queryset: QuerySet[Model], search_term: str) -> list[QuerySet[Model]]:
+        by_email = cast(UserQuerySet, queryset).with_email_beginning(search_term)
+        return [*super().get_matches(queryset, search_term), by_email]
 
     @method_decorator(sensitive_post_parameters())
-    def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
-        # Django's, without its transaction around that in which a form runs again after a deadlock.
+    def add_view(
+        self, request: HttpRequest, form_url: str = "", extra_context: dict[str, object] | None = None
+    ) -> HttpResponse:
+        # Django's add_view is _add_view in a transaction, inside which changeform_view could not run again after a
+        # deadlock.
         return self._add_view(request, form_url, extra_context)  # type: ignore[attr-defined]  # not in the stubs
 
     def save_model(self, request: HttpRequest, obj: User, form: forms.ModelForm, change: bool) -> None:
@@ -131,7 +136,7 @@ class UserAdmin(Imported, DjangoUserAdmin):
             obj.pk = services.create(**{name: form.cleaned_data[name] for name in COLUMNS}, password=password).pk
             return
         changes = {name: form.cleaned_data[name] for name in form.changed_data if name in COLUMNS}
-        services.change(_locked(obj), changes)
+        services.change(_lock_user(obj), changes)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return bool(request.user.is_superuser)
@@ -143,62 +148,63 @@ class UserAdmin(Imported, DjangoUserAdmin):
     @admin.action(description="Deactivate", permissions=["change"])
     def deactivate(self, request: HttpRequest, queryset: QuerySet[User]) -> HttpResponse | None:
         consequences = ["No password, key, token or session of theirs is accepted until they are activated again."]
-        if page := self.confirmation(request, queryset, "deactivate", "Deactivate users", consequences):
+        if page := self.confirm_action(request, queryset, "deactivate", "Deactivate users", consequences):
             return page
         self._set_status(request, queryset, Status.INACTIVE, "Deactivated")
         return None
 
     @admin.action(description="Activate", permissions=["change"])
     def activate(self, request: HttpRequest, queryset: QuerySet[User]) -> HttpResponse | None:
-        consequences = ["What they had is accepted again, as far as it has not ended meanwhile."]
-        if page := self.confirmation(request, queryset, "activate", "Activate users", consequences):
+        consequences = [
+            "Their passwords, keys, tokens and sessions are accepted again, except those that ended in the meantime."
+        ]
+        if page := self.confirm_action(request, queryset, "activate", "Activate users", consequences):
             return page
         self._set_status(request, queryset, Status.ACTIVE, "Activated")
         return None
 
-    def _set_status(self, request: HttpRequest, rows: QuerySet[User], status: Status, done: str) -> None:
-        users = list(rows.exclude(status=status).order_by("id").select_for_update())
+    def _set_status(self, request: HttpRequest, queryset: QuerySet[User], status: Status, done: str) -> None:
+        users = list(queryset.exclude(status=status).order_by("id").select_for_update())
         for user in users:
             services.change(user, {"status": status})
             self.log_change(request, user, f"{done}.")
         self.message_user(request, f"{done} {len(users)} users.", messages.SUCCESS)
 
     def get_fieldsets(self, request: HttpRequest, obj: User | None = None) -> Any:
-        """Support, which changes nothing here, is not shown what Django tells of a password's hash."""
+        """Hides Django's summary of the password hash from support, which may change no user."""
         if obj is None or request.user.is_superuser:
             return super().get_fieldsets(request, obj)
-        return ((None, {"fields": (*COLUMNS, *TOLD)}),)
+        return ((None, {"fields": (*COLUMNS, *READONLY_FIELDS)}),)
 
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:  # noqa: A002
-        """One's own password is changed where the present one is asked for."""
+        """Redirects to the form of one's own password, which asks for the current one."""
         if self.get_object(request, unquote(id)) == request.user:
             return HttpResponseRedirect(reverse("admin:password_change"))
         return super().user_change_password(request, id, form_url)
 
-    @admin.display(description="what is the user's")
-    def what_is_the_users(self, obj: User) -> str:
-        """The ways to the lists of what belongs to the user."""
-        lists = (
+    def related_lists(self, obj: User) -> str:
+        """Links the change lists that can be filtered by the user."""
+        links = (
             (reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist"), lookup, obj.pk, name)
-            for model, page in self.admin_site._registry.items()
-            for lookup in getattr(page, "linked_filters", ())
+            for model, model_admin in self.admin_site._registry.items()
+            for lookup in getattr(model_admin, "linked_filters", ())
             if lookup in {"user__id", "owner__id"} and (name := model._meta.verbose_name_plural)
         )
-        return format_html("<ul>{}</ul>", format_html_join("", '<li><a href="{}?{}__exact={}">{}</a></li>', lists))
+        return format_html("<ul>{}</ul>", format_html_join("", '<li><a href="{}?{}__exact={}">{}</a></li>', links))
 
     def recent_events(self, obj: User) -> str:
-        """The latest of what the audit trail tells of the user, and the way to the rest."""
-        events = AuditEvent.objects.filter(user=obj)[:RECENT]
-        told = ((f"{event.at:%Y-%m-%d %H:%M:%S}", event.event, event.address or "") for event in events)
-        rows = format_html_join("", "<li>{} {} {}</li>", told)
-        every = f"{reverse('admin:config_auditevent_changelist')}?user__id__exact={obj.pk}"
-        return format_html('<ul>{}</ul><a href="{}">All events</a>', rows, every)
+        """Lists the latest audit events of the user, and links the list of all."""
+        events = AuditEvent.objects.filter(user=obj)[:MAX_RECENT_EVENTS]
+        cells = ((f"{event.at:%Y-%m-%d %H:%M:%S}", event.event, event.address or "") for event in events)
+        items = format_html_join("", "<li>{} {} {}</li>", cells)
+        url = f"{reverse('admin:config_auditevent_changelist')}?user__id__exact={obj.pk}"
+        return format_html('<ul>{}</ul><a href="{}">All events</a>', items, url)
 
 
-@dashboard.charts
-def sign_ups(days: Sequence[date]) -> Iterator[Chart]:
-    users = dashboard.by_day(User.objects.all(), "created_at", days, users=Count("pk"))
-    yield Chart("Sign-ups", "Users, by the day on which they were added.", days, dashboard.whole(users))
+@dashboard.register_charts
+def build_sign_up_chart(days: Sequence[date]) -> Iterator[Chart]:
+    values = dashboard.aggregate_by_day(User.objects.all(), "created_at", days, users=Count("pk"))
+    yield Chart("Sign-ups", "Users, by the day on which they were added.", days, dashboard.to_integers(values))
 
 
 admin.site.password_change_form = OwnPasswordForm

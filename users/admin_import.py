@@ -1,12 +1,11 @@
-"""Users out of a file: each line becomes one by the rules of the API, and all of them do, or none."""
+"""The import of users from a CSV file: each line adds a user by the rules of the API, and all are added or none."""
 
 from __future__ import annotations
 
 import csv
 import io
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from binascii import Error as NotBase64
-from typing import Any, cast
+from collections.abc import Iterable, Mapping
 
 import tablib
 from django import forms
@@ -23,25 +22,30 @@ from import_export.instance_loaders import BaseInstanceLoader
 from import_export.resources import Resource
 from import_export.results import Result
 
-from config.admin.base import ServiceAdmin, principal_of
+from config.admin.base import ServiceAdmin, get_principal
 from config.api.principal import Principal
 from config.http.errors import DomainError
 from config.postgresql import transactions
 from users.models import User
 from users.serializers import UserSerializer
 
-REQUIRED = ("name", "email")
-COLUMNS = (*REQUIRED, "role", "status")
-# What an export has beside them, and the service gives itself.
-GIVEN = ("id", "created_at", "updated_at")
-# Each line costs three milliseconds or more, in the one thread of a worker, and twice: looked at, and confirmed.
-MOST_LINES = 1_000
-MOST_BYTES = 512 * 1024
-_LINE = "line"
+REQUIRED_COLUMNS = ("name", "email")
+COLUMNS = (*REQUIRED_COLUMNS, "role", "status")
+# An export has them, and only the service sets them.
+IGNORED_COLUMNS = ("id", "created_at", "updated_at")
+# A line costs three milliseconds or more in the one thread of a worker, once for the preview and once for the import.
+MAX_LINES = 1_000
+MAX_BYTES = 512 * 1024
+MAX_PREVIEW_LINES = 20
+_LINE_NUMBER = "line"
 
 
-class ImportedUsers(Resource):
-    """Makes a user of each line, for an administrator that signed in with the password."""
+class UserResource(Resource):
+    """Imports each row by the serializer of the API, in its newest version.
+
+    Args:
+        principal: the administrator who imports.
+    """
 
     class Meta:
         skip_diff = True
@@ -52,44 +56,51 @@ class ImportedUsers(Resource):
         super().__init__()
         self.context = {"principal": principal, "version": settings.API_VERSIONS[-1]}
 
-    def get_or_init_instance(self, instance_loader: Any, row: Any) -> tuple[User, bool]:
+    def get_or_init_instance(self, instance_loader: BaseInstanceLoader, row: Mapping[str, str]) -> tuple[User, bool]:
         return User(), True
 
-    def import_instance(self, instance: User, row: Any, **options: Any) -> None:
-        # An empty cell is a value that was not given.
-        given = {name: row[name] for name in COLUMNS if row.get(name)}
-        self.checked = UserSerializer(data=given, context=self.context)
-        if not self.checked.is_valid():
-            raise ValidationError({name: list(map(str, problems)) for name, problems in self.checked.errors.items()})
+    def import_instance(self, instance: User, row: Mapping[str, str], **options: object) -> None:
+        # An empty cell stands for the default.
+        data = {name: row[name] for name in COLUMNS if row.get(name)}
+        self.serializer = UserSerializer(data=data, context=self.context)
+        if not self.serializer.is_valid():
+            raise ValidationError({name: list(map(str, errors)) for name, errors in self.serializer.errors.items()})
 
-    def save_instance(self, instance: User, is_create: bool, row: Any, **options: Any) -> None:
+    def save_instance(self, instance: User, is_create: bool, row: Mapping[str, str], **options: object) -> None:
         try:
-            made = self.checked.save()
+            user = self.serializer.save()
         except DomainError as error:
             raise ValidationError({detail.field: [detail.message] for detail in error.details}) from None
-        instance.pk, instance.name, instance.email = made.pk, made.name, made.email
+        instance.pk, instance.name, instance.email = user.pk, user.name, user.email
 
     def get_diff_headers(self) -> list[str]:
-        """What is kept of a line that is wrong."""
-        return [_LINE]
+        """The columns that the result repeats of an invalid row: its line number, for the report."""
+        return [_LINE_NUMBER]
 
-    def run(self, lines: tablib.Dataset, *, dry_run: bool) -> Result:
-        """Makes the users, none of them in a dry run or when a line is wrong.
+    def import_users(self, lines: tablib.Dataset, *, dry_run: bool) -> Result:
+        """Adds the users, unless a line is invalid.
+
+        Args:
+            lines: the lines of the file, as `parse_csv` returns them.
+            dry_run: rolls the additions back.
+
+        Returns:
+            The result, with the reasons in `invalid_rows` if nothing was added.
 
         Raises:
-            Exception: what is no fault of the file, such as a deadlock.
+            Exception: an error that is not the file's, such as a deadlock.
         """
-        # The library's own transactions have a savepoint for each line beside that of the service.
+        # Not the library's transactions: they would set a savepoint for each line, beside that of the service.
         with transaction.atomic():
             result = self.import_data(lines, use_transactions=False, retain_instance_in_row_result=True)
-            for failed in result.error_rows:
-                raise failed.errors[0].error
+            for row in result.error_rows:
+                raise row.errors[0].error
             transaction.set_rollback(dry_run or bool(result.invalid_rows))
         return result
 
 
-def problems(result: Result) -> list[tuple[int, str]]:
-    """What is wrong, with the number of the line in the file."""
+def list_errors(result: Result) -> list[tuple[int, str]]:
+    """Lists the line number in the file and the message of each error."""
     return [
         (row.values[0], f"{field}: {message}")
         for row in result.invalid_rows
@@ -98,24 +109,24 @@ def problems(result: Result) -> list[tuple[int, str]]:
     ]
 
 
-def read(text: str) -> tablib.Dataset:
-    """The lines of a CSV file with a head, and with their numbers.
+def parse_csv(text: str) -> tablib.Dataset:
+    """Parses a CSV file whose first line names the columns, and adds the line numbers as a column.
 
     Raises:
         ValidationError: the file as a whole cannot be read.
     """
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
-        head = [name.strip().lower() for name in next(reader, [])]
-        _check_head(head)
-        lines = tablib.Dataset(headers=[_LINE, *head])
+        header = [name.strip().lower() for name in next(reader, [])]
+        _validate_header(header)
+        lines = tablib.Dataset(headers=[_LINE_NUMBER, *header])
         for cells in reader:
-            if len(cells) not in {0, len(head)}:
-                raise ValidationError(f"Line {reader.line_num}: {len(cells)} cells below {len(head)} column names.")
+            if len(cells) not in {0, len(header)}:
+                raise ValidationError(f"Line {reader.line_num}: {len(cells)} cells below {len(header)} column names.")
             if cells:
                 lines.append([reader.line_num, *cells])
-            if len(lines) > MOST_LINES:
-                raise ValidationError(f"The file has more than {MOST_LINES:,} lines: divide it.")
+            if len(lines) > MAX_LINES:
+                raise ValidationError(f"The file has more than {MAX_LINES:,} lines: divide it.")
     except csv.Error as error:
         raise ValidationError(f"Line {reader.line_num}: this is no CSV: {error}.") from None
     if not lines:
@@ -123,44 +134,44 @@ def read(text: str) -> tablib.Dataset:
     return lines
 
 
-def _check_head(head: list[str]) -> None:
-    missing = [name for name in REQUIRED if name not in head]
-    unknown = [name for name in head if name not in {*COLUMNS, *GIVEN}]
+def _validate_header(header: list[str]) -> None:
+    missing = [name for name in REQUIRED_COLUMNS if name not in header]
+    unknown = [name for name in header if name not in {*COLUMNS, *IGNORED_COLUMNS}]
     if missing:
-        raise ValidationError(f"The first line names the columns, with commas between; missing: {_list(missing)}.")
+        raise ValidationError(f"The first line names the columns, with commas between; missing: {_join(missing)}.")
     if unknown:
-        raise ValidationError(f"Unknown columns: {_list(unknown)}. Known: {_list(COLUMNS)}.")
-    if len(set(head)) < len(head):
-        raise ValidationError("A column stands twice in the first line.")
+        raise ValidationError(f"Unknown columns: {_join(unknown)}. Known: {_join(COLUMNS)}.")
+    if len(set(header)) < len(header):
+        raise ValidationError("The first line names a column twice.")
 
 
-def _list(names: Any) -> str:
+def _join(names: Iterable[str]) -> str:
+    """Joins the first names for a message, cut to a length that a page can show."""
     return ", ".join(name[:50] or "(empty)" for name in list(names)[:10])
 
 
 class FileForm(forms.Form):
     file = forms.FileField(
         label="CSV file",
-        help_text=f"UTF-8, with the column names {_list(REQUIRED)} and perhaps role and status in the first line; "
-        f"up to {MOST_LINES:,} lines. The users get no password: they are given one here, or by nobody.",
+        help_text=f"UTF-8, with the column names {_join(REQUIRED_COLUMNS)} and perhaps role and status in the first "
+        f"line; up to {MAX_LINES:,} lines. The users have no password until an administrator sets one.",
     )
 
     def clean_file(self) -> str:
         file: UploadedFile = self.cleaned_data["file"]
-        if file.size is None or file.size > MOST_BYTES:
-            raise ValidationError(f"The file is larger than {MOST_BYTES // 1024} KiB: divide it.")
+        if file.size is None or file.size > MAX_BYTES:
+            raise ValidationError(f"The file is larger than {MAX_BYTES // 1024} KiB: divide it.")
         try:
-            # Spreadsheets begin a file with a byte order mark.
+            # Spreadsheets write a byte order mark first.
             return file.read().decode("utf-8-sig")
         except UnicodeDecodeError:
             raise ValidationError("The file is not UTF-8; save it as CSV UTF-8.") from None
 
 
 class ConfirmForm(forms.Form):
-    """Carries what was looked at to where it is confirmed, and is checked as anew.
+    """Carries the text of the previewed file to its confirmation, where it is validated again.
 
-    So no copy of it lies on a disk or in a table, to be found by others or to be removed one day; and it makes no
-    difference which worker, on which machine, is asked.
+    So the file is stored nowhere, and any worker on any machine may answer the confirmation.
     """
 
     content = forms.CharField(widget=forms.HiddenInput, strip=False)
@@ -168,67 +179,79 @@ class ConfirmForm(forms.Form):
     def clean_content(self) -> str:
         try:
             return urlsafe_b64decode(self.cleaned_data["content"]).decode()
-        except (NotBase64, ValueError):
+        except ValueError:
             raise ValidationError("Choose the file again.") from None
 
     @classmethod
-    def of(cls, text: str) -> ConfirmForm:
+    def from_text(cls, text: str) -> ConfirmForm:
         return cls(initial={"content": urlsafe_b64encode(text.encode()).decode()})
 
 
-SHOWN = 20
-
-
-class Imported(ServiceAdmin):
-    """The page on which a file is chosen, looked at and confirmed."""
+class UserImportMixin(ServiceAdmin):
+    """Adds the page on which a file of users is chosen, previewed and confirmed."""
 
     def get_urls(self) -> list[URLPattern]:
-        return [self._path("import", self.import_view), *super().get_urls()]
+        return [self.build_url_pattern("import", self.import_view), *super().get_urls()]
 
-    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, object] | None = None) -> HttpResponse:
         context = {"has_import_permission": self.has_add_permission(request)}
         return super().changelist_view(request, {**context, **(extra_context or {})})
 
     def import_view(self, request: HttpRequest) -> HttpResponse:
         if not self.has_add_permission(request):
             raise PermissionDenied
-        confirmed = "content" in request.POST
+        is_confirmed = "content" in request.POST
         form: forms.Form = FileForm()
         if request.method == "POST":
-            form = ConfirmForm(request.POST) if confirmed else FileForm(None, request.FILES)
+            form = ConfirmForm(request.POST) if is_confirmed else FileForm(None, request.FILES)
             if form.is_valid():
                 (text,) = form.cleaned_data.values()
                 try:
-                    return self._import(request, text, read(text), confirmed=confirmed)
+                    lines = parse_csv(text)
+                    return self._import(request, lines) if is_confirmed else self._preview(request, text, lines)
                 except ValidationError as error:
-                    form.add_error(None if confirmed else "file", error)
-        if confirmed:
-            # What it carried was made by hand, or cut on its way.
+                    form.add_error(None if is_confirmed else "file", error)
+        if is_confirmed:
+            # The hidden field was forged or cut off. Its errors would not help: the file has to be chosen again.
             form = FileForm()
-            self.message_user(request, "The file did not arrive whole: choose it again.", messages.ERROR)
-        return self._page(request, form=form)
+            self.message_user(request, "The file arrived incomplete: choose it again.", messages.ERROR)
+        return self._render(request, form=form)
 
-    def _import(self, request: HttpRequest, text: str, lines: tablib.Dataset, *, confirmed: bool) -> HttpResponse:
-        def run() -> Result:
-            result = ImportedUsers(principal_of(request)).run(lines, dry_run=not confirmed)
-            if confirmed and not result.invalid_rows:
-                made = [row.instance for row in result.valid_rows()]
-                LogEntry.objects.log_actions(cast(int, request.user.pk), made, ADDITION, "Imported.")
+    def _preview(self, request: HttpRequest, text: str, lines: tablib.Dataset) -> HttpResponse:
+        principal = get_principal(request)
+        result = transactions.run_in_transaction(lambda: UserResource(principal).import_users(lines, dry_run=True))
+        if result.invalid_rows:
+            return self._render_errors(request, result, len(lines))
+        preview = [dict(zip(lines.headers, line, strict=True)) for line in lines[:MAX_PREVIEW_LINES]]
+        total = len(lines)
+        return self._render(
+            request,
+            confirm_form=ConfirmForm.from_text(text),
+            total=total,
+            preview=preview,
+            more=max(0, total - MAX_PREVIEW_LINES),
+        )
+
+    def _import(self, request: HttpRequest, lines: tablib.Dataset) -> HttpResponse:
+        principal = get_principal(request)
+
+        def import_and_log() -> Result:
+            result = UserResource(principal).import_users(lines, dry_run=False)
+            if not result.invalid_rows:
+                users = [row.instance for row in result.valid_rows()]
+                LogEntry.objects.log_actions(principal.user.pk, users, ADDITION, "Imported.")
             return result
 
-        result = transactions.run(run)
+        result = transactions.run_in_transaction(import_and_log)
         if result.invalid_rows:
-            wrong = problems(result)
-            return self._page(
-                request, form=FileForm(), problems=wrong, wrong=len(result.invalid_rows), total=len(lines)
-            )
-        if confirmed:
-            self.message_user(request, f"Imported {len(lines):,} users.", messages.SUCCESS)
-            return HttpResponseRedirect(reverse("admin:users_user_changelist"))
-        total = len(lines)
-        shown = [dict(zip(lines.headers, line, strict=True)) for line in lines[:SHOWN]]
-        return self._page(request, confirm=ConfirmForm.of(text), total=total, shown=shown, more=max(0, total - SHOWN))
+            return self._render_errors(request, result, len(lines))
+        self.message_user(request, f"Imported {len(lines):,} users.", messages.SUCCESS)
+        return HttpResponseRedirect(reverse("admin:users_user_changelist"))
 
-    def _page(self, request: HttpRequest, **context: Any) -> HttpResponse:
+    def _render_errors(self, request: HttpRequest, result: Result, total: int) -> HttpResponse:
+        errors, invalid = list_errors(result), len(result.invalid_rows)
+        return self._render(request, form=FileForm(), errors=errors, invalid=invalid, total=total)
+
+    def _render(self, request: HttpRequest, **context: object) -> HttpResponse:
         shared = {**self.admin_site.each_context(request), "opts": self.opts, "title": "Import users"}
         return TemplateResponse(request, "admin/users/user/import.html", shared | context)

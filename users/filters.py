@@ -6,14 +6,14 @@ from config.api.listing.filters import StrictFilterSet
 from users.models import Role, Status, UserQuerySet
 
 
-def _one_of(choices: type[Role] | type[Status]) -> django_filters.ChoiceFilter:
+def _build_choice_filter(choices: type[Role] | type[Status]) -> django_filters.ChoiceFilter:
     message = f"Must be one of: {', '.join(choices.values)}."
     return django_filters.ChoiceFilter(choices=choices.choices, error_messages={"invalid_choice": message})
 
 
 class UserFilterSet(StrictFilterSet):
-    status = _one_of(Status)
-    role = _one_of(Role)
+    status = _build_choice_filter(Status)
+    role = _build_choice_filter(Role)
     email = django_filters.CharFilter(method="with_email", strip=False)
 
     def with_email(self, rows: UserQuerySet, name: str, value: Any) -> UserQuerySet:

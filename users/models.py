@@ -10,12 +10,11 @@ from django.db.models.lookups import Exact, StartsWith
 
 from config import audit
 from config.api.representation.text import validate_line
-from config.fastpath.postgresql.base import database
-from config.fastpath.postgresql.prepared_statements import Statement
 from config.http.digests import salted_hmac
 from config.http.errors import not_found
-from config.models.resource import ChangingResource, keep_updated_at
-from config.postgresql.row_counts import counted
+from config.models import ChangingResource, keep_updated_at
+from config.postgresql.locks import lock_key_share
+from config.postgresql.row_counts import track_counts
 
 if TYPE_CHECKING:
     from config.api.principal import Principal
@@ -70,9 +69,6 @@ class OwnedQuerySet(models.QuerySet[Any]):
         return self if principal.user.is_staff else self.filter(user_id=principal.user.pk)
 
 
-_HOLD = "SELECT 1 FROM users_user WHERE id = %s AND removed_at IS NULL FOR KEY SHARE"
-
-
 class UserManager(BaseUserManager["User"].from_queryset(UserQuerySet)):  # type: ignore[misc]
     """Users that are there; tombstones are reached through `User._base_manager` only, and by foreign keys."""
 
@@ -82,31 +78,23 @@ class UserManager(BaseUserManager["User"].from_queryset(UserQuerySet)):  # type:
     def get_by_natural_key(self, email: str | None) -> User:
         return self.with_email(email or "").get()
 
-    def hold(self, user_id: int) -> bool:
+    def lock_key_share(self, user_id: int) -> bool:
         """Keeps a user from being removed until the transaction ends. False when it is removed already.
 
         The lock is the one a foreign key takes: it delays a removal, and no other write to the user.
         """
-        return bool(database().run((_HOLD, [user_id]))[0])
+        return lock_key_share(self.filter(pk=user_id))
 
-    def present(self, user_id: int) -> Statement:
-        """The beginning of a statement, whose `condition` is that it holds a user. It does not wait for a removal."""
-        return f"WITH condition AS ({_HOLD} SKIP LOCKED)", [user_id]
-
-    def hold_with_credentials(self, user: User) -> bool:
+    def lock_key_share_with_credentials(self, user: User) -> bool:
         """Keeps a user, and the credentials that it has, from being ended until the transaction ends.
 
         False when either has happened since `user` was read. Whoever gives a credential asks first: the request was
         authenticated a moment ago, by what may have been ended meanwhile.
         """
-        sql = (
-            "SELECT 1 FROM users_user WHERE id = %s AND removed_at IS NULL "
-            "AND credentials_ended_at IS NOT DISTINCT FROM %s FOR KEY SHARE"
-        )
-        return bool(database().run((sql, [user.pk, user.credentials_ended_at]))[0])
+        return lock_key_share(self.filter(pk=user.pk, credentials_ended_at=user.credentials_ended_at))
 
 
-@counted("role", "status", present="removed_at IS NULL")
+@track_counts("role", "status", present="removed_at IS NULL")
 class User(AbstractBaseUser, ChangingResource):
     name = models.CharField(max_length=200, db_collation="C", validators=[validate_line])
     email = models.EmailField(max_length=254, db_collation="C")

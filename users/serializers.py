@@ -7,11 +7,12 @@ from django.core.exceptions import ValidationError as DjangoValidationError
 from rest_framework.exceptions import ValidationError
 from rest_framework.fields import SkipField
 
-from config.api.representation.serializers import GREATEST_ID, Email, Integer, ResourceSerializer, Text
+from config.api.representation.fields import MAX_ID, CharField, EmailField, IntegerField
+from config.api.representation.serializers import ResourceSerializer
 from config.http.errors import forbidden
 from users import services
 from users.models import Role, Status, User
-from users.validators import LONGEST_PASSWORD
+from users.validators import MAX_PASSWORD_LENGTH
 
 PRIVILEGED_ROLES = frozenset({Role.ADMIN, Role.SUPPORT})
 
@@ -26,9 +27,9 @@ class UserSerializer(ResourceSerializer):
         "created_at": datetime(2026, 12, 1, 9, 30, tzinfo=UTC),
         "updated_at": datetime(2026, 12, 1, 9, 30, tzinfo=UTC),
     }
-    email = Email(max_length=254)
-    password = Text(max_length=LONGEST_PASSWORD, write_only=True, required=False)
-    current_password = Text(max_length=LONGEST_PASSWORD, write_only=True, required=False)
+    email = EmailField(max_length=254)
+    password = CharField(max_length=MAX_PASSWORD_LENGTH, write_only=True, required=False)
+    current_password = CharField(max_length=MAX_PASSWORD_LENGTH, write_only=True, required=False)
 
     class Meta:
         model = User
@@ -72,7 +73,7 @@ class UserSerializer(ResourceSerializer):
     def validate_current_password(self, value: str) -> str:
         if self._changes_own_password:
             right = check_password(value, self.instance.password)
-            self.context["looks_at_password"].append(right)
+            self.context["password_checks"].append(right)
             if not right:
                 raise ValidationError("Is not the current password.")
         return value
@@ -129,10 +130,12 @@ class UserSerializer(ResourceSerializer):
         return services.change(instance, validated_data)
 
 
-class OwnerField(Integer):
+class OwnerField(IntegerField):
     """`user_id`: the caller when it is left out; an administrator may name another user. It never changes."""
 
-    kept = True
+    unchanged_if_absent = True
+    # Another user is locked until the row that refers to it is there.
+    needs_transaction = True
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"required": False, **options})
@@ -153,7 +156,7 @@ class OwnerField(Integer):
             raise ValidationError("Cannot be changed.")
         if user_id == caller.pk:
             return user_id
-        if not 0 < user_id <= GREATEST_ID or not User.objects.hold(user_id):
+        if not 0 < user_id <= MAX_ID or not User.objects.lock_key_share(user_id):
             raise ValidationError("There is no such user.")
         if not caller.is_administrator:
             raise forbidden("Only an administrator may act for another user.", "user_id")

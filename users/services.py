@@ -4,10 +4,11 @@ from typing import Any
 
 from django.contrib.admin.models import LogEntry
 from django.contrib.contenttypes.models import ContentType
-from django.db import IntegrityError, connection, models, transaction
+from django.db import IntegrityError, models, transaction
 from django.db.models.functions import Now
 
 from config.http.errors import Detail, DomainError, ErrorCode
+from config.postgresql.locks import advisory_lock
 from users.models import EMAIL_TAKEN, Role, Status, User
 
 # Any constants will do, as long as nobody else takes the same advisory locks.
@@ -53,7 +54,7 @@ def change(user: User, changes: dict[str, Any]) -> User:
 def remove(user: User) -> None:
     """Leaves a nameless tombstone of a user whose row is locked FOR UPDATE, in the caller's transaction.
 
-    A weaker lock would let in a post that holds the user at that moment (see UserManager.hold).
+    A weaker lock would let in a post that holds the user at that moment (see UserManager.lock_key_share).
 
     What becomes of a row that refers to the user stands beside its foreign key: CASCADE goes, PROTECT stays.
 
@@ -61,7 +62,7 @@ def remove(user: User) -> None:
         DomainError: CONFLICT for the last active administrator.
     """
     # Two removals may touch each other's posts: one after the other, they cannot wait for each other.
-    _lock(_REMOVALS_LOCK)
+    advisory_lock(_REMOVALS_LOCK)
     if user.is_superuser:
         _keep_an_administrator(user)
     for relation in User._meta.related_objects:
@@ -80,17 +81,12 @@ def _keep_an_administrator(leaving: User) -> None:
     Two administrators that leave at once would each count the other: the advisory lock lets the second count
     only after the first has committed.
     """
-    _lock(_ADMINISTRATORS_LOCK)
+    advisory_lock(_ADMINISTRATORS_LOCK)
     if not User.objects.administrators().exclude(pk=leaving.pk).exists():
         raise DomainError(
             ErrorCode.CONFLICT,
             "This is the last active administrator; make another one first.",
         )
-
-
-def _lock(number: int) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [number])
 
 
 def _save(user: User, columns: list[str] | None = None) -> None:

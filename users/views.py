@@ -3,12 +3,12 @@ from typing import Any, ClassVar
 
 from django.db.models import QuerySet
 from rest_framework.request import Request
+from rest_framework.response import Response
 
-from config.api.limits.login_attempts import guess
+from config.api.limits.login_attempts import login_attempt
 from config.api.principal import Principal
 from config.api.representation.links import Link
 from config.api.viewsets import ResourceViewSet
-from config.fastpath.responses import Response
 from config.http.errors import ErrorCode
 from users import services
 from users.filters import UserFilterSet
@@ -41,33 +41,25 @@ class UserViewSet(ResourceViewSet):
         services.remove(instance)
 
     def update(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Around the transaction of the write, so that a wrong `current_password` counts although it is rolled back."""
         user = self.principal.user
-        own = self.kwargs["id"] == str(user.pk) and "current_password" in request.data
-        door: AbstractContextManager[list[bool]] = nullcontext([])
-        if own:
-            door = guess(request, user.email, user=user, door="current_password")
-        with door as self.looks_at_password:
+        attempt: AbstractContextManager[list[bool]] = nullcontext([])
+        if self.kwargs["id"] == str(user.pk) and "current_password" in request.data:
+            # Around the transaction of the write, so that a wrong `current_password` counts although it is rolled back.
+            attempt = login_attempt(request, user.email, user=user, door="current_password")
+        with attempt as self.password_checks:
             return super().update(request, *args, **kwargs)
 
     partial_update = update
 
     def get_serializer_context(self) -> dict[str, Any]:
-        return super().get_serializer_context() | {"looks_at_password": getattr(self, "looks_at_password", [])}
+        return super().get_serializer_context() | {"password_checks": getattr(self, "password_checks", [])}
 
 
-class OfCaller:
-    """A collection of rows that are the caller's unless an administrator names another user."""
-
-    def is_plain_addition(self, data: Any) -> bool:
-        return isinstance(data, dict) and "user_id" not in data
-
-
-class OfVisibleUser:
+class NestedUnderUserMixin:
     """A collection below a user whom the caller may read."""
 
     principal: Principal
     parent_field: ClassVar[str | None] = "user_id"
 
-    def parents(self) -> QuerySet[User]:
+    def get_parents(self) -> QuerySet[User]:
         return User.objects.visible_to(self.principal)

@@ -15,5 +15,5 @@ def resolve(header: str, request: Request) -> Principal:
     token = header.partition(" ")[2].strip()
     if token.count(".") != JWT_DOTS:
         return oauth.resolve(token, request)
-    access = AccessToken.read(token)
+    access = AccessToken.parse(token)
     return Principal(logins.resolve(access, request), ALL_SCOPES, "jwt", access.expires_at)

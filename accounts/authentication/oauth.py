@@ -6,17 +6,18 @@ from django.db.models.functions import Coalesce, Now
 from oauth2_provider.models import get_access_token_model
 from rest_framework.request import Request
 
-from accounts.models import digest_of
-from config.api.limits.quotas import Credentials
+from accounts.models import get_digest
+from config.api.limits.quotas import CredentialLookup
 from config.api.principal import Principal
-from config.fastpath.compiled_query import Parameter
 from config.http.errors import invalid_token
 
-_tokens = Credentials(
-    get_access_token_model()
-    .objects.select_related("user", "application__owner")
-    .filter(token_checksum=Parameter("checksum"), expires__gt=Now())
-    .annotate(charged=Coalesce("user_id", "application__owner_id"))
+_tokens = CredentialLookup(
+    lambda checksum: (
+        get_access_token_model()
+        .objects.select_related("user", "application__owner")
+        .filter(token_checksum=checksum, expires__gt=Now())
+        .annotate(principal_id=Coalesce("user_id", "application__owner_id"))
+    )
 )
 
 
@@ -24,7 +25,7 @@ def resolve(token: str, request: Request) -> Principal:
     row = usable_token(token, request)
     if row is None:
         raise invalid_token()
-    return Principal(acting_user(row), scopes_of(row), "oauth", row.expires, row.application.client_id)
+    return Principal(acting_user(row), get_scopes(row), "oauth", row.expires, row.application.client_id)
 
 
 def usable_token(token: str, request: Any = None) -> Any:
@@ -32,7 +33,7 @@ def usable_token(token: str, request: Any = None) -> Any:
 
     The query counts the request whose credential it is, if it is one's.
     """
-    row = _tokens.find(request, checksum=digest_of(token))
+    row = _tokens.find(request, checksum=get_digest(token))
     user = row and acting_user(row)
     return row if user is not None and user.is_active else None
 
@@ -42,6 +43,6 @@ def acting_user(token: Any) -> Any:
     return token.user or token.application.owner
 
 
-def scopes_of(token: Any) -> frozenset[str]:
+def get_scopes(token: Any) -> frozenset[str]:
     """What was granted, as far as the application is allowed it now."""
     return frozenset(token.scope.split()) & frozenset(token.application.allowed_scopes)

@@ -1,1 +1,1 @@
-"""The authorization server: what django-oauth-toolkit leaves open, or does otherwise than the contract says."""
+"""The authorization server: django-oauth-toolkit, and the rules of the contract where the toolkit differs."""

@@ -1,4 +1,4 @@
-"""What people see of OAuth: who asks for what, and what they have granted."""
+"""The pages of OAuth: consent to an authorization request, and the applications that one has authorised."""
 
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,60 +15,60 @@ from oauth2_provider.views.mixins import OAuthLibMixin
 
 from accounts import services
 from accounts.models import Application
-from accounts.pages import Page, notice, policy
+from accounts.pages import Page, build_content_policy, render_notice
 from config.api.principal import SCOPE_TEXTS
 
 
 class AuthorizeView(OAuthLibMixin, Page):
     """The authorization endpoint (RFC 6749, section 3.1).
 
-    The form posts to the very address of the request, which is validated again; the toolkit's view carries the request
-    in hidden fields, and believes their redirect_uri when consent is denied.
+    The form posts to the URL of the request, which is validated again. The toolkit's view carries the request in hidden
+    fields, and trusts their redirect_uri when consent is denied.
     """
 
-    def respond(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+    def respond(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
         try:
             return super().respond(request, *args, **kwargs)
         except FatalClientError as error:
-            # The client or its redirect is not to be trusted: the user is told, and sent nowhere.
+            # The client or its redirect_uri is invalid, so that a redirect is forbidden (RFC 6749, section 4.1.2.1).
             reason = error.oauthlib_error.description or error.oauthlib_error.error
-            return notice(request, "This request cannot be granted", reason, 400)
+            return render_notice(request, "This request cannot be granted", reason, 400)
         except OAuthToolkitError as error:
             target = error.oauthlib_error.in_uri(error.oauthlib_error.redirect_uri)
             return HttpResponseRedirect(_add_iss_to_redirect(target, oauth2_settings.OIDC_ISS_ENDPOINT))
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        scopes, credentials = self._asked(request)
+        scopes, credentials = self._validate_request(request)
         if not request.user.is_authenticated:
             return redirect_to_login(request.get_full_path())
         client = credentials["request"].client
         target = urlsplit(credentials["redirect_uri"])
         context = {"application": client, "texts": [SCOPE_TEXTS[scope] for scope in scopes], "host": target.netloc}
         response = render(request, "accounts/authorize.html", context)
-        # Browsers hold the redirect that answers a form to the policy of the form's page.
-        response["Content-Security-Policy"] = policy(f"{target.scheme}://{target.netloc}")
+        # Browsers apply the policy of the form's page to the redirect that responds to the form.
+        response["Content-Security-Policy"] = build_content_policy(f"{target.scheme}://{target.netloc}")
         return response
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        scopes, credentials = self._asked(request)
+        scopes, credentials = self._validate_request(request)
         if not request.user.is_authenticated:
             return redirect_to_login(request.get_full_path())
         allow = request.POST.get("decision") == "approve"
         target, *_ = self.create_authorization_response(request, " ".join(scopes), credentials, allow)
         return HttpResponseRedirect(target)
 
-    def _asked(self, request: HttpRequest) -> tuple[list[str], dict[str, Any]]:
-        """The scopes and the rest of a valid request.
+    def _validate_request(self, request: HttpRequest) -> tuple[list[str], dict[str, Any]]:
+        """The scopes and the credentials of a valid request.
 
         Raises:
-            FatalClientError: no such client, or not its redirect.
-            OAuthToolkitError: anything else, of which the client is told.
+            FatalClientError: the client is unknown, or the redirect_uri is not one of its own.
+            OAuthToolkitError: any other error, which the client learns by a redirect.
         """
         return self.validate_authorization_request(request)
 
 
 class GrantsView(Page):
-    """The applications one has authorised."""
+    """The applications that the user has authorised."""
 
     @method_decorator(login_required)
     def get(self, request: HttpRequest) -> HttpResponse:
@@ -77,8 +77,9 @@ class GrantsView(Page):
 
     @method_decorator(login_required)
     def post(self, request: HttpRequest) -> HttpResponse:
-        chosen = Application.objects.filter(client_id=request.POST.get("client_id", "").replace("\0", "")).first()
-        if chosen is None:
+        client_id = request.POST.get("client_id", "").replace("\0", "")
+        application = Application.objects.filter(client_id=client_id).first()
+        if application is None:
             raise Http404
-        services.end_grant(request.user, chosen)
+        services.end_grant(request.user, application)
         return redirect("oauth-grants")

@@ -1,6 +1,6 @@
-"""What programs call: bodies, errors and headers are OAuth's own (RFC 6749, 7009, 7662 and 8414)."""
+"""The OAuth endpoints for programs: bodies, errors and headers are OAuth's own (RFC 6749, 7009, 7662 and 8414)."""
 
-from typing import Any
+from collections.abc import Mapping
 
 from django.conf import settings
 from django.core.exceptions import SuspiciousOperation
@@ -10,62 +10,76 @@ from django.utils import timezone
 from django.utils.decorators import method_decorator
 from django.views import View
 from django.views.decorators.csrf import csrf_exempt
-from oauth2_provider.models import refresh_token_expire_timedelta
+from oauth2_provider.models import AbstractAccessToken, refresh_token_expire_timedelta
 from oauth2_provider.settings import oauth2_settings
 from oauth2_provider.views.mixins import OAuthLibMixin
 from oauthlib.oauth2.rfc6749 import errors
 
-from accounts.authentication.oauth import acting_user, scopes_of, usable_token
-from accounts.models import digest_of, living_refresh_tokens
+from accounts.authentication.oauth import acting_user, get_scopes, usable_token
+from accounts.models import Application, get_digest, living_refresh_tokens
 from config.api.exceptions import answer_to
 from config.api.limits import quotas
 from config.api.principal import SCOPES
+from users.models import User
 
 FORM = "application/x-www-form-urlencoded"
 
 
-def failure(error: str, description: str, status: int = 400, headers: dict[str, str] | None = None) -> HttpResponse:
+def build_error(
+    error: str, description: str, status: int = 400, headers: Mapping[str, str] | None = None
+) -> HttpResponse:
+    """An error response of OAuth (RFC 6749, section 5.2).
+
+    Args:
+        error: the error code.
+        description: one sentence for the developer of the client.
+        status: the status of the response.
+        headers: its own headers.
+
+    Returns:
+        The response.
+    """
     return JsonResponse({"error": error, "error_description": description}, status=status, headers=headers)
 
 
 @method_decorator(csrf_exempt, name="dispatch")
 class Endpoint(OAuthLibMixin, View):
-    """An endpoint whose every answer, errors too, is JSON that no cache keeps. No browser's session counts here."""
+    """An endpoint whose responses, errors too, are JSON that may not be cached. It reads no session."""
 
-    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        response = self._answer(request)
+    def dispatch(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
+        response = self._respond(request)
         if response.status_code == 401:
-            # RFC 6749, section 5.2: with the scheme by which a client authenticates; oauthlib names Bearer.
+            # RFC 6749, section 5.2: the scheme by which a client authenticates. oauthlib names Bearer.
             response["WWW-Authenticate"] = 'Basic realm="users", charset="UTF-8"'
         response["Cache-Control"] = "no-store"
         return response
 
-    def _answer(self, request: HttpRequest) -> HttpResponseBase:
+    def _respond(self, request: HttpRequest) -> HttpResponseBase:
         try:
-            quotas.charge(request, None)
+            quotas.consume_quota(request, None)
             return super().dispatch(request)
         except errors.OAuth2Error as error:
-            return failure(error.error, error.description, error.status_code)
+            return build_error(error.error, error.description, error.status_code)
         except SuspiciousOperation as error:
-            # Here and not by Django, in whose log a body that is too long or not readable would be an error of ours.
+            # Django would log a body that is too long or unreadable as an error of the service.
             return answer_to(error, request)
 
-    def http_method_not_allowed(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        allowed = {"Allow": ", ".join(self._allowed_methods())}
-        return failure("invalid_request", "This endpoint does not have that method; see Allow.", 405, allowed)
+    def http_method_not_allowed(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
+        allowed = {"Allow": self.options(request).headers["Allow"]}
+        return build_error("invalid_request", "This endpoint does not have that method; see Allow.", 405, allowed)
 
 
 class ClientEndpoint(Endpoint):
-    """An endpoint that clients post forms to."""
+    """An endpoint to which clients post forms."""
 
     http_method_names = ("post", "options")
 
     def post(self, request: HttpRequest) -> HttpResponse:
         if request.body and not _is_form(request):
-            return failure("invalid_request", f"The body must be {FORM}, in UTF-8.", 415)
-        return self.answer(request)
+            return build_error("invalid_request", f"The body must be {FORM}, in UTF-8.", 415)
+        return self.handle_form(request)
 
-    def answer(self, request: HttpRequest) -> HttpResponse:
+    def handle_form(self, request: HttpRequest) -> HttpResponse:
         raise NotImplementedError
 
 
@@ -75,7 +89,9 @@ def _is_form(request: HttpRequest) -> bool:
 
 
 class TokenView(ClientEndpoint):
-    def answer(self, request: HttpRequest) -> HttpResponse:
+    """The token endpoint (RFC 6749, section 3.2)."""
+
+    def handle_form(self, request: HttpRequest) -> HttpResponse:
         if not request.POST.get("grant_type"):
             raise errors.InvalidRequestError("The parameter grant_type is missing.")
         _, headers, body, status = self.create_token_response(request)
@@ -83,55 +99,57 @@ class TokenView(ClientEndpoint):
 
 
 class RevokeView(ClientEndpoint):
-    def answer(self, request: HttpRequest) -> HttpResponse:
+    """Token revocation (RFC 7009)."""
+
+    def handle_form(self, request: HttpRequest) -> HttpResponse:
         _, headers, body, status = self.create_revocation_response(request)
         return HttpResponse(body, status=status, headers={"Content-Type": "application/json", **headers})
 
 
 class IntrospectView(ClientEndpoint):
-    """RFC 7662 for the asking client's tokens only; the toolkit's view tells any client of any token."""
+    """Token introspection (RFC 7662) for the client's own tokens; the toolkit's view describes any token."""
 
-    def answer(self, request: HttpRequest) -> HttpResponse:
-        client = self.get_oauthlib_core().authenticated_client(request)
+    def handle_form(self, request: HttpRequest) -> HttpResponse:
+        client = self.get_oauthlib_core().get_authenticated_client(request)
         if client is None:
             raise errors.InvalidClientError
         token = request.POST.get("token")
         if not token:
             raise errors.InvalidRequestError("The parameter token is missing.")
-        return JsonResponse(
-            _access_token_state(token, client) or _refresh_token_state(token, client) or {"active": False}
-        )
+        state = _describe_access_token(token, client) or _describe_refresh_token(token, client)
+        return JsonResponse(state or {"active": False})
 
 
-def _access_token_state(token: str, client: Any) -> dict[str, Any] | None:
+def _describe_access_token(token: str, client: Application) -> dict[str, object] | None:
     row = usable_token(token)
     if row is None or row.application_id != client.pk:
         return None
-    return _state(row, client, acting_user(row)) | {"token_type": "Bearer", "exp": int(row.expires.timestamp())}
+    expires_at = int(row.expires.timestamp())
+    return _describe_token(row, client, acting_user(row)) | {"token_type": "Bearer", "exp": expires_at}
 
 
-def _refresh_token_state(token: str, client: Any) -> dict[str, Any] | None:
+def _describe_refresh_token(token: str, client: Application) -> dict[str, object] | None:
     own = living_refresh_tokens(timezone.now()).filter(application=client)
-    row = own.select_related("access_token__application", "user").filter(token_checksum=digest_of(token)).first()
+    row = own.select_related("access_token__application", "user").filter(token_checksum=get_digest(token)).first()
     if row is None or not row.user.is_active:
         return None
-    end = row.access_token.expires + refresh_token_expire_timedelta()
-    return _state(row.access_token, client, row.user) | {"exp": int(end.timestamp())}
+    expires_at = row.access_token.expires + refresh_token_expire_timedelta()
+    return _describe_token(row.access_token, client, row.user) | {"exp": int(expires_at.timestamp())}
 
 
-def _state(row: Any, client: Any, user: Any) -> dict[str, Any]:
+def _describe_token(row: AbstractAccessToken, client: Application, user: User) -> dict[str, object]:
     return {
         "active": True,
         "iss": oauth2_settings.OIDC_ISS_ENDPOINT,
         "client_id": client.client_id,
         "sub": str(user.pk),
-        "scope": " ".join(sorted(scopes_of(row))),
+        "scope": " ".join(sorted(get_scopes(row))),
         "iat": int(row.created.timestamp()),
     }
 
 
 class MetadataView(Endpoint):
-    """RFC 8414. Every address begins with PUBLIC_URL, whatever Host the request names."""
+    """The metadata of the server (RFC 8414). Its URLs begin with PUBLIC_URL, whatever Host the request names."""
 
     http_method_names = ("get", "head", "options")
 
@@ -139,10 +157,10 @@ class MetadataView(Endpoint):
         with_secret = ["client_secret_basic", "client_secret_post"]
         document = {
             "issuer": oauth2_settings.OIDC_ISS_ENDPOINT,
-            "authorization_endpoint": _address("oauth-authorize"),
-            "token_endpoint": _address("oauth-token"),
-            "revocation_endpoint": _address("oauth-revoke"),
-            "introspection_endpoint": _address("oauth-introspect"),
+            "authorization_endpoint": _build_url("oauth-authorize"),
+            "token_endpoint": _build_url("oauth-token"),
+            "revocation_endpoint": _build_url("oauth-revoke"),
+            "introspection_endpoint": _build_url("oauth-introspect"),
             "scopes_supported": list(SCOPES),
             "response_types_supported": ["code"],
             "response_modes_supported": ["query"],
@@ -152,10 +170,10 @@ class MetadataView(Endpoint):
             "revocation_endpoint_auth_methods_supported": [*with_secret, "none"],
             "introspection_endpoint_auth_methods_supported": with_secret,
             "authorization_response_iss_parameter_supported": True,
-            "service_documentation": _address("documentation"),
+            "service_documentation": _build_url("documentation"),
         }
         return JsonResponse(document)
 
 
-def _address(name: str) -> str:
+def _build_url(name: str) -> str:
     return f"{settings.PUBLIC_URL}{reverse(name)}"

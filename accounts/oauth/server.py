@@ -1,7 +1,6 @@
-"""Which grants there are, and how a request reaches oauthlib."""
+"""The grants of the authorization server, and the translation of requests for oauthlib."""
 
 import re
-from typing import Any
 from urllib.parse import urlencode
 
 from django.http import HttpRequest, QueryDict
@@ -11,31 +10,37 @@ from oauthlib.oauth2.rfc6749 import errors
 from oauthlib.oauth2.rfc6749.endpoints import AuthorizationEndpoint, RevocationEndpoint, TokenEndpoint
 from oauthlib.oauth2.rfc6749.grant_types import AuthorizationCodeGrant, ClientCredentialsGrant, RefreshTokenGrant
 from oauthlib.oauth2.rfc6749.grant_types.authorization_code import code_challenge_method_s256
+from oauthlib.oauth2.rfc6749.request_validator import RequestValidator
 from oauthlib.oauth2.rfc6749.tokens import BearerToken
 
-from accounts.models import Application, digest_of
+from accounts.models import Application, get_digest
 
 # RFC 7636, section 4.2: 32 bytes in base64url.
 _CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
 
 
-def _check_challenge(request: Any) -> dict[str, Any]:
+def _validate_code_challenge(request: Request) -> dict[str, object]:
     if request.code_challenge is not None and not _CHALLENGE.fullmatch(request.code_challenge):
         raise errors.InvalidRequestError("The code_challenge is not one of S256.", request=request)
     return {}
 
 
 class S256CodeGrant(AuthorizationCodeGrant):
-    # "plain" is refused when it is asked for; the toolkit's gate would only do so after the user's consent.
+    # Refuses "plain" in the authorization request; the toolkit's own check comes after the user's consent.
     _code_challenge_methods = {"S256": code_challenge_method_s256}
 
 
 class Server(AuthorizationEndpoint, TokenEndpoint, RevocationEndpoint):
-    """Authorization code, client credentials and refresh; oauthlib's own has all the grants that RFC 9700 warns of."""
+    """Authorization code, client credentials and refresh. oauthlib's server has the grants that RFC 9700 forbids, too.
 
-    def __init__(self, request_validator: Any, token_expires_in: int, **options: Any) -> None:
+    Args:
+        request_validator: the Validator of accounts.oauth.
+        token_expires_in: the lifetime of an access token, in seconds.
+    """
+
+    def __init__(self, request_validator: RequestValidator, token_expires_in: int, **options: object) -> None:
         bearer = BearerToken(request_validator, expires_in=token_expires_in)
-        code = S256CodeGrant(request_validator, pre_auth=[_check_challenge])
+        code = S256CodeGrant(request_validator, pre_auth=[_validate_code_challenge])
         AuthorizationEndpoint.__init__(self, "code", bearer, {"code": code})
         grants = {
             "authorization_code": code,
@@ -48,36 +53,37 @@ class Server(AuthorizationEndpoint, TokenEndpoint, RevocationEndpoint):
 
 class Core(OAuthLibCore):
     def _get_escaped_full_path(self, request: HttpRequest) -> str:
-        """The address as Django has read it, written well-formed: oauthlib raises ValueError on `%ZZ` and on `&&`."""
-        return f"{request.path}?{urlencode(_given(request.GET))}"
+        """The URL that Django parsed, re-encoded: oauthlib raises ValueError on `%ZZ` and on `&&`."""
+        return f"{request.path}?{urlencode(_parse_parameters(request.GET))}"
 
-    def extract_headers(self, request: HttpRequest) -> dict[str, Any]:
-        # For the audit trail, which is written where only oauthlib's request is at hand.
+    def extract_headers(self, request: HttpRequest) -> dict[str, object]:
+        # The audit trail needs it where only oauthlib's request is available.
         return {**super().extract_headers(request), "REQUEST_ID": getattr(request, "request_id", "")}
 
     def extract_body(self, request: HttpRequest) -> list[tuple[str, str]]:
-        # A code is looked up as it is kept: not in clear.
-        return [(name, digest_of(value) if name == "code" else value) for name, value in _given(request.POST)]
+        # The database has the digest of a code only.
+        parameters = _parse_parameters(request.POST)
+        return [(name, get_digest(value) if name == "code" else value) for name, value in parameters]
 
-    def authenticated_client(self, request: HttpRequest) -> Application | None:
-        """The client that proves itself by its secret; the toolkit only tells that there is one."""
+    def get_authenticated_client(self, request: HttpRequest) -> Application | None:
+        """The client whose secret the request contains; the toolkit's method returns only whether there is one."""
         oauth_request = Request(*self._extract_params(request))
-        proven = self.server.request_validator.authenticate_client(oauth_request)
-        return oauth_request.client if proven else None
+        is_authenticated = self.server.request_validator.authenticate_client(oauth_request)
+        return oauth_request.client if is_authenticated else None
 
 
-def _given(parameters: QueryDict) -> list[tuple[str, str]]:
-    """The parameters; one without a value is treated as omitted (RFC 6749, sections 3.1 and 3.2).
+def _parse_parameters(parameters: QueryDict) -> list[tuple[str, str]]:
+    """The parameters with a value; one without is treated as omitted (RFC 6749, sections 3.1 and 3.2).
 
-    `resource` (RFC 8707) is not offered, and like all that is not, ignored.
+    `resource` (RFC 8707) is not supported, and so ignored.
 
     Raises:
-        errors.InvalidRequestFatalError: one is repeated, or holds a NUL, which PostgreSQL refuses to compare.
+        errors.InvalidRequestFatalError: one is repeated, or contains a NUL, which PostgreSQL cannot compare.
     """
-    given = [(name, values) for name, values in parameters.lists() if name != "resource"]
-    for name, values in given:
+    supported = [(name, values) for name, values in parameters.lists() if name != "resource"]
+    for name, values in supported:
         if len(values) > 1:
             raise errors.InvalidRequestFatalError("A parameter is given more than once.")
         if "\0" in name + values[0]:
             raise errors.InvalidRequestFatalError("A parameter holds a NUL character.")
-    return [(name, values[0]) for name, values in given if values[0]]
+    return [(name, values[0]) for name, values in supported if values[0]]

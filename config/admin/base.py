@@ -1,10 +1,10 @@
-"""What the admin pages of several apps share."""
+"""The ModelAdmin classes that the admin pages of all apps derive from."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 from django import forms
-from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.views.main import SEARCH_VAR
@@ -14,201 +14,193 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 
-from config.admin import lists as admin_lists
-from config.admin.files import Exported
+from config.admin import changelist
+from config.admin.export import ExportMixin
 from config.api.principal import ALL_SCOPES, Principal
 from config.http.errors import DomainError, ErrorCode
-from config.models.resource import AuditEvent, IdempotencyRecord, VersionUse
 from config.postgresql import row_counts, transactions
 
-LONGEST_LINE = 254
-# Of the rows chosen for an action.
-LISTED = 100
-# By one action: each row is locked, written and noted, in one transaction.
-MOST_CHOSEN = 1_000
+# A longer text gets a textarea.
+MAX_INPUT_LENGTH = 254
+MAX_CONFIRMATION_ROWS = 100
+# An action locks, writes and logs each row, in one transaction.
+MAX_ACTION_ROWS = 1_000
 
 
-def principal_of(request: HttpRequest) -> Principal:
-    """Who is signed in to the admin, as the rules of the API know a caller."""
+def get_principal(request: HttpRequest) -> Principal:
+    """Returns the user who is signed in to the admin as the API's rules take a caller: a session with all scopes."""
     return Principal(request.user, ALL_SCOPES, "session")
 
 
-class LinesField(forms.CharField):
-    """Several lines. A browser sends each of their ends as CR LF, whatever it was given."""
+class TextareaField(forms.CharField):
+    """A text of several lines. Browsers submit each line break as CR LF, also where the page had LF."""
 
-    def to_python(self, value: Any) -> str:
+    def to_python(self, value: object) -> str:
         return (super().to_python(value) or "").replace("\r\n", "\n")
 
 
-class ServiceAdmin(Exported):
-    """An admin that keeps the rules of the API: what they refuse is told on the page, and nothing is written.
+class ServiceAdmin(ExportMixin, admin.ModelAdmin):
+    """A ModelAdmin that obeys the rules of the API: it reports what they refuse as a message, and writes nothing.
 
-    Its lists are those of config.admin.lists: `search_fields` are columns or `column__startswith`, `sortable_by` the
-    columns that an index begins with.
+    Attributes:
+        search_fields: `column` or `column__startswith`, each with an index (config.admin.changelist).
+        sortable_by: columns that an index begins with.
+        linked_filters: lookups, beside those of `list_filter`, that links of other pages filter the list by.
     """
 
     show_full_result_count = False
     list_per_page = 50
     show_facets = admin.ShowFacets.NEVER
     sortable_by: ClassVar[tuple[str, ...]] = ("id",)
-    # What links of other pages filter by.
     linked_filters: Sequence[str] = ()
 
-    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[admin_lists.List]:
-        return admin_lists.List
+    def get_changelist(self, request: HttpRequest, **kwargs: object) -> type[changelist.ChangeList]:
+        return changelist.ChangeList
 
     def get_paginator(
         self,
         request: HttpRequest,
-        queryset: QuerySet[Any],
+        queryset: QuerySet[Model],
         per_page: int,
         orphans: int = 0,
         allow_empty_first_page: bool = True,
     ) -> Paginator:
-        counts = row_counts.of(self.model)
+        counts = row_counts.get_counts(self.model)
         columns = counts.columns if counts else ()
-        asked = {column: request.GET.get(f"{column}__exact") for column in columns}
-        filters = {name: value for name, value in asked.items() if value}
-        return admin_lists.paginator(queryset, filters, per_page, searched=bool(request.GET.get(SEARCH_VAR)))
-
-    def date_columns(self) -> list[str]:
-        """The dates that the list is filtered by."""
-        return [str(column) for column in self.list_filter if admin_lists.is_date(self.model, column)]
+        parameters = {column: request.GET.get(f"{column}__exact") for column in columns}
+        filters = {column: value for column, value in parameters.items() if value}
+        return changelist.build_paginator(queryset, filters, per_page, is_search=bool(request.GET.get(SEARCH_VAR)))
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
-        """Filters are those of the page; Django would take any column and any comparison from the address."""
-        since = {f"{column}__{side}" for column in self.date_columns() for side in ("gte", "lt")}
-        chosen = {getattr(each, "parameter_name", each) for each in self.list_filter}
-        return lookup.removesuffix("__exact") in {*chosen, *self.linked_filters} or lookup in since
+        """Allows the filters of the page alone; Django would allow any lookup on any column of the table."""
+        dates = changelist.get_date_fields(self.model, self.list_filter)
+        periods = {f"{column}__{bound}" for column in dates for bound in ("gte", "lt")}
+        filters = {getattr(each, "parameter_name", each) for each in self.list_filter}
+        return lookup.removesuffix("__exact") in {*filters, *self.linked_filters} or lookup in periods
 
     def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        term = search_term[: admin_lists.LONGEST_SEARCH].replace("\0", "").strip()
-        return (admin_lists.any_of(queryset, self.found(queryset, term)) if term else queryset), False
+        self, request: HttpRequest, queryset: QuerySet[Model], search_term: str
+    ) -> tuple[QuerySet[Model], bool]:
+        term = search_term[: changelist.MAX_SEARCH_LENGTH].replace("\0", "").strip()
+        return (changelist.filter_any(queryset, self.get_matches(queryset, term)) if term else queryset), False
 
-    def found(self, rows: QuerySet[Any], term: str) -> list[QuerySet[Any]]:
-        """The ways in which rows match what is searched for."""
-        return admin_lists.found(rows, [str(field) for field in self.search_fields], term)
+    def get_matches(self, queryset: QuerySet[Model], search_term: str) -> list[QuerySet[Model]]:
+        """Returns the querysets whose union is the result of a search.
 
-    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
-        if isinstance(db_field, models.CharField) and (db_field.max_length or 0) > LONGEST_LINE:
-            options |= {"form_class": LinesField, "widget": forms.Textarea}
-        field = super().formfield_for_dbfield(db_field, request, **options)
+        Args:
+            queryset: the rows to search.
+            search_term: the text to search for, not empty.
+        """
+        return changelist.build_matches(queryset, [str(field) for field in self.search_fields], search_term)
+
+    def formfield_for_dbfield(
+        self, db_field: models.Field, request: HttpRequest, **kwargs: object
+    ) -> forms.Field | None:
+        if isinstance(db_field, models.CharField) and (db_field.max_length or 0) > MAX_INPUT_LENGTH:
+            kwargs |= {"form_class": TextareaField, "widget": forms.Textarea}
+        field = super().formfield_for_dbfield(db_field, request, **kwargs)
         if isinstance(field, forms.CharField):
-            # Text is kept as it is sent, here too.
+            # As in the API, text is stored with its outer whitespace.
             field.strip = False
         return field
 
     def get_deleted_objects(
-        self, objs: Any, request: HttpRequest
+        self, objs: Sequence[Model] | QuerySet[Model], request: HttpRequest
     ) -> tuple[list[str], dict[str, int], set[str], list[str]]:
-        """Names what was chosen. What goes with it may be thousands of rows, and nothing that stays is in its way."""
+        """Names the chosen rows alone: rows deleted with them may be thousands, and no protected row is an obstacle."""
         return [str(row) for row in objs], {str(self.opts.verbose_name_plural): len(objs)}, set(), []
 
-    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Writes what was changed and nothing else: the rest of the row is as old as the form."""
+    def save_model(self, request: HttpRequest, obj: Any, form: forms.ModelForm, change: bool) -> None:
+        """Writes the changed columns alone: the others are as old as the form, and may have changed since."""
         if form.changed_data:
             obj.save(update_fields=form.changed_data)
 
     def delete_model(self, request: HttpRequest, obj: Model) -> None:
-        """By way of the queryset, as a bulk does: there, models take their locks in order."""
+        """Deletes by way of `delete_queryset`, in which each admin takes its locks."""
         self.delete_queryset(request, self.model._default_manager.filter(pk=obj.pk))
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Nothing is written in somebody else's name."""
+        """Refuses, as an administrator writes nothing in the name of another user."""
         return False
 
-    def response_action(self, request: HttpRequest, queryset: QuerySet[Any], *args: Any) -> HttpResponse | None:
-        # Django takes anything else for true.
-        everything = request.POST.get("select_across", "0") not in {"", "0"}
-        if everything and queryset.order_by()[: MOST_CHOSEN + 1].count() > MOST_CHOSEN:
-            raise DomainError(ErrorCode.CONFLICT, f"These are more than {MOST_CHOSEN:,} rows: choose fewer of them.")
+    def response_action(self, request: HttpRequest, queryset: QuerySet[Model], *args: Any) -> HttpResponse | None:
+        # Django takes any value but "0" and "" for true.
+        across = request.POST.get("select_across", "0") not in {"", "0"}
+        if across and queryset.order_by()[: MAX_ACTION_ROWS + 1].count() > MAX_ACTION_ROWS:
+            message = f"These are more than {MAX_ACTION_ROWS:,} rows: choose fewer of them."
+            raise DomainError(ErrorCode.CONFLICT, message)
         return super().response_action(request, queryset, *args)
 
-    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        return self._told(super().changeform_view, request, *args, **kwargs)
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, object] | None = None,
+    ) -> HttpResponse:
+        view = super().changeform_view
+        return self._run_in_transaction(request, partial(view, request, object_id, form_url, extra_context))
 
-    def delete_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        return self._told(super().delete_view, request, *args, **kwargs)
+    def delete_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, object] | None = None
+    ) -> HttpResponse:
+        return self._run_in_transaction(request, partial(super().delete_view, request, object_id, extra_context))
 
-    def changelist_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, object] | None = None) -> HttpResponse:
         try:
-            return self._told(super().changelist_view, request, *args, **kwargs)
-        except admin_lists.NONSENSE:
+            return self._run_in_transaction(request, partial(super().changelist_view, request, extra_context))
+        except changelist.INVALID_LOOKUP_ERRORS:
             self.message_user(request, "That filter or selection makes no sense.", messages.ERROR)
             return HttpResponseRedirect(request.path)
 
-    def confirmation(
-        self, request: HttpRequest, rows: QuerySet[Any], action: str, title: str, consequences: Sequence[str]
+    def confirm_action(
+        self, request: HttpRequest, queryset: QuerySet[Any], action: str, title: str, consequences: Sequence[str]
     ) -> HttpResponse | None:
-        """The page on which an action on chosen rows is confirmed. None when it has been."""
+        """Asks for the confirmation of an action on chosen rows.
+
+        Args:
+            request: the request that runs the action.
+            queryset: the chosen rows.
+            action: the name of the action, as in `actions`.
+            title: the title of the confirmation page.
+            consequences: sentences that say what the action does.
+
+        Returns:
+            The confirmation page, or None when `request` confirms.
+        """
         if "post" in request.POST:
             return None
-        count = rows.count()
+        count = queryset.count()
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
             "title": title,
             "consequences": consequences,
-            "rows": rows[:LISTED],
-            "more": max(0, count - LISTED),
+            "rows": queryset[:MAX_CONFIRMATION_ROWS],
+            "more": max(0, count - MAX_CONFIRMATION_ROWS),
             "action": action,
             "selected": request.POST.getlist(ACTION_CHECKBOX_NAME),
             "select_across": request.POST.get("select_across", "0"),
         }
         return TemplateResponse(request, "admin/confirmation.html", context)
 
-    def _told(self, view: Callable[..., HttpResponse], request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+    def _run_in_transaction(self, request: HttpRequest, view: Callable[[], HttpResponse]) -> HttpResponse:
+        """Runs a view in one transaction, so that a refused action leaves neither some of its writes nor their log.
+
+        A view may lock rows in another order than a request of the API does: the victim of a deadlock runs again.
+        """
         try:
-            # Whole: an action that is refused half way must not leave the half, nor the log of it. Its locks may meet
-            # those of a request, in another order: who falls victim to a deadlock runs again.
-            return transactions.run(lambda: view(request, *args, **kwargs))
+            return transactions.run_in_transaction(view)
         except DomainError as error:
             self.message_user(request, error.message, messages.ERROR)
             return HttpResponseRedirect(request.get_full_path())
 
 
 class ReadOnlyAdmin(ServiceAdmin):
-    """Rows to look at: they are not the admin's to change."""
+    """The admin of rows that administrators may view and not change."""
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
-
-
-class VersionFilter(admin_lists.Choice):
-    title = parameter_name = "version"
-    values = [(str(version.number), f"version {version}") for version in settings.API_VERSIONS]
-
-
-@admin.register(AuditEvent)
-class AuditEventAdmin(ReadOnlyAdmin):
-    list_display = ("id", "at", "event", "user_id", "address", "request_id", "facts")
-    list_filter = ("at",)
-    sortable_by = ("id", "at")
-    search_fields = ("event", "user", "request_id")
-    search_help_text = "The whole name of an event, the id of a user, or the Request-Id of an answer"
-    linked_filters = ("user__id",)
-
-
-@admin.register(VersionUse)
-class VersionUseAdmin(ReadOnlyAdmin):
-    list_display = ("day", "version", "user_id", "kind", "credential", "count")
-    list_filter = ("day", VersionFilter)
-    sortable_by = ("day",)
-    search_fields = ("user",)
-    search_help_text = "The id of a user"
-    linked_filters = ("user__id",)
-
-
-@admin.register(IdempotencyRecord)
-class IdempotencyRecordAdmin(ReadOnlyAdmin):
-    list_display = ("id", "created_at", "user_id", "operation", "key", "location", "replays", "replayed_at")
-    list_filter = ("created_at",)
-    search_fields = ("key", "user")
-    search_help_text = "A key, exactly as it was sent, or the id of a user"
-    linked_filters = ("user__id",)
-    exclude = ("fingerprint",)

@@ -1,4 +1,4 @@
-"""What an administrator asks for first: how much there is, and what the last days brought."""
+"""The dashboard on the first page of the admin: totals of all tables, and charts of the last days."""
 
 from __future__ import annotations
 
@@ -7,156 +7,191 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
-from typing import Any
 
 from django.conf import settings
 from django.contrib.admin import AdminSite
 from django.db import Error, transaction
-from django.db.models import Aggregate, Count, QuerySet, Sum
+from django.db.models import Aggregate, Count, Model, QuerySet, Sum
 from django.db.models.functions import TruncDate
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.text import capfirst
 
-from config.models.resource import AnswerCount, AuditEvent, DayFigure
+from config.models import AnswerCount, AuditEvent, DayFigure
 from config.postgresql import row_counts, transactions
 
 DAYS = 30
-# After its beginning a day is over, and all of its rows are committed: no transaction of the service takes an hour.
-OVER = timedelta(hours=25)
+# Counted from the first moment of a day: no transaction of the service takes an hour, so all rows of the day are
+# committed by then.
+DAY_COMPLETE_AFTER = timedelta(hours=25)
 
 Number = int | Decimal
 
 
 @dataclass(frozen=True)
 class Chart:
-    """Figures of the last days, as bars: those of several series of a day stand on each other.
+    """A stacked bar chart with one bar a day.
 
     Attributes:
-        told: what the figures are, in a sentence.
-        series: the figure of each day, by the name of what is counted.
+        title: a few words.
+        description: a sentence that says what the numbers are.
+        days: consecutive days, in ascending order.
+        series: the number of each day, by the name of the series.
     """
 
     title: str
-    told: str
+    description: str
     days: Sequence[date]
     series: Mapping[str, Sequence[Number]]
 
 
 @dataclass
-class Figure:
-    """How many rows of a kind there are.
+class ModelTotal:
+    """The number of rows of a model.
 
     Attributes:
-        href: their list, if there is one.
-        parts: how many of them have which value of a column.
+        name: the plural name of the model.
+        total: all of its rows.
+        url: its change list, empty if it has none.
+        breakdown: the number of rows for each value of a column, by column.
     """
 
     name: str
     total: int = 0
-    href: str = ""
-    parts: dict[str, dict[str, int]] = field(default_factory=dict)
+    url: str = ""
+    breakdown: dict[str, dict[str, int]] = field(default_factory=dict)
 
 
-Charts = Callable[[Sequence[date]], Iterable[Chart]]
-_of_apps: list[Charts] = []
+ChartBuilder = Callable[[Sequence[date]], Iterable[Chart]]
+_app_charts: list[ChartBuilder] = []
 
 
-def charts(made: Charts) -> Charts:
-    """Puts charts of the given days on the first page. Apps say what theirs are: this page knows no app."""
-    _of_apps.append(made)
-    return made
+def register_charts(builder: ChartBuilder) -> ChartBuilder:
+    """Adds the charts that the decorated function of an app builds to the dashboard, which itself imports no app."""
+    _app_charts.append(builder)
+    return builder
 
 
-def last_days() -> list[date]:
+def get_last_days() -> list[date]:
     today = timezone.now().astimezone(UTC).date()
     return [today - timedelta(days=ago) for ago in reversed(range(DAYS))]
 
 
-def by_day(
-    rows: QuerySet[Any], column: str, days: Sequence[date], **figures: Aggregate
+def aggregate_by_day(
+    queryset: QuerySet[Model], column: str, days: Sequence[date], **aggregates: Aggregate
 ) -> dict[str, Sequence[Decimal]]:
-    """Figures of the rows of each day, by their names, which are to be the dashboard's own.
+    """Aggregates the rows of each day (UTC).
 
-    Those of days that are over are kept: of a million payments a month, the look at them all would take a second. The
-    rest an index on `column` finds.
+    The values of complete days are stored, as aggregating a million payments a month would take a second. The index on
+    `column` finds the rows of the other days.
+
+    Args:
+        queryset: the rows.
+        column: the time of a row.
+        days: consecutive days up to today, in ascending order.
+        aggregates: the aggregates by name. The values are stored by this name, so no two charts may share it.
+
+    Returns:
+        The value of each day, in the order of `days`, by the name of the aggregate.
     """
-    kept = {(each.name, each.day): each.value for each in DayFigure.objects.filter(name__in=figures, day__in=days)}
-    missing = [day for day in days if not all((name, day) in kept for name in figures)]
-    found = rows.filter(**{f"{column}__gte": datetime.combine(missing[0], time(), UTC)}).order_by()
-    by_name = {f"figure_{place}": figure for place, figure in enumerate(figures.values())}
-    of_day = {
-        row["on"]: row for row in found.annotate(on=TruncDate(column, tzinfo=UTC)).values("on").annotate(**by_name)
-    }
-    new = [
-        DayFigure(name=name, day=day, value=Decimal(of_day.get(day, {}).get(f"figure_{place}") or 0))
-        for place, name in enumerate(figures)
+    stored = DayFigure.objects.filter(name__in=aggregates, day__in=days)
+    values = {(figure.name, figure.day): figure.value for figure in stored}
+    missing = [day for day in days if not all((name, day) in values for name in aggregates)]
+    # Names have blanks, which an alias must not have.
+    aliases = {f"figure_{index}": aggregate for index, aggregate in enumerate(aggregates.values())}
+    rows = queryset.filter(**{f"{column}__gte": datetime.combine(missing[0], time(), UTC)}).order_by()
+    rows_by_day = rows.annotate(on=TruncDate(column, tzinfo=UTC)).values("on").annotate(**aliases)
+    aggregated = {row["on"]: row for row in rows_by_day}
+    figures = [
+        DayFigure(name=name, day=day, value=Decimal(aggregated.get(day, {}).get(f"figure_{index}") or 0))
+        for index, name in enumerate(aggregates)
         for day in missing
-        if (name, day) not in kept
+        if (name, day) not in values
     ]
-    _keep([figure for figure in new if datetime.combine(figure.day, time(), UTC) < timezone.now() - OVER])
-    kept |= {(figure.name, figure.day): figure.value for figure in new}
-    return {name: [kept[name, day] for day in days] for name in figures}
+    _store_complete(figures)
+    values |= {(figure.name, figure.day): figure.value for figure in figures}
+    return {name: [values[name, day] for day in days] for name in aggregates}
 
 
-def _keep(figures: Sequence[DayFigure]) -> None:
+def _store_complete(figures: Sequence[DayFigure]) -> None:
+    """Stores the figures of complete days."""
+    end = timezone.now() - DAY_COMPLETE_AFTER
+    complete = [figure for figure in figures if datetime.combine(figure.day, time(), UTC) < end]
     try:
         with transaction.atomic():
-            DayFigure.objects.bulk_create(figures, ignore_conflicts=True)
+            DayFigure.objects.bulk_create(complete, ignore_conflicts=True)
     except Error as error:
-        # A standby takes no writes: it counts them again the next time.
-        if not transactions.is_away(error):
+        # A standby is read-only: the values are aggregated again for the next page.
+        if not transactions.is_unavailable(error):
             raise
 
 
-def whole(figures: Mapping[str, Sequence[Decimal]]) -> dict[str, list[Number]]:
-    """Figures that are numbers of rows."""
-    return {name: [int(value) for value in values] for name, values in figures.items()}
+def to_integers(series: Mapping[str, Sequence[Decimal]]) -> dict[str, list[Number]]:
+    """Converts series that count rows."""
+    return {name: [int(value) for value in values] for name, values in series.items()}
 
 
-def spread(
-    found: Iterable[tuple[date, str, int]], names: Sequence[str], days: Sequence[date]
+def build_series(
+    counts: Iterable[tuple[date, str, int]], names: Sequence[str], days: Sequence[date]
 ) -> dict[str, list[Number]]:
-    """Numbers by day and name, as series of all days."""
-    counts: Counter[tuple[date, str]] = Counter()
-    for day, name, number in found:
-        counts[day, name] += number
-    return {name: [counts[day, name] for day in days] for name in names}
+    """Builds the series of a chart from single counts.
+
+    Args:
+        counts: the day, the name of the series and the number; several of one day and name are added up.
+        names: the names of the series, in their order.
+        days: the days of the chart.
+
+    Returns:
+        The number of each day, 0 without any count, by the name of the series.
+    """
+    sums: Counter[tuple[date, str]] = Counter()
+    for day, name, number in counts:
+        sums[day, name] += number
+    return {name: [sums[day, name] for day in days] for name in names}
 
 
-def of_service(days: Sequence[date]) -> Iterator[Chart]:
-    names = ("failed (5xx)", "refused (4xx)")
+def build_service_charts(days: Sequence[date]) -> Iterator[Chart]:
     answers = AnswerCount.objects.filter(day__gte=days[0])
+    yield _build_errors(answers, days)
+    failures = AuditEvent.objects.filter(event="login.failed")
+    failed = aggregate_by_day(failures, "at", days, **{"failed log-ins": Count("pk")})
+    description = "Wrong passwords and client secrets, by day, over all endpoints and pages."
+    yield Chart("Failed log-ins", description, days, to_integers(failed))
+    yield _build_version_use(answers, days)
+
+
+def _build_errors(answers: QuerySet[AnswerCount], days: Sequence[date]) -> Chart:
+    names = ("failed (5xx)", "refused (4xx)")
     rows = answers.filter(status__gte=400).values_list("day", "status").annotate(Sum("count"))
-    found = [(day, names[status < 500], number) for day, status, number in rows]
-    yield Chart("Errors", "Requests to the API that failed or were refused, by day.", days, spread(found, names, days))
-    events = AuditEvent.objects.filter(event="login.failed")
-    told = "Wrong passwords and client secrets, by day, at whichever door."
-    failed = by_day(events, "at", days, **{"failed log-ins": Count("pk")})
-    yield Chart("Failed log-ins", told, days, whole(failed))
-    versions = [f"version {version.number}" for version in settings.API_VERSIONS]
-    uses = answers.values_list("day", "version").annotate(Sum("count"))
-    found = [(day, f"version {version}", number) for day, version, number in uses]
-    yield Chart("Use of versions", "Requests to the API by day and version.", days, spread(found, versions, days))
+    series = build_series(((day, names[status < 500], number) for day, status, number in rows), names, days)
+    return Chart("Errors", "Requests to the API that failed or were refused, by day.", days, series)
 
 
-def totals(site: AdminSite) -> list[Figure]:
-    """Everything that is counted, from the counts that triggers keep (config.postgresql.row_counts)."""
-    figures = []
-    for model, parts in row_counts.totals().items():
+def _build_version_use(answers: QuerySet[AnswerCount], days: Sequence[date]) -> Chart:
+    names = [f"version {version.number}" for version in settings.API_VERSIONS]
+    rows = answers.values_list("day", "version").annotate(Sum("count"))
+    series = build_series(((day, f"version {version}", number) for day, version, number in rows), names, days)
+    return Chart("Use of versions", "Requests to the API by day and version.", days, series)
+
+
+def get_totals(site: AdminSite) -> list[ModelTotal]:
+    """Returns the totals of all models whose rows triggers count (config.postgresql.row_counts)."""
+    totals = []
+    for model, counts in row_counts.fetch_totals().items():
         name = capfirst(str(model._meta.verbose_name_plural))
-        figure = Figure(name, sum(number for _, number in parts))
+        total = ModelTotal(name, sum(number for _, number in counts))
         if site.is_registered(model):
-            figure.href = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
-        for values, number in parts:
+            total.url = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
+        for values, number in counts:
             for column, value in values.items():
-                numbers = figure.parts.setdefault(column, {})
+                numbers = total.breakdown.setdefault(column, {})
                 numbers[value] = numbers.get(value, 0) + number
-        figures.append(figure)
-    return figures
+        totals.append(total)
+    return totals
 
 
-def context(site: AdminSite) -> dict[str, Any]:
-    days = last_days()
-    found = [chart for made in (*_of_apps, of_service) for chart in made(days)]
-    return {"totals": totals(site), "charts": found, "days": DAYS}
+def build_context(site: AdminSite) -> dict[str, object]:
+    """Builds the template context of the dashboard."""
+    days = get_last_days()
+    charts = [chart for build_charts in (*_app_charts, build_service_charts) for chart in build_charts(days)]
+    return {"totals": get_totals(site), "charts": charts, "days": DAYS}

@@ -1,6 +1,4 @@
-"""The site of the admin: Django's, with a first page of figures and a password form that is ours."""
-
-from typing import Any
+"""The admin site: Django's, with a dashboard on its first page."""
 
 from django.contrib import admin
 from django.contrib.auth.forms import PasswordChangeForm
@@ -9,23 +7,23 @@ from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.urls import reverse
 
+from config.admin import dashboard
+
 
 class AdminSite(admin.AdminSite):
-    """Django's admin. The form in which one changes one's own password can be chosen, as `login_form` can.
+    """Django's AdminSite, in which also the form of one's own password can be replaced, as `login_form` can.
 
     Attributes:
-        password_change_form: that form; the app that has the users sets it.
+        password_change_form: the form of one's own password, which the app of the user model sets.
     """
 
     site_title = site_header = "Users Resource Service"
     password_change_form: type[PasswordChangeForm]
 
-    def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
-        from config.admin import dashboard
+    def index(self, request: HttpRequest, extra_context: dict[str, object] | None = None) -> TemplateResponse:
+        return super().index(request, {**dashboard.build_context(self), **(extra_context or {})})
 
-        return super().index(request, {**dashboard.context(self), **(extra_context or {})})
-
-    def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
+    def password_change(self, request: HttpRequest, extra_context: dict[str, object] | None = None) -> TemplateResponse:
         request.current_app = self.name
         view = PasswordChangeView.as_view(
             form_class=self.password_change_form,

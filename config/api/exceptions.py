@@ -9,17 +9,18 @@ from django.core.exceptions import BadRequest, DisallowedHost, PermissionDenied,
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.multipartparser import MultiPartParserError
 from rest_framework import exceptions as drf
+from rest_framework.response import Response
 
 from config.api.representation import envelope
-from config.api.representation.renderers import ProblemRenderer, render_as_data, to_json
+from config.api.representation.renderers import ProblemRenderer, render_as_data
 from config.api.versions import versioning
 from config.api.versions.paths import is_oauth_endpoint, is_versioned
-from config.fastpath.responses import Response
 from config.http.errors import Detail, DomainError, ErrorCode, invalid, not_found
-from config.http.media_types import PROBLEM_JSON, wants_problem_json
+from config.http.json import to_json
+from config.http.media_types import PROBLEM_JSON, accepts_problem_json
 from config.http.middleware import GetResponse
 from config.http.request_limits import REFUSED
-from config.postgresql.transactions import is_away
+from config.postgresql.transactions import is_unavailable
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +40,7 @@ _NO_STORE = {"Cache-Control": "no-store"}
 
 def handle(exception: Exception, context: Mapping[str, Any]) -> Response:
     """DRF's hook: every exception of a view becomes an error body."""
-    problem = _problem_of(exception)
+    problem = _get_problem(exception)
     request = context["request"]
     _log(problem, request, exception)
     return _answer(problem, request)
@@ -54,18 +55,18 @@ def _log(problem: DomainError, request: Any, exception: BaseException | None) ->
 
 
 def _answer(problem: DomainError, request: Any) -> Response:
-    if wants_problem_json(request.META.get("HTTP_ACCEPT", "")):
+    if accepts_problem_json(request.META.get("HTTP_ACCEPT", "")):
         response = Response(envelope.problem_details(problem), problem.status, content_type=PROBLEM_JSON)
         request.accepted_renderer, request.accepted_media_type = ProblemRenderer(), PROBLEM_JSON
     else:
         response = Response(envelope.error(problem), problem.status)
         render_as_data(request)
-    for name, value in _headers_of(problem).items():
+    for name, value in _get_headers(problem).items():
         response[name] = value
     return response
 
 
-def _headers_of(problem: DomainError) -> dict[str, str]:
+def _get_headers(problem: DomainError) -> dict[str, str]:
     headers = _NO_STORE | {"Link": f'<{problem.code.help}>; rel="help"'} | problem.headers
     if problem.status == 401:
         headers.setdefault("WWW-Authenticate", CHALLENGE)
@@ -74,7 +75,7 @@ def _headers_of(problem: DomainError) -> dict[str, str]:
     return headers
 
 
-def _problem_of(exception: BaseException | None) -> DomainError:
+def _get_problem(exception: BaseException | None) -> DomainError:
     match exception:
         case DomainError():
             return exception
@@ -92,7 +93,7 @@ def _problem_of(exception: BaseException | None) -> DomainError:
             return invalid(Detail("", "The request has too many parameters, or a body that cannot be read."))
         case drf.APIException() if exception.status_code in _CODES:
             return DomainError(_CODES[exception.status_code], str(exception.detail))
-        case _ if is_away(exception):
+        case _ if is_unavailable(exception):
             return DomainError(ErrorCode.SERVICE_UNAVAILABLE, "The database is away or busy; try again.")
     return DomainError(ErrorCode.INTERNAL_ERROR, "Something failed on our side; the Request-Id finds it in the log.")
 
@@ -115,16 +116,16 @@ def plain_response(problem: DomainError, request: HttpRequest) -> HttpResponse:
     """An error body where there is no DRF view: unknown paths, CSRF, middleware, the admin; of OAuth, its own."""
     if is_oauth_endpoint(request.path_info):
         body, content_type = envelope.oauth_error(problem), "application/json"
-    elif wants_problem_json(request.META.get("HTTP_ACCEPT", "")):
+    elif accepts_problem_json(request.META.get("HTTP_ACCEPT", "")):
         body, content_type = envelope.problem_details(problem), PROBLEM_JSON
     else:
         body, content_type = envelope.error(problem), "application/json"
-    return HttpResponse(to_json(body), status=problem.status, content_type=content_type, headers=_headers_of(problem))
+    return HttpResponse(to_json(body), status=problem.status, content_type=content_type, headers=_get_headers(problem))
 
 
 def answer_to(exception: BaseException | None, request: HttpRequest) -> HttpResponse:
     """What an exception is answered with where there is no DRF view. A fault of ours is noted in the log."""
-    problem = _problem_of(exception)
+    problem = _get_problem(exception)
     _log(problem, request, exception)
     return plain_response(problem, request)
 
@@ -137,7 +138,7 @@ def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     problem = DomainError(ErrorCode.NOT_FOUND, "There is nothing at this address.")
     if is_versioned(request.path_info):
         try:
-            versioning.of(request)
+            versioning.get_version(request)
         except DomainError as other:
             problem = other
     return plain_response(problem, request)

@@ -56,7 +56,7 @@ class ResourcePermission(BasePermission):
 
     def has_object_permission(self, request: Request, view: Any, obj: Any) -> bool:
         if request.method not in SAFE_METHODS and not self.may_change(request.auth, obj):
-            raise forbidden(self.refusal, *view.fields_in(request))
+            raise forbidden(self.refusal, *view.get_body_fields(request))
         return True
 
 

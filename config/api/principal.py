@@ -5,8 +5,6 @@ from typing import Any, NamedTuple
 
 from django.contrib.auth import get_user_model
 
-from config.fastpath.compiled_query import Parameter
-from config.fastpath.postgresql.prepared_statements import Statement
 from config.http.errors import DomainError, ErrorCode
 
 # Every scope there is, with the words in which a user is asked for it.
@@ -44,32 +42,15 @@ class Principal(NamedTuple):
     expires_at: datetime | None = None
     credential: str = ""
 
-    def hold(self) -> None:
+    def lock_key_share(self) -> None:
         """Keeps the user from being removed until the transaction ends.
 
         Raises:
             DomainError: UNAUTHENTICATED when it was removed since the request was authenticated.
         """
-        if not get_user_model()._default_manager.hold(self.user.pk):
+        if not get_user_model()._default_manager.lock_key_share(self.user.pk):
             raise DomainError(ErrorCode.UNAUTHENTICATED, "The user of the credential has just been removed.")
-
-    @property
-    def present(self) -> Statement:
-        """What `Row.add_answered` adds a row of the user within."""
-        statement: Statement = get_user_model()._default_manager.present(self.user.pk)
-        return statement
 
     @property
     def made_from_password(self) -> bool:
         return self.kind in PASSWORD_KINDS
-
-
-def anybody(role: str, kind: str) -> Principal:
-    """Whoever has this role and kind of credential, for statements that are made once and kept.
-
-    The id of the user is a Parameter, `user_id`: put it into a condition of the query, for it equals nothing in Python.
-    Of the user's other columns, and of the scopes, nothing is known: what decides by them fails at its first use.
-    """
-    user = get_user_model().from_db(None, ["id", "role"], [Parameter("user_id"), role])
-    scopes: Any = None
-    return Principal(user, scopes, kind)

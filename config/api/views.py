@@ -1,189 +1,138 @@
-"""What every view here has in common, a resource's or not: how requests are checked, and answers finished."""
+"""What every view here has in common, a resource's or not: how requests are checked, and responses finished."""
 
 from collections.abc import Mapping, Sequence
-from functools import cache, lru_cache, partial
+from functools import partial
 from typing import Any, ClassVar
 
 from django.db.models import Model
+from django.http import HttpRequest
 from rest_framework.exceptions import APIException, MethodNotAllowed
 from rest_framework.request import Request
+from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from config.api.limits import quotas
-from config.api.listing.query import Parameters
+from config.api.limits.quotas import consume_quota
+from config.api.listing.query import QueryParameters
 from config.api.representation import envelope
-from config.api.representation.parsers import JSONParser, MergePatchParser, StrictRequest
-from config.api.representation.renderers import render_as_data
-from config.fastpath.responses import Response
-from config.http import etags
+from config.api.representation.parsers import JSONParser, MergePatchParser
+from config.api.representation.renderers import is_browsable, render_as_data
+from config.api.requests import StrictRequest
 from config.http.errors import DomainError, ErrorCode
-from config.http.headers import Headers, give_missing, vary_on
+from config.http.etags import NO_PRECONDITIONS, Preconditions, finalize_etag, parse_preconditions
+from config.http.headers import set_default_headers, vary_on
 
 VARY = ("Accept", "Authorization", "X-API-Key", "Cookie")
+ACCEPT_PATCH = f"{JSONParser.media_type}, {MergePatchParser.media_type}"
 
 
-@cache
-def _instances(*classes: Any) -> Sequence[Any]:
-    """One of each class; what DRF makes anew for each request keeps nothing of a request here."""
-    return [each() for each in classes]
+class ConventionsMixin:
+    """What every DRF view here obeys.
 
-
-@cache
-def _allowed(view: Any) -> Sequence[str]:
-    # Where there is a `get`, Django gives each view that it makes a `head`.
-    implied = {"head"} if hasattr(view, "get") else set()
-    return [name.upper() for name in view.http_method_names if name in implied or hasattr(view, name)]
-
-
-# A view may have another `cache_control` for each of its answers.
-@lru_cache(maxsize=512)
-def _headers(view: Any, cache_control: str, described: bool) -> Headers:
-    """Those of all answers of a view, unless an answer has its own.
-
-    Args:
-        described: whether it is the answer to OPTIONS.
+    Attributes:
+        cache_control: the Cache-Control of its responses, but for those that have their own.
+        own_errors: by method, the errors that do not follow from the conventions (for config.api.schema).
+        envelope_known: whether it takes `?envelope=` (for config.api.schema).
+        names_version: whether it takes `?version=` though its path stands at the root only (for config.api.schema).
+        own_security: OpenAPI's security requirements, where a credential is needed that is no user's.
+        row: the one row that the response represents, if it represents one; `version_digest` is the row's.
     """
-    methods = _allowed(view)
-    headers = Headers({"Allow": ", ".join(methods), "Cache-Control": cache_control})
-    if described and "PATCH" in methods:
-        headers["Accept-Patch"] = f"{JSONParser.media_type}, {MergePatchParser.media_type}"
-    return headers
 
-
-class Conventions:
-    """What every DRF view here has in common, a resource's or not."""
-
-    # There is no format suffix to read it from.
-    format_kwarg = None
-    cache_control = "private, no-cache"
-    preconditions = etags.NO_PRECONDITIONS
-    # Of the one row that the answer represents, if it is one.
-    state: str | None = None
-    row: Model | None = None
-    # --- What the reference cannot see by itself (config.api.schema)
-    # The errors of its own, by method, beside those that follow from the conventions.
+    request: Request
+    principal: Any
+    parameters: QueryParameters
+    cache_control: str = "private, no-cache"
     own_errors: ClassVar[Mapping[str, Sequence[ErrorCode]]] = {}
-    # Whether it may be asked with `?envelope=`, and with `?version=` where its path stands at the root only.
     envelope_known: ClassVar[bool] = True
     names_version: ClassVar[bool] = False
-    # OpenAPI's security requirements, where a credential is asked for that is no user's.
     own_security: ClassVar[Sequence[Mapping[str, Sequence[str]]] | None] = None
+    enveloped = True
+    preconditions: Preconditions = NO_PRECONDITIONS
+    version_digest: str | None = None
+    row: Model | None = None
 
-    def dispatch(self: Any, request: Any, *args: Any, **kwargs: Any) -> Any:
-        """DRF's, but that the view does not hold its answer.
+    def initialize_request(self: Any, request: HttpRequest, *args: Any, **kwargs: Any) -> StrictRequest:
+        return StrictRequest(
+            request,
+            parsers=self.get_parsers(),
+            authenticators=self.get_authenticators(),
+            negotiator=self.get_content_negotiator(),
+            parser_context=self.get_parser_context(request),
+        )
 
-        The answer holds the view: of such a ring only the garbage collector takes the pieces, and looks for them in all
-        that there is.
-        """
-        self.args, self.kwargs = args, kwargs
-        self.request = request = self.initialize_request(request, *args, **kwargs)
-        self.headers = self.default_response_headers
-        try:
-            self.initial(request, *args, **kwargs)
-            # Nothing but the methods that there are came up to here.
-            response = getattr(self, request.method.lower())(request, *args, **kwargs)
-        except Exception as problem:  # noqa: BLE001 - the handler tells faults of ours from what a client is told
-            response = self.handle_exception(problem)
-        return self.finalize_response(request, response, *args, **kwargs)
-
-    def initialize_request(self: Any, request: Any, *args: Any, **kwargs: Any) -> Request:
-        return StrictRequest(request, self)
-
-    def get_parsers(self: Any) -> Sequence[Any]:
-        return _instances(*self.parser_classes)
-
-    def get_renderers(self: Any) -> Sequence[Any]:
-        return _instances(*self.renderer_classes)
-
-    def get_authenticators(self: Any) -> Sequence[Any]:
-        return _instances(*self.authentication_classes)
-
-    def get_permissions(self: Any) -> Sequence[Any]:
-        return _instances(*self.permission_classes)
-
-    def get_content_negotiator(self: Any) -> Any:
-        return _instances(self.content_negotiation_class)[0]
-
-    def get_parser_context(self: Any, http_request: Any) -> dict[str, Any]:
-        return {"view": self, "args": self.args, "kwargs": self.kwargs}
-
-    def get_renderer_context(self: Any) -> dict[str, Any]:
-        return {"view": self, "args": self.args, "kwargs": self.kwargs, "request": self.request}
-
-    @property
-    def allowed_methods(self: Any) -> Sequence[str]:
-        view: Any = type(self)
-        return _allowed(view)
-
-    @property
-    def default_response_headers(self) -> dict[str, str]:
-        """What a view itself adds; the others are put on all at once."""
-        return {}
-
-    def initial(self: Any, request: Any, *args: Any, **kwargs: Any) -> None:
-        """Runs the checks in the order in which a client can mend them: what it speaks, then who it is."""
+    def initial(self: Any, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Runs DRF's checks in the order in which a client can mend them: what it speaks, then who it is."""
+        self.format_kwarg = self.get_format_suffix(**kwargs)
         request.accepted_renderer, request.accepted_media_type = self.perform_content_negotiation(request)
         request.version, request.versioning_scheme = self.determine_version(request, *args, **kwargs)
         if request.method not in self.allowed_methods:
-            raise MethodNotAllowed(request.method)
-        # A description is asked for with the parameters of whatever it describes.
-        self.parameters = Parameters(request.query_params, None if request.method == "OPTIONS" else request.version)
+            raise MethodNotAllowed(str(request.method))
+        # OPTIONS is asked with the parameters of whatever it describes.
+        self.parameters = QueryParameters(
+            request.query_params, None if request.method == "OPTIONS" else request.version
+        )
         self.enveloped = self.parameters.flag("envelope", default=True)
         self.perform_authentication(request)
         self.principal = request._request.principal = request.auth
         self.check_permissions(request)
-        if self.throttle_classes:
-            self.check_throttles(request)
-        self.preconditions = etags.read(request)
+        self.check_throttles(request)
+        self.preconditions = parse_preconditions(request)
 
-    def perform_authentication(self, request: Any) -> None:
+    def perform_authentication(self, request: Request) -> None:
         try:
-            # DRF looks whether that was done, by way of several exceptions.
-            request.authenticate()
+            user = request.user
         except (DomainError, APIException):
-            quotas.charge(request, None)
+            # Whoever asks again, as a page does, must not have the credential tried again.
+            request.user = request.auth = None
+            consume_quota(request, None)
             raise
-        quotas.charge(request, request.user)
-
-    def success(self, data: Any, status: int = 200) -> Response:
-        """The answer that holds one object, in the envelope unless the request wants it bare."""
-        return Response(envelope.single(data) if self.enveloped else data, status)
+        consume_quota(request, user)
 
     def required_scope(self, method: str) -> str | None:
+        """The scope that a method needs; None where any credential will do."""
         return None
 
     def options(self: Any, request: Request, *args: Any, **kwargs: Any) -> Response:
         render_as_data(request)
         scopes = {scope for method in self.allowed_methods if (scope := self.required_scope(method))}
-        return self.success(
-            {
-                "name": self.get_view_name(),
-                "description": self.get_view_description(),
-                "methods": self.allowed_methods,
-                "scopes": sorted(scopes),
-            }
-        )
-
-    def finalize_response(self: Any, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
-        response = super().finalize_response(request, response, *args, **kwargs)  # type: ignore[misc]
-        view: Any = type(self)
-        give_missing(response, _headers(view, self.cache_control, request.method == "OPTIONS"))
-        vary_on(response, *VARY)
-        if isinstance(response, Response):
-            response.add_post_render_callback(partial(self.settle, request))
+        description = {
+            "name": self.get_view_name(),
+            "description": self.get_view_description(),
+            "methods": self.allowed_methods,
+            "scopes": sorted(scopes),
+        }
+        response: Response = self.success(description)
+        if "PATCH" in self.allowed_methods:
+            response["Accept-Patch"] = ACCEPT_PATCH
         return response
 
-    def settle(self: Any, request: Any, response: Response) -> Any:
-        """Gives the rendered answer its entity tag and its coding; returns another one if that is what they lead to."""
+    def build_response(self, data: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+        """The one place where views make responses."""
+        return Response(data, status, headers=headers)
+
+    def success(self, data: Any, status: int = 200) -> Response:
+        """The response that holds one object, in the envelope unless the request wants it bare."""
+        return self.build_response(envelope.single(data) if self.enveloped else data, status)
+
+    def finalize_response(self: Any, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
+        response = super().finalize_response(request, response, *args, **kwargs)  # type: ignore[misc]
+        set_default_headers(response, {"Cache-Control": self.cache_control})
+        vary_on(response, *VARY)
+        if isinstance(response, Response):
+            response.add_post_render_callback(partial(self.finalize_etag, request))
+        return response
+
+    def finalize_etag(self: Any, request: Request, response: Response) -> Any:
+        """Gives the rendered response its entity tag and coding; returns a 412 in its place where If-Match fails."""
+        salt, page = str(getattr(request, "version", None)), is_browsable(response)
         try:
-            etags.settle(request, response, self.preconditions, self.state)
+            finalize_etag(request, response, self.preconditions, self.version_digest, salt=salt, is_page=page)
         except DomainError as problem:
             return self.finalize_response(request, self.handle_exception(problem)).render()
 
 
-class View(Conventions, APIView):
+class View(ConventionsMixin, APIView):
     """An endpoint that is no resource."""
 
-    def initial(self, request: Any, *args: Any, **kwargs: Any) -> None:
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
         self.parameters.check()

@@ -11,7 +11,7 @@ from django.db import transaction
 
 from config.http.client_address import client_address
 from config.http.middleware import present_request
-from config.models.resource import AuditEvent
+from config.models import AuditEvent
 
 logger = logging.getLogger("audit")
 _told: ContextVar[bool] = ContextVar("told", default=True)

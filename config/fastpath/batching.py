@@ -1,94 +1,81 @@
-"""Jobs that one thread does side by side, so that what they ask meanwhile is asked together.
+"""Runs the requests of one thread side by side, so that the queries that they submit are sent in one batch.
 
-To wait for the database costs a process more than to think: it is put to sleep and woken, and finds the processor's
-caches filled by others. Of jobs that wait together, the process sleeps once for all.
+Replaces: one request after the other, each of which waits for its own queries. Buys: a process that waits for the
+database sleeps, and finds the processor's caches filled by others when it wakes up; tasks that wait together sleep
+once.
 
-A job goes on undisturbed up to where it asks. Between two questions it has the thread for itself, and so a transaction
-too, in which nothing is asked this way, and whatever is `undisturbed`.
+A task runs until it submits a query. Between two queries it has the thread for itself. A transaction submits nothing:
+it is never interleaved with another task.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextvars import Context
 from typing import Any
 
 from greenlet import getcurrent, greenlet
 
 logger = logging.getLogger(__name__)
 
-
-class _Job(greenlet):
-    """A job that can be left in the middle, and gone on with. What it puts into context variables is its own."""
-
-    may_ask = True
+Task = Callable[[], None]
 
 
-def run(jobs: Sequence[Callable[[], None]], answer: Callable[[Sequence[Any]], Sequence[Any]]) -> None:
-    """Does jobs, each of them up to where it asks, and again from there on when all have done so.
+class _TaskGreenlet(greenlet):
+    """A task that can be left in the middle and resumed. Its context variables are its own."""
 
-    A job that raises ends, and no other one with it.
+
+def run(tasks: Sequence[Task], execute: Callable[[Sequence[Any]], Sequence[Any]]) -> None:
+    """Runs tasks, each of them until it submits a query, and again from there on when all have submitted.
+
+    A task that raises ends, and no other one with it. Each task has a context of its own (`contextvars`).
 
     Args:
-        answer: gets the questions of several jobs, and gives to each its answer, or the Exception to raise where it was
-            asked; what it raises itself is raised in all of them.
+        execute: gets the queries of several tasks, and gives for each its result, or the Exception to raise where it
+        was
+            submitted; what it raises itself is raised in all of them.
     """
-    if len(jobs) == 1:
-        _guarded(jobs[0])
+    if len(tasks) == 1:
+        Context().run(_run_guarded, tasks[0])
         return
-    asking: list[tuple[_Job, Any]] = []
-    for job in jobs:
-        _go_on(asking, _Job(_guarded), job)
-    while asking:
-        asked, asking = asking, []
+    waiting: list[tuple[_TaskGreenlet, Any]] = []
+    for task in tasks:
+        _resume(waiting, _TaskGreenlet(_run_guarded), task)
+    while waiting:
+        batch, waiting = waiting, []
         try:
-            answers = answer([question for _, question in asked])
-        except Exception as problem:  # noqa: BLE001 - whose it is, each job says where it asked
-            answers = [problem] * len(asked)
-        for (left, _), answered in zip(asked, answers, strict=True):
-            _go_on(asking, left, answered)
+            results = execute([query for _, query in batch])
+        except Exception as problem:  # noqa: BLE001 - each task raises it where it submitted its query
+            results = [problem] * len(batch)
+        for (task_greenlet, _), result in zip(batch, results, strict=True):
+            _resume(waiting, task_greenlet, result)
 
 
-def may_ask() -> bool:
-    """Whether the caller is a job beside others, and so may `ask`."""
-    job = getcurrent()
-    return type(job) is _Job and job.may_ask
+def may_submit() -> bool:
+    """Whether the caller is a task beside others, and so may `submit`."""
+    return type(getcurrent()) is _TaskGreenlet
 
 
-@contextmanager
-def undisturbed() -> Iterator[None]:
-    """Keeps a job from asking: for what looks at the database and then acts on it, one job after the other."""
-    job: Any = getcurrent()
-    if not may_ask():
-        yield
-        return
-    job.may_ask = False
-    try:
-        yield
-    finally:
-        job.may_ask = True
-
-
-def ask(question: Any) -> Any:
-    """The answer to a question, for which other jobs are gone on with.
+def submit(query: Any) -> Any:
+    """The result of a query, for which other tasks run meanwhile.
 
     Raises:
-        Exception: that was given for an answer.
+        Exception: that was given for a result.
     """
-    answer = getcurrent().parent.switch(question)  # type: ignore[union-attr]  # a job has one
-    if isinstance(answer, Exception):
-        # Of several jobs that get the same one, none shall find the others' way in it.
-        raise answer.with_traceback(None)
-    return answer
+    result = getcurrent().parent.switch(query)  # type: ignore[union-attr]  # a task has one
+    if isinstance(result, Exception):
+        # Of several tasks that get the same one, none shall find the others' frames in it.
+        raise result.with_traceback(None)
+    return result
 
 
-def _go_on(asking: list[tuple[_Job, Any]], job: _Job, given: Any) -> None:
-    question = job.switch(given)
-    if not job.dead:
-        asking.append((job, question))
+def _resume(waiting: list[tuple[_TaskGreenlet, Any]], task: _TaskGreenlet, value: Any) -> None:
+    query = task.switch(value)
+    if not task.dead:
+        waiting.append((task, query))
 
 
-def _guarded(job: Callable[[], None]) -> None:
+def _run_guarded(task: Task) -> None:
     try:
-        job()
+        task()
     except BaseException:
-        logger.critical("A job failed", exc_info=True)
+        logger.critical("A task failed", exc_info=True)

@@ -1,149 +1,184 @@
-"""A shorter way than Django's for the requests of programs.
+"""The way of a program's request: around the middlewares that are there for pages.
 
-Most of what stands around a view is there for pages: sessions, cookies, messages, files, forms, the browsable API. None
-of it has a part in the answer to a request that brings neither cookie nor origin and gets JSON, so such a request goes
-around it. View, conventions and headers are the same on both ways; the tests compare them.
+Replaces: `WSGIHandler`, the URL resolver and the middleware stack. Buys: a third of a read. Sessions, cookies,
+messages, files, forms and the browsable API have no part in the response to a request that brings neither cookie nor
+origin and gets JSON. Views and headers are the same as on the full stack, which tests/differential compares.
+
+The contract of Django's middlewares is kept: one that is not in the tables below sends every request through the full
+stack, as do receivers of request signals, ATOMIC_REQUESTS and database routers (config.fastpath.checks says so).
 """
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, cached_property, lru_cache
+from functools import cache, lru_cache
+from operator import itemgetter
 from typing import Any
 
-from django.core.exceptions import SuspiciousOperation
+from django.conf import settings
+from django.core.exceptions import MiddlewareNotUsed, SuspiciousOperation
 from django.core.handlers.exception import convert_exception_to_response
-from django.core.handlers.wsgi import LimitedStream, WSGIRequest
-from django.http import HttpRequest, HttpResponse, QueryDict
+from django.core.signals import request_finished, request_started, setting_changed
+from django.dispatch import receiver
+from django.http import HttpRequest, HttpResponse
 from django.middleware.clickjacking import XFrameOptionsMiddleware
 from django.middleware.security import SecurityMiddleware
 from django.urls import Resolver404, ResolverMatch, resolve
 from django.utils.module_loading import import_string
 
-from config.api.settings import settings
-from config.api.views import Conventions
-from config.http import media_types
+from config.api.versions.accept import choose_media_type
+from config.api.views import ConventionsMixin
+from config.fastpath.headers import FastHeaders, set_default_headers, vary_on
+from config.fastpath.requests import FastRequest
+from config.fastpath.views import accelerate
 from config.http.content_policy import ContentPolicyMiddleware
-from config.http.headers import Headers, give_missing, vary_on
-from config.http.middleware import SECRET_PARAMETER
+from config.http.media_types import JSON
 from config.http.request_limits import REFUSED
 
-# The middlewares that would do nothing on the short way, and why.
-LEFT_OUT = {
-    "django.middleware.security.SecurityMiddleware": "its headers are the same for all answers, and asked once",
+# The middlewares that would do nothing on the fast path, and why.
+SKIPPED_MIDDLEWARE = {
+    "django.middleware.security.SecurityMiddleware": "its headers are the same for all responses, and made once",
     "django.middleware.clickjacking.XFrameOptionsMiddleware": "so is its header",
-    "config.http.content_policy.ContentPolicyMiddleware": "so is its header, for all answers of a media type",
+    "config.http.content_policy.ContentPolicyMiddleware": "so is its header, for all responses of a media type",
     "config.http.middleware.ExactMethodMiddleware": "the method is as it was sent",
-    "django.middleware.csrf.CsrfViewMiddleware": "nobody is signed in by a cookie",
-    "config.api.browsable.middleware.BrowsableMiddleware": "the answer is for a program",
+    "django.middleware.csrf.CsrfViewMiddleware": "no cookie signs anybody in",
+    "config.api.browsable.middleware.BrowsableMiddleware": "the response is for a program",
     "corsheaders.middleware.CorsMiddleware": "the request names no origin; Vary says here that there might be one",
     "whitenoise.middleware.WhiteNoiseMiddleware": "the address leads to a view",
     "django.contrib.sessions.middleware.SessionMiddleware": "there is no cookie",
-    "config.http.middleware.HostMiddleware": "the host was looked at",
+    "config.http.middleware.HostMiddleware": "the host was checked",
     "django.contrib.auth.middleware.AuthenticationMiddleware": "there is no session",
     "django.contrib.messages.middleware.MessageMiddleware": "there is no session",
-    "config.api.exceptions.DomainErrorMiddleware": "the view has a handler of its own, and nothing was refused before",
+    "config.api.exceptions.DomainErrorMiddleware": "the view has an exception handler, and nothing was refused before",
 }
+# The middlewares that run on the fast path, too. None has a `process_…` hook.
+KEPT_MIDDLEWARE = frozenset(
+    {
+        "config.server.metrics.MetricsMiddleware",
+        "config.http.middleware.RequestIdMiddleware",
+        "config.http.middleware.ContentLengthMiddleware",
+        "config.http.middleware.SecretParameterMiddleware",
+        "config.api.versions.versioning.VersionMiddleware",
+        "config.api.limits.quotas.QuotaMiddleware",
+    }
+)
+# Receivers of request signals that Django itself connects: what they do is done here, or has no part in it.
+_KNOWN_RECEIVERS = frozenset(
+    {
+        "django.core.cache.close_caches",
+        "django.core.handlers.base.reset_urlconf",
+        "django.db.close_old_connections",
+        "django.db.reset_queries",
+    }
+)
+# By which a signal knows a receiver.
+_get_lookup_key = itemgetter(0)
 # What a request of a page of another site has, and one that was refused before Django saw it.
-_FOR_THE_WHOLE_WAY = frozenset({"HTTP_ORIGIN", "HTTP_ACCESS_CONTROL_REQUEST_METHOD", REFUSED})
-# Queries without anything to decode, and without a secret that must be taken out first.
-_PLAIN_QUERY = re.compile(rf"(?!.*{SECRET_PARAMETER})(?:[\w.~-]+=[\w.~-]*(?:&|\Z)){{0,50}}(?<!&)", re.ASCII)
-_NO_QUERY = QueryDict()
+_FULL_STACK_VARIABLES = frozenset({"HTTP_ORIGIN", "HTTP_ACCESS_CONTROL_REQUEST_METHOD", REFUSED})
 _NUMBER = re.compile(r"(?<=/)([0-9]+)(?=/|\Z)")
 # Takes the place of a number; no address that leads somewhere holds it.
-_STAND_IN = "\0"
+_PLACEHOLDER = "\0"
 
 
-class PlainRequest(WSGIRequest):
-    """Django's request, made of an environment whose path needs no decoding, together with where it leads.
-
-    Args:
-        environ: of which no copy is made.
-        match: the view at the path.
-        view_kwargs: what the view is told of the path.
-    """
-
-    def __init__(self: Any, environ: dict[str, Any], match: ResolverMatch, view_kwargs: Mapping[str, Any]) -> None:
-        self.environ = self.META = environ
-        self.path = self.path_info = environ["PATH_INFO"]
-        self.method = environ["REQUEST_METHOD"]
-        self.resolver_match = match
-        self.view_kwargs = view_kwargs
-        self._set_content_type_params(environ)
-        self._read_started = False
-        if _PLAIN_QUERY.fullmatch(query := environ.get("QUERY_STRING", "")):
-            self.GET = query_of(query)
-
-    @cached_property
-    def _stream(self) -> LimitedStream:  # type: ignore[override]
-        # Only where a body is read.
-        return LimitedStream(self.environ["wsgi.input"], int(self.environ.get("CONTENT_LENGTH") or 0))
+def find_obstacles() -> list[str]:
+    """What sends every request through the full stack, in words; nothing where the fast path is open."""
+    return [*_find_configured_obstacles(), *_find_receivers()]
 
 
-def plain(environ: dict[str, Any]) -> PlainRequest | None:
-    """The request of a WSGI environment if it may go the short way; the environment is its from then on."""
-    if environ.get("HTTP_COOKIE") or not _FOR_THE_WHOLE_WAY.isdisjoint(environ):
+def _find_configured_obstacles() -> list[str]:
+    found = [
+        f"the middleware {name}"
+        for name in settings.MIDDLEWARE
+        if name not in KEPT_MIDDLEWARE and name not in SKIPPED_MIDDLEWARE
+    ]
+    found += [
+        f"ATOMIC_REQUESTS of {alias}" for alias, each in settings.DATABASES.items() if each.get("ATOMIC_REQUESTS")
+    ]
+    if settings.DATABASE_ROUTERS:
+        found.append("DATABASE_ROUTERS")
+    if settings.FORCE_SCRIPT_NAME:
+        found.append("FORCE_SCRIPT_NAME")
+    return found
+
+
+def _find_receivers() -> list[str]:
+    found = []
+    for name, signal in (("request_started", request_started), ("request_finished", request_finished)):
+        for _, connected, *_ in signal.receivers:
+            function = connected() if hasattr(connected, "__callback__") else connected
+            label = getattr(function, "__name__", repr(function))
+            if function is not None and f"{getattr(function, '__module__', '')}.{label}" not in _KNOWN_RECEIVERS:
+                found.append(f"the receiver {label} of {name}")
+    return found
+
+
+@lru_cache(maxsize=4)
+def _is_configured(started: tuple[Any, ...], finished: tuple[Any, ...]) -> bool:
+    """Whether the fast path is open under the present settings, and with these receivers of request signals."""
+    return not find_obstacles()
+
+
+def is_open() -> bool:
+    """Whether requests may take the fast path at all."""
+    started, finished = request_started.receivers, request_finished.receivers
+    return _is_configured(tuple(map(_get_lookup_key, started)), tuple(map(_get_lookup_key, finished)))
+
+
+def build_request(environ: dict[str, Any]) -> FastRequest | None:
+    """The request of a WSGI environment if it may take the fast path; the environment belongs to it from then on."""
+    if environ.get("HTTP_COOKIE") or not _FULL_STACK_VARIABLES.isdisjoint(environ) or environ.get("SCRIPT_NAME"):
         return None
-    if environ.get("SCRIPT_NAME") or settings.FORCE_SCRIPT_NAME:
+    if choose_media_type(environ.get("HTTP_ACCEPT", "")).media_type != JSON:
         return None
-    if media_types.choose(environ.get("HTTP_ACCEPT", "")).media_type != media_types.JSON:
+    if not _is_allowed_host(environ.get("HTTP_HOST", environ["SERVER_NAME"]), tuple(settings.ALLOWED_HOSTS)):
         return None
-    if not _is_served(environ.get("HTTP_HOST", environ["SERVER_NAME"]), tuple(settings.ALLOWED_HOSTS)):
+    if not is_open():
         return None
-    found = _view_at(environ.get("PATH_INFO", ""))
-    return PlainRequest(environ, *found) if found else None
+    view = _resolve(environ.get("PATH_INFO", ""))
+    return FastRequest(environ, *view) if view else None
 
 
-def query_of(plain: str) -> QueryDict:
-    """What Django makes of a query, in a fraction of the time that its library takes to decode what is not encoded."""
-    if not plain:
-        return _NO_QUERY
-    values: dict[str, list[str]] = {}
-    for part in plain.split("&"):
-        name, _, value = part.partition("=")
-        values.setdefault(name, []).append(value)
-    made = QueryDict.__new__(QueryDict)
-    dict.update(made, values)
-    made.encoding, made._mutable = "utf-8", False
-    return made
-
-
-def respond(request: PlainRequest) -> HttpResponse:
-    """The answer to a plain request."""
-    answer = _way()(request)
-    give_missing(answer, _same_for_all(request.is_secure(), answer.headers.get("Content-Type", "")))
-    vary_on(answer, "origin")
-    return answer
+def get_response(request: FastRequest) -> HttpResponse:
+    """The response to a request of the fast path."""
+    response = _get_stack()(request)
+    content_type = response.headers.get("Content-Type", "")
+    set_default_headers(response, _get_security_headers(request.is_secure(), content_type))
+    vary_on(response, "origin")
+    return response
 
 
 @cache
-def _way() -> Callable[[HttpRequest], HttpResponse]:
-    way: Any = convert_exception_to_response(_ask_view)
+def _get_stack() -> Callable[[HttpRequest], HttpResponse]:
+    """The view within the middlewares that have a part in it."""
+    stack: Any = convert_exception_to_response(_call_view)
     for name in reversed(settings.MIDDLEWARE):
-        if name not in LEFT_OUT:
-            way = import_string(name)(way)
-    asked: Callable[[HttpRequest], HttpResponse] = way
-    return asked
+        if name in KEPT_MIDDLEWARE:
+            try:
+                stack = import_string(name)(stack)
+            except MiddlewareNotUsed:
+                continue
+    built: Callable[[HttpRequest], HttpResponse] = stack
+    return built
 
 
-def _ask_view(request: Any) -> HttpResponse:
-    answer: HttpResponse = request.resolver_match.func(request, **request.view_kwargs).render()
-    return answer
+def _call_view(request: Any) -> HttpResponse:
+    response: HttpResponse = request.view(request, **request.view_kwargs).render()
+    return response
 
 
 @lru_cache(maxsize=64)
-def _same_for_all(secure: bool, content_type: str) -> Headers:
-    """The headers that the middlewares of security put on any answer of a media type."""
+def _get_security_headers(secure: bool, content_type: str) -> FastHeaders:
+    """The headers that the middlewares of security put on any response of a media type."""
     request = HttpRequest()
     request._get_scheme = lambda: "https" if secure else "http"  # type: ignore[attr-defined]  # the stubs leave it out
     response = HttpResponse(content_type=content_type)
     for middleware in (SecurityMiddleware, XFrameOptionsMiddleware, ContentPolicyMiddleware):
         middleware(lambda _: response)(request)
     del response["Content-Type"]
-    return Headers(response.headers)
+    return FastHeaders(response.headers)
 
 
 @lru_cache(maxsize=64)
-def _is_served(host: str, allowed: tuple[str, ...]) -> bool:
+def _is_allowed_host(host: str, allowed: tuple[str, ...]) -> bool:
     """Whether Django takes a request for this host."""
     request = HttpRequest()
     request.META["HTTP_HOST"] = host
@@ -153,31 +188,37 @@ def _is_served(host: str, allowed: tuple[str, ...]) -> bool:
         return False
 
 
-def _view_at(path: str) -> tuple[ResolverMatch, Mapping[str, Any]] | None:
-    """Where an address leads, if to a view of ours, and what the view is told of the address.
+def _resolve(path: str) -> tuple[ResolverMatch, Callable[..., Any], Mapping[str, Any]] | None:
+    """The view at a path, if it is one of ours, and its keyword arguments.
 
-    Addresses that differ in nothing but numbers lead to the same view, so that each form of them is looked up once.
+    Paths that differ in nothing but numbers lead to the same view, so that each form of path is resolved once.
     """
-    if _STAND_IN in path or not path.isascii():
+    if _PLACEHOLDER in path or not path.isascii():
         return None
     # In turn what stands around the numbers, and the numbers.
     parts = _NUMBER.split(path)
-    match, numbers = _match(*parts[::2])
+    match, view, numbers = _resolve_form(*parts[::2])
     if match is None:
         return None
-    return match, match.kwargs | {name: parts[place] for name, place in numbers}
+    return match, view, match.kwargs | {name: parts[index] for name, index in numbers}
 
 
 @lru_cache(maxsize=512)
-def _match(start: str, *others: str) -> tuple[ResolverMatch | None, Sequence[tuple[str, int]]]:
-    """What Django finds at the addresses of a form; and the names of the numbers in them, each with its place."""
-    path = start + "".join(f"{_STAND_IN}{place}{text}" for place, text in enumerate(others))
+def _resolve_form(start: str, *others: str) -> tuple[ResolverMatch | None, Any, Sequence[tuple[str, int]]]:
+    """The view at the paths of a form; and the names of the numbers in them, each with its index."""
+    path = start + "".join(f"{_PLACEHOLDER}{index}{text}" for index, text in enumerate(others))
     try:
         match = resolve(path)
     except Resolver404:
-        return None, ()
-    if not issubclass(getattr(match.func, "cls", object), Conventions):
-        return None, ()
-    return match, [
-        (name, 2 * int(value[1:]) + 1) for name, value in match.kwargs.items() if value.startswith(_STAND_IN)
-    ]
+        return None, None, ()
+    if not issubclass(getattr(match.func, "cls", object), ConventionsMixin):
+        return None, None, ()
+    numbers = [(name, 2 * int(value[1:]) + 1) for name, value in match.kwargs.items() if value.startswith(_PLACEHOLDER)]
+    return match, accelerate(match.func), numbers
+
+
+@receiver(setting_changed)
+def _forget_settings(**options: Any) -> None:
+    """Settings change in tests alone, which send this signal: at a request nobody looks whether they did."""
+    for cached in (_is_configured, _get_stack, _resolve_form, _get_security_headers):
+        cached.cache_clear()

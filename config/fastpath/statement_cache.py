@@ -1,59 +1,168 @@
-"""What a view reads by, made once for all requests alike and kept.
+"""The queries of a view, compiled once for all requests of one kind.
 
-Who asks and for which ids is left open: a view stands in for those of all requests, and in it these are Parameters.
-What else a statement depends on is in the keys. Clients choose fields, orders and filters: there are more choices than
-a process should keep.
+Replaces: `get_queryset`, `filter_queryset` and the pages of a KeysetQuery, which are built for each request. Buys: to
+build and compile a queryset takes ten times as long as to run it.
+
+Who asks, and for which ids, is left open: a *prototype view* stands in for those of all requests of one kind, and in it
+these are bind parameters. Everything else that a query depends on is in the keys of the caches. Clients choose fields,
+orders and filters, so that there are more combinations than a process should keep.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, Self
 
-from config.api.listing.keyset import ListedRows
+from django.contrib.auth import get_user_model
+from django.core.exceptions import EmptyResultSet
+from django.db import ProgrammingError
+from django.db.models import QuerySet
+
+from config.api.listing.keyset import KeysetQuery
 from config.api.listing.ordering import Ordering
-from config.api.principal import anybody
-from config.fastpath import serializers
-from config.fastpath.compiled_query import Parameter, Statement
+from config.api.principal import Principal
+from config.fastpath.compiled_query import BindParameter, CompiledQuery, bind
+from config.fastpath.postgresql.base import get_connection
+from config.fastpath.serializers import get_attributes
 
-_MOST = 1024
+logger = logging.getLogger(__name__)
 
-
-@lru_cache(maxsize=_MOST)
-def alike(view: Any, action: str, role: str, kind: str, chosen: frozenset[str] | None) -> Any:
-    """The view that stands for all requests for an action, by whoever has a role, for the chosen fields."""
-    return view(action=action, principal=anybody(role, kind), parent_id=Parameter("parent_id"), chosen=chosen)
-
-
-def listed(view: Any, order: Ordering, filters: Mapping[str, str]) -> ListedRows:
-    """The rows of a list; made anew where clients choose the values of a filter, and not only among a few."""
-    keep = all(map(view.filterset_class.is_choice, filters))
-    return (_listed if keep else _listed.__wrapped__)(view, order, tuple(filters.items()), keep)
+_MAX_SIZE = 1024
+# What comes of a prototype view that is asked for a request, or for more of a principal than is known: what it lacks,
+# what a bind parameter cannot do, and a query that is sent with one.
+_UNKNOWN = (AttributeError, TypeError, ProgrammingError)
 
 
-@lru_cache(maxsize=_MOST)
-def _listed(view: Any, order: Ordering, filters: Sequence[tuple[str, str]], keep: bool) -> ListedRows:
-    given = dict(filters)
-    rows = view.filterset_class.apply(view.get_queryset(), given)
-    shown = partial(view.showing, names=view.names, single=False)
-    attributes = serializers.attributes(view.serializer_class, view.names)
-    return ListedRows(rows, order, given, shown, attributes, kept=keep)
+@lru_cache(maxsize=_MAX_SIZE)
+def get_prototype(view_class: Any, action: str, role: str, kind: str, fields: frozenset[str] | None) -> Any:
+    """The view that stands for all requests for an action, by callers of a role and kind of credential, for fields."""
+    principal = build_placeholder_principal(role, kind)
+    parent_id = BindParameter("parent_id")
+    return view_class(action=action, principal=principal, parent_id=parent_id, chosen_fields=fields)
 
 
-@lru_cache(maxsize=_MOST)
-def single(view: Any, lock: bool) -> Statement:
-    """The row of an `id`; locked, where it is to be written."""
-    rows = view.get_queryset().filter(pk=Parameter("id")).order_by()
-    if read_with := [link.reads for link in view.links if link.reads]:
-        rows = rows.select_related(*read_with)
-    if lock:
-        # What is to go is locked against the rows that are about to refer to it, too.
-        return Statement(rows.select_for_update(of=("self",), no_key=view.action != "destroy"))
-    return Statement(view.showing(rows, view.names, single=True))
+def build_placeholder_principal(role: str, kind: str) -> Principal:
+    """A principal of this role and kind of credential, whose user's id is the bind parameter `user_id`.
+
+    Put the id into a condition of a query, for it equals nothing in Python. Of the user's other columns, and of the
+    scopes, nothing is known: a query that depends on them fails to be built, and the view is left to the reference.
+    """
+    user = get_user_model().from_db(None, ["id", "role"], [BindParameter("user_id"), role])
+    scopes: Any = None
+    return Principal(user, scopes, kind)
 
 
-@lru_cache(maxsize=_MOST)
-def parent(view: Any) -> Statement:
-    """The parent of a nested collection, if the caller may look into it."""
-    return Statement(view.parents().filter(pk=view.parent_id).order_by())
+def get_list_query(prototype: Any, ordering: Ordering, filters: Mapping[str, str]) -> CompiledKeysetQuery | None:
+    """The pages of a list, or None where the reference must build them.
+
+    They are built anew where clients choose the values of a filter, and not only among a few.
+    """
+    is_cached = all(map(prototype.filterset_class.is_choice, filters))
+    build = _build_list_query if is_cached else _build_list_query.__wrapped__
+    return build(prototype, ordering, tuple(filters.items()), is_cached)
+
+
+@lru_cache(maxsize=_MAX_SIZE)
+def _build_list_query(
+    prototype: Any, ordering: Ordering, filters: Sequence[tuple[str, str]], is_cached: bool
+) -> CompiledKeysetQuery | None:
+    values = dict(filters)
+    try:
+        queryset = prototype.filterset_class.apply(prototype.get_queryset(), values)
+        with_related = partial(prototype.with_related, names=prototype.field_names, single=False)
+        attributes = get_attributes(prototype.get_serializer_class(), prototype.field_names)
+        # While the reference can still take over: a page is built by it later.
+        with_related(queryset)
+    except _UNKNOWN:
+        _log_step_aside(prototype)
+        return None
+    return CompiledKeysetQuery(queryset, ordering, values, with_related, attributes, is_cached=is_cached)
+
+
+@lru_cache(maxsize=_MAX_SIZE)
+def get_object_query(prototype: Any) -> CompiledQuery | None:
+    """The row of the bind parameter `id`, or None where the reference must build its query."""
+    try:
+        return CompiledQuery(prototype.build_object_query(BindParameter("id"), lock=False).order_by())
+    except _UNKNOWN:
+        _log_step_aside(prototype)
+        return None
+
+
+@lru_cache(maxsize=_MAX_SIZE)
+def get_parent_query(prototype: Any) -> CompiledQuery | None:
+    """The parent of a nested collection, if the caller may look into it; None where the reference must ask."""
+    try:
+        return CompiledQuery(prototype.get_parents().filter(pk=prototype.parent_id).order_by())
+    except _UNKNOWN:
+        _log_step_aside(prototype)
+        return None
+
+
+def _log_step_aside(prototype: Any) -> None:
+    name = type(prototype).__name__
+    logger.warning("%s.%s depends on more than role, kind and id of the caller", name, prototype.action, exc_info=True)
+
+
+class CompiledKeysetQuery(KeysetQuery):
+    """A KeysetQuery whose pages are compiled. What differs between two requests is bound by `bind`.
+
+    Args:
+        attributes: all attributes of a row that the representation shows, where they are known.
+        is_cached: whether it will be asked again, so that its statements are worth keeping.
+    """
+
+    values: Mapping[str, Any]
+
+    def __init__(
+        self,
+        queryset: QuerySet[Any],
+        ordering: Ordering,
+        filters: Mapping[str, str],
+        with_related: Callable[[QuerySet[Any]], QuerySet[Any]],
+        attributes: frozenset[str] | None,
+        *,
+        is_cached: bool,
+    ) -> None:
+        super().__init__(queryset, ordering, filters, with_related)
+        self.attributes = attributes
+        self.shared = self
+        self.compile = _compile if is_cached else _compile.__wrapped__
+        self.count_sql, self.count_params = self._compile_count()
+
+    def bind(self, values: Mapping[str, Any]) -> Self:
+        """The same query for one request, with the values of the view's bind parameters."""
+        bound = object.__new__(type(self))
+        bound.__dict__ = {**self.__dict__, "values": values}
+        return bound
+
+    def _compile_count(self) -> tuple[str, Sequence[Any]]:
+        if self.counted:
+            total = self.counted.get_total()
+            return f"SELECT {total.sql}", total.params
+        try:
+            sql, params = self.queryset.order_by().values("pk").query.sql_with_params()
+        except EmptyResultSet:
+            return "SELECT 0", ()
+        return f"SELECT count(*) FROM ({sql}) AS counted", params  # noqa: S608 - of Django's
+
+    def count(self) -> int:
+        statement = (self.count_sql, bind(self.count_params, self.values))
+        (((total,),),) = get_connection(self.queryset.db).run(statement, shared_transaction=True)
+        return int(total)
+
+    def fetch(self, build: Callable[..., QuerySet[Any]], *args: Any, **values: Any) -> list[Any]:
+        query = self.compile(build, self.shared, args, tuple(values))
+        if self.attributes is None or not self.attributes <= query.names:
+            return query.fetch_instances(**self.values, **values)
+        return query.fetch_records(**self.values, **values)
+
+
+# Of all lists, in each order and for each choice of a limit.
+@lru_cache(maxsize=512)
+def _compile(
+    build: Callable[..., QuerySet[Any]], query: Any, args: Sequence[Any], names: Sequence[str]
+) -> CompiledQuery:
+    return CompiledQuery(build(query, *args, **{name: BindParameter(name) for name in names}))

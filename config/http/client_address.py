@@ -3,7 +3,7 @@
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import Any
 
-from config.api.settings import settings
+from django.conf import settings
 
 
 def client_address(request: Any) -> IPv4Address | IPv6Address:
@@ -22,6 +22,6 @@ def client_address(request: Any) -> IPv4Address | IPv6Address:
     return mapped or found
 
 
-def network_of(address: IPv4Address | IPv6Address) -> str:
+def get_network(address: IPv4Address | IPv6Address) -> str:
     """What is counted as one address: an IPv4 address, or an IPv6 /64, which a single client has to itself."""
     return str(IPv6Network((address, 64), strict=False)) if isinstance(address, IPv6Address) else str(address)

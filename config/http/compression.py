@@ -8,20 +8,20 @@ import gzip
 import re
 from typing import Any
 
+from django.conf import settings
 from django.http import HttpResponse
 
-from config.api.settings import settings
-from config.http import media_types
 from config.http.headers import vary_on
+from config.http.media_types import parse_elements
 
 # Below, what is saved is less than a packet.
-LEAST_BYTES = 1024
+MIN_BYTES = 1024
 GZIP = "gzip"
 _LEVEL = 5
 _TEXT = re.compile(r"text/|application/(.+\+)?(json|javascript)\b")
 
 
-def choose(request: Any, response: HttpResponse) -> str | None:
+def choose_coding(request: Any, response: HttpResponse) -> str | None:
     """The coding in which an answer goes out, None for none. Says in `Vary` that Accept-Encoding had a part in it.
 
     An answer with secrets, or one that a browser fetched by its cookie or Basic, is left alone: an attacker who can
@@ -34,8 +34,8 @@ def choose(request: Any, response: HttpResponse) -> str | None:
     header = request.META.get("HTTP_ACCEPT_ENCODING")
     if header is None or _sent_by_browser(request):
         return None
-    gzipped, plain = _welcome(header)
-    long_enough = len(response.content) >= LEAST_BYTES
+    gzipped, plain = _parse_qualities(header)
+    long_enough = len(response.content) >= MIN_BYTES
     return GZIP if gzipped and gzipped >= plain and (long_enough or not plain) else None
 
 
@@ -45,14 +45,14 @@ def _sent_by_browser(request: Any) -> bool:
     return basic or settings.SESSION_COOKIE_NAME in request.COOKIES
 
 
-def _welcome(header: str) -> tuple[float, float]:
+def _parse_qualities(header: str) -> tuple[float, float]:
     """The qualities of gzip and of no coding (RFC 9110, section 12.5.3); the least there is for the one not named."""
-    named = {one.name: one.quality for one in media_types.elements(header)}
+    named = {one.name: one.quality for one in parse_elements(header)}
     others = named.get("*")
     gzipped = named.get(GZIP, named.get("x-gzip", others or 0.0))
     return gzipped, named.get("identity", 0.001 if others is None else others)
 
 
-def apply(response: HttpResponse) -> None:
+def compress(response: HttpResponse) -> None:
     response.content = gzip.compress(response.content, _LEVEL, mtime=0)
     response["Content-Encoding"] = GZIP

@@ -1,9 +1,10 @@
 """Conditional requests: entity tags, 304 and 412 (RFC 9110, sections 8.8 and 13).
 
-The tag of a single resource is `"<state>-<bytes>"`: a digest of the row's state, and one of what was rendered from it.
-So two credentials that get the same bytes get the same tag, and `If-Match` can tell from its first part whether any
-representation of the row, in whatever fields, version or coding it was read, is of the row's present state. What is
-made from no single row has the second part alone. A content coding is named at the end, for it makes other bytes.
+The tag of a single resource is `"<version digest>-<content digest>"`: the first is a digest of the row's version, the
+second one of the rendered bytes. Two credentials that get the same bytes get the same tag. `If-Match` compares the
+first part, so that it accepts the tag of any representation of the row's current version, in whatever fields, API
+version or coding it was read. A response that represents no single row has the second part alone. A content coding
+stands at the end, for it makes other bytes.
 """
 
 import re
@@ -16,7 +17,6 @@ from typing import Any
 
 from django.http import HttpResponse
 
-from config.api.representation.renderers import is_for_a_person
 from config.http import compression
 from config.http.errors import Detail, DomainError, ErrorCode, invalid
 
@@ -31,15 +31,20 @@ _READS = frozenset({"GET", "HEAD"})
 _METHODS = _READS | {"PUT", "PATCH", "DELETE"}
 
 
-def state_of(row: Any, columns: Sequence[str]) -> str:
-    """The state of a row, as the first part of its tags; `columns` are those that move with every change of it."""
+def get_version_digest(row: Any, columns: Sequence[str]) -> str:
+    """The first part of a row's tags.
+
+    Args:
+        row: a model instance.
+        columns: those of which one moves with every change of the representation.
+    """
     model: Any = type(row)
-    label, values = _facts(model, *columns)
+    label, values = _get_values(model, *columns)
     return blake2b(repr((label, *values(row))).encode(), digest_size=8).hexdigest()
 
 
 @cache
-def _facts(model: Any, *columns: str) -> tuple[str, Callable[[Any], tuple[Any, ...]]]:
+def _get_values(model: Any, *columns: str) -> tuple[str, Callable[[Any], tuple[Any, ...]]]:
     return model._meta.label, attrgetter(model._meta.pk.attname, *columns)
 
 
@@ -55,17 +60,20 @@ class Preconditions:
     match: Sequence[str] | None = None
     none_match: Sequence[str] | None = None
 
-    def check_match(self, state: str) -> None:
-        """Raises DomainError, a PRECONDITION_FAILED, unless If-Match names the state, by strong comparison."""
+    def check_match(self, version_digest: str) -> None:
+        """Raises DomainError, a PRECONDITION_FAILED, unless If-Match names it, by strong comparison."""
         if self.match is None:
             return
-        if not any(tag == _ANY or (_state_in(tag) == state and not tag.startswith(_WEAK)) for tag in self.match):
+        if not any(
+            tag == _ANY or (_parse_version_digest(tag) == version_digest and not tag.startswith(_WEAK))
+            for tag in self.match
+        ):
             raise _failed("If-Match", "It has changed since. Read it again, and decide anew.")
 
-    def check(self, state: str) -> None:
-        """Raises DomainError, a PRECONDITION_FAILED, unless a row of this state may be written."""
-        self.check_match(state)
-        if any(tag == _ANY or _state_in(tag) == state for tag in self.none_match or ()):
+    def check(self, version_digest: str) -> None:
+        """Raises DomainError, a PRECONDITION_FAILED, unless a row of this version may be written."""
+        self.check_match(version_digest)
+        if any(tag == _ANY or _parse_version_digest(tag) == version_digest for tag in self.none_match or ()):
             raise _failed("If-None-Match", "It is there, in a state that the header excludes.")
 
     def excludes(self, present: str) -> bool:
@@ -78,7 +86,7 @@ class Preconditions:
 NO_PRECONDITIONS = Preconditions()
 
 
-def _state_in(tag: str) -> str:
+def _parse_version_digest(tag: str) -> str:
     return tag.removeprefix(_WEAK).strip('"').partition("-")[0]
 
 
@@ -88,7 +96,7 @@ def _failed(header: str, message: str) -> DomainError:
     )
 
 
-def read(request: Any) -> Preconditions:
+def parse_preconditions(request: Any) -> Preconditions:
     """The preconditions of a request.
 
     If-Modified-Since and If-Unmodified-Since are ignored, as section 13.1 asks where a resource tells no modification
@@ -100,7 +108,7 @@ def read(request: Any) -> Preconditions:
     if request.method not in _METHODS or _GIVEN_IN.isdisjoint(request.META):
         return NO_PRECONDITIONS
     given = {name: request.META.get(variable) for name, variable in _VARIABLES.items()}
-    tags = {name: None if value is None else _tags(value) for name, value in given.items()}
+    tags = {name: None if value is None else _parse_tags(value) for name, value in given.items()}
     malformed = [name for name, found in tags.items() if found == ()]
     if malformed:
         message = 'Must be `*`, or entity tags in double quotes, separated by commas: `"a", W/"b"`.'
@@ -108,7 +116,7 @@ def read(request: Any) -> Preconditions:
     return Preconditions(*tags.values())
 
 
-def _tags(header: str) -> Sequence[str]:
+def _parse_tags(header: str) -> Sequence[str]:
     """The tags of a header, or its `*`; none where it is malformed. A tag may hold commas (section 8.8.3)."""
     if header.strip(" \t") == _ANY:
         return (_ANY,)
@@ -117,36 +125,43 @@ def _tags(header: str) -> Sequence[str]:
     return tuple(_TAG.findall(header)) if separated else ()
 
 
-def settle(request: Any, response: HttpResponse, preconditions: Preconditions, state: str | None) -> None:
-    """Gives a rendered answer its tag and its coding, or turns it into 304 where the client has it already.
+def finalize_etag(
+    request: Any,
+    response: HttpResponse,
+    preconditions: Preconditions,
+    version_digest: str | None,
+    *,
+    salt: str = "",
+    is_page: bool = False,
+) -> None:
+    """Gives a rendered response its tag and its coding, or turns it into 304 where the client has it already.
 
     Args:
-        request: DRF's, of which the version is part of what the tag stands for.
-        response: the answer, which is changed.
-        preconditions: those of the request, kept already where it was a write.
-        state: of the row that the answer represents, if it is one row.
+        request: of Django or DRF.
+        response: the rendered response, which is changed.
+        preconditions: those of the request; a write has checked them already.
+        version_digest: of the row that the response represents, if it represents a single row.
+        salt: what else the tag stands for beside the bytes.
+        is_page: whether the response will be put on a page, which is coded when it is made, and has no tag of its own.
 
     Raises:
         DomainError: PRECONDITION_FAILED for a read whose If-Match fails.
     """
-    on_page = is_for_a_person(response)
-    # A page is coded when it is made.
-    coding = None if on_page else compression.choose(request, response)
-    if _is_representation(request, response, state):
-        content = blake2b(f"{request.version}\n".encode() + response.content, digest_size=16).hexdigest()
-        tag = f'"{"-".join(filter(None, (state, content, coding)))}"'
+    coding = None if is_page else compression.choose_coding(request, response)
+    if _is_representation(request, response, version_digest):
+        content = blake2b(f"{salt}\n".encode() + response.content, digest_size=16).hexdigest()
+        tag = f'"{"-".join(filter(None, (version_digest, content, coding)))}"'
         response.headers["ETag"] = tag
         if request.method in _READS:
-            preconditions.check_match(state or content)
-            # The page itself has no tag: the one it shows is that of the JSON.
-            if not on_page and preconditions.excludes(tag):
+            preconditions.check_match(version_digest or content)
+            if not is_page and preconditions.excludes(tag):
                 _empty(response)
                 return
     if coding:
-        compression.apply(response)
+        compression.compress(response)
 
 
-def _is_representation(request: Any, response: HttpResponse, state: str | None) -> bool:
+def _is_representation(request: Any, response: HttpResponse, version_digest: str | None) -> bool:
     """Whether the body is what a GET of the resource would answer, and will be again.
 
     A page of documentation is none, and the answer to the making of a key holds the key, this once.
@@ -155,7 +170,11 @@ def _is_representation(request: Any, response: HttpResponse, state: str | None) 
         return False
     if request.method in _READS:
         return response.status_code == 200
-    return bool(state) and response.status_code in {200, 201} and "no-store" not in response.headers["Cache-Control"]
+    return (
+        bool(version_digest)
+        and response.status_code in {200, 201}
+        and "no-store" not in response.headers["Cache-Control"]
+    )
 
 
 def _empty(response: HttpResponse) -> None:

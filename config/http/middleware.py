@@ -14,8 +14,8 @@ GetResponse = Callable[[HttpRequest], HttpResponse]
 present_request: ContextVar[HttpRequest | None] = ContextVar("present_request", default=None)
 """The request being answered, for what is noted in passing: log lines and the audit trail."""
 
-LONGEST_REQUEST_ID = 128
-SANE_REQUEST_ID = re.compile(rf"[A-Za-z0-9._~-]{{1,{LONGEST_REQUEST_ID}}}")
+MAX_REQUEST_ID_LENGTH = 128
+SANE_REQUEST_ID = re.compile(rf"[A-Za-z0-9._~-]{{1,{MAX_REQUEST_ID_LENGTH}}}")
 
 
 class RequestIdMiddleware:

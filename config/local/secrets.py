@@ -1,32 +1,33 @@
-"""What `make run` makes up for itself on a machine of one's own: the data folder and the secrets."""
+"""The data folder and the generated secrets of a local installation, as `make run` starts it."""
 
 import json
 import os
 import secrets
+from contextlib import suppress
 from pathlib import Path
 
-DATA = Path(__file__).resolve().parents[2] / ".data"
+DATA_FOLDER = Path(__file__).resolve().parents[2] / ".data"
 
 
-def made_up_secrets() -> dict[str, str]:
-    """The secrets of this checkout, made at the first call and the same ever after.
-
-    Returns a dict with the keys SECRET_KEY and JWT_SIGNING_KEY.
-    """
-    path = DATA / "secrets.json"
-    # Others may pass through, as the account does that root's PostgreSQL runs as; what is inside is closed by itself.
-    DATA.mkdir(mode=0o711, exist_ok=True)
+def get_local_secrets() -> dict[str, str]:
+    """The secrets of this checkout by name, SECRET_KEY and JWT_SIGNING_KEY; the first call generates them."""
+    path = DATA_FOLDER / "secrets.json"
+    # Other accounts may traverse the folder, as root's PostgreSQL must; its contents have their own permissions.
+    DATA_FOLDER.mkdir(mode=0o711, exist_ok=True)
     if not path.exists():
-        made = {name: secrets.token_urlsafe(48) for name in ("SECRET_KEY", "JWT_SIGNING_KEY")}
-        draft = path.with_suffix(f".{os.getpid()}")
-        draft.touch(mode=0o600, exist_ok=False)
-        draft.write_text(json.dumps(made))
-        try:
-            # A link appears whole or not at all, and the first of two processes wins.
+        _generate_secrets(path)
+    local_secrets: dict[str, str] = json.loads(path.read_text())
+    return local_secrets
+
+
+def _generate_secrets(path: Path) -> None:
+    generated = {name: secrets.token_urlsafe(48) for name in ("SECRET_KEY", "JWT_SIGNING_KEY")}
+    draft = path.with_suffix(f".{os.getpid()}")
+    draft.touch(mode=0o600, exist_ok=False)
+    draft.write_text(json.dumps(generated))
+    try:
+        # A hard link is atomic: the file appears complete, and the first of two processes wins.
+        with suppress(FileExistsError):
             os.link(draft, path)
-        except FileExistsError:
-            pass
-        finally:
-            draft.unlink()
-    found: dict[str, str] = json.loads(path.read_text())
-    return found
+    finally:
+        draft.unlink()

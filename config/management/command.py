@@ -1,4 +1,4 @@
-"""What the commands of the service have in common: a help that shows an example, errors of one line, and their time."""
+"""The base of the commands: a help with an example, errors of one line, and no limit on the time of statements."""
 
 from argparse import RawDescriptionHelpFormatter
 from collections.abc import Iterator
@@ -14,14 +14,14 @@ INTERRUPTED = 130
 
 class _Parser(CommandParser):
     def error(self, message: str) -> NoReturn:
-        """Ends with one line, where argparse prints the usage first, which is long; `--help` does that."""
+        """Exits with one line. argparse prints the whole usage first, which `--help` shows."""
         if not self.called_from_command_line:
             super().error(message)
         self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
 
 
 class _Formatter(RawDescriptionHelpFormatter):
-    """Fills the description as argparse does, and leaves the example as it stands."""
+    """Wraps the description as argparse does, but not the example, whose lines are indented."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         fill = super(RawDescriptionHelpFormatter, self)._fill_text
@@ -34,13 +34,13 @@ class ServiceCommand(BaseCommand):
     """A command whose errors are one line on the standard error, and an exit code other than 0.
 
     Attributes:
-        example: how it is called, from `manage.py` on.
-        interrupted: what Ctrl-C leaves behind.
+        example: a command line, from `manage.py` on.
+        interrupted: the message after Ctrl-C.
     """
 
     example: ClassVar[str]
     interrupted: ClassVar[str] = "Interrupted."
-    # What every command of Django has, and nobody needs to read about each time; it works all the same.
+    # Options of all Django commands, hidden in the help. They still work.
     suppressed_base_arguments = {
         "--version",
         "--verbosity",
@@ -59,29 +59,29 @@ class ServiceCommand(BaseCommand):
         parser.__class__ = _Parser
         return parser
 
-    def execute(self, *args: Any, **options: Any) -> Any:
+    def execute(self, *args: Any, **options: Any) -> str | None:
         try:
             return super().execute(*args, **options)
         except KeyboardInterrupt:
             raise CommandError(self.interrupted, returncode=INTERRUPTED) from None
         except Error as error:
-            raise CommandError(_in_one_line(error)) from error
+            raise CommandError(_describe_in_one_line(error)) from error
 
 
 @contextmanager
 def no_statement_timeout() -> Iterator[None]:
-    """Gives statements the time they take: one look at a whole table is as long as the table."""
+    """Lifts the statement timeout during the block: a scan of a whole table may take longer than a request may."""
     with connection.cursor() as cursor:
         cursor.execute("SET statement_timeout = 0")
     try:
         yield
     finally:
-        # What went wrong inside is the thing to tell.
+        # An error of the block must not be replaced by one of the reset.
         with suppress(Error), connection.cursor() as cursor:
             cursor.execute("RESET statement_timeout")
 
 
-def _in_one_line(error: Error) -> str:
+def _describe_in_one_line(error: Error) -> str:
     reason = str(error).partition("\n")[0]
     if isinstance(error.__cause__, UndefinedTable | UndefinedColumn):
         return f"The tables are not those of this release: {reason}; run manage.py migrate."

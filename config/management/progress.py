@@ -1,4 +1,4 @@
-"""A bar for people who wait in front of a terminal."""
+"""A progress bar on terminals."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -11,9 +11,17 @@ Advance = Callable[[int], None]
 
 
 @contextmanager
-def progress(name: str, total: int) -> Iterator[Advance]:
-    """Shows how many of `total` are done; nothing where the standard error is no terminal."""
+def show_progress(name: str, total: int) -> Iterator[Advance]:
+    """Shows a progress bar during the block, if the standard error is a terminal.
+
+    Args:
+        name: the text before the bar.
+        total: how many steps there are.
+
+    Yields:
+        A function to be called with the number of steps just completed.
+    """
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
         task = bar.add_task(name, total=total)
-        yield lambda done: bar.advance(task, done)
+        yield lambda steps: bar.advance(task, steps)

@@ -1,5 +1,21 @@
 """The tables of the conventions, and the columns that every resource has."""
 
-from config.models import resource
+from config.models.audit import AuditEvent
+from config.models.counters import Counter, RowCount
+from config.models.idempotency import MAX_KEY_LENGTH, IdempotencyRecord
+from config.models.resource import ChangingResource, Resource, keep_updated_at
+from config.models.usage import AnswerCount, DayFigure, VersionUse
 
-__all__ = ["resource"]
+__all__ = [
+    "MAX_KEY_LENGTH",
+    "AnswerCount",
+    "AuditEvent",
+    "ChangingResource",
+    "Counter",
+    "DayFigure",
+    "IdempotencyRecord",
+    "Resource",
+    "RowCount",
+    "VersionUse",
+    "keep_updated_at",
+]

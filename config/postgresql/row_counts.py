@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import pgtrigger
 from django.apps import apps
-from django.db import connection, models, transaction
+from django.db import connection, connections, models, transaction
 from django.db.models.expressions import RawSQL
 
 # A block holds the ids that have all but so many of their lowest bits in common. Totals are summed over the wide
@@ -34,7 +34,7 @@ SELECT count(*) FROM (
 ) AS kept FULL JOIN ({present}) AS present USING (bits, block, part)
 WHERE coalesce(kept.rows, 0) <> coalesce(present.rows, 0)
 """
-_FOLD = """
+_COMPACT = """
 WITH spread AS (DELETE FROM config_rowcount WHERE slot = ANY(%s) OR slot = 0 AND rows = 0 RETURNING *)
 INSERT INTO config_rowcount (relation, bits, block, part, slot, rows)
 SELECT relation, bits, block, part, 0, sum(rows) FROM spread GROUP BY relation, bits, block, part HAVING sum(rows) <> 0
@@ -60,13 +60,13 @@ class Counts:
     def table(self) -> str:
         return self.model._meta.db_table
 
-    def values(self, column: str) -> list[Any]:
+    def get_values(self, column: str) -> list[Any]:
         """All that a column may hold."""
         field: Any = self.model._meta.get_field(column)
         return [value for value, _ in field.choices]
 
-    def under(self, filters: Mapping[str, str], rows: models.QuerySet[Any]) -> CountedRows | None:
-        """`rows` as the counts know them, if they are what equality filters on the counted columns leave."""
+    def filter(self, rows: models.QuerySet[Any], filters: Mapping[str, str]) -> CountedRows | None:
+        """The counts of `rows`; None unless they are the model's rows under equality filters on the counted columns."""
         if not filters.keys() <= set(self.columns):
             return None
         known = self.model._default_manager.all()
@@ -157,18 +157,25 @@ class CountedRows:
     rows: models.QuerySet[Any]
     part: str
 
-    def total(self) -> RawSQL:
-        """How many rows there are, in the snapshot of the statement."""
+    def get_total(self) -> RawSQL:
+        """The number of rows, as an expression."""
         return RawSQL(
             "(SELECT coalesce(sum(rows), 0)::bigint FROM config_rowcount"
             " WHERE relation = %s AND bits = %s AND part @> %s::jsonb)",
             [self.table, WIDE, self.part],
         )
 
-    def id_at(self, offset: Any, *, descending: bool = False) -> RawSQL:
+    def fetch_total(self) -> int:
+        """The number of rows."""
+        total = self.get_total()
+        with connections[self.rows.db].cursor() as cursor:
+            cursor.execute(f"SELECT {total.sql}", total.params)
+            return int(cursor.fetchone()[0])
+
+    def get_id_at(self, offset: Any, *, descending: bool = False) -> RawSQL:
         """The id of the row that `offset` rows come before in the order of ids; null where there are no more."""
         order = "DESC" if descending else "ASC"
-        inside = self.rows.filter(pk__gte=_ids_of("narrow_found", 0), pk__lt=_ids_of("narrow_found", 1))
+        inside = self.rows.filter(pk__gte=_get_id_bound("narrow_found", 0), pk__lt=_get_id_bound("narrow_found", 1))
         sql, params = inside.order_by("-pk" if descending else "pk").values("pk").query.sql_with_params()
         wide = _block_at("wide", "true", "0", order)
         within = " AND ".join(
@@ -199,12 +206,12 @@ def _block_at(name: str, within: str, before: str, order: str) -> str:
     """
 
 
-def _ids_of(found: str, further: int) -> RawSQL:
+def _get_id_bound(found: str, further: int) -> RawSQL:
     """The least id of the narrow block that was found, or of the one so many blocks further."""
     return RawSQL(f"(SELECT (block + {further}) << {NARROW} FROM {found})", [])
 
 
-def counted(*columns: str, present: str = "true") -> Callable[[AnyModel], AnyModel]:
+def track_counts(*columns: str, present: str = "true") -> Callable[[AnyModel], AnyModel]:
     """Declares that a model's rows are counted, apart by the values of `columns`; see Counts."""
 
     def declare(model: AnyModel) -> AnyModel:
@@ -215,15 +222,15 @@ def counted(*columns: str, present: str = "true") -> Callable[[AnyModel], AnyMod
     return declare
 
 
-def of(model: type[models.Model]) -> Counts | None:
+def get_counts(model: type[models.Model]) -> Counts | None:
     return getattr(model, "counts", None)
 
 
-def every() -> list[Counts]:
-    return [counts for model in apps.get_models() if (counts := of(model))]
+def get_all_counts() -> list[Counts]:
+    return [counts for model in apps.get_models() if (counts := get_counts(model))]
 
 
-def totals() -> dict[type[models.Model], list[tuple[dict[str, str], int]]]:
+def fetch_totals() -> dict[type[models.Model], list[tuple[dict[str, str], int]]]:
     """How many rows there are of every model that is counted: the values that they are counted apart by, and a number.
 
     One statement, of one snapshot.
@@ -237,11 +244,11 @@ def totals() -> dict[type[models.Model], list[tuple[dict[str, str], int]]]:
         )
         for relation, part, rows in cursor.fetchall():
             found.setdefault(relation, []).append((json.loads(part), rows))
-    return {counts.model: found.get(counts.table, []) for counts in every()}
+    return {counts.model: found.get(counts.table, []) for counts in get_all_counts()}
 
 
 @transaction.atomic
-def fold() -> None:
+def compact() -> None:
     """Brings the counts of all slots that nobody writes at the moment into the first, so that sums stay short."""
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {_REWRITE}")
@@ -252,4 +259,4 @@ def fold() -> None:
         )
         free = [slot for (slot,) in cursor.fetchall()]
         if 0 in free:
-            cursor.execute(_FOLD, [[slot for slot in free if slot]])
+            cursor.execute(_COMPACT, [[slot for slot in free if slot]])

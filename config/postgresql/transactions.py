@@ -16,7 +16,7 @@ Result = TypeVar("Result")
 _ATTEMPTS = 3
 
 
-def run(write: Callable[[], Result]) -> Result:
+def run_in_transaction(write: Callable[[], Result]) -> Result:
     """Runs `write` in a transaction of its own, up to three times when it fell victim to a deadlock.
 
     Nothing of a failed attempt is left, so that `write` may be run again as long as it touches the database alone. Only
@@ -35,8 +35,8 @@ def run(write: Callable[[], Result]) -> Result:
     raise AssertionError("unreachable")
 
 
-def is_away(exception: BaseException | None) -> bool:
-    """Whether an exception says that the database is away or busy, and to be waited for.
+def is_unavailable(exception: BaseException | None) -> bool:
+    """Whether an exception says that the database is unavailable or busy, so that the client shall try again.
 
     It calls two of its states faults of its own: a standby that has not taken over yet, and a transaction that it ended
     because the process slept in it.

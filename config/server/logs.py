@@ -1,4 +1,4 @@
-"""The log of the service: on standard error, one JSON object a line."""
+"""The format of the log: one JSON object a line, on standard error."""
 
 import json
 import logging
@@ -8,10 +8,10 @@ from config.http.middleware import present_request
 
 
 class JSONFormatter(logging.Formatter):
-    """Writes a line with the Request-Id of the request during which it was logged, and the `facts` of its `extra`."""
+    """Formats a record with the Request-Id of the current request and the fields of `facts` in its `extra`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        # Django logs the status of an answer when the request is over, and gives the request along.
+        # Django logs a status after the request, and passes the request in `extra`.
         request = getattr(record, "request", None) or present_request.get()
         line = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(),

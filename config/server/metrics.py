@@ -65,29 +65,12 @@ def share() -> None:
     with its files, so their number does not grow however often processes die.
     """
     slot = str(_free_slot(Path(os.environ[FOLDER])))
-    values.ValueClass = _in_the_file(values.MultiProcessValue(lambda: slot))
+    values.ValueClass = build_value_class(slot)
 
 
-def _in_the_file(value_class: Any) -> Any:
-    """The library's values, which count with one addition to what the file holds.
-
-    The library's own way looks whether the process was forked, and keeps the number a second time, under a lock. A
-    process calls `share` when it has been forked, nobody else writes its files, and CPython lets no other thread run
-    between a subscript that is read and the same one written. A file that grows is mapped anew: values made before go
-    on in the older mapping, of the same pages. What the library keeps beside the file stays as it was, and is asked by
-    nobody: `exposition` reads the files.
-    """
-
-    class Value(value_class):
-        def __init__(self, *arguments: Any, **options: Any) -> None:
-            super().__init__(*arguments, **options)
-            place = self._file._positions[self._key]
-            self._number = memoryview(self._file._m)[place : place + 8].cast("d")
-
-        def inc(self, amount: float) -> None:
-            self._number[0] += amount
-
-    return Value
+def build_value_class(slot: str) -> Any:
+    """The library's class of values, which are kept in the files of a slot."""
+    return values.MultiProcessValue(lambda: slot)
 
 
 def _free_slot(folder: Path) -> int:

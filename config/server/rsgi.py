@@ -7,26 +7,32 @@ module: two wake-ups a request, and the interpreter's lock handed over at each o
 """
 
 import asyncio
+import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import Context
 from functools import lru_cache, partial
 from io import BytesIO
 from itertools import islice
+from typing import Any
 
+from django.conf import settings
+from django.core.wsgi import get_wsgi_application
 from django.db import close_old_connections
 from granian.rsgi import HTTPProtocol, ProtocolClosed, Scope  # type: ignore[attr-defined]
 
-from config.api.settings import settings
 from config.api.versions.usage import SECONDS_BETWEEN_WRITES, uses
-from config.fastpath import batching
-from config.fastpath.postgresql.base import database
 from config.http.errors import Detail, DomainError, ErrorCode, invalid
 from config.http.request_limits import screen
-from config.wsgi import Environ, answer, refuse
+from config.server.answers import Environ, answer, refuse
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
+_django: Any = get_wsgi_application()
+
 Headers = Mapping[str, str]
+
+logger = logging.getLogger(__name__)
 
 # From the end of the headers to the end of the body, however it trickles in. Less than `serve` gives its workers to
 # stop, so that a stalled body ends no worker before its other requests are done.
@@ -38,9 +44,9 @@ DRAINED_BYTES = 64 * 1024 * 1024
 MAX_CHUNKS = 16 * 1024
 # Servers that take the first of two and others that take the last would disagree about the request.
 # Longer names of headers are not remembered; nobody needs one.
-LONGEST_NAME_KEPT = 64
+MAX_CACHED_NAME = 64
 # How many requests are run side by side at the most. They are answered at about the same time.
-MOST_TOGETHER = 16
+MAX_BATCH = 16
 ONCE = ("host", "content-type", "content-length")
 
 
@@ -55,11 +61,11 @@ class Application:
         self._loop = loop
         # In the order of arrival, as in a set that had one.
         self._received: dict[Callable[[], None], None] = {}
-        loop.call_soon(self._write_down)
+        loop.call_soon(self._write_usage)
 
-    def _write_down(self) -> None:
+    def _write_usage(self) -> None:
         """Has the counts of this process written, again and again, also while no request comes."""
-        self._loop.call_later(SECONDS_BETWEEN_WRITES, self._write_down)
+        self._loop.call_later(SECONDS_BETWEEN_WRITES, self._write_usage)
         _run(_write_version_uses)
 
     def __rsgi_del__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -76,19 +82,19 @@ class Application:
         headers, repeated = _headers(scope)
         environ = _environ(scope, headers)
         await _receive(protocol, headers, repeated, environ)
-        job = partial(_answer, environ, protocol)
-        self._received[job] = None
+        task = partial(_answer, environ, protocol)
+        self._received[task] = None
         # Those that arrived meanwhile are received too.
         await asyncio.sleep(0)
-        while job in self._received:
+        while task in self._received:
             # The first one does what there is for all; the others find it done.
-            jobs = list(islice(self._received, MOST_TOGETHER))
-            for each in jobs:
+            tasks = list(islice(self._received, MAX_BATCH))
+            for each in tasks:
                 del self._received[each]
-            _run(*jobs)
+            _run(*tasks)
 
 
-def _run(*jobs: Callable[[], None]) -> None:
+def _run(*tasks: Callable[[], None]) -> None:
     """Does together what uses the database; whatever it raises ends neither the loop nor the worker.
 
     For that time this thread has no running loop. Where there is one, Django refuses the database, and its connection
@@ -98,13 +104,27 @@ def _run(*jobs: Callable[[], None]) -> None:
     asyncio._set_running_loop(None)
     try:
         # A request that is not answered gets Granian's own 500.
-        batching.run(jobs, database().run_each)
+        _run_tasks(tasks)
     finally:
         asyncio._set_running_loop(loop)
 
 
+def _run_tasks(tasks: Sequence[Callable[[], None]]) -> None:
+    if settings.FAST_PATH:
+        from config.fastpath import batching
+        from config.fastpath.postgresql.base import get_connection
+
+        batching.run(tasks, get_connection("default").run_batches)
+        return
+    for task in tasks:
+        try:
+            Context().run(task)
+        except BaseException:
+            logger.critical("A task failed", exc_info=True)
+
+
 def _answer(environ: Environ, protocol: HTTPProtocol) -> None:
-    protocol.response_bytes(*answer(environ))
+    protocol.response_bytes(*answer(_django, environ))
 
 
 def _write_version_uses() -> None:
@@ -222,7 +242,7 @@ def _environ(scope: Scope, headers: Headers) -> Environ:
         "HTTP_HOST": scope.authority or "",
     }
     for name, value in headers.items():
-        if variable := (_variable if len(name) <= LONGEST_NAME_KEPT else _variable.__wrapped__)(name):
+        if variable := (_variable if len(name) <= MAX_CACHED_NAME else _variable.__wrapped__)(name):
             environ[variable] = value
     return environ
 

@@ -1,9 +1,9 @@
-"""Sessions in the database, whose keys are looked at before they are looked up."""
+"""Django's sessions in the database, with keys validated before the query."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.contrib.sessions.backends.db import SessionStore as DatabaseSessionStore
 
@@ -13,12 +13,13 @@ if TYPE_CHECKING:
 
 
 class SessionStore(DatabaseSessionStore):
-    def _validate_session_key(self, key: Any) -> bool:
-        """Django's keys are letters and digits; a cookie can also hold a NUL, which PostgreSQL refuses to compare."""
-        valid: bool = super()._validate_session_key(key)  # type: ignore[misc]  # the stubs leave it out
-        return valid and key.isascii() and key.isalnum()
+    """Django's, but a key that Django cannot have made is not looked up: PostgreSQL refuses a NUL in a value."""
+
+    def _validate_session_key(self, key: str) -> bool:
+        is_valid: bool = super()._validate_session_key(key)  # type: ignore[misc]  # not in the stubs
+        return is_valid and key.isascii() and key.isalnum()
 
 
-def past(now: datetime) -> QuerySet[AbstractBaseSession]:
-    """Sessions that no cookie opens any more."""
+def get_expired_sessions(now: datetime) -> QuerySet[AbstractBaseSession]:
+    """The sessions that have expired at a time."""
     return SessionStore.get_model_class().objects.filter(expire_date__lte=now)

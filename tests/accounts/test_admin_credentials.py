@@ -1,4 +1,4 @@
-"""Keys, tokens and the status of users, by the admin's actions."""
+"""The admin's actions on keys, tokens and the status of users."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from accounts.models import APIKey
 from accounts.services import create_api_key
-from config.models.resource import AuditEvent
+from config.models import AuditEvent
 from tests.accounts.oauth.actors import Person, bearer, register
 from tests.admin.test_pages import signed_in
 from tests.conftest import PASSWORD, with_key, with_password
@@ -34,37 +34,37 @@ def pages(chief: User) -> Client:
     return signed_in(chief)
 
 
-def act(client: Client, path: str, action: str, *rows: Any, confirmed: bool = True, **more: str) -> Any:
+def run_action(client: Client, path: str, action: str, *rows: Any, confirmed: bool = True, **more: str) -> Any:
     form = {"action": action, "_selected_action": [str(row.pk) for row in rows], **more}
     return client.post(path, form | ({"post": "yes"} if confirmed else {}), follow=True)
 
 
-def told_of(thing: str) -> list[tuple[str, Any, Any]]:
-    """The events of a thing: what, whose, and by whom, where that was not the user."""
-    rows = AuditEvent.objects.filter(event__startswith=f"{thing}.").order_by("id")
+def get_audit_trail(prefix: str) -> list[tuple[str, Any, Any]]:
+    """Lists name, user and actor of the audit events of a kind; the actor is None for the user itself."""
+    rows = AuditEvent.objects.filter(event__startswith=f"{prefix}.").order_by("id")
     return [(row.event, row.user_id, row.facts.get("by")) for row in rows]
 
 
-def events() -> list[tuple[str, Any]]:
+def get_events() -> list[tuple[str, Any]]:
     return list(AuditEvent.objects.exclude(event="login").order_by("id").values_list("event", "user_id"))
 
 
-def test_key_is_revoked_after_a_question(pages, make_user):
+def test_key_is_revoked_after_confirmation(pages, make_user):
     caller = with_key(make_user())
     (row,) = APIKey.objects.all()
-    asked = act(pages, KEYS, "revoke", row, confirmed=False)
-    assert "refused from the next request on" in asked.content.decode()
+    page = run_action(pages, KEYS, "revoke", row, confirmed=False)
+    assert "refused from the next request on" in page.content.decode()
     assert caller.get("/api/protected").status == 200
-    assert "Revoked 1 keys." in act(pages, KEYS, "revoke", row).content.decode()
+    assert "Revoked 1 keys." in run_action(pages, KEYS, "revoke", row).content.decode()
     assert caller.get("/api/protected").status == 401
-    assert ("api_key.revoked", caller.user.pk) in events()
+    assert ("api_key.revoked", caller.user.pk) in get_events()
     assert LogEntry.objects.get().change_message == "Revoked."
     revoked_at = APIKey.objects.get().revoked_at
-    assert "Revoked 0 keys." in act(pages, KEYS, "revoke", row).content.decode()
+    assert "Revoked 0 keys." in run_action(pages, KEYS, "revoke", row).content.decode()
     assert APIKey.objects.get().revoked_at == revoked_at
 
 
-def test_what_happens_to_keys_is_told_once_by_every_door(pages, chief, make_user):
+def test_each_change_of_a_key_is_audited_once(pages, chief, make_user):
     owner, administrator = with_password(make_user(password=PASSWORD)), with_password(chief)
     first = owner.post("/api-keys", {"name": "Theirs"}).data
     second = owner.post(f"/api-keys/{first['id']}/rotations", {}).data
@@ -73,10 +73,10 @@ def test_what_happens_to_keys_is_told_once_by_every_door(pages, chief, make_user
         assert administrator.delete(f"/api-keys/{first['id']}").status == 204
     call_command("create_api_key", owner.user.email, stdout=io.StringIO())
     theirs, (mine, _) = APIKey.objects.get(name="command line"), create_api_key(chief, name="Mine")
-    act(pages, KEYS, "rotate", mine)
+    run_action(pages, KEYS, "rotate", mine)
     for _ in range(2):
-        act(pages, KEYS, "revoke", theirs, mine)
-    assert told_of("api_key") == [
+        run_action(pages, KEYS, "revoke", theirs, mine)
+    assert get_audit_trail("api_key") == [
         ("api_key.created", owner.user.pk, None),
         ("api_key.rotated", owner.user.pk, None),
         ("api_key.revoked", owner.user.pk, None),
@@ -90,35 +90,35 @@ def test_what_happens_to_keys_is_told_once_by_every_door(pages, chief, make_user
     ]
 
 
-def test_own_key_gets_a_successor_that_is_shown_once(pages, chief):
+def test_rotation_of_an_own_key_shows_the_new_key_once(pages, chief):
     old, _ = create_api_key(chief, name="Mine")
-    page = act(pages, KEYS, "rotate", old)
+    page = run_action(pages, KEYS, "rotate", old)
     key = re.search(r"The new key: <code>(urs_[^<]+)</code>", page.content.decode())[1]
     assert "no-store" in page.headers["Cache-Control"]
-    new = APIKey.objects.get(digest=APIKey.digest_of(key))
+    new = APIKey.objects.get(digest=APIKey.get_digest(key))
     assert (new.user, new.name, new.scopes) == (chief, "Mine", old.scopes)
     old.refresh_from_db()
     assert 86_300 < (old.expires_at - timezone.now()).total_seconds() <= 86_400
-    assert ("api_key.rotated", chief.pk) in events()
+    assert ("api_key.rotated", chief.pk) in get_events()
     assert key not in repr(list(AuditEvent.objects.values())) + repr(list(LogEntry.objects.values()))
     assert not any(key in cookie.value for cookie in pages.cookies.values())
-    assert "already rotated" in act(pages, KEYS, "rotate", old).content.decode()
+    assert "already rotated" in run_action(pages, KEYS, "rotate", old).content.decode()
     assert APIKey.objects.count() == 2
 
 
-def test_key_of_somebody_else_or_of_several_is_not_rotated(pages, chief, make_user):
+def test_rotation_requires_one_own_key(pages, chief, make_user):
     theirs, _ = create_api_key(make_user(), name="Theirs")
     mine = [create_api_key(chief, name="Mine")[0] for _ in range(2)]
     for rows in ([theirs], mine, [*mine, theirs]):
-        assert "Choose one of your own keys" in act(pages, KEYS, "rotate", *rows).content.decode()
+        assert "Choose one of your own keys" in run_action(pages, KEYS, "rotate", *rows).content.decode()
     assert APIKey.objects.count() == 3
 
 
-def test_support_revokes_and_rotates_nothing_not_even_its_own(make_user):
+def test_support_revokes_and_rotates_no_key_of_its_own(make_user):
     support = make_user("support")
     key, _ = create_api_key(support, name="Mine")
     for action in ("revoke", "rotate"):
-        act(signed_in(support), KEYS, action, key)
+        run_action(signed_in(support), KEYS, action, key)
     key = APIKey.objects.get()
     assert (key.revoked_at, key.rotated_at) == (None, None)
 
@@ -127,29 +127,29 @@ def test_users_are_deactivated_and_activated_in_bulk(pages, make_user):
     callers = [with_key(make_user()) for _ in range(3)]
     users = [caller.user for caller in callers]
     versions = set(User.objects.filter(role="user").values_list("row_version", flat=True))
-    asked = act(pages, USERS, "deactivate", *users, confirmed=False)
-    assert "until they are activated again" in asked.content.decode()
+    page = run_action(pages, USERS, "deactivate", *users, confirmed=False)
+    assert "until they are activated again" in page.content.decode()
     assert {caller.get("/api/protected").status for caller in callers} == {200}
-    assert "Deactivated 3 users." in act(pages, USERS, "deactivate", *users).content.decode()
+    assert "Deactivated 3 users." in run_action(pages, USERS, "deactivate", *users).content.decode()
     assert {caller.get("/api/protected").status for caller in callers} == {401}
     assert not versions & set(User.objects.filter(role="user").values_list("row_version", flat=True))
     assert pages.get(f"{USERS}?status__exact=inactive").context["cl"].result_count == 3
     assert LogEntry.objects.filter(change_message="Deactivated.").count() == 3
-    assert "Activated 3 users." in act(pages, USERS, "activate", *users).content.decode()
+    assert "Activated 3 users." in run_action(pages, USERS, "activate", *users).content.decode()
     assert {caller.get("/api/protected").status for caller in callers} == {200}
 
 
 @pytest.mark.parametrize("action", ["deactivate", "delete_selected"])
-def test_bulk_with_the_last_administrator_changes_nobody(pages, chief, make_user, action):
+def test_bulk_action_on_the_last_administrator_changes_no_user(pages, chief, make_user, action):
     users = [chief, make_user(), make_user()]
     before = list(User._base_manager.order_by("id").values())
-    page = act(pages, USERS, action, *users)
+    page = run_action(pages, USERS, action, *users)
     assert "last active administrator" in page.content.decode()
     assert list(User._base_manager.order_by("id").values()) == before
     assert not LogEntry.objects.exists()
 
 
-def test_one_of_two_administrators_may_remove_itself_and_is_out(pages, chief, make_user):
+def test_administrator_who_removes_itself_is_signed_out(pages, chief, make_user):
     make_user("admin")
     assert pages.post(f"{USERS}{chief.pk}/delete/", {"post": "yes"}).status_code == 302
     assert User._base_manager.get(pk=chief.pk).removed_at
@@ -157,7 +157,7 @@ def test_one_of_two_administrators_may_remove_itself_and_is_out(pages, chief, ma
 
 
 @pytest.mark.parametrize("name", ["accesstoken", "refreshtoken"])
-def test_what_an_application_got_of_a_user_ends(pages, chief, make_user, name):
+def test_end_grant_ends_tokens_of_the_application_and_the_user(pages, chief, make_user, name):
     from oauth2_provider.models import get_access_token_model, get_refresh_token_model
 
     person, other = (Person(make_user(password=PASSWORD)) for _ in range(2))
@@ -165,11 +165,11 @@ def test_what_an_application_got_of_a_user_ends(pages, chief, make_user, name):
     tokens, theirs = person.tokens(client), other.tokens(client)
     model = {"accesstoken": get_access_token_model(), "refreshtoken": get_refresh_token_model()}[name]
     row = model.objects.get(user=person.user)
-    page = act(pages, f"/admin/oauth2_provider/{name}/", "end_grant", row)
+    page = run_action(pages, f"/admin/oauth2_provider/{name}/", "end_grant", row)
     assert "Ended 1 grants." in page.content.decode()
     assert bearer(tokens["access_token"]).get("/api/protected").status == 401
     assert client.refresh(tokens["refresh_token"]).status == 400
     assert bearer(theirs["access_token"]).get("/api/protected").status == 200
-    assert told_of("oauth_grant") == [("oauth_grant.ended", person.user.pk, chief.pk)]
+    assert get_audit_trail("oauth_grant") == [("oauth_grant.ended", person.user.pk, chief.pk)]
     entry = LogEntry.objects.get()
     assert (entry.get_edited_object(), entry.change_message) == (client.row, "Ended a grant.")

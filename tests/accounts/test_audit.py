@@ -12,7 +12,7 @@ from django.test import Client
 
 from accounts.services import create_api_key
 from config import audit
-from config.models.resource import AuditEvent
+from config.models import AuditEvent
 from config.postgresql import transactions
 from tests.accounts.conftest import WRONG, log_in, log_out, refresh, with_bearer
 from tests.conftest import PASSWORD, Caller, with_password
@@ -122,7 +122,7 @@ def test_event_of_an_attempt_that_is_run_again_is_one_row_and_one_line(transacti
             with connection.cursor() as cursor:
                 cursor.execute("DO $$ BEGIN RAISE serialization_failure; END $$")
 
-    transactions.run(write)
+    transactions.run_in_transaction(write)
     assert attempts == [0, 0]
     assert ([line["message"] for line in told()], events()) == (["login"], [("login", owner.pk)])
 
@@ -137,7 +137,7 @@ def test_zone_of_an_address_that_a_proxy_tells_is_left_out(owner, nobody, settin
 
 
 def test_every_line_of_the_log_has_the_id_of_its_request(admin, told, monkeypatch):
-    monkeypatch.setattr("users.views.UserViewSet.list", lambda *args, **kwargs: 1 / 0)
+    monkeypatch.setattr("users.permissions.UserPermission.has_permission", lambda *args, **kwargs: 1 / 0)
     assert admin.get("/users", x_request_id="try-2").status == 500
     # The caller's key was made before there was a request.
     lines = [line for line in told() if line["message"] != "api_key.created"]
@@ -199,7 +199,7 @@ def events_of_the_code() -> set[str]:
 def events_of_the_documentation() -> set[str]:
     """The first cells of the table; in one cell, `.removed` is short for the same thing with another happening."""
     text = (CHECKOUT / "docs" / "operations.md").read_text()
-    table = text.partition("| Event | Is |\n|---|---|\n")[2].partition("\n\n")[0]
+    table = text.partition("| Event | Meaning |\n|---|---|\n")[2].partition("\n\n")[0]
     found: set[str] = set()
     for line in table.splitlines():
         first, *others = re.findall("`(.+?)`", line.split("|")[1])

@@ -12,7 +12,8 @@ from django.test import Client
 
 from accounts import logins, services
 from accounts.services import create_api_key
-from config.models.resource import AuditEvent
+from config.api.principal import Principal
+from config.models import AuditEvent
 from tests.accounts.conftest import log_in, refresh
 from tests.accounts.oauth.actors import Person, bearer, register
 from tests.conftest import PASSWORD, Caller, with_password
@@ -95,7 +96,7 @@ def test_action_is_confirmed_first(browser, victim, credentials):
     assert page.status_code == 200
     shown = page.content.decode()
     assert "Vera Victim" in shown
-    assert "The password stays good" in shown
+    assert "The password stays valid" in shown
     assert "You are among them" not in shown
     assert status_of(credentials["api_key"]) == 200
 
@@ -146,13 +147,13 @@ def test_key_that_is_being_made_while_all_end_is_not_made(at_once, make_user, do
     old, _ = create_api_key(victim, name="old")
     path, body = (door, {"name": "new"}) if door == "/api-keys" else (f"/api-keys/{old.pk}/rotations", {})
     caller, answers = with_password(victim), []
-    hold, reached = services.hold_user, threading.Event()
+    lock, reached = Principal.lock_key_share, threading.Event()
 
-    def hold_late(user: User) -> None:
+    def lock_late(principal: Principal) -> None:
         reached.set()
-        hold(user)
+        lock(principal)
 
-    monkeypatch.setattr(services, "hold_user", hold_late)
+    monkeypatch.setattr(Principal, "lock_key_share", lock_late)
 
     def ask() -> None:
         answers.append(caller.post(path, body))

@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts.models import LoginSession
 from tests.accounts.conftest import log_in, refresh, refused, with_bearer
-from tests.conftest import PASSWORD, Caller, with_password
+from tests.conftest import PASSWORD, Caller, fast_path_only, with_password
 from users.models import User
 
 OTHER_TYPE = {"access": "refresh", "refresh": "access"}
@@ -60,6 +60,7 @@ def test_token_works_on_every_endpoint_whatever_the_case_of_the_scheme(pair, pat
     assert Caller(headers={"Authorization": f"{scheme} {pair['access_token']}"}).get(path).status == 200
 
 
+@fast_path_only
 def test_token_and_the_count_cost_one_statement(pair):
     caller = with_bearer(pair["access_token"])
     with CaptureQueriesContext(connection) as captured:

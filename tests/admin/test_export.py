@@ -1,4 +1,4 @@
-"""Lists as files."""
+"""Exports of change lists as CSV and JSON."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import pytest
 from django.contrib import admin
 from django.test import Client
 
-from config.admin import files as admin_files
-from config.admin.files import defused
-from config.models.resource import AuditEvent
+from config.admin import export
+from config.admin.export import escape_formula
+from config.models import AuditEvent
 from orders.models import Order
 from payments.models import Payment
-from tests.admin.test_pages import SECRET, fill, signed_in
+from tests.admin.test_pages import SECRET, create_rows, signed_in
 from users.models import User
 
 USERS = "/admin/users/user/export/"
-EXPORTED = [page for page in admin.site._registry.values() if getattr(page, "exported", ())]
+EXPORTABLE = [page for page in admin.site._registry.values() if getattr(page, "export_fields", ())]
 
 
 @pytest.fixture
@@ -33,29 +33,29 @@ def pages(chief: User) -> Client:
     return signed_in(chief)
 
 
-def table(answer: Any) -> list[dict[str, str]]:
+def read_csv(answer: Any) -> list[dict[str, str]]:
     assert answer.status_code == 200
     return list(csv.DictReader(io.StringIO(answer.content.decode(), newline="")))
 
 
-def test_what_can_be_taken_away():
-    names = {page.model.__name__ for page in EXPORTED}
+def test_models_with_an_export():
+    names = {page.model.__name__ for page in EXPORTABLE}
     assert names == {"User", "Order", "Payment", "Post", "Comment", "APIKey"}
 
 
-@pytest.mark.parametrize("page", EXPORTED, ids=lambda page: page.model.__name__)
-@pytest.mark.parametrize("chosen", ["csv", "json"])
+@pytest.mark.parametrize("page", EXPORTABLE, ids=lambda page: page.model.__name__)
+@pytest.mark.parametrize("file_format", ["csv", "json"])
 @pytest.mark.parametrize("role", ["admin", "support"])
-def test_file_has_the_columns_that_are_named_and_no_secret(make_user, page, chosen, role):
+def test_file_has_export_fields_and_no_secret(make_user, page, file_format, role):
     user = make_user(role, password="four plain words here")
-    fill(user, 2)
+    create_rows(user, 2)
     path = f"/admin/{page.opts.app_label}/{page.opts.model_name}/export/"
-    answer = signed_in(user).post(path, {"format": chosen})
-    assert answer.headers["Content-Disposition"].endswith(f'.{chosen}"')
+    answer = signed_in(user).post(path, {"format": file_format})
+    assert answer.headers["Content-Disposition"].endswith(f'.{file_format}"')
     assert "no-store" in answer.headers["Cache-Control"]
-    rows = table(answer) if chosen == "csv" else json.loads(answer.content)
+    rows = read_csv(answer) if file_format == "csv" else json.loads(answer.content)
     assert len(rows) == page.model.objects.count()
-    assert list(rows[0]) == list(page.exported)
+    assert list(rows[0]) == list(page.export_fields)
     assert SECRET not in answer.content.decode()
     assert "argon2" not in answer.content.decode()
 
@@ -66,7 +66,7 @@ def test_values_are_exact(pages, chief):
     (payment,) = json.loads(pages.post("/admin/payments/payment/export/", {"format": "json"}).content)
     assert (payment["amount"], payment["user_id"]) == ("9999999999.99", chief.pk)
     assert payment["created_at"].endswith("Z")
-    (row,) = table(pages.post("/admin/orders/order/export/", {"format": "csv"}))
+    (row,) = read_csv(pages.post("/admin/orders/order/export/", {"format": "csv"}))
     assert (row["item"], row["qty"]) == (order.item, "3")
 
 
@@ -86,42 +86,42 @@ def test_values_are_exact(pages, chief):
         "\uff0b1",
     ],
 )
-def test_formula_is_text_in_a_spreadsheet_and_itself_in_json(pages, chief, name):
+def test_formula_is_escaped_in_csv_and_unchanged_in_json(pages, chief, name):
     Order.objects.create(user=chief, item=name, qty=1)
-    (row,) = table(pages.post("/admin/orders/order/export/", {"format": "csv"}))
+    (row,) = read_csv(pages.post("/admin/orders/order/export/", {"format": "csv"}))
     assert row["item"] == f"'{name}"
     (row,) = json.loads(pages.post("/admin/orders/order/export/", {"format": "json"}).content)
     assert row["item"] == name
 
 
 @pytest.mark.parametrize("cell", [None, "", "a=b", "1", 5, "a@example.com", "Ann-Marie"])
-def test_other_cells_stay(cell):
-    assert defused(cell) == ("" if cell is None else str(cell))
+def test_cell_without_formula_is_not_escaped(cell):
+    assert escape_formula(cell) == ("" if cell is None else str(cell))
 
 
-def test_file_has_what_the_list_shows(pages, make_user):
-    found = make_user("support", name="Found")
+def test_export_applies_filters_and_search_of_the_list(pages, make_user):
+    match = make_user("support", name="Found")
     make_user("support", name="Other")
     make_user("user", name="Found, too")
-    for query in ("role__exact=support&q=Found", f"q={found.pk}"):
-        assert [row["id"] for row in table(pages.post(f"{USERS}?{query}", {"format": "csv"}))] == [str(found.pk)]
-    assert "1 users match" in " ".join(pages.get(f"{USERS}?q={found.pk}").content.decode().split())
+    for query in ("role__exact=support&q=Found", f"q={match.pk}"):
+        assert [row["id"] for row in read_csv(pages.post(f"{USERS}?{query}", {"format": "csv"}))] == [str(match.pk)]
+    assert "1 users match" in " ".join(pages.get(f"{USERS}?q={match.pk}").content.decode().split())
 
 
-def test_rows_come_file_by_file(pages, make_user, monkeypatch):
-    monkeypatch.setattr(admin_files, "MOST_ROWS", 2)
+def test_next_file_continues_after_the_last_id(pages, make_user, monkeypatch):
+    monkeypatch.setattr(export, "MAX_EXPORT_ROWS", 2)
     for _ in range(4):
         make_user()
     ids, after = [], ""
-    while rows := table(pages.post(USERS, {"format": "csv", "after": after})):
+    while rows := read_csv(pages.post(USERS, {"format": "csv", "after": after})):
         ids += [row["id"] for row in rows]
         after = ids[-1]
         assert len(rows) <= 2
     assert ids == [str(pk) for pk in User.objects.order_by("id").values_list("pk", flat=True)]
 
 
-def test_search_is_no_bound_of_a_file(pages, make_user, monkeypatch):
-    monkeypatch.setattr("config.admin.lists.MOST_FOUND", 1)
+def test_export_page_of_a_search_over_its_limit_says_more_than(pages, make_user, monkeypatch):
+    monkeypatch.setattr("config.admin.changelist.MAX_MATCHES", 1)
     for _ in range(3):
         make_user(name="Same")
     assert "ore than 1 " in " ".join(pages.get(f"{USERS}?q=Same").content.decode().split())
@@ -130,7 +130,7 @@ def test_search_is_no_bound_of_a_file(pages, make_user, monkeypatch):
 @pytest.mark.parametrize(
     "form", [{"format": "xlsx"}, {"format": "csv", "after": "-1"}, {"format": "csv", "after": "9" * 30}]
 )
-def test_form_that_makes_no_sense_is_told(pages, form):
+def test_invalid_form_shows_errors(pages, form):
     answer = pages.post(USERS, form)
     assert (answer.status_code, bool(answer.context["form"].errors)) == (200, True)
 
@@ -141,5 +141,5 @@ def test_export_is_in_the_audit_trail(pages, chief):
     assert (event.user, event.facts) == (chief, {"what": "users", "rows": 1, "after": 0})
 
 
-def test_nobody_but_the_staff_exports(make_user):
+def test_export_requires_staff(make_user):
     assert signed_in(make_user()).post(USERS, {"format": "csv"}).status_code == 302

@@ -1,4 +1,4 @@
-"""Every page of the admin, for those who may change things there and for support, which may not."""
+"""Each page of the admin, for administrators and for support, which may view and not change."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from oauth2_provider.models import get_access_token_model, get_grant_model, get_
 
 from accounts.models import APIKey, LoginSession
 from accounts.services import create_api_key
-from config.models.resource import AuditEvent, IdempotencyRecord, VersionUse
+from config.models import AuditEvent, IdempotencyRecord, VersionUse
 from orders.models import Order
 from payments.models import Payment
 from posts.models import Comment, Post
@@ -26,8 +26,8 @@ from users.models import User
 
 SECRET = "5ecre7"
 DIGEST = SECRET.encode()
-# Session, user, the rows with their total, and where a total is kept nowhere the count; two for each bound transaction.
-MOST_QUERIES = {"list": 8, "detail": 10, "history": 8, "delete": 8}
+# Session, user, the rows with their total, the count of a table without row counts; two for each savepoint.
+MAX_QUERIES = {"list": 8, "detail": 10, "history": 8, "delete": 8}
 
 
 def signed_in(user: User) -> Client:
@@ -36,8 +36,8 @@ def signed_in(user: User) -> Client:
     return client
 
 
-def fill(user: User, times: int) -> None:
-    """Rows of every kind that the admin shows, with a secret wherever one is kept."""
+def create_rows(user: User, times: int) -> None:
+    """Creates rows of each model in the admin, with a secret in each column that holds one."""
     now = timezone.now()
     application = register(redirect_uris="https://app.example.com/back").row
     for number in range(times):
@@ -77,63 +77,63 @@ def chief(make_user: Any) -> User:
 
 
 def pages() -> list[tuple[str, str]]:
-    """The addresses of every registered model, with their kind; `{}` is the id of a row."""
-    found = []
+    """Lists kind and path of the pages of each registered model; `{}` stands for the id of a row."""
+    paths = []
     for model in admin.site._registry:
         base = f"/admin/{model._meta.app_label}/{model._meta.model_name}/"
-        found += [("list", base), ("detail", f"{base}{{}}/change/"), ("history", f"{base}{{}}/history/")]
-        found += [("delete", f"{base}{{}}/delete/")]
-    return found
+        paths += [("list", base), ("detail", f"{base}{{}}/change/"), ("history", f"{base}{{}}/history/")]
+        paths += [("delete", f"{base}{{}}/delete/")]
+    return paths
 
 
-def model_of(path: str) -> Any:
+def get_model(path: str) -> Any:
     _, _, app, name, *_ = path.split("/")
     return next(m for m in admin.site._registry if (m._meta.app_label, m._meta.model_name) == (app, name))
 
 
-def queries(client: Client, path: str) -> tuple[int, Any]:
-    with CaptureQueriesContext(connection) as seen:
+def count_queries(client: Client, path: str) -> tuple[int, Any]:
+    with CaptureQueriesContext(connection) as queries:
         answer = client.get(path)
-    return len(seen), answer
+    return len(queries), answer
 
 
 @pytest.mark.parametrize(("kind", "path"), pages())
-def test_page_costs_as_many_statements_however_many_rows_there_are(chief, make_user, kind, path):
-    fill(chief, 1)
+def test_query_count_does_not_grow_with_the_rows(chief, make_user, kind, path):
+    create_rows(chief, 1)
     client = signed_in(chief)
-    path = path.format(model_of(path)._default_manager.order_by("pk").first().pk)
+    path = path.format(get_model(path)._default_manager.order_by("pk").first().pk)
     # Content types are read once a process.
     client.get(path)
-    few, answer = queries(client, path)
+    few, answer = count_queries(client, path)
     if answer.status_code == 403:
         assert kind == "delete"
         return
     assert answer.status_code == 200
     for _ in range(3):
-        fill(make_user(), 3)
-    many, answer = queries(client, path)
+        create_rows(make_user(), 3)
+    many, answer = count_queries(client, path)
     assert (answer.status_code, many) == (200, few)
-    assert few <= MOST_QUERIES[kind]
+    assert few <= MAX_QUERIES[kind]
 
 
 @pytest.mark.parametrize(("kind", "path"), pages())
 @pytest.mark.parametrize("role", ["admin", "support"])
-def test_no_page_shows_a_secret_or_what_is_kept_of_it(make_user, kind, path, role):
+def test_page_shows_no_secret_and_no_digest(make_user, kind, path, role):
     user = make_user(role, password=PASSWORD)
-    fill(user, 1)
-    path = path.format(model_of(path)._default_manager.order_by("pk").first().pk)
+    create_rows(user, 1)
+    path = path.format(get_model(path)._default_manager.order_by("pk").first().pk)
     answer = signed_in(user).get(path)
     assert answer.status_code == 200 or (kind, answer.status_code) == ("delete", 403)
     assert SECRET not in answer.content.decode()
-    # Django tells administrators the first letters of a password's hash, and stars for the rest.
+    # Django shows administrators the first letters of a password's hash, and asterisks for the rest.
     assert user.password.rpartition("$")[2] not in answer.content.decode()
     assert role == "admin" or "argon2" not in answer.content.decode()
 
 
 @pytest.mark.parametrize("model", admin.site._registry, ids=lambda model: model.__name__)
-def test_support_is_shown_everything_and_no_way_to_change_it(make_user, model):
+def test_support_views_each_model_and_changes_none(make_user, model):
     support = make_user("support")
-    fill(support, 1)
+    create_rows(support, 1)
     client, row = signed_in(support), model._default_manager.order_by("pk").first()
     base = f"/admin/{model._meta.app_label}/{model._meta.model_name}/"
     shown = client.get(base)
@@ -152,8 +152,8 @@ def test_support_is_shown_everything_and_no_way_to_change_it(make_user, model):
 @pytest.mark.parametrize(
     "model", [Order, Payment, AuditEvent, IdempotencyRecord, VersionUse, APIKey, LoginSession], ids=lambda m: m.__name__
 )
-def test_books_are_not_changed_by_an_administrator_either(chief, model):
-    fill(chief, 1)
+def test_read_only_models_are_not_changed_by_administrators(chief, model):
+    create_rows(chief, 1)
     client, row = signed_in(chief), model._default_manager.order_by("pk").first()
     base = f"/admin/{model._meta.app_label}/{model._meta.model_name}/"
     before = model.objects.count(), repr(model.objects.filter(pk=row.pk).values().get())
@@ -165,13 +165,13 @@ def test_books_are_not_changed_by_an_administrator_either(chief, model):
 
 
 @pytest.mark.parametrize("model", [Post, Comment])
-def test_nothing_is_written_in_the_name_of_another(chief, model):
-    fill(chief, 1)
+def test_administrator_adds_no_posts_or_comments(chief, model):
+    create_rows(chief, 1)
     path = f"/admin/posts/{model._meta.model_name}/add/"
     assert signed_in(chief).post(path, {"title": "T", "body": "B", "text": "T", "user": chief.pk}).status_code == 403
 
 
-def test_hidden_fields_that_no_form_has_change_nothing(chief, make_user):
+def test_forged_form_fields_are_ignored(chief, make_user):
     user = make_user(password=PASSWORD)
     before = User.objects.values().get(pk=user.pk)
     form = {"name": "New", "email": user.email, "role": "user", "status": "active"}
@@ -186,10 +186,10 @@ def test_hidden_fields_that_no_form_has_change_nothing(chief, make_user):
     assert after["updated_at"].year > 2020
 
 
-def test_saved_post_keeps_what_was_counted_meanwhile(chief, monkeypatch):
+def test_saved_post_keeps_concurrent_comments_count(chief, monkeypatch):
     from posts.admin import PostAdmin
 
-    fill(chief, 1)
+    create_rows(chief, 1)
     post, save = Post.objects.get(), PostAdmin.save_model
 
     def after_a_comment(page: Any, request: Any, obj: Any, form: Any, change: Any) -> None:
@@ -202,18 +202,18 @@ def test_saved_post_keeps_what_was_counted_meanwhile(chief, monkeypatch):
     assert (post.title, post.comments_count) == ("Changed", 2)
 
 
-@pytest.mark.parametrize("everything", ["1", "true", "on"])
-def test_action_on_more_rows_than_are_written_at_once_is_refused(chief, make_user, monkeypatch, everything):
-    monkeypatch.setattr("config.admin.base.MOST_CHOSEN", 2)
+@pytest.mark.parametrize("select_across", ["1", "true", "on"])
+def test_action_on_too_many_rows_is_refused(chief, make_user, monkeypatch, select_across):
+    monkeypatch.setattr("config.admin.base.MAX_ACTION_ROWS", 2)
     users = [make_user() for _ in range(3)]
-    form = {"action": "deactivate", "_selected_action": str(users[0].pk), "select_across": everything, "index": "0"}
+    form = {"action": "deactivate", "_selected_action": str(users[0].pk), "select_across": select_across, "index": "0"}
     answer = signed_in(chief).post("/admin/users/user/", {**form, "post": "yes"}, follow=True)
     assert "choose fewer" in answer.content.decode()
     assert not User.objects.filter(status="inactive").exists()
 
 
-def test_page_of_a_user_leads_to_what_is_the_users(chief):
-    fill(chief, 1)
+def test_user_page_links_the_lists_of_the_user(chief):
+    create_rows(chief, 1)
     client = signed_in(chief)
     page = client.get(f"/admin/users/user/{chief.pk}/change/").content.decode()
     links = re.findall(rf'href="(/admin/[a-z0-9_/]+\?(?:user|owner)__id__exact={chief.pk})"', page)

@@ -9,8 +9,8 @@ from django.db import connection
 from django.test import Client
 from rest_framework.serializers import ModelSerializer
 
-from config.api.listing.keyset import ListedRows
-from config.fastpath.inserts import AnsweredAddition
+from config.api.listing.keyset import KeysetQuery
+from config.api.viewsets import ResourceViewSet
 from tests.api.wire import error_of, send
 from tests.conftest import Caller
 
@@ -105,7 +105,7 @@ def test_unexpected_exception_is_an_internal_error_that_tells_nothing(
         raise error
 
     assert user.get("/orders").status == 200
-    monkeypatch.setattr(ListedRows, "page", fail)
+    monkeypatch.setattr(KeysetQuery, "slice", fail)
     response = send("GET", "/orders", headers={**user.headers, "Accept": accept, "X-Request-Id": "known"})
     assert response.status_code == 500
     assert response.headers["Request-Id"] == "known"
@@ -141,7 +141,7 @@ def test_write_that_fails_leaves_nothing_behind(admin: Caller, monkeypatch: pyte
         raise RuntimeError(SECRET)
 
     with monkeypatch.context() as patched:
-        patched.setattr(AnsweredAddition, "run", fail)
+        patched.setattr(ResourceViewSet, "respond_created", fail)
         assert admin.post("/orders", {"item": "a", "qty": 1}).code == "INTERNAL_ERROR"
         patched.setattr(ModelSerializer, "save", fail)
         assert admin.patch(f"/users/{admin.user.pk}", {"name": "b"}).code == "INTERNAL_ERROR"
@@ -151,7 +151,7 @@ def test_write_that_fails_leaves_nothing_behind(admin: Caller, monkeypatch: pyte
 
 # Where a fault may be: what fails, and a request that comes by.
 FAULTS = {
-    "a resource": ("users.views.UserViewSet.list", "GET", "/users"),
+    "a resource": ("users.permissions.UserPermission.has_permission", "GET", "/users"),
     "rendering": ("config.api.representation.renderers.JSONRenderer.render", "GET", "/users"),
     "a middleware": ("config.http.middleware.HostMiddleware.__call__", "GET", "/users"),
     "the outermost middleware": ("config.server.metrics.MetricsMiddleware.__call__", "GET", "/users"),

@@ -3,6 +3,8 @@
 import psycopg
 from django.db import connection
 
+from tests.conftest import fast_path_only
+
 
 def begin_request() -> None:
     """What Django does with its connections when a request starts; its test client leaves it out."""
@@ -19,6 +21,7 @@ def test_connection_that_was_ended_while_idle_is_replaced(transactional_db, user
     assert connection.connection.info.backend_pid != ended
 
 
+@fast_path_only
 def test_living_connection_is_not_asked_whether_it_lives(transactional_db):
     with connection.cursor() as cursor:
         cursor.execute("SELECT 'the last statement'")

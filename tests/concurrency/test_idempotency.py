@@ -5,7 +5,7 @@ from functools import partial
 
 import psycopg
 
-from config.models.resource import IdempotencyRecord
+from config.models import IdempotencyRecord
 from payments.models import Payment
 from posts.models import Comment, Post
 from tests.conftest import with_key

@@ -8,7 +8,7 @@ from functools import partial
 from django.db import connection
 
 from accounts.models import LoginSession
-from config.models.resource import AuditEvent
+from config.models import AuditEvent
 from tests.accounts.conftest import WRONG, log_in, refresh, refused, with_bearer
 from tests.conftest import PASSWORD, wait_until_somebody_waits_for, with_bearer_of, with_password
 

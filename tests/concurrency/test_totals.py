@@ -10,7 +10,7 @@ import pytest
 from django.db import connection, transaction
 
 from config.api.listing import keyset
-from config.models.resource import RowCount
+from config.models import RowCount
 from config.postgresql import row_counts
 from orders.models import Order
 from users.models import User
@@ -19,7 +19,7 @@ WRITERS, ROUNDS = 50, 4
 
 
 def wrong():
-    return {counts.table: different for counts in row_counts.every() if (different := counts.differences())}
+    return {counts.table: different for counts in row_counts.get_all_counts() if (different := counts.differences())}
 
 
 def insert_in_bulk(owner, rounds=3):
@@ -44,7 +44,7 @@ def write_singly(owner, number):
 
 
 def recount():
-    for counts in row_counts.every():
+    for counts in row_counts.get_all_counts():
         counts.recount()
 
 
@@ -53,11 +53,11 @@ def test_bulk_and_single_writers_folding_and_recounting_at_once_leave_exact_coun
     at_once(
         [partial(insert_in_bulk, owner), partial(insert_in_bulk, owner)]
         + [partial(write_singly, owner, number) for number in range(WRITERS)]
-        + [lambda: [row_counts.fold() for _ in range(ROUNDS)], lambda: [recount() for _ in range(ROUNDS)]]
+        + [lambda: [row_counts.compact() for _ in range(ROUNDS)], lambda: [recount() for _ in range(ROUNDS)]]
     )
     assert wrong() == {}
     assert Order.objects.count() == 9_000 + WRITERS * ROUNDS // 2
-    row_counts.fold()
+    row_counts.compact()
     assert wrong() == {}
     assert set(RowCount.objects.values_list("slot", flat=True)) == {0}
 
@@ -80,7 +80,7 @@ def test_write_that_stays_open_keeps_no_other_waiting_and_is_not_seen(elsewhere,
         cursor.execute("SET lock_timeout = '100ms'")
     try:
         assert admin.post("/orders", {"item": "x", "qty": 1}).status == 201
-        row_counts.fold()
+        row_counts.compact()
         assert admin.get("/orders").meta["total"] == 1
     finally:
         with connection.cursor() as cursor:
@@ -114,7 +114,7 @@ def test_total_and_rows_of_a_page_are_of_one_moment(at_once, admin):
 
 
 def test_walk_from_the_end_reckons_anew_when_rows_came_meanwhile(elsewhere, admin, monkeypatch):
-    monkeypatch.setattr(keyset, "NEAR", 0)
+    monkeypatch.setattr(keyset, "MAX_NEAR_OFFSET", 0)
     Order.objects.bulk_create(Order(user=admin.user, item=f"i{number}", qty=1) for number in range(9))
     reads = []
 

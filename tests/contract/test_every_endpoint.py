@@ -6,7 +6,7 @@ from rest_framework.settings import api_settings
 
 from config.api.permissions import PublicPermission, ResourcePermission
 from config.api.schema import Generator
-from config.api.versions.paths import without_prefix
+from config.api.versions.paths import strip_prefix
 from tests.conftest import PASSWORD, Caller, with_password
 from tests.contract.routes import ANY_PATH, PREFIXES, addresses, resource_routes, root_only, routes
 
@@ -214,7 +214,7 @@ def test_the_other_forms_of_an_address_are_those_that_the_reference_has():
     canonical = {f"/{route.template}" for route in ROUTES} | {"", "/"}
     there = {f"/{address}" for address in addresses(get_resolver(), within=("admin/",)) if address != ANY_PATH}
     others = {path for path in there if not path.startswith("/api/v<") and path not in root_only()}
-    assert {without_prefix(path) for path in others} <= canonical
+    assert {strip_prefix(path) for path in others} <= canonical
 
 
 def own_methods(path):

@@ -13,8 +13,7 @@ from django.test import override_settings
 
 from accounts.services import create_api_key
 from config.api.writing import idempotency
-from config.fastpath.inserts import AnsweredAddition, Write
-from config.management import demo
+from config.management.demo.load import load_demo_data
 from config.site import documentation
 from tests.accounts.oauth.actors import register
 from tests.api.test_failures import database_away
@@ -45,8 +44,8 @@ def running_payment() -> Iterator[None]:
     administrator = User.objects.get(email="admin@example.com")
     parameters = connection.get_connection_params() | {"cursor_factory": psycopg.Cursor}
     with psycopg.connect(**parameters) as other:
-        key = idempotency.Key(administrator.pk, "POST /payments", "running", b"")
-        other.execute("SELECT pg_advisory_xact_lock(%s)", [key.lock])
+        key = idempotency.IdempotencyKey(administrator.pk, "POST /payments", "running", b"")
+        other.execute("SELECT pg_advisory_xact_lock(%s)", [key.lock_number])
         yield
 
 
@@ -56,8 +55,7 @@ def fault_of_ours() -> Iterator[None]:
         raise RuntimeError
 
     with pytest.MonkeyPatch.context() as patched:
-        for kind in (Write, AnsweredAddition):
-            patched.setattr(kind, "run", fail)
+        patched.setattr("config.api.viewsets.ResourceViewSet.respond_created", fail)
         yield
 
 
@@ -79,7 +77,7 @@ def test_every_exchange_of_the_page_happens_as_shown(page, settings, request):
         request.getfixturevalue("one_minute")
     settings.RATE_LIMIT_PRINCIPAL, settings.RATE_LIMIT_ANONYMOUS = 600, 60
     settings.PUBLIC_URL = ORIGIN
-    demo.load()
+    load_demo_data()
     administrator = services.create(name="Administrator", email="admin@example.com", role="admin", password=PASSWORD)
     key = create_api_key(administrator, name="First key")[1]
     robot = register(administrator, grant="client-credentials", redirect_uris="")

@@ -39,13 +39,13 @@ def text_of(path: str) -> str:
 
 @pytest.fixture(autouse=True)
 def freshly_rendered():
-    documentation.guide.cache_clear()
+    documentation.get_guide.cache_clear()
     yield
-    documentation.guide.cache_clear()
+    documentation.get_guide.cache_clear()
 
 
 def test_every_file_of_the_guide_is_a_page():
-    assert {file.stem for file in documentation.FOLDER.glob("*")} == set(documentation.PAGES)
+    assert {file.stem for file in documentation.GUIDE_FOLDER.glob("*")} == set(documentation.PAGES)
 
 
 @pytest.mark.parametrize("name", documentation.PAGES)
@@ -69,11 +69,11 @@ def test_every_link_leads_somewhere(admin: Caller, path):
 
 
 @pytest.mark.parametrize("code", ErrorCode)
-def test_every_code_has_an_entry_that_names_the_way_out(code):
-    source = (documentation.FOLDER / "errors.md").read_text()
+def test_every_code_has_an_entry_that_says_what_to_do(code):
+    source = (documentation.GUIDE_FOLDER / "errors.md").read_text()
     entries = dict(re.findall(r"^### `(\w+)`\n(.*?)(?=^##|\Z)", source, re.MULTILINE | re.DOTALL))
     assert set(entries) == set(ErrorCode)
-    assert "**The way out:**" in entries[code]
+    assert "**What to do:**" in entries[code]
     assert f'"code": "{code}"' in entries[code]
     section = source[: source.index(f"### `{code}`")].rpartition("\n## ")[2].partition("\n")[0]
     assert str(code.status) in section
@@ -117,8 +117,8 @@ def test_pages_name_the_service_that_shows_them(db, settings):
 def test_what_stands_in_a_file_is_text_and_no_markup(tmp_path, monkeypatch):
     for name in documentation.PAGES:
         (tmp_path / f"{name}.md").write_text("# T\n\n<script>alert(1)</script>\n\n```console\n$ <b>\n<i>\n```\n")
-    monkeypatch.setattr(documentation, "FOLDER", tmp_path)
-    body = documentation.guide()["errors"].introduction
+    monkeypatch.setattr(documentation, "GUIDE_FOLDER", tmp_path)
+    body = documentation.get_guide()["errors"].introduction
     assert not re.search("<(script|b|i)>", body)
     assert "&lt;script&gt;" in body
 
@@ -136,5 +136,5 @@ def test_reference_of_a_version_that_there_is_not(db):
 
 def test_service_without_its_guide_does_not_start(tmp_path, monkeypatch):
     assert "config.E006" not in {message.id for message in run_checks()}
-    monkeypatch.setattr(documentation, "FOLDER", tmp_path)
+    monkeypatch.setattr(documentation, "GUIDE_FOLDER", tmp_path)
     assert "config.E006" in {message.id for message in run_checks()}

@@ -1,14 +1,14 @@
-"""Requests that one worker runs side by side ask the database together, and have nothing else to do with each other."""
+"""Tasks that one thread runs side by side share the waits for the database, and nothing else."""
 
 import asyncio
 import json
-from contextlib import suppress
 from contextvars import ContextVar
 from functools import partial
 from time import monotonic
 
 import psycopg
 import pytest
+from asgiref.local import Local
 from django.db import DataError, IntegrityError, OperationalError, ProgrammingError, connection, transaction
 
 from accounts import passwords
@@ -16,28 +16,28 @@ from accounts.services import create_api_key
 from config.api.principal import SCOPES
 from config.api.versions import usage
 from config.fastpath import batching
-from config.server.rsgi import MOST_TOGETHER, Application
+from config.fastpath.postgresql.base import get_connection
+from config.server.rsgi import MAX_BATCH, Application
 from payments.models import Payment
 from tests.conftest import PASSWORD
 
-PRESENT = ContextVar("present")
 INSERT = "INSERT INTO orders_order (user_id, item, qty) VALUES (%s, %s, 1) RETURNING item"
 
 
-class Asked:
-    """Asks the database, and remembers how many jobs asked at once."""
+class Executor:
+    """Runs batches on the connection, and remembers how many came at once."""
 
     def __init__(self):
-        self.jobs = []
+        self.sizes = []
 
-    def __call__(self, groups):
-        self.jobs.append(len(groups))
-        return connection.run_each(groups)
+    def __call__(self, batches):
+        self.sizes.append(len(batches))
+        return get_connection("default").run_batches(batches)
 
 
 @pytest.fixture
-def asked():
-    return Asked()
+def execute():
+    return Executor()
 
 
 @pytest.fixture
@@ -45,18 +45,18 @@ def owner(make_user):
     return make_user().pk
 
 
-def value(number):
-    ((found,),) = connection.run(("SELECT %s::int", [number]))[0]
-    return found
+def select(number):
+    ((value,),) = connection.run(("SELECT %s::int", [number]))[0]
+    return value
 
 
-def caught(error, found, job):
-    """A job that must raise the error, which is put with what was found."""
+def expect(error, results, task):
+    """A task that must raise the error, whose cause is added to the results."""
 
     def run():
         with pytest.raises(error) as raised:
-            job()
-        found.append(raised.value.__cause__)
+            task()
+        results.append(raised.value.__cause__)
 
     return run
 
@@ -66,42 +66,49 @@ def end_connection():
         other.execute("SELECT pg_terminate_backend(%s, 5000)", [connection.connection.info.backend_pid])
 
 
-def test_each_job_gets_its_own_answers(transactional_db, asked):
-    found = {}
+def test_each_task_gets_its_own_results(transactional_db, execute):
+    results = {}
 
-    def job(number):
-        found[number] = [value(10 * number + step) for step in range(number)]
+    def task(number):
+        results[number] = [select(10 * number + step) for step in range(number)]
 
-    batching.run([partial(job, number) for number in range(1, 6)], asked)
-    assert found == {number: [10 * number + step for step in range(number)] for number in range(1, 6)}
-    assert asked.jobs == [5, 4, 3, 2, 1]
+    batching.run([partial(task, number) for number in range(1, 6)], execute)
+    assert results == {number: [10 * number + step for step in range(number)] for number in range(1, 6)}
+    assert execute.sizes == [5, 4, 3, 2, 1]
 
 
-def test_several_statements_of_a_job_are_one_transaction(transactional_db, asked, owner):
-    found = []
+def test_statements_of_one_batch_are_one_transaction(transactional_db, execute, owner):
+    results = []
     fails = partial(connection.run, (INSERT, [owner, "gone"]), (INSERT, [owner, ""]))
-    keeps = partial(connection.run, (INSERT, [owner, "kept"]), ("SELECT 1", []))
-    batching.run([caught(IntegrityError, found, fails), keeps, lambda: found.append(value(7))], asked)
-    assert isinstance(found[0], psycopg.errors.CheckViolation)
-    assert found[1] == 7
-    assert connection.run(("SELECT item FROM orders_order", [])) == [[("kept",)]]
-    assert asked.jobs == [3]
+    succeeds = partial(connection.run, (INSERT, [owner, "there"]), ("SELECT 1", []))
+    batching.run([expect(IntegrityError, results, fails), succeeds, lambda: results.append(select(7))], execute)
+    assert isinstance(results[0], psycopg.errors.CheckViolation)
+    assert results[1] == 7
+    assert connection.run(("SELECT item FROM orders_order", [])) == [[("there",)]]
+    assert execute.sizes == [3]
 
 
-def test_one_job_asks_alone(transactional_db, asked):
-    found = []
-    batching.run([lambda: found.append(value(1))], asked)
-    assert (found, asked.jobs) == ([1], [])
+def test_single_task_submits_nothing(transactional_db, execute):
+    results = []
+    batching.run([lambda: results.append((select(1), batching.may_submit()))], execute)
+    assert (results, execute.sizes) == ([(1, False)], [])
 
 
-def test_error_is_of_the_job_that_made_it(transactional_db, asked):
-    found = []
+def test_only_tasks_beside_others_may_submit(execute):
+    results = [batching.may_submit()]
+    batching.run([lambda: results.append(batching.may_submit())] * 2, execute)
+    assert [*results, batching.may_submit()] == [False, True, True, False]
+
+
+def test_error_stays_with_its_task(transactional_db, execute):
+    results = []
     wrong = partial(connection.run, ("SELECT 1 / %s::int", [0]))
     batching.run(
-        [lambda: found.append(value(1)), caught(DataError, found, wrong), lambda: found.append(value(3))], asked
+        [lambda: results.append(select(1)), expect(DataError, results, wrong), lambda: results.append(select(3))],
+        execute,
     )
-    assert (found[0], found[2]) == (1, 3)
-    assert isinstance(found[1], psycopg.errors.DivisionByZero)
+    assert (results[0], results[2]) == (1, 3)
+    assert isinstance(results[1], psycopg.errors.DivisionByZero)
     assert connection.is_usable()
 
 
@@ -112,30 +119,53 @@ def test_error_is_of_the_job_that_made_it(transactional_db, asked):
         (UnicodeEncodeError, ("SELECT %s::text", ["\ud800"])),
         (ProgrammingError, ("SELECT %s", [object()])),
         (ProgrammingError, ("SELECT nowhere", [])),
+        (DataError, ("SELECT 'infinity'::timestamptz", [])),
     ],
 )
-@pytest.mark.parametrize("may_share", [True, False])
-def test_what_cannot_be_sent_is_the_error_of_one_job(transactional_db, asked, error, statement, may_share):
-    found = []
-    wrong = partial(connection.run, ("SELECT 1", []), statement, may_share=may_share)
-    batching.run([lambda: found.append(value(1)), caught(error, [], wrong), lambda: found.append(value(3))], asked)
-    assert (found, asked.jobs) == ([1, 3], [3])
+@pytest.mark.parametrize("shared", [True, False])
+def test_what_cannot_be_sent_or_loaded_is_the_error_of_one_task(transactional_db, execute, error, statement, shared):
+    results = []
+    wrong = partial(connection.run, ("SELECT 1", []), statement, shared_transaction=shared)
+    tasks = [lambda: results.append(select(1)), expect(error, [], wrong), lambda: results.append(select(3))]
+    batching.run(tasks, execute)
+    assert (results, execute.sizes) == ([1, 3], [3])
     assert connection.is_usable()
 
 
-def test_job_that_raises_ends_alone(transactional_db, asked, caplog):
-    found = []
+def test_task_that_raises_ends_alone(transactional_db, execute, caplog):
+    results = []
 
     def fails():
-        value(1)
+        select(1)
         raise SystemExit
 
-    batching.run([fails, lambda: found.extend((value(2), value(3)))], asked)
-    assert (found, asked.jobs) == ([2, 3], [2, 1])
-    assert caplog.messages == ["A job failed"]
+    batching.run([fails, lambda: results.extend((select(2), select(3)))], execute)
+    assert (results, execute.sizes) == ([2, 3], [2, 1])
+    assert caplog.messages == ["A task failed"]
 
 
-def test_nothing_comes_between_the_statements_of_a_transaction(transactional_db, asked, owner):
+def test_single_task_that_raises_is_logged(execute, caplog):
+    batching.run([lambda: 1 / 0], execute)
+    assert caplog.messages == ["A task failed"]
+
+
+def test_error_of_the_execution_is_raised_in_all_tasks(caplog):
+    results = []
+
+    def execute(queries):
+        raise LookupError(*queries)
+
+    def task(name):
+        with pytest.raises(LookupError) as raised:
+            batching.submit(name)
+        results.append(raised.value.args)
+
+    batching.run([partial(task, "a"), partial(task, "b")], execute)
+    assert results == [("a", "b")] * 2
+    assert not caplog.messages
+
+
+def test_transaction_is_never_interleaved(transactional_db, execute, owner):
     seen = []
 
     def write(item):
@@ -143,76 +173,86 @@ def test_nothing_comes_between_the_statements_of_a_transaction(transactional_db,
             for number in range(2):
                 connection.run((INSERT, [owner, f"{item}{number}"]))
                 seen.append(item)
-        value(0)
+        select(0)
 
-    batching.run([partial(write, "a"), partial(write, "b"), lambda: seen.append(value(7))], asked)
+    batching.run([partial(write, "a"), partial(write, "b"), lambda: seen.append(select(7))], execute)
     assert seen == ["a", "a", "b", "b", 7]
-    assert asked.jobs == [3]
+    assert execute.sizes == [3]
     assert connection.run(("SELECT count(*) FROM orders_order", [])) == [[(4,)]]
 
 
-def test_nothing_comes_between_what_is_undisturbed(transactional_db, asked):
+VARIABLE: ContextVar[str] = ContextVar("VARIABLE")
+LOCAL = Local()
+
+
+@pytest.fixture
+def outside():
+    """Values from outside of the tasks, which these neither see nor change."""
+    token, LOCAL.value = VARIABLE.set("outside"), "outside"
+    yield
+    assert (VARIABLE.get(), LOCAL.value) == ("outside", "outside")
+    del LOCAL.value
+    VARIABLE.reset(token)
+
+
+@pytest.mark.usefixtures("outside")
+@pytest.mark.parametrize("names", ["a", "abc"], ids=["one task", "several tasks"])
+def test_values_of_a_task_are_invisible_beside_it_and_after_it(transactional_db, execute, names):
     seen = []
 
-    def job(name):
-        with suppress(DataError), batching.undisturbed():
-            for _ in range(2):
-                value(1)
-                seen.append(name)
-            connection.run(("SELECT 1 / %s::int", [0]))
-        value(1)
-        seen.append(name)
+    def get_values():
+        return VARIABLE.get(None), getattr(LOCAL, "value", None)
 
-    batching.run([partial(job, "a"), partial(job, "b")], asked)
-    assert seen == ["a", "a", "b", "b", "a", "b"]
-    assert asked.jobs == [2]
+    def task(name):
+        seen.append(get_values())
+        VARIABLE.set(name)
+        LOCAL.value = name
+        for number in range(2):
+            # Where others run meanwhile, if there are others.
+            select(number)
+            seen.append(get_values())
 
+    def run():
+        batching.run([partial(task, name) for name in names], execute)
 
-def test_what_a_job_puts_into_its_context_is_its_own(transactional_db, asked):
-    found = []
-
-    def job(name):
-        assert PRESENT.get(None) is None
-        PRESENT.set(name)
-        value(1)
-        found.append(PRESENT.get())
-
-    batching.run([partial(job, name) for name in "abc"], asked)
-    assert found == ["a", "b", "c"]
-    assert PRESENT.get(None) is None
+    for _ in range(2):
+        run()
+        assert seen == [(None, None)] * len(names) + [(name, name) for name in names] * 2
+        assert get_values() == ("outside", "outside")
+        seen.clear()
 
 
-def test_connection_that_is_lost_is_lost_for_all_and_begins_anew(transactional_db, asked):
-    found = []
-    value(1)
+def test_lost_connection_is_lost_for_all_tasks_and_made_anew(transactional_db, execute):
+    results = []
+    select(1)
     end_connection()
-    batching.run([caught(OperationalError, found, partial(value, number)) for number in range(3)], asked)
-    assert [type(cause) for cause in found] == [psycopg.errors.AdminShutdown] * 3
+    batching.run([expect(OperationalError, results, partial(select, number)) for number in range(3)], execute)
+    assert [type(cause) for cause in results] == [psycopg.errors.AdminShutdown] * 3
     connection.close_if_unusable_or_obsolete()
-    batching.run([lambda: found.append(value(1))] * 2, asked)
-    assert found[3:] == [1, 1]
+    batching.run([lambda: results.append(select(1))] * 2, execute)
+    assert results[3:] == [1, 1]
 
 
-def test_connection_that_a_job_closed_begins_anew(transactional_db, asked):
-    found = []
-    batching.run([lambda: found.append(value(1)), connection.close], asked)
-    assert found == [1]
+def test_connection_that_a_task_closed_is_made_anew(transactional_db, execute):
+    results = []
+    batching.run([lambda: results.append(select(1)), connection.close], execute)
+    assert results == [1]
 
 
-def test_statements_that_the_server_was_made_to_forget_are_prepared_anew(transactional_db, asked):
-    found = []
-    jobs = [lambda: found.append(value(1)), lambda: found.append(connection.run(("SELECT 'text'", [])))]
-    batching.run(jobs, asked)
+def test_statements_that_the_server_was_made_to_forget_are_prepared_anew(transactional_db, execute):
+    results = []
+    tasks = [lambda: results.append(select(1)), lambda: results.append(connection.run(("SELECT 'text'", [])))]
+    batching.run(tasks, execute)
     with connection.cursor() as cursor:
         cursor.execute("DEALLOCATE ALL")
-    batching.run(jobs, asked)
-    assert found == [1, [[("text",)]]] * 2
+    batching.run(tasks, execute)
+    assert results == [1, [[("text",)]]] * 2
 
 
-def test_longer_values_than_a_socket_takes_at_once(transactional_db, asked):
-    long, found = "x" * 4_000_000, []
-    batching.run([lambda: found.append(connection.run(("SELECT %s::text", [long])))] * 4, asked)
-    assert found == [[[(long,)]]] * 4
+def test_longer_values_than_a_socket_takes_at_once(transactional_db, execute):
+    long, results = "x" * 4_000_000, []
+    batching.run([lambda: results.append(connection.run(("SELECT %s::text", [long])))] * 4, execute)
+    assert results == [[[(long,)]]] * 4
 
 
 # --- Sharing a transaction
@@ -220,62 +260,63 @@ def test_longer_values_than_a_socket_takes_at_once(transactional_db, asked):
 TRANSACTION = ("SELECT pg_current_xact_id()::text", [])
 
 
-@pytest.mark.parametrize(("may_share", "transactions"), [(True, 1), (False, 3)])
-def test_only_those_that_may_share_a_transaction(transactional_db, asked, may_share, transactions):
-    found = []
-    batching.run([lambda: found.extend(connection.run(TRANSACTION, may_share=may_share))] * 3, asked)
-    assert (len(found), len({number for ((number,),) in found})) == (3, transactions)
+@pytest.mark.parametrize(("shared", "transactions"), [(True, 1), (False, 3)])
+def test_only_those_that_may_share_a_transaction_do(transactional_db, execute, shared, transactions):
+    results = []
+    batching.run([lambda: results.extend(connection.run(TRANSACTION, shared_transaction=shared))] * 3, execute)
+    assert (len(results), len({number for ((number,),) in results})) == (3, transactions)
 
 
-def test_those_that_shared_a_transaction_do_not_share_its_error(transactional_db, asked, owner):
-    found = []
-    add = partial(connection.run, may_share=True)
+def test_those_that_share_a_transaction_do_not_share_its_error(transactional_db, execute, owner):
+    results = []
+    add = partial(connection.run, shared_transaction=True)
     batching.run(
         [
-            lambda: found.extend(add((INSERT, [owner, "first"]))),
-            caught(IntegrityError, found, partial(add, (INSERT, [owner, "not kept"]), (INSERT, [owner, ""]))),
-            lambda: found.extend(add((INSERT, [owner, "third"]), ("SELECT 3", []))),
+            lambda: results.extend(add((INSERT, [owner, "first"]))),
+            expect(IntegrityError, results, partial(add, (INSERT, [owner, "gone"]), (INSERT, [owner, ""]))),
+            lambda: results.extend(add((INSERT, [owner, "third"]), ("SELECT 3", []))),
         ],
-        asked,
+        execute,
     )
-    assert [type(part) for part in found] == [list, psycopg.errors.CheckViolation, list, list]
-    assert found[0::2] == [[("first",)], [("third",)]]
+    assert [type(part) for part in results] == [list, psycopg.errors.CheckViolation, list, list]
+    assert results[0::2] == [[("first",)], [("third",)]]
     assert connection.run(("SELECT item FROM orders_order ORDER BY item", [])) == [[("first",), ("third",)]]
 
 
-def test_transaction_that_is_shared_is_no_other_ones(transactional_db, asked):
-    found = []
-    alone = [lambda: found.append(connection.run(TRANSACTION))] * 2
-    shared = [lambda: found.append(connection.run(TRANSACTION, may_share=True))] * 2
-    batching.run([alone[0], shared[0], alone[1], shared[1]], asked)
-    assert (len(set(map(repr, found))), asked.jobs) == (3, [4])
-    assert found[1] == found[3]
+def test_shared_transaction_is_shared_with_no_others(transactional_db, execute):
+    results = []
+    alone = lambda: results.append(connection.run(TRANSACTION))  # noqa: E731
+    shared = lambda: results.append(connection.run(TRANSACTION, shared_transaction=True))  # noqa: E731
+    batching.run([alone, shared, alone, shared], execute)
+    assert (len(set(map(repr, results))), execute.sizes) == (3, [4])
+    assert results[1] == results[3]
 
 
-@pytest.mark.parametrize("may_share", [True, False])
-def test_error_at_the_end_of_a_transaction_is_of_the_job_that_made_it(transactional_db, asked, owner, may_share):
-    """Foreign keys are looked at when the transaction ends, behind its last statement."""
-    found = []
-    add = partial(connection.run, may_share=may_share)
+@pytest.mark.parametrize("shared", [True, False])
+def test_error_at_the_end_of_a_transaction_stays_with_its_task(transactional_db, execute, owner, shared):
+    """Foreign keys are checked when the transaction ends, behind its last statement."""
+    results = []
+    add = partial(connection.run, shared_transaction=shared)
+    wrong = (INSERT, [0, "no user"])
     batching.run(
         [
-            lambda: found.extend(add((INSERT, [owner, "first"]))),
-            caught(IntegrityError, found, partial(add, (INSERT, [0, "nobody's"]))),
-            caught(IntegrityError, found, partial(add, ("SELECT 1", []), (INSERT, [0, "nobody's"]), ("SELECT 2", []))),
-            lambda: found.extend(add((INSERT, [owner, "fourth"]))),
+            lambda: results.extend(add((INSERT, [owner, "first"]))),
+            expect(IntegrityError, results, partial(add, wrong)),
+            expect(IntegrityError, results, partial(add, ("SELECT 1", []), wrong, ("SELECT 2", []))),
+            lambda: results.extend(add((INSERT, [owner, "fourth"]))),
         ],
-        asked,
+        execute,
     )
-    assert [type(part) for part in found if type(part) is not list] == [psycopg.errors.ForeignKeyViolation] * 2
+    assert [type(part) for part in results if type(part) is not list] == [psycopg.errors.ForeignKeyViolation] * 2
     assert connection.run(("SELECT item FROM orders_order ORDER BY item", [])) == [[("first",), ("fourth",)]]
-    assert value(7) == 7
+    assert select(7) == 7
 
 
 # --- Requests
 
 
 class Received:
-    """A request as Granian hands it over, and the answer."""
+    """A request as Granian hands it over, and the response."""
 
     def __init__(self, path, key="", body=None, **headers):
         self.path, self.query_string, self.method = path, "", "GET" if body is None else "POST"
@@ -293,7 +334,7 @@ class Received:
         self.status, self.headers, self.body = status, dict(headers), json.loads(body)
 
 
-def answered_together(*requests):
+def respond_to(*requests):
     async def receive_all():
         application = Application()
         application.__rsgi_init__(asyncio.get_running_loop())
@@ -303,21 +344,21 @@ def answered_together(*requests):
     return requests
 
 
-def test_requests_that_arrive_together_ask_together(transactional_db, make_user, monkeypatch):
-    keys = [create_api_key(make_user(), name="test", scopes=SCOPES) for _ in range(2 * MOST_TOGETHER)]
-    waits = []
-    original = connection.run_each
-    monkeypatch.setattr(connection, "run_each", lambda groups: waits.append(len(groups)) or original(groups))
-    found = answered_together(*(Received(f"/api/v1/users/{row.user_id}", key) for row, key in keys))
-    assert [request.body["data"]["id"] for request in found] == [row.user_id for row, _ in keys]
+def test_requests_that_arrive_together_share_their_waits(transactional_db, make_user, monkeypatch):
+    keys = [create_api_key(make_user(), name="test", scopes=SCOPES) for _ in range(2 * MAX_BATCH)]
+    sizes = []
+    original = connection.run_batches
+    monkeypatch.setattr(connection, "run_batches", lambda batches: sizes.append(len(batches)) or original(batches))
+    received = respond_to(*(Received(f"/api/v1/users/{row.user_id}", key) for row, key in keys))
+    assert [request.body["data"]["id"] for request in received] == [row.user_id for row, _ in keys]
     # For credentials, then for users.
-    assert waits == [MOST_TOGETHER] * 4
+    assert sizes == [MAX_BATCH] * 4
 
 
 def test_request_of_many_that_is_refused_is_refused_alone(transactional_db, make_user):
     row, key = create_api_key(make_user(), name="test", scopes=SCOPES)
     path = f"/api/v1/users/{row.user_id}"
-    requests = answered_together(
+    requests = respond_to(
         *(Received(path, key), Received(path, "wrong"), Received("/api/v1/users/0", key), Received("/nowhere", key)),
         *(Received("/health/live", ""), Received(path, key)),
     )
@@ -327,13 +368,13 @@ def test_request_of_many_that_is_refused_is_refused_alone(transactional_db, make
 
 def test_same_key_at_the_same_time_has_one_effect(transactional_db, make_user):
     _, key = create_api_key(make_user(), name="test", scopes=SCOPES)
-    same = [Received("/api/v1/payments", key, {"amount": 12.5}, idempotency_key="k") for _ in range(MOST_TOGETHER)]
+    same = [Received("/api/v1/payments", key, {"amount": 12.5}, idempotency_key="k") for _ in range(MAX_BATCH)]
     other = Received("/api/v1/payments", key, {"amount": 13}, idempotency_key="k")
-    first, *others, refused = answered_together(*same[1:], other)
+    first, *others, refused = respond_to(*same[1:], other)
     assert (first.status, refused.status) == (201, 422)
     assert [(request.status, request.body) for request in others] == [(201, first.body)] * len(others)
-    (later,) = answered_together(same[0])
-    # What was to be added and was not has no part in the answer, nor in its tag.
+    (later,) = respond_to(same[0])
+    # What was to be added and was not has no part in the response, nor in its entity tag.
     assert {frozenset(request.headers) for request in others} == {frozenset(later.headers)}
     assert Payment.objects.count() == 1
 
@@ -347,7 +388,7 @@ def short_waits(transactional_db):
 
 
 @pytest.mark.usefixtures("short_waits")
-def test_who_is_being_removed_is_waited_for_once(make_user, elsewhere, monkeypatch):
+def test_user_that_is_being_removed_is_waited_for_once(make_user, elsewhere, monkeypatch):
     """A foreign key waits for the lock of a removal, in vain after `lock_timeout`."""
     users = [make_user() for _ in range(3)]
     keys = [create_api_key(user, name="test", scopes=SCOPES)[1] for user in users]
@@ -355,16 +396,16 @@ def test_who_is_being_removed_is_waited_for_once(make_user, elsewhere, monkeypat
     # It waits for the user, too.
     monkeypatch.setattr(usage.uses, "write", lambda: None)
     began = monotonic()
-    found = answered_together(*(Received("/api/v1/orders", key, {"item": "Tea", "qty": 1}) for key in keys))
-    assert [request.status for request in found] == [201, 503, 201]
+    received = respond_to(*(Received("/api/v1/orders", key, {"item": "Tea", "qty": 1}) for key in keys))
+    assert [request.status for request in received] == [201, 503, 201]
     assert monotonic() - began < 0.9
 
 
-def test_no_more_passwords_are_looked_at_than_the_limit(transactional_db, make_user, one_minute, settings, monkeypatch):
-    owner, looks = make_user(password=PASSWORD), []
-    monkeypatch.setitem(passwords.prove.__kwdefaults__, "check", lambda *_: bool(looks.append(1)))
+def test_no_more_passwords_are_checked_than_the_limit(transactional_db, make_user, one_minute, settings, monkeypatch):
+    owner, checks = make_user(password=PASSWORD), []
+    monkeypatch.setitem(passwords.prove.__kwdefaults__, "check", lambda *_: bool(checks.append(1)))
     body = {"email": owner.email, "password": "wrong"}
-    found = answered_together(*(Received("/api/login", body=body) for _ in range(MOST_TOGETHER)))
+    received = respond_to(*(Received("/api/login", body=body) for _ in range(MAX_BATCH)))
     limit = settings.RATE_LIMIT_LOGIN_ACCOUNT
-    assert [request.status for request in found] == [401] * limit + [429] * (MOST_TOGETHER - limit)
-    assert len(looks) == limit
+    assert [request.status for request in received] == [401] * limit + [429] * (MAX_BATCH - limit)
+    assert len(checks) == limit

@@ -1,18 +1,20 @@
-"""What is read by statements that are kept is what Django reads, whoever asks and with whatever values."""
+"""What is read by compiled queries is what Django reads, whoever asks and with whatever values."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from django.db import connection
-from django.db.models import Exists
+from django.db.models import Exists, QuerySet
 from django.db.models.expressions import RawSQL
 from django.test.utils import CaptureQueriesContext
 
 from accounts.models import APIKey
-from config.api.principal import anybody
-from config.fastpath.compiled_query import Parameter, Statement
+from config.api.principal import Principal
+from config.fastpath.compiled_query import BindParameter, CompiledQuery
+from config.fastpath.statement_cache import build_placeholder_principal
 from orders.models import Order
 from posts.models import Comment, Post
 from tests.conftest import Caller
@@ -32,64 +34,79 @@ def rows(db: None) -> None:
     Comment.objects.create(post=post, user=people[1], text="A comment")
 
 
-def facts(found: Any) -> list[dict[str, Any]]:
-    return [{name: value for name, value in vars(row).items() if name != "_state"} for row in found]
+def get_columns(instances: Any) -> list[dict[str, Any]]:
+    return [{name: value for name, value in vars(row).items() if name != "_state"} for row in instances]
 
 
-GIVEN = {
+QUERYSETS: dict[str, Callable[[Any], QuerySet[Any]]] = {
     "key": (lambda pk: users.filter(pk=pk)),
     "foreign key": (lambda pk: orders.filter(user_id=pk)),
-    "with a relation": (lambda pk: orders.select_related("user").filter(user_id=pk)),
+    "select_related": (lambda pk: orders.select_related("user").filter(user_id=pk)),
     "below a parent": (lambda pk: orders.filter(Exists(User.objects.filter(pk=pk)), user_id=pk)),
-    "annotated": (lambda pk: users.filter(pk__gte=pk).annotate(sum=RawSQL("SELECT %s + id", [pk]))),
-    "taken together": (lambda pk: users.filter(pk=1001).union(users.filter(pk=pk), all=True).order_by("id")),
-    "a window": (lambda pk: users.filter(pk__gte=pk).order_by("-name")[:2]),
-    "locked": (lambda pk: users.filter(pk=pk).select_for_update(of=("self",), no_key=True)),
-    "with a conversion": (lambda pk: Post.objects.filter(user_id=pk).with_comments(3)),
+    "annotation": (lambda pk: users.filter(pk__gte=pk).annotate(sum=RawSQL("SELECT %s + id", [pk]))),
+    "union": (lambda pk: users.filter(pk=1001).union(users.filter(pk=pk), all=True).order_by("id")),
+    "slice": (lambda pk: users.filter(pk__gte=pk).order_by("-name")[:2]),
+    "lock": (lambda pk: users.filter(pk=pk).select_for_update(of=("self",), no_key=True)),
+    "from_db_value": (lambda pk: Post.objects.filter(user_id=pk).with_comments(3)),
 }
 
 
-@pytest.mark.parametrize("rows_of", GIVEN.values(), ids=GIVEN)
-def test_rows_are_those_of_django_for_every_value(rows_of: Any) -> None:
-    statement = Statement(rows_of(Parameter("pk")))
+@pytest.mark.parametrize("name", QUERYSETS)
+def test_rows_are_those_of_django_for_every_value(name: str) -> None:
+    build = QUERYSETS[name]
+    query = CompiledQuery(build(BindParameter("pk")))
     for pk in (1001, 1002, 1003, 1004, 1001):
-        expected = list(rows_of(pk))
-        assert facts(statement.rows(pk=pk)) == facts(expected)
-        if rows_of is not GIVEN["with a relation"]:
-            found = statement.records(pk=pk)
-            assert [record._asdict() for record in found] == [
-                {name: getattr(row, name) for name in record._fields}
-                for record, row in zip(found, expected, strict=True)
+        expected = list(build(pk))
+        assert get_columns(query.fetch_instances(pk=pk)) == get_columns(expected)
+        if name != "select_related":
+            records = query.fetch_records(pk=pk)
+            assert [record._asdict() for record in records] == [
+                {name: getattr(row, name) for name in query.names} for row in expected
             ]
 
 
-def test_statement_is_compiled_once() -> None:
-    statement = Statement(users.filter(pk=Parameter("pk")))
+def test_query_is_compiled_once() -> None:
+    query = CompiledQuery(users.filter(pk=BindParameter("pk")))
     with CaptureQueriesContext(connection) as captured:
-        assert [row.pk for pk in (1001, 1002, 1003, 1002) for row in statement.rows(pk=pk)] == [1001, 1002, 1003, 1002]
+        assert [row.pk for pk in (1001, 1002, 1003, 1002) for row in query.fetch_instances(pk=pk)] == [
+            *(1001, 1002, 1003, 1002)
+        ]
     assert len({each["sql"].partition("WHERE")[0] for each in captured}) == 1
 
 
-def test_no_rows_need_no_statement() -> None:
+def test_first_row_and_the_columns_of_a_greater_statement() -> None:
+    wrap_sql = "SELECT found.*, 7, 'more' FROM ({}) AS found".format
+    query = CompiledQuery(users.filter(pk__gte=BindParameter("pk")), wrap_sql)
+    found = query.first(pk=1002)
+    assert found is not None
+    row, further = found
+    assert get_columns([row]) == get_columns([User.objects.get(pk=1002)])
+    assert tuple(further) == (7, "more")
+    assert query.first(pk=1004) is None
+
+
+def test_queryset_without_rows_needs_no_statement() -> None:
+    query = CompiledQuery(users.none())
     with CaptureQueriesContext(connection) as captured:
-        assert Statement(users.none()).rows() == []
+        assert (query.fetch_instances(), query.fetch_records(), query.first()) == ([], [], None)
     assert not captured.captured_queries
 
 
 @pytest.mark.parametrize("model", [User, Order, Post, Comment, APIKey], ids=lambda model: model.__name__)
 @pytest.mark.parametrize("role", Role.values)
-def test_stand_in_sees_what_a_person_of_its_role_sees(model: Any, role: str, user: Caller) -> None:
+def test_placeholder_principal_sees_what_a_user_of_its_role_sees(model: Any, role: str, user: Caller) -> None:
     person = user.user
     person.role = role
     Order.objects.create(user=person, item="Tea", qty=1)
-    caller = type("Caller", (), {"user": person})()
-    kept = Statement(model.objects.visible_to(anybody(role, "jwt")).order_by("pk"))
-    assert facts(kept.rows(user_id=person.pk)) == facts(model.objects.visible_to(caller).order_by("pk"))
+    principal = Principal(person, frozenset(), "jwt")
+    query = CompiledQuery(model.objects.visible_to(build_placeholder_principal(role, "jwt")).order_by("pk"))
+    expected = model.objects.visible_to(principal).order_by("pk")
+    assert get_columns(query.fetch_instances(user_id=person.pk)) == get_columns(expected)
 
 
-def test_what_decides_by_anything_else_fails_loudly() -> None:
-    somebody = anybody("user", "jwt")
+def test_query_that_depends_on_anything_else_cannot_be_built() -> None:
+    principal = build_placeholder_principal("user", "jwt")
     with pytest.raises(TypeError):
-        "users:read" in somebody.scopes  # noqa: B015
-    with pytest.raises(Exception, match="Parameter"):
-        str(somebody.user.email)
+        "users:read" in principal.scopes  # noqa: B015
+    with pytest.raises(Exception, match="BindParameter"):
+        str(principal.user.email)

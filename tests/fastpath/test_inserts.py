@@ -1,26 +1,30 @@
-"""A row that is written by a kept statement is the one that Django would have written, and fails as that would."""
+"""A row that is added by a deferred insert is the one that Django would have added, and fails as that would."""
 
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
-from functools import partial
 
 import pytest
 from django.apps import apps
-from django.db import DatabaseError, DataError, connection, models, transaction
-from django.db.models.expressions import Value
-from django.db.models.functions import Lower
-from django.db.models.signals import post_save, pre_save
+from django.db import DataError, connection, models, transaction
+from django.db.models import signals
 from psycopg.errors import NumericValueOutOfRange
 
 from accounts.models import APIKey, LoginSession
-from config.models.resource import Row
+from config.api.principal import ALL_SCOPES, Principal
+from config.api.writing.idempotency import IdempotencyKey
+from config.fastpath import idempotency, inserts
+from config.fastpath.responses import FastResponse
+from config.http.errors import DomainError, ErrorCode
+from config.http.json import to_json
+from config.models import IdempotencyRecord, Resource
 from orders.models import Order
 from payments.models import Payment
 from posts.models import Comment, Post
 from users.models import OwnedQuerySet, User
 
 MOMENT = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
-# By model, several choices of columns; what is not given has a default.
+# By model, several choices of columns; the others have defaults.
 VALUES = {
     APIKey: [{"name": "k", "prefix": "urs_", "digest": b"\0\xff", "scopes": ["users:read", "a,b"]}],
     Comment: [{"text": "Tea\n☕"}],
@@ -28,14 +32,10 @@ VALUES = {
     Order: [{"item": "Tea", "qty": 2}, {"item": "Tea", "qty": 2, "created_at": MOMENT, "row_version": 7}],
     Payment: [{"amount": Decimal("12.30")}, {"amount": 5, "id": 2**40}],
     Post: [{"title": "t"}, {"title": "t", "body": "b" * 20_000}],
-    User: [{"name": "N", "email": "n@example.com", "password": "!"}],
 }
-CASES = [(model, values) for model in sorted(VALUES, key=lambda found: found.__name__) for values in VALUES[model]]
-EVERY_CASE = pytest.mark.parametrize(("model", "values"), CASES, ids=lambda value: getattr(value, "__name__", ""))
-
-
-def test_every_model_of_rows_is_compared():
-    assert VALUES.keys() == {model for model in apps.get_models() if issubclass(model, Row)}
+CASES = [(model, values) for model in sorted(VALUES, key=lambda each: each.__name__) for values in VALUES[model]]
+# A guard with a row.
+ALWAYS = ("WITH guard AS (SELECT)", [])
 
 
 @pytest.fixture
@@ -43,17 +43,34 @@ def complete(make_user):
     """Values with those that refer to other rows."""
     owner = make_user().pk
     post = Post.objects.create(user_id=owner, title="t").pk
-    refers = {"user_id": owner, "post_id": post}
+    references = {"user_id": owner, "post_id": post}
 
     def fill(model, values):
         columns = {field.attname for field in model._meta.concrete_fields}
-        return values | {name: value for name, value in refers.items() if name in columns}
+        return values | {name: value for name, value in references.items() if name in columns}
 
     return fill
 
 
-def told(row):
-    """All that the instance and the database say of a row, but its id and what moves with the clock."""
+def supports(model, values):
+    return inserts.supports(model, frozenset(values), "default")
+
+
+def add(model, values, guard=ALWAYS):
+    """The row, as the fast path adds it."""
+    assert supports(model, values)
+    pending = inserts.reserve(model, values, "default")
+    assert pending.commit(guard)
+    return pending.row
+
+
+def create(model, values):
+    """The row, as Django adds it."""
+    return model._default_manager.create(**values)
+
+
+def get_state(row):
+    """All that the instance and the database hold of a row, but its id and what moves with the clock."""
     moving = {
         field.attname for field in row._meta.concrete_fields if field.primary_key or field.attname.endswith("_at")
     }
@@ -61,11 +78,7 @@ def told(row):
     assert {name: getattr(row, name) for name in moving} == {name: getattr(read, name) for name in moving}
     return [
         (
-            sorted(
-                (name, repr(value))
-                for name, value in vars(each).items()
-                if name not in {*moving, "_state", "_loaded", "_prefetched_objects_cache"}
-            ),
+            sorted((name, repr(value)) for name, value in vars(each).items() if name not in {*moving, "_state"}),
             {name: type(vars(each)[name]) for name in moving},
             (each._state.db, each._state.adding),
         )
@@ -73,106 +86,33 @@ def told(row):
     ]
 
 
-def in_django(model, values):
-    """The row as Django alone adds it."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delattr(Row, "_do_insert")
-        return model._default_manager.create(**values)
-
-
-def anyhow(*_):
-    """A condition that always holds."""
-    return "WITH condition AS (SELECT)", []
-
-
-def undone(add, *arguments, **values):
+def get_state_and_roll_back(write, model, values):
     with transaction.atomic():
-        made = told(add(*arguments, **values))
+        state = get_state(write(model, values))
         transaction.set_rollback(True)
-    return made
+    return state
 
 
-@EVERY_CASE
+def test_all_resources_are_compared():
+    """But for users, whose save() is their own."""
+    assert {model for model in apps.get_models() if issubclass(model, Resource)} <= VALUES.keys() | {User}
+    assert not supports(User, {"name": "N", "email": "n@example.com", "password": "!"})
+
+
+@pytest.mark.parametrize(("model", "values"), CASES, ids=lambda value: getattr(value, "__name__", ""))
 def test_row_is_that_of_django(complete, model, values):
     values = complete(model, values)
-    expected = undone(in_django, model, values)
-    assert undone(model.add, **values) == expected
-    assert undone(model._default_manager.create, **values) == expected
-    # Users are added by a manager of their own.
-    if model is not User:
-        assert undone(model.add_answered, values, lambda row: row, anyhow) == expected
-
-
-CHANGES = {
-    APIKey: {"scopes": ["posts:read"], "digest": b"other", "last_used_at": MOMENT},
-    Comment: {"text": "Coffee"},
-    LoginSession: {"previous_digest": b"p", "ended_at": None},
-    Order: {"qty": 3},
-    Payment: {"amount": Decimal("9999999999.99")},
-    Post: {"title": "T", "body": "Grüße"},
-    User: {"name": "M", "role": "support"},
-}
-
-
-def changed_by_django(row, values):
-    for name, value in values.items():
-        setattr(row, name, value)
-    row.save(update_fields=list(values))
-    row.refresh_from_db()
-    return row
-
-
-def changed(row, values):
-    row.change(**values)
-    return row
-
-
-@EVERY_CASE
-def test_change_is_that_of_django(complete, model, values):
-    values = complete(model, values)
-    changes = CHANGES[model]
-    told_of = []
-    for change in (changed_by_django, changed):
-        with transaction.atomic():
-            row = model._default_manager.create(**values)
-            before = getattr(row, "updated_at", None)
-            told_of.append(told(change(row, changes)))
-            assert before is None or row.updated_at > before
-            transaction.set_rollback(True)
-    assert told_of[0] == told_of[1]
-
-
-def test_change_leaves_what_others_wrote_meanwhile(complete):
-    post = Post.add(**complete(Post, {"title": "t"}))
-    mine, other = (Post.objects.get(pk=post.pk) for _ in range(2))
-    other.change(body="theirs")
-    mine.change(title="mine")
-    assert (mine.title, mine.body, mine.row_version) == ("mine", "theirs", 3)
-
-
-def test_change_of_a_foreign_key_forgets_the_row_it_referred_to(complete, make_user):
-    order = Order.add(**complete(Order, {"item": "Tea", "qty": 2}))
-    assert order.user.pk == order.user_id
-    new = make_user()
-    order.change(user_id=new.pk)
-    assert order.user == new
-
-
-def test_change_of_a_row_that_is_gone_fails(complete):
-    order = Order.add(**complete(Order, {"item": "Tea", "qty": 2}))
-    Order.objects.filter(pk=order.pk).delete()
-    with pytest.raises(DatabaseError):
-        order.change(qty=3)
+    assert get_state_and_roll_back(add, model, values) == get_state_and_roll_back(create, model, values)
 
 
 # --- Errors
 
 
-def problem_of(add, *arguments, **values):
+def get_error(write, model, values):
     """What is raised, without the failing row that PostgreSQL quotes: its id is another one."""
-    with pytest.raises(Exception) as caught, transaction.atomic():  # noqa: PT011 - it is compared
-        add(*arguments, **values)
-    error = caught.value
+    with pytest.raises(Exception) as raised, transaction.atomic():  # noqa: PT011 - it is compared
+        write(model, values)
+    error = raised.value
     return type(error), str(error).partition("\nDETAIL:  Failing row")[0], type(error.__cause__)
 
 
@@ -182,160 +122,267 @@ def problem_of(add, *arguments, **values):
         *({"qty": value} for value in (0, None, "two", [])),
         *({"item": value} for value in ("x" * 201, "", "a\0", "\ud800", None)),
         {"row_version": None},
-        {"none": 1},
     ],
     ids=repr,
 )
 def test_errors_are_those_of_django(complete, wrong):
     values = complete(Order, {"item": "Tea", "qty": 2}) | wrong
-    assert problem_of(Order.add, **values) == problem_of(in_django, Order, values)
+    assert get_error(add, Order, values) == get_error(create, Order, values)
     assert not Order.objects.exists()
-    if wrong.keys() <= {"item", "qty"}:
-        order = Order.add(**complete(Order, {"item": "Tea", "qty": 2}))
-        assert problem_of(order.change, **wrong) == problem_of(changed_by_django, order, wrong)
 
 
 @pytest.mark.parametrize("qty", [2**31, 2**32 + 5, 2**63, -(2**64) + 1])
-@pytest.mark.parametrize("add", [Order.add, Order.objects.create])
-def test_integer_that_does_not_fit_its_column_is_refused_and_not_cut_off(complete, add, qty):
+@pytest.mark.parametrize("write", [add, create])
+def test_integer_that_does_not_fit_its_column_is_refused_and_not_cut_off(complete, write, qty):
     connection.run(("SELECT %s::bigint, %s::bigint, %s::bigint", [1, 2**20, 2**40]))
-    error, _, cause = problem_of(add, **complete(Order, {"item": "Tea", "qty": qty}))
+    error, _, cause = get_error(write, Order, complete(Order, {"item": "Tea", "qty": qty}))
     assert (error, cause) == (DataError, NumericValueOutOfRange)
 
 
-def test_missing_value_is_missed_as_by_django(complete):
+def test_error_of_a_missing_value_is_that_of_django(complete):
     values = complete(Order, {"qty": 2})
     del values["user_id"]
-    assert problem_of(Order.add, **values) == problem_of(in_django, Order, values)
-
-
-# --- Answered before it is added
-
-
-def test_row_is_as_it_was_answered(transactional_db, complete):
-    told_before = {}
-
-    def answer(row):
-        assert not Order.objects.exists()
-        told_before.update(vars(row))
-        return "answer"
-
-    assert Order.add_answered(complete(Order, {"item": "Tea", "qty": 2}), answer, anyhow) == "answer"
-    row = vars(Order.objects.get())
-    assert {name: told_before[name] for name in row if name != "_state"} == {
-        name: value for name, value in row.items() if name != "_state"
-    }
-
-
-def test_what_fails_in_its_answer_leaves_no_row(transactional_db, complete):
-    with pytest.raises(ZeroDivisionError):
-        Order.add_answered(complete(Order, {"item": "Tea", "qty": 2}), lambda row: 1 / 0, anyhow)
-    assert not Order.objects.exists()
-
-
-def test_condition_that_does_not_hold_leaves_no_row(transactional_db, complete):
-    values, answered = complete(Order, {"item": "Tea", "qty": 2}), []
-    add = partial(Order.add_answered, values, lambda row: answered.append(row) or "answer", within=anyhow)
-    assert add(unless=("SELECT FROM orders_order WHERE item = %s", ["Tea"])) == "answer"
-    assert add(unless=("SELECT FROM orders_order WHERE item = %s", ["Tea"])) is None
-    assert len(answered) == 1
-    for missing, made in ((0, None), (1, "answer")):
-        condition = "WITH condition AS (SELECT FROM generate_series(1, %s))"
-        assert add(within=lambda *_, missing=missing: (condition, [missing])) == made  # noqa: B023
-    assert (len(answered), Order.objects.count()) == (3, 2)
+    assert get_error(add, Order, values) == get_error(create, Order, values)
 
 
 def test_longer_text_is_refused_and_not_cut_off(transactional_db, complete):
     with pytest.raises(DataError):
-        Order.add_answered(complete(Order, {"item": "x" * 201, "qty": 1}), lambda row: row, anyhow)
+        add(Order, complete(Order, {"item": "x" * 201, "qty": 1}))
     assert not Order.objects.exists()
 
 
-# --- Where Django's way would do more
+# --- Reserved before it is added
 
 
-@pytest.mark.parametrize("signal", [pre_save, post_save])
-def test_listener_hears_of_it(complete, signal):
-    heard = []
+def test_row_is_added_as_it_was_reserved(transactional_db, complete):
+    pending = inserts.reserve(Order, complete(Order, {"item": "Tea", "qty": 2}), "default")
+    assert not Order.objects.exists()
+    before = {name: value for name, value in vars(pending.row).items() if name != "_state"}
+    assert (pending.row._state.adding, pending.row._state.db) == (True, "default")
+    assert pending.commit(ALWAYS)
+    assert {name: value for name, value in vars(Order.objects.get()).items() if name != "_state"} == before
+    assert not pending.row._state.adding
 
-    def listen(sender, instance, **_):
-        heard.append(instance)
 
+def test_nothing_is_reserved_where_there_is_a_row_already(transactional_db, complete):
     values = complete(Order, {"item": "Tea", "qty": 2})
-    Order.add(**values)
-    signal.connect(listen, sender=Order)
+    not_exists = ("SELECT FROM orders_order WHERE item = %s", ["Tea"])
+    assert inserts.reserve(Order, values, "default", not_exists).commit(ALWAYS)
+    assert inserts.reserve(Order, values, "default", not_exists) is None
+
+
+@pytest.mark.parametrize(("count", "added"), [(0, False), (1, True)])
+def test_row_is_added_where_the_guard_has_a_row(transactional_db, complete, count, added):
+    pending = inserts.reserve(Order, complete(Order, {"item": "Tea", "qty": 2}), "default")
+    guard = ("WITH guard AS (SELECT FROM generate_series(1, %s))", [count])
+    assert pending.commit(guard) is added
+    assert (pending.row._state.adding, Order.objects.exists()) == (not added, added)
+
+
+# --- Guards of users and idempotency keys
+
+
+@pytest.fixture
+def key(make_user):
+    return IdempotencyKey(make_user().pk, "POST /payments", "k", b"fingerprint")
+
+
+def reserve_payment(key):
+    return inserts.reserve(
+        Payment, {"user_id": key.user_id, "amount": Decimal(1)}, "default", idempotency.get_seen(key)
+    )
+
+
+def commit_with_key(pending, key):
+    response = FastResponse({"id": pending.row.pk}, 201, headers={"Location": f"/payments/{pending.row.pk}"})
+    return pending.commit(idempotency.get_key_guard(key, response, pending.row))
+
+
+def commit_with_user(pending, key):
+    principal = Principal(User(pk=key.user_id), ALL_SCOPES, "jwt")
+    return pending.commit(idempotency.get_user_guard(principal))
+
+
+def test_key_is_recorded_with_the_row(transactional_db, key):
+    assert idempotency.fetch_replay(key) is None
+    pending = reserve_payment(key)
+    assert commit_with_key(pending, key)
+    record = IdempotencyRecord.objects.get()
+    assert (record.user_id, record.operation, record.key, bytes(record.fingerprint)) == key
+    assert (record.owner_id, record.status, record.replays) == (None, 201, 0)
+    replay = idempotency.fetch_replay(key)
+    assert (replay.status_code, replay["Location"]) == (201, f"/payments/{pending.row.pk}")
+    assert to_json(replay.data) == to_json({"id": pending.row.pk})
+    assert IdempotencyRecord.objects.get().replays == 1
+    assert reserve_payment(key) is None
+    with pytest.raises(DomainError) as raised:
+        idempotency.fetch_replay(key._replace(fingerprint=b"another"))
+    assert raised.value.code is ErrorCode.IDEMPOTENCY_KEY_REUSED
+
+
+def test_of_two_rows_with_one_key_one_is_added(transactional_db, key):
+    pending = [reserve_payment(key) for _ in range(2)]
+    assert [commit_with_key(each, key) for each in pending] == [True, False]
+    assert [row.pk for row in Payment.objects.all()] == [pending[0].row.pk]
+    assert IdempotencyRecord.objects.count() == 1
+
+
+def test_key_that_is_in_use_is_not_waited_for(transactional_db, key, elsewhere):
+    pending = reserve_payment(key)
+    elsewhere.execute("SELECT pg_advisory_xact_lock(%s)", [key.lock_number])
+    assert not commit_with_key(pending, key)
+    elsewhere.rollback()
+    assert commit_with_key(pending, key)
+    assert (Payment.objects.count(), IdempotencyRecord.objects.count()) == (1, 1)
+
+
+@pytest.mark.parametrize("commit", [commit_with_key, commit_with_user])
+def test_user_that_is_being_removed_is_not_waited_for(transactional_db, key, elsewhere, commit):
+    pending = reserve_payment(key)
+    elsewhere.execute("SELECT FROM users_user WHERE id = %s FOR UPDATE", [key.user_id])
+    assert not commit(pending, key)
+    elsewhere.rollback()
+    assert commit(pending, key)
+    assert Payment.objects.count() == 1
+
+
+@pytest.mark.parametrize("commit", [commit_with_key, commit_with_user])
+def test_nothing_is_added_for_a_user_that_was_removed(transactional_db, key, elsewhere, commit):
+    pending = reserve_payment(key)
+    elsewhere.execute(
+        "UPDATE users_user SET removed_at = now(), name = '', email = '', password = '', status = 'inactive'"
+        " WHERE id = %s",
+        [key.user_id],
+    )
+    elsewhere.commit()
+    assert not commit(pending, key)
+    assert (Payment.objects.count(), IdempotencyRecord.objects.count()) == (0, 0)
+
+
+# --- What is left to Django
+
+
+@pytest.mark.parametrize("sender", [Order, None])
+@pytest.mark.parametrize("name", ["pre_save", "post_save", "pre_init", "post_init"])
+def test_model_is_not_supported_while_a_receiver_is_connected(name, sender):
+    signal, values = getattr(signals, name), {"user_id", "item", "qty"}
+
+    def receive(**_):
+        pass
+
+    assert supports(Order, values)
+    signal.connect(receive, sender=sender)
     try:
-        order = Order.add(**values)
-        order.change(qty=3)
-        assert Order.add_answered(values, lambda row: row, anyhow) is None
+        assert not supports(Order, values)
     finally:
-        signal.disconnect(listen, sender=Order)
-    Order.add(**values).change(qty=3)
-    assert heard == [order, order]
+        signal.disconnect(receive, sender=sender)
+    assert supports(Order, values)
 
 
-class Shouted(OwnedQuerySet):
+@pytest.mark.parametrize("names", [{"none"}, {"user"}, {"pk"}])
+def test_names_that_are_no_columns_are_not_supported(names):
+    assert not supports(Order, names | {"item", "qty"})
+
+
+class LoudQuerySet(OwnedQuerySet):
     def create(self, **values):
         return super().create(**values | {"item": values["item"].upper()})
 
 
-def proxy(name, **attributes):
-    """A model of the same table."""
+class LoudManager(models.Manager):
+    def create(self, **values):
+        return super().create(**values | {"item": values["item"].upper()})
+
+
+class LoudFromQuerySet(LoudManager.from_queryset(OwnedQuerySet)):
+    pass
+
+
+class LoudField(models.TextField):
+    def pre_save(self, model_instance, add):
+        model_instance.item = model_instance.item.upper()
+        return model_instance.item
+
+
+def save(self, *arguments, **options):
+    self.item = self.item.upper()
+    models.Model.save(self, *arguments, **options)
+
+
+def save_base(self, *arguments, **options):
+    self.item = self.item.upper()
+    models.Model.save_base(self, *arguments, **options)
+
+
+def initialize(self, *arguments, **options):
+    models.Model.__init__(self, *arguments, **options)
+
+
+@contextmanager
+def build_model(**attributes):
+    """A model with attributes of its own, unknown to the others afterwards."""
     meta = type("Meta", (), {"app_label": "orders", "db_table": "orders_order", "managed": False})
-    columns = {"__module__": __name__, "Meta": meta, "user_id": models.BigIntegerField(), "item": models.TextField()}
-    return type(name, (Row,), {"id": models.BigAutoField(primary_key=True), **columns, **attributes})
+    columns = {"id": models.BigAutoField(primary_key=True), "item": models.TextField()}
+    try:
+        yield type("Special", (models.Model,), {"__module__": __name__, "Meta": meta, **columns, **attributes})
+    finally:
+        apps.all_models["orders"].pop("special", None)
+        apps.clear_cache()
 
 
-@pytest.fixture
-def forgotten():
-    """Models that are made for a test are unknown to the others."""
-    yield
-    for name in ("saves", "manages"):
-        apps.all_models["orders"].pop(name, None)
-    apps.clear_cache()
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"save": save},
+        {"save_base": save_base},
+        {"__init__": initialize},
+        {"objects": LoudQuerySet.as_manager()},
+        {"objects": LoudManager()},
+        {"objects": LoudFromQuerySet()},
+        {"item": LoudField()},
+        {"made": models.DateTimeField(auto_now_add=True)},
+        {"written": models.DateTimeField(auto_now=True)},
+        {"size": models.GeneratedField(expression=models.F("id"), output_field=models.TextField(), db_persist=True)},
+    ],
+    ids=[
+        *(
+            "save",
+            "save_base",
+            "__init__",
+            "QuerySet.create",
+            "Manager.create",
+            "Manager.create from QuerySet",
+            "Field.pre_save",
+        ),
+        *("auto_now_add", "auto_now", "GeneratedField"),
+    ],
+)
+def test_model_that_does_more_than_an_insert_is_not_supported(db, attributes):
+    with build_model(**attributes) as model:
+        assert not supports(model, {"item"})
 
 
-@pytest.mark.usefixtures("forgotten")
-def test_models_own_ways_are_gone(complete):
-    def save(self, *arguments, **options):
-        self.item = self.item.upper()
-        models.Model.save(self, *arguments, **options)
-
-    values = complete(Order, {"item": "Tea"})
-    saves = proxy("Saves", save=save, qty=models.IntegerField(default=lambda: 5))
-    manages = proxy("Manages", objects=Shouted.as_manager(), qty=models.IntegerField(default=lambda: 5))
-    for model in (saves, manages):
-        assert model.add_answered(values, lambda row: row, anyhow) is None
-        row = model.add(**values)
-        assert (row.item, row.qty) == ("TEA", 5)
-        assert model.objects.get(pk=row.pk).item == "TEA"
-    row = saves.objects.get(item="TEA", pk=saves.objects.earliest("pk").pk)
-    row.change(item="coffee")
-    assert (row.item, saves.objects.get(pk=row.pk).qty) == ("COFFEE", 5)
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {},
+        {"objects": OwnedQuerySet.as_manager()},
+        {"objects": models.Manager.from_queryset(OwnedQuerySet)()},
+        {"seen": models.DateTimeField(null=True)},
+    ],
+    ids=["plain", "as_manager", "from_queryset", "time"],
+)
+def test_model_of_plain_columns_is_supported(db, attributes):
+    with build_model(**attributes) as model:
+        assert supports(model, {"item"})
 
 
-def test_related_row_and_sql_are_taken_as_by_django(complete, make_user):
-    owner = make_user()
-    assert Order.add(user=owner, item="Tea", qty=1).user_id == owner.pk
-    order = Order.objects.create(user=owner, item=Lower(Value("TEA")), qty=1)
-    assert Order.objects.get(pk=order.pk).item == "tea"
-    order.change(user=make_user())
-    assert Order.objects.get(pk=order.pk).user != owner
+# --- What stays prepared
 
 
-# --- What the server keeps
-
-
-def prepared():
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT statement FROM pg_prepared_statements WHERE statement LIKE 'INSERT INTO \"posts_post\"%'"
-        )
-        return cursor.fetchall()
-
-
-def test_one_statement_serves_whatever_defaults_are_given(complete):
+def test_one_statement_serves_whichever_defaults_are_left_out(complete):
     for values in ({"title": "t"}, {"body": "b", "title": "t"}, {"title": "t", "body": ""}):
-        Post.add(**complete(Post, values))
-        Post.objects.create(**complete(Post, values))
-    assert len(prepared()) == 1
+        add(Post, complete(Post, values))
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT statement FROM pg_prepared_statements WHERE statement LIKE '%INTO \"posts_post\"%'")
+        assert len(cursor.fetchall()) == 1

@@ -1,8 +1,8 @@
-"""A prepared statement does what the same statement does in a cursor of Django, and is parsed once for a connection."""
+"""A prepared statement does what it does in a cursor of Django, and is parsed once for a connection."""
 
 import signal
 from contextlib import contextmanager, nullcontext, suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
 import psycopg
@@ -20,7 +20,7 @@ from django.db import (
 from django.db.transaction import TransactionManagementError
 from django.test.utils import CaptureQueriesContext
 
-from config.fastpath.postgresql.prepared_statements import MOST_KEPT
+from config.fastpath.postgresql.prepared_statements import MAX_STATEMENTS, Batch, PreparedStatements
 from orders.models import Order
 
 INTEGERS = ("0", "-1", "32767", "null")
@@ -52,32 +52,32 @@ def run(sql, *values):
     return rows
 
 
-def in_a_cursor(sql, *values):
+def run_in_cursor(sql, *values):
     with connection.cursor() as cursor:
         cursor.execute(sql, values)
         return cursor.fetchall()
 
 
 def prepared(like="%"):
-    return in_a_cursor("SELECT name, statement FROM pg_prepared_statements WHERE statement LIKE %s", like)
+    return run_in_cursor("SELECT name, statement FROM pg_prepared_statements WHERE statement LIKE %s", like)
 
 
-def values_of(kind):
+def get_values(kind):
     if kind.endswith("[]"):
         return ARRAYS
     return TEXTS if kind.startswith("varchar") else VALUES[kind]
 
 
-def kinds_of_columns():
+def get_column_types():
     columns = [field for model in apps.get_models() for field in model._meta.local_concrete_fields]
     return {kind for field in columns if (kind := field.db_type(connection))}
 
 
-@pytest.mark.parametrize("kind", sorted(VALUES.keys() | kinds_of_columns()))
+@pytest.mark.parametrize("kind", sorted(VALUES.keys() | get_column_types()))
 def test_values_are_those_of_a_cursor(db, kind):
-    for value in values_of(kind):
+    for value in get_values(kind):
         sql = f"SELECT {value}::{kind}"
-        assert repr(run(sql)) == repr(in_a_cursor(sql))
+        assert repr(run(sql)) == repr(run_in_cursor(sql))
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_values_are_those_of_a_cursor(db, kind):
 )
 def test_values_are_sent_as_a_cursor_sends_them(db, kind, value):
     sql = f"SELECT %s::{kind}, '100%%', %s::{kind}"
-    assert repr(run(sql, value, value)) == repr(in_a_cursor(sql, value, value))
+    assert repr(run(sql, value, value)) == repr(run_in_cursor(sql, value, value))
 
 
 def test_one_text_takes_values_of_several_types(db):
@@ -175,22 +175,22 @@ def test_transaction_begins_with_it_and_ends_as_django_ends_it(transactional_db,
     insert = "INSERT INTO orders_order (user_id, item, qty) VALUES (%s, %s, 1) RETURNING id"
     owner = make_user().pk
     with transaction.atomic():
-        run(insert, owner, "kept")
+        run(insert, owner, "first")
         with pytest.raises(IntegrityError), transaction.atomic():
             run(insert, owner, "")
         with transaction.atomic():
-            run(insert, owner, "also kept")
+            run(insert, owner, "also gone")
             transaction.set_rollback(True)
-        run(insert, owner, "kept, too")
+        run(insert, owner, "last")
         with psycopg.connect(connection.connection.info.dsn) as other:
             assert other.execute("SELECT count(*) FROM orders_order").fetchone() == (0,)
     with transaction.atomic():
         run(insert, owner, "gone")
         transaction.set_rollback(True)
-    assert list(Order.objects.values_list("item", flat=True)) == ["kept", "kept, too"]
+    assert list(Order.objects.values_list("item", flat=True)) == ["first", "last"]
 
 
-def test_connection_that_was_ended_is_told_and_begins_anew(transactional_db):
+def test_lost_connection_is_an_error_and_is_made_anew(transactional_db):
     assert run("SELECT %s::int", 7) == [(7,)]
     with psycopg.connect(connection.connection.info.dsn, autocommit=True) as other:
         other.execute("SELECT pg_terminate_backend(%s, 5000)", [connection.connection.info.backend_pid])
@@ -198,7 +198,7 @@ def test_connection_that_was_ended_is_told_and_begins_anew(transactional_db):
         run("SELECT %s::int", 7)
     assert isinstance(caught.value.__cause__, psycopg.errors.AdminShutdown)
     connection.close_if_unusable_or_obsolete()
-    assert prepared("%kept%") == []
+    assert prepared() == []
     assert run("SELECT %s::int", 7) == [(7,)]
 
 
@@ -208,7 +208,7 @@ def test_connection_that_was_ended_is_told_and_begins_anew(transactional_db):
 INSERT = "INSERT INTO orders_order (user_id, item, qty) VALUES (%s, %s, 1) RETURNING item"
 
 
-def items_seen_by_others():
+def get_committed_items():
     with psycopg.connect(connection.connection.info.dsn) as other:
         return [item for (item,) in other.execute("SELECT item FROM orders_order ORDER BY id")]
 
@@ -219,77 +219,36 @@ def owner(make_user):
 
 
 def test_several_statements_give_each_their_rows(transactional_db, owner):
-    ask = [("SELECT %s::int", [1]), ("SELECT x FROM generate_series(1, %s) x", [2]), (INSERT, [owner, "third"])]
-    assert connection.run(*ask) == [[(1,)], [(1,), (2,)], [("third",)]]
-    assert items_seen_by_others() == ["third"]
+    statements = [("SELECT %s::int", [1]), ("SELECT x FROM generate_series(1, %s) x", [2]), (INSERT, [owner, "third"])]
+    assert connection.run(*statements) == [[(1,)], [(1,), (2,)], [("third",)]]
+    assert get_committed_items() == ["third"]
 
 
-def test_several_statements_outside_of_a_transaction_are_done_or_not_together(transactional_db, owner):
+def test_several_statements_outside_of_a_transaction_take_effect_together_or_not_at_all(transactional_db, owner):
     with pytest.raises(IntegrityError):
         connection.run((INSERT, [owner, "first"]), (INSERT, [owner, ""]), (INSERT, [owner, "third"]))
     assert connection.run((INSERT, [owner, "later"])) == [[("later",)]]
-    assert items_seen_by_others() == ["later"]
+    assert get_committed_items() == ["later"]
 
 
 @pytest.mark.parametrize("further", [0, 2])
-def test_error_at_the_end_of_what_is_done_together_is_told(transactional_db, further):
+def test_error_at_the_end_of_a_transaction_is_raised(transactional_db, further):
     with pytest.raises(IntegrityError):
-        connection.run((INSERT, [0, "nobody's"]), *[("SELECT 1", [])] * further)
+        connection.run((INSERT, [0, "no user"]), *[("SELECT 1", [])] * further)
     assert run("SELECT %s::int", 7) == [(7,)]
-    assert items_seen_by_others() == []
+    assert get_committed_items() == []
 
 
 def test_statement_behind_one_that_fails_is_not_run_and_the_transaction_is_broken(transactional_db, owner):
     with pytest.raises(IntegrityError), transaction.atomic():
-        connection.run((INSERT, [owner, ""]), (INSERT, [owner, "second"]), commit=True)
+        connection.run((INSERT, [owner, ""]), (INSERT, [owner, "second"]))
     assert run("SELECT 1") == [(1,)]
-    assert items_seen_by_others() == []
+    assert get_committed_items() == []
 
 
-def test_commit_with_the_last_statement_ends_the_transaction(transactional_db, owner):
-    done = []
-    with transaction.atomic(durable=True):
-        transaction.on_commit(lambda: done.append("committed"))
-        run(INSERT, owner, "first")
-        assert items_seen_by_others() == []
-        assert connection.run((INSERT, [owner, "second"]), commit=True) == [[("second",)]]
-        assert items_seen_by_others() == ["first", "second"]
-    assert done == ["committed"]
-    with transaction.atomic():
-        run(INSERT, owner, "gone")
-        transaction.set_rollback(True)
-    assert items_seen_by_others() == ["first", "second"]
-
-
-def test_commit_is_left_to_the_outermost_transaction(transactional_db, owner):
-    with transaction.atomic():
-        with transaction.atomic():
-            connection.run((INSERT, [owner, "first"]), commit=True)
-        assert items_seen_by_others() == []
-        transaction.set_rollback(True)
-    assert items_seen_by_others() == []
-
-
-def test_commit_that_fails_is_told_and_nothing_is_left(transactional_db, owner):
-    with connection.cursor() as cursor:
-        cursor.execute("CREATE TABLE late (value int UNIQUE DEFERRABLE INITIALLY DEFERRED)")
-    try:
-        with pytest.raises(IntegrityError), transaction.atomic():
-            connection.run((INSERT, [owner, "first"]), ("INSERT INTO late VALUES (%s), (1)", [1]), commit=True)
-        assert run("SELECT 1") == [(1,)]
-        assert items_seen_by_others() == []
-    finally:
-        with connection.cursor() as cursor:
-            cursor.execute("DROP TABLE late")
-
-
-def test_nothing_is_run_again_behind_a_commit_that_failed(transactional_db, owner):
-    """The server says at COMMIT what it says of a statement that it does not know: in somebody's deferred trigger."""
-
-    def write():
-        run(INSERT, owner, "first")
-        connection.run((INSERT, [owner, "second"]), commit=True)
-
+@contextmanager
+def refusing_at_commit():
+    """The server says at COMMIT what it says of a statement that it does not know: in a deferred trigger."""
     with connection.cursor() as cursor:
         cursor.execute("""
             CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
@@ -298,12 +257,18 @@ def test_nothing_is_run_again_behind_a_commit_that_failed(transactional_db, owne
             DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.item = 'first') EXECUTE FUNCTION refuse()
         """)
     try:
-        with pytest.raises(NotSupportedError), transaction.atomic():
-            write()
-        assert items_seen_by_others() == []
+        yield
     finally:
         with connection.cursor() as cursor:
-            cursor.execute("DROP TRIGGER refuse ON orders_order; DROP FUNCTION refuse")
+            cursor.execute("DROP TRIGGER refuse ON orders_order; DROP FUNCTION refuse()")
+
+
+@pytest.mark.parametrize("begin", [False, True])
+def test_commit_that_fails_is_an_error_and_nothing_is_left(transactional_db, owner, begin):
+    with refusing_at_commit():
+        with pytest.raises(NotSupportedError), transaction.atomic() if begin else nullcontext():
+            connection.run((INSERT, [owner, "first"]), (INSERT, [owner, "second"]))
+        assert get_committed_items() == []
 
 
 def test_transaction_is_broken_for_whoever_catches_the_error(transactional_db, owner):
@@ -318,7 +283,7 @@ def test_transaction_is_broken_for_whoever_catches_the_error(transactional_db, o
 
     with transaction.atomic():
         write()
-    assert (done, items_seen_by_others()) == ([], [])
+    assert (done, get_committed_items()) == ([], [])
 
 
 def test_interrupt_cancels_several_statements(transactional_db):
@@ -327,7 +292,7 @@ def test_interrupt_cancels_several_statements(transactional_db):
 
 
 @pytest.mark.parametrize("begin", [False, True])
-def test_connection_that_was_ended_is_told_of_several_statements(transactional_db, begin):
+def test_lost_connection_is_an_error_of_several_statements(transactional_db, begin):
     assert run("SELECT %s::int", 7) == [(7,)]
     with psycopg.connect(connection.connection.info.dsn, autocommit=True) as other:
         other.execute("SELECT pg_terminate_backend(%s, 5000)", [connection.connection.info.backend_pid])
@@ -343,7 +308,59 @@ def test_longer_values_than_a_socket_takes_at_once(transactional_db):
     assert connection.run(*[("SELECT %s::text", [long])] * 4) == [[(long,)]] * 4
 
 
-# --- What the server keeps
+# --- Batches
+
+NOT_LOADABLE = """
+WITH added AS (INSERT INTO orders_order (user_id, item, qty) VALUES (%s, %s, 1) RETURNING item)
+SELECT item, 'infinity'::date FROM added
+"""
+
+
+@contextmanager
+def counting_executions():
+    """How many groups of statements are sent together; each time that they are sent counts."""
+    sizes = []
+    original = PreparedStatements._send_pipeline
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            PreparedStatements,
+            "_send_pipeline",
+            lambda self, groups: sizes.append(len(groups)) or original(self, groups),
+        )
+        patch.setattr(PreparedStatements, "run", lambda *_: pytest.fail("a batch is run again"))
+        yield sizes
+
+
+@pytest.mark.parametrize(("shared", "transactions"), [(True, 1), (False, 3)])
+def test_error_while_rows_are_loaded_stays_with_its_batch_and_nothing_is_run_again(
+    transactional_db, owner, shared, transactions
+):
+    """Python has no infinite date. The transaction is committed when its rows are loaded."""
+    batches = [
+        Batch([(INSERT, [owner, "first"])], shared),
+        Batch([("SELECT 2", []), (NOT_LOADABLE, [owner, "second"]), (INSERT, [owner, "third"])], shared),
+        Batch([(INSERT, [owner, "fourth"]), ("SELECT %s::int", [7])], shared),
+    ]
+    with counting_executions() as sizes:
+        first, error, last = connection.run_batches(batches)
+    assert (first, last) == ([[("first",)]], [[("fourth",)], [(7,)]])
+    assert isinstance(error, psycopg.DataError)
+    assert sizes == [transactions]
+    assert get_committed_items() == ["first", "second", "third", "fourth"]
+    assert run("SELECT %s::int", 7) == [(7,)]
+
+
+def test_error_while_rows_are_loaded_leaves_the_statement_usable(transactional_db):
+    sql = "SELECT %s::text::date"
+    good, bad = (Batch([(sql, [value])], shared_transaction=True) for value in ("2026-12-01", "infinity"))
+    for _ in range(2):
+        results = connection.run_batches([good, bad, good])
+        assert [type(result) for result in results] == [list, psycopg.DataError, list]
+        assert results[0] == results[2] == [[(date(2026, 12, 1),)]]
+    assert len(prepared(sql.replace("%s", "$1"))) == 1
+
+
+# --- What stays prepared
 
 
 def test_statement_is_parsed_once_also_when_its_transaction_is_rolled_back(transactional_db):
@@ -354,15 +371,15 @@ def test_statement_is_parsed_once_also_when_its_transaction_is_rolled_back(trans
     assert len(prepared("%AS once")) == 1
 
 
-def test_statements_are_kept_up_to_a_number_those_that_were_used_last(transactional_db):
+def test_the_statements_that_were_used_last_stay_prepared(transactional_db):
     connection.close()
-    for number in range(MOST_KEPT + 20):
+    for number in range(MAX_STATEMENTS + 20):
         assert run(f"SELECT {number}") == [(number,)]
         assert run("SELECT 'often'") == [("often",)]
-    kept = {statement for _, statement in prepared()}
-    assert len(kept) == MOST_KEPT
-    assert {"SELECT 'often'", f"SELECT {MOST_KEPT + 19}"} < kept
-    assert "SELECT 20" not in kept
+    names = {statement for _, statement in prepared()}
+    assert len(names) == MAX_STATEMENTS
+    assert {"SELECT 'often'", f"SELECT {MAX_STATEMENTS + 19}"} < names
+    assert "SELECT 20" not in names
     assert run("SELECT 20") == [(20,)]
 
 
@@ -387,20 +404,20 @@ def test_column_that_gets_another_type_is_read_as_such(transactional_db):
     assert len(prepared("%FROM changing")) == 1
 
 
-# --- Those who look at each statement
+# --- Execute wrappers and the log of queries
 
 
-def test_statement_is_seen_by_those_who_look(db):
+def test_statement_is_seen_by_execute_wrappers_and_the_log(db):
     seen = []
 
-    def look(execute, sql, params, many, context):
+    def wrap(execute, sql, params, many, context):
         seen.append((sql, params))
         return execute(sql, params, many, context)
 
     with CaptureQueriesContext(connection) as captured:
         assert run("SELECT %s::int", 7) == [(7,)]
     assert [query["sql"] for query in captured] == ["SELECT $1::int"]
-    with connection.execute_wrapper(look):
+    with connection.execute_wrapper(wrap):
         assert run("SELECT %s::int", 7) == [(7,)]
         assert run("SET LOCAL application_name = 'test'") == []
     assert seen[0] == ("SELECT %s::int", (7,))

@@ -1,7 +1,8 @@
-"""What answers are made of does what Django's does."""
+"""The headers and responses of the fast path do what Django's and DRF's do."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,10 +11,13 @@ from django.http.response import BadHeaderError, ResponseHeaders
 from django.utils.cache import patch_vary_headers
 from hypothesis import given
 from hypothesis import strategies as st
-from rest_framework import response as drf
+from rest_framework.renderers import JSONRenderer
+from rest_framework.response import Response
 
-from config.fastpath.responses import Response
-from config.http.headers import Headers, give, give_missing, vary_on
+from config.fastpath import headers as fast_headers
+from config.fastpath.headers import FastHeaders
+from config.fastpath.responses import FastResponse
+from config.http import headers as http_headers
 
 NAMES = st.sampled_from(["Link", "link", "Vary", "ETag", "A\r\nB", "Ü"])
 VALUES = st.text(max_size=8) | st.integers() | st.binary(max_size=4)
@@ -21,7 +25,7 @@ VALUES = st.text(max_size=8) | st.integers() | st.binary(max_size=4)
 
 @given(st.lists(st.tuples(st.sampled_from(["set", "default", "delete"]), NAMES, VALUES), max_size=8))
 def test_headers_are_those_of_django(steps: list[tuple[str, str, Any]]) -> None:
-    ours, theirs = Headers(), ResponseHeaders({})
+    ours, theirs = FastHeaders(), ResponseHeaders({})
     for step, name, value in steps:
         outcomes = []
         for headers in (ours, theirs):
@@ -42,20 +46,23 @@ def test_headers_are_those_of_django(steps: list[tuple[str, str, Any]]) -> None:
         assert (ours.get(name, "none"), name in ours) == (theirs.get(name, "none"), name in theirs)
 
 
-@pytest.mark.parametrize("kind", [Response, HttpResponse])
-def test_headers_made_before_are_put_on_any_answer(kind: type[HttpResponse]) -> None:
-    made = Headers({"link": "made", "ETag": "made"})
-    one, another = kind(headers={"Link": "own"}), kind(headers={"Link": "own"})
-    give(one, made)
-    give_missing(another, made)
-    for answer in (one, another):
-        answer["ETag"] = "changed"
+@pytest.mark.parametrize("module", [fast_headers, http_headers], ids=lambda module: module.__name__)
+@pytest.mark.parametrize("response_class", [FastResponse, HttpResponse])
+def test_headers_made_before_are_put_on_any_response(module: Any, response_class: type[HttpResponse]) -> None:
+    made = FastHeaders({"link": "made", "ETag": "made"})
+    one, another = response_class(headers={"Link": "own"}), response_class(headers={"Link": "own"})
+    module.set_headers(one, made)
+    module.set_default_headers(another, made)
+    for response in (one, another):
+        assert response["ETag"] == "made"
+        response["ETag"] = "changed"
     assert (one["Link"], another["Link"]) == ("made", "own")
     assert dict(made.items()) == {"link": "made", "ETag": "made"}
 
 
+@pytest.mark.parametrize("vary_on", [fast_headers.vary_on, http_headers.vary_on], ids=lambda each: each.__module__)
 @pytest.mark.parametrize("present", [None, "Accept", "accept, Cookie", "*"])
-def test_vary_is_joined_as_django_joins_it(present: str | None) -> None:
+def test_vary_is_merged_as_django_merges_it(vary_on: Callable[..., None], present: str | None) -> None:
     ours, theirs = HttpResponse(), HttpResponse()
     if present:
         ours["Vary"] = theirs["Vary"] = present
@@ -64,12 +71,26 @@ def test_vary_is_joined_as_django_joins_it(present: str | None) -> None:
     assert ours["Vary"] == theirs["Vary"]
 
 
-def test_response_has_all_that_drfs_has_and_shares_nothing_that_changes() -> None:
-    one, another, theirs = Response({"a": 1}, 201), Response(), drf.Response({"a": 1}, 201)
+def test_response_has_all_that_drfs_has_and_shares_nothing_mutable() -> None:
+    one, another, theirs = FastResponse({"a": 1}, 201), FastResponse(), Response({"a": 1}, 201)
     assert vars(one).keys() - {"status_code"} == vars(theirs).keys() - {"status_code"}
     differing = {name for name, value in vars(theirs).items() if vars(one)[name] != value}
     assert differing == {"headers"}
     assert (one.status_code, another.status_code) == (201, 200)
-    unchanging = (str, int, bool, type(None))
+    immutable = (str, int, bool, type(None))
     shared = {name for name, value in vars(one).items() if value is vars(another)[name]}
-    assert {name for name in shared if not isinstance(vars(one)[name], unchanging)} == set()
+    assert {name for name in shared if not isinstance(vars(one)[name], immutable)} == set()
+
+
+@pytest.mark.parametrize(("data", "status"), [({"a": "Grüße"}, 200), (None, 204)])
+def test_response_is_rendered_as_by_drf(data: Any, status: int) -> None:
+    renderer, rendered = JSONRenderer(), []
+    for response_class in (FastResponse, Response):
+        response = response_class(data, status, headers={"Link": "<a>"})
+        response.accepted_renderer, response.accepted_media_type = renderer, renderer.media_type
+        response.renderer_context = {}
+        seen: list[bytes] = []
+        response.add_post_render_callback(lambda done, seen=seen: seen.append(done.content))
+        response.render()
+        rendered.append((response.content, sorted(response.headers.items()), seen))
+    assert rendered[0] == rendered[1]

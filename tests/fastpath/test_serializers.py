@@ -1,4 +1,4 @@
-"""What is compiled from a serializer shows rows as the serializer itself does."""
+"""What is compiled from a serializer represents rows, and validates bodies, as the serializer itself does."""
 
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
@@ -11,19 +11,21 @@ from hypothesis import strategies as st
 from rest_framework import serializers
 
 from accounts.serializers import APIKeySerializer
-from config.api.representation import serializers as own_serializers
-from config.api.representation.renderers import to_json
-from config.api.viewsets import readable_fields, readable_names
-from config.fastpath import serializers as compiled
+from config.api.principal import ALL_SCOPES, Principal
+from config.api.viewsets import get_readable_fields
+from config.fastpath import serializers as fast
+from config.http.errors import DomainError
+from config.http.json import UnusableNumber, to_json
 from orders.models import Order
 from orders.serializers import OrderSerializer
 from posts.models import Comment, Post
 from posts.serializers import PostSerializer
 from tests.contract.routes import resource_routes
+from users.models import User
 from users.serializers import UserSerializer
 
-SERIALIZERS = sorted({route.view.serializer_class for route in resource_routes()}, key=lambda found: found.__name__)
-COMPILED = [found for found in SERIALIZERS if not issubclass(found, APIKeySerializer)]
+SERIALIZERS = sorted({route.view.serializer_class for route in resource_routes()}, key=lambda each: each.__name__)
+COMPILED = [each for each in SERIALIZERS if not issubclass(each, APIKeySerializer)]
 
 moments = st.datetimes(
     datetime(1, 1, 2),  # noqa: DTZ001 - the strategy adds zones
@@ -41,7 +43,7 @@ VALUES = {
 }
 
 
-def rows_of(model):
+def build_rows(model):
     """Rows as the database may give them; any column may be null, as a tombstone's or a later one's."""
     columns = {}
     for field in model._meta.concrete_fields:
@@ -56,19 +58,23 @@ def rows_of(model):
         post.first_comments = comments
         return post
 
-    return st.builds(with_comments, rows, st.lists(rows_of(Comment), max_size=3))
+    return st.builds(with_comments, rows, st.lists(build_rows(Comment), max_size=3))
+
+
+def get_names(serializer_class):
+    return frozenset(get_readable_fields(serializer_class))
 
 
 @pytest.mark.parametrize("version", settings.API_VERSIONS, ids=str)
 @pytest.mark.parametrize("serializer_class", COMPILED)
 @given(data=st.data())
 def test_compiled_rows_are_the_serializers(serializer_class, version, data):
-    row = data.draw(rows_of(serializer_class.Meta.model))
-    known = readable_fields(serializer_class)
-    names = data.draw(st.just(readable_names(serializer_class)) | st.frozensets(st.sampled_from(known), min_size=1))
-    render = compiled.renderer(serializer_class, version, names)
-    shown = serializer_class(row, context={"version": version, "principal": None}).data
-    assert to_json(render([row])) == to_json([{name: value for name, value in shown.items() if name in names}])
+    row = data.draw(build_rows(serializer_class.Meta.model))
+    known = get_readable_fields(serializer_class)
+    names = data.draw(st.just(get_names(serializer_class)) | st.frozensets(st.sampled_from(known), min_size=1))
+    render = fast.get_renderer(serializer_class, version, names)
+    expected = serializer_class(row, context={"version": version, "principal": None}).data
+    assert to_json(render([row])) == to_json([{name: value for name, value in expected.items() if name in names}])
 
 
 def reversed_name(self, value):
@@ -89,27 +95,118 @@ OwnAttribute = type("OwnAttribute", (serializers.CharField,), {"get_attribute": 
         type("Far", (OrderSerializer,), {"item": serializers.CharField(source="user.name", read_only=True)}),
         APIKeySerializer,
     ],
-    ids=lambda found: found.__name__,
+    ids=lambda each: each.__name__,
 )
-def test_serializer_with_a_way_of_its_own_is_not_compiled(serializer_class):
-    assert compiled.renderer(serializer_class, settings.API_VERSIONS[0], readable_names(serializer_class)) is None
+def test_serializer_with_a_representation_of_its_own_is_not_compiled(serializer_class):
+    assert fast.get_renderer(serializer_class, settings.API_VERSIONS[0], get_names(serializer_class)) is None
 
 
-def forget_what_was_compiled():
-    compiled.renderer.cache_clear()
-    own_serializers._fields_of.cache_clear()
+def clear_caches():
+    for cached in (get_readable_fields, fast.get_renderer, fast.get_attributes, fast._get_fields):
+        cached.cache_clear()
 
 
-def test_field_with_a_way_of_its_own_is_shown_in_it(user, monkeypatch):
+def test_field_with_a_representation_of_its_own_is_represented_by_it(user, monkeypatch):
     order = Order.objects.create(user=user.user, item="Tea", qty=1)
     monkeypatch.setitem(OrderSerializer._declared_fields, "item", OwnField())
-    forget_what_was_compiled()
+    clear_caches()
     try:
         assert user.get(f"/orders/{order.pk}").data["item"] == "aeT"
     finally:
-        forget_what_was_compiled()
+        clear_caches()
 
 
 def test_comments_of_a_post_are_compiled_with_it():
-    assert compiled.renderer(PostSerializer, settings.API_VERSIONS[0], readable_names(PostSerializer))
+    assert fast.get_renderer(PostSerializer, settings.API_VERSIONS[0], get_names(PostSerializer))
     assert {UserSerializer, PostSerializer} <= set(COMPILED)
+
+
+# --- Validation
+
+PRINCIPALS = {
+    role: Principal(User(pk=7, name="N", email="n@example.com", role=role), ALL_SCOPES, "jwt")
+    for role in ("user", "admin")
+}
+# Of each field something that it takes; what others take is wrong for it in one way or another.
+GOOD = {
+    "amount": Decimal("12.30"),
+    "body": "One\nTwo",
+    "current_password": "four plain words here",
+    "email": "m@example.com",
+    "expires_at": "2030-01-31T12:00:00Z",
+    "item": "Tea",
+    "name": "M",
+    "password": "five quite plain words here",
+    "qty": 2,
+    "role": "user",
+    "scopes": ["users:read"],
+    "status": "active",
+    "text": "Welcome!",
+    "title": "Hello",
+    "user_id": 7,
+}
+WRONG = [None, "", " ", "a\0", "x" * 30_000, 0, -1, 1.5, True, 2**63, Decimal("0.001"), [], {}, UnusableNumber("1e999")]
+bodies = st.fixed_dictionaries(
+    {},
+    optional={
+        **{name: st.just(value) | st.sampled_from([*WRONG, *GOOD.values()]) for name, value in GOOD.items()},
+        "id": st.just(1),
+        "nothing": st.none(),
+    },
+)
+
+
+def get_outcome(serializer_class, body, version, role):
+    """The values that a serializer makes of a body, or what it says of it."""
+    context = {"version": version, "principal": PRINCIPALS[role], "password_checks": []}
+    serializer = serializer_class(data=body, context=context)
+    try:
+        if not serializer.is_valid():
+            return serializer.errors
+    except DomainError as error:
+        return error.code, error.message, error.details
+    return {name: (type(value), repr(value)) for name, value in serializer.validated_data.items()}
+
+
+@pytest.mark.parametrize("version", settings.API_VERSIONS, ids=str)
+@pytest.mark.parametrize("serializer_class", SERIALIZERS)
+@given(data=st.data())
+def test_body_is_validated_as_by_the_serializer(serializer_class, version, data):
+    accelerated = fast.accelerate(serializer_class)
+    assert accelerated is not serializer_class
+    accepted = {name: value for name, value in GOOD.items() if name in serializer_class().fields}
+    body = data.draw(st.just(accepted) | bodies | bodies.map(lambda body: accepted | body))
+    # Another user would be looked for in the database.
+    body = {name: value for name, value in body.items() if name != "user_id" or value in (7, None, "", True)}
+    role = data.draw(st.sampled_from(sorted(PRINCIPALS)))
+    expected = get_outcome(serializer_class, body, version, role)
+    for _ in range(2):
+        # Its fields are bound once, and know nothing of the serializers before it.
+        assert get_outcome(accelerated, body, version, role) == expected
+
+
+def test_serializers_of_one_class_share_no_field():
+    accelerated = fast.accelerate(PostSerializer)
+    one, another = (accelerated(data={}, context={"version": version}) for version in settings.API_VERSIONS[:2])
+    assert list(one.fields) == list(PostSerializer().fields)
+    for name, field in one.fields.items():
+        assert field is not another.fields[name]
+        assert (field.parent, another.fields[name].parent) == (one, another)
+        assert (field.context, field.root) == (one.context, one)
+    assert one.fields["comments"].child.root is one
+
+
+@pytest.mark.parametrize(
+    "serializer_class",
+    [
+        type("Chosen", (OrderSerializer,), {"get_fields": lambda self: {}}),
+        type("Checked", (OrderSerializer,), {"validate_fields": lambda self, data: {}}),
+        type("Made", (OrderSerializer,), {"__init__": lambda self, *_, **__: None}),
+        type("Validated", (OrderSerializer,), {"run_validators": lambda self, value: None}),
+        serializers.Serializer,
+        serializers.ModelSerializer,
+    ],
+    ids=lambda each: each.__name__,
+)
+def test_serializer_with_hooks_of_its_own_is_not_accelerated(serializer_class):
+    assert fast.accelerate(serializer_class) is serializer_class

@@ -14,7 +14,7 @@ from pathlib import Path
 
 SOCKET = ".s.PGSQL.5432"
 # Of the statement that adds a row and the record of its key (config.fastpath.inserts).
-COMMITS_ITSELF = b" FROM condition RETURNING "
+COMMITS_ITSELF = b" FROM guard RETURNING "
 FATES = ("COMMIT not delivered", "COMMIT not answered")
 
 

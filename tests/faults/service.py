@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 import psycopg
 
-from config.local.account import reachable
+from config.local.account import get_accessible_folder
 from config.local.cluster import Cluster
 from tests.faults.proxy import Proxy
 from tests.server.conftest import DEADLINE, Copy, temporary_copy, wait_for
@@ -138,7 +138,7 @@ def everything(log: Path) -> Iterator[tuple[Service, Database, Proxy, str]]:
     with TemporaryDirectory() as name, temporary_copy("service") as copy:
         folder = Path(name)
         folder.chmod(0o711)
-        cluster = Cluster(reachable(folder / "server"), {"shared_buffers": "64MB"})
+        cluster = Cluster(get_accessible_folder(folder / "server"), {"shared_buffers": "64MB"})
         address = f"postgresql://postgres@{quote(str(folder), safe='')}/service"
         with cluster.supervised(), Proxy(folder, cluster.sockets) as proxy:
             service = Service(copy, address, log)

@@ -1,4 +1,4 @@
-"""The commands of the service, as one calls them: a help that reads well, and errors of one line."""
+"""The command line: the help of each command, errors of one line, exit codes and progress bars."""
 
 import re
 import shlex
@@ -12,7 +12,7 @@ from django.db import connection
 import manage
 from config.management.command import ServiceCommand
 from config.management.commands import purge
-from config.models.resource import Counter
+from config.models import Counter
 from tests.api.test_failures import database_away
 
 APPS = {"config", "users", "orders", "posts", "payments", "accounts"}

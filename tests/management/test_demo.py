@@ -1,4 +1,4 @@
-"""The demo data: the same rows every time, and none that the API itself would refuse."""
+"""The demo data: the same rows every time, all of them valid for the API."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from django.db import transaction
 from django.db.models import Count, F
 from django.utils import timezone
 
-from config.management import demo
+from config.management.demo import rows
+from config.management.demo.load import load_demo_data
+from config.management.demo.names import CULTURES, build_person
 from orders.models import Order
 from payments.models import Payment
 from posts.models import Comment, Post
@@ -33,7 +35,7 @@ SCRIPTS = (
 VALUES_OF_A_MILLION = (1, 2, 77, 10_000, 123_456, 999_999, 1_000_003, 123_456_789)
 
 
-def rows() -> dict[str, list[tuple[object, ...]]]:
+def fetch_rows() -> dict[str, list[tuple[object, ...]]]:
     """Everything there is but the ids, in the order of the ids."""
     return {
         model.__name__: list(model._base_manager.order_by("id").values_list(*columns))
@@ -48,33 +50,33 @@ def is_plain(text: str, allowed: str = "") -> bool:
     )
 
 
-def rows_of_a_load() -> dict[str, list[tuple[object, ...]]]:
-    """What load() puts into an empty database, which is empty again afterwards."""
+def load_and_roll_back() -> dict[str, list[tuple[object, ...]]]:
+    """What load_demo_data() puts into an empty database, which is empty again afterwards."""
     with transaction.atomic():
-        demo.load()
-        found = rows()
+        load_demo_data()
+        found = fetch_rows()
         transaction.set_rollback(True)
     return found
 
 
 @pytest.mark.django_db
 def test_loading_into_two_empty_databases_gives_the_same_rows():
-    first = rows_of_a_load()
-    assert rows() == {name: [] for name in first}
-    assert rows_of_a_load() == first
+    first = load_and_roll_back()
+    assert fetch_rows() == {name: [] for name in first}
+    assert load_and_roll_back() == first
 
 
 class TestLoaded:
     @pytest.fixture(autouse=True)
     def _load(self, db: None) -> None:
-        demo.load()
+        load_demo_data()
 
     def test_counts_are_those_of_a_small_set(self):
         assert User.objects.count() == 250
         assert Order.objects.count() == 750
         assert Payment.objects.count() == 375
-        assert Post.objects.count() == len(demo.THREADS) == 36
-        assert Comment.objects.count() == sum(len(thread.comments) for thread in demo.THREADS)
+        assert Post.objects.count() == len(rows.THREADS) == 36
+        assert Comment.objects.count() == sum(len(thread.comments) for thread in rows.THREADS)
 
     def test_users_obey_the_rules_of_the_api(self):
         for user in User.objects.all():
@@ -89,7 +91,7 @@ class TestLoaded:
         emails = {email.lower() for email in User.objects.values_list("email", flat=True)}
         assert len(emails) == 250
         assert "admin@example.com" not in emails
-        assert {email.partition("@")[2] for email in emails} == set(demo.DOMAINS)
+        assert {email.partition("@")[2] for email in emails} == set(rows.DOMAINS)
 
     def test_most_users_are_plain_and_active(self):
         roles = Counter(User.objects.values_list("role", flat=True))
@@ -151,7 +153,7 @@ class TestLoaded:
             pairs = list(model.objects.values_list("created_at", "updated_at"))
             assert all(created <= updated for created, updated in pairs)
             times += [updated for _, updated in pairs]
-        assert demo.FIRST <= min(times) <= max(times) < min(demo.LAST, timezone.now())
+        assert rows.START <= min(times) <= max(times) < min(rows.END, timezone.now())
 
     def test_users_come_over_two_years(self):
         times = list(User.objects.values_list("created_at", flat=True))
@@ -160,18 +162,18 @@ class TestLoaded:
 
 def test_person_of_every_pattern_has_a_tidy_name():
     for number in range(1, 40_000):
-        name, local_part, _ = demo.person(number)
+        name, local_part, _ = build_person(number)
         assert name == " ".join(name.split())
         assert "--" not in name
         assert re.fullmatch(r"[a-z]+(-[a-z]+)*\.[a-z]+(-[a-z]+)*", local_part), local_part
 
 
 def test_names_of_many_users_vary():
-    assert len({demo.person(number).name for number in range(100_000)}) > 30_000
+    assert len({build_person(number).name for number in range(100_000)}) > 30_000
 
 
-def test_person_who_spells_two_names_twice_is_not_found():
-    for culture in demo.CULTURES:
+def test_names_of_a_culture_are_distinct():
+    for culture in CULTURES:
         written = [name.written for name in culture.given]
         assert len(set(written)) == len(written), culture.language
         assert len(set(culture.family)) == len(culture.family), culture.language
@@ -180,14 +182,14 @@ def test_person_who_spells_two_names_twice_is_not_found():
 @pytest.mark.parametrize("number", VALUES_OF_A_MILLION)
 def test_rows_of_any_number_are_the_same_twice(number: int):
     at = datetime.fromisoformat("2025-01-01T00:00:00Z")
-    for make in (demo.user, demo.order, demo.post):
+    for make in (rows.build_user, rows.build_order, rows.build_post):
         assert make(number, at) == make(number, at)
-    assert demo.amount(number) == demo.amount(number)
-    assert demo.amount(number).as_tuple().exponent == -2
+    assert rows.build_amount(number) == rows.build_amount(number)
+    assert rows.build_amount(number).as_tuple().exponent == -2
 
 
 def test_shares_of_a_hundred_thousand_users():
-    found = [demo.user(number, demo.FIRST) for number in range(1, 100_001)]
+    found = [rows.build_user(number, rows.START) for number in range(1, 100_001)]
     roles = Counter(user.role for user in found)
     assert roles["admin"] == pytest.approx(10, abs=3)
     assert roles["support"] == pytest.approx(1_000, rel=0.1)

@@ -1,4 +1,4 @@
-"""manage.py purge: what is past keeping goes, what may still be used stays, and nobody waits for it."""
+"""manage.py purge: expired rows are deleted, those still in use stay, and traffic is not blocked."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from oauth2_provider.models import get_access_token_model, get_grant_model, get_
 from accounts.models import LoginSession
 from accounts.services import create_api_key
 from config.management.commands import purge
-from config.models.resource import AuditEvent, Counter, IdempotencyRecord, RowCount, VersionUse
+from config.models import AuditEvent, Counter, IdempotencyRecord, RowCount, VersionUse
 from tests.accounts.conftest import log_in, refresh
 from tests.accounts.oauth.actors import Person, bearer, register
 from tests.conftest import PASSWORD
@@ -227,7 +227,7 @@ def test_family_of_a_chain_of_rotations_goes_whole(user):
 
 
 def test_more_rows_than_a_batch_go_in_several(user, monkeypatch):
-    monkeypatch.setattr(purge, "ROWS_AT_ONCE", 4)
+    monkeypatch.setattr(purge, "BATCH_SIZE", 4)
     past = timezone.now() - timedelta(days=1)
     for _ in range(10):
         browser_session(user, past)
@@ -283,7 +283,7 @@ def test_row_that_lives_again_since_it_was_found_stays(user, monkeypatch):
 
 
 def test_two_purges_at_once_share_the_work(at_once, user, monkeypatch):
-    monkeypatch.setattr(purge, "ROWS_AT_ONCE", 5)
+    monkeypatch.setattr(purge, "BATCH_SIZE", 5)
     past = timezone.now() - timedelta(days=1)
     for _ in range(40):
         login_session(user, past)
@@ -295,7 +295,7 @@ def test_two_purges_at_once_share_the_work(at_once, user, monkeypatch):
 
 
 def test_traffic_goes_on_during_a_purge(at_once, user, monkeypatch):
-    monkeypatch.setattr(purge, "ROWS_AT_ONCE", 3)
+    monkeypatch.setattr(purge, "BATCH_SIZE", 3)
     past, client, person = timezone.now() - timedelta(days=1), register(), Person(user)
     for _ in range(60):
         login_session(user, past)

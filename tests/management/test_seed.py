@@ -1,4 +1,4 @@
-"""manage.py seed: adds what it is told, after what is there, wholly or not at all."""
+"""manage.py seed: adds the requested rows after the existing ones, all or none."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from django.core.management import CommandError, call_command
 from django.db import connection, connections
 from django.db.models import Count
 
-from config.management import demo
 from config.management.commands import seed
+from config.management.demo import rows
+from config.management.demo.load import load_demo_data
 from orders.models import Order
 from posts.models import Comment, Post
 from users.models import User
@@ -53,7 +54,7 @@ def test_seed_of_nobody_adds_nothing():
 
 
 def test_seed_in_several_parts_adds_every_user(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(seed, "USERS_AT_ONCE", 8)
+    monkeypatch.setattr(seed, "USERS_PER_BATCH", 8)
     run(users=20, orders_per_user=1)
     assert (User.objects.count(), Order.objects.count()) == (20, 20)
     times = list(User.objects.order_by("id").values_list("created_at", flat=True))
@@ -61,7 +62,7 @@ def test_seed_in_several_parts_adds_every_user(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_seed_after_demo_data_and_another_seed_appends():
-    demo.load()
+    load_demo_data()
     run(users=400, orders_per_user=1)
     first = list(User.objects.order_by("id").values_list("id", "email", "name"))
     run(users=400)
@@ -75,7 +76,7 @@ def test_seed_gives_users_that_obey_the_rules_and_cannot_log_in():
     run(users=200)
     for user in User.objects.all():
         user.clean_fields()
-        assert user.email.endswith(demo.DOMAINS)
+        assert user.email.endswith(rows.DOMAINS)
         assert not user.has_usable_password()
     assert not User.objects.administrators().exists()
 
@@ -87,7 +88,7 @@ def test_user_created_after_a_seed_gets_the_next_id():
 
 
 def test_two_seeds_at_once_do_not_collide(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(seed, "USERS_AT_ONCE", 20)
+    monkeypatch.setattr(seed, "USERS_PER_BATCH", 20)
     start = threading.Barrier(2)
     failures: list[BaseException] = []
 
@@ -111,8 +112,8 @@ def test_two_seeds_at_once_do_not_collide(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_failure_in_the_middle_adds_nothing(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(seed, "USERS_AT_ONCE", 10)
-    monkeypatch.setattr(demo, "QUANTITIES", [1] * 20 + [0])
+    monkeypatch.setattr(seed, "USERS_PER_BATCH", 10)
+    monkeypatch.setattr(rows, "QUANTITIES", [1] * 20 + [0])
 
     with pytest.raises(CommandError, match=r"\ANothing was added: .*orders_qty_range[^\n]*\Z"):
         run(users=50, orders_per_user=1)
@@ -121,15 +122,15 @@ def test_failure_in_the_middle_adds_nothing(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_interrupt_in_the_middle_adds_nothing(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(seed, "USERS_AT_ONCE", 10)
-    calls, make = count(1), demo.order
+    monkeypatch.setattr(seed, "USERS_PER_BATCH", 10)
+    calls = count(1)
 
-    def interrupted(*arguments: Any) -> demo.DemoOrder:
+    def interrupted(*arguments: Any) -> rows.DemoOrder:
         if next(calls) > 25:
             raise KeyboardInterrupt
-        return make(*arguments)
+        return rows.build_order(*arguments)
 
-    monkeypatch.setattr(demo, "order", interrupted)
+    monkeypatch.setattr(seed, "build_order", interrupted)
 
     with pytest.raises(CommandError, match=r"\AInterrupted: nothing was added\.\Z") as ended:
         run(users=50, orders_per_user=1)
@@ -166,7 +167,7 @@ def test_large_seed_leaves_the_indexes_as_they_were(monkeypatch):
             cursor.execute("SELECT indexdef FROM pg_indexes WHERE tablename = ANY(%s) ORDER BY indexname", [tables])
             return cursor.fetchall()
 
-    monkeypatch.setattr(seed, "LARGE", 10)
+    monkeypatch.setattr(seed, "MIN_USERS_TO_DROP_INDEXES", 10)
     before = indexes()
     call_command("seed", users="20", orders_per_user="1", posts_per_user="1", stdout=StringIO())
     assert indexes() == before

@@ -166,7 +166,7 @@ class Watch:
 
     def _place(self, path: str, response: Any) -> tuple[Reference, str] | None:
         """The document that an answer should be found in, and the address there. None where nothing can describe it."""
-        from config.api.versions.paths import is_versioned, prefix_of, version_in, without_prefix
+        from config.api.versions.paths import get_prefix, is_versioned, parse_version, strip_prefix
         from config.http.request_limits import MAX_TARGET
 
         sent = response.wsgi_request
@@ -176,20 +176,20 @@ class Watch:
             return None
         number = response.headers.get("API-Version")
         if is_versioned(path):
-            if number is None or version_in(path) not in {None, number}:
+            if number is None or parse_version(path) not in {None, number}:
                 return None  # A CORS preflight, which no version answers, or the address of a version that is none.
-            below = without_prefix(path)
-            path = f"/api/v{number}{'' if below == '/' and not prefix_of(path) else below}"
+            below = strip_prefix(path)
+            path = f"/api/v{number}{'' if below == '/' and not get_prefix(path) else below}"
         reference = self._reference(number)
         return (reference, path) if reference else None
 
     def _reference(self, number: str | None) -> Reference | None:
-        from config.api.schema import document
+        from config.api.schema import get_document
         from config.api.versions import versioning
 
-        version = versioning.by_number().get(number) if number else versioning.default()
+        version = versioning.get_versions().get(number) if number else versioning.get_default_version()
         if version not in self._references and version is not None:
-            self._references[version] = Reference(json.loads(json.dumps(document(version))))
+            self._references[version] = Reference(json.loads(json.dumps(get_document(version))))
         return self._references.get(version)
 
 
@@ -210,9 +210,10 @@ def is_operation(path: str, method: str) -> bool:
 
 
 def asks_for_page(request: Any) -> bool:
-    from config.http import media_types
+    from config.api.versions.accept import choose_media_type
+    from config.http.media_types import HTML
 
-    return media_types.choose(request.META.get("HTTP_ACCEPT", "")).media_type == media_types.HTML
+    return choose_media_type(request.META.get("HTTP_ACCEPT", "")).media_type == HTML
 
 
 def faults_of(reference: Reference, answer: Answer | None, method: str, response: Any) -> Faults:

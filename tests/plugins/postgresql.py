@@ -16,12 +16,12 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-from config.local.account import reachable
-from config.local.cluster import THROW_AWAY_SETTINGS, Cluster
+from config.local.account import get_accessible_folder
+from config.local.cluster import NON_DURABLE_SETTINGS, Cluster
 
 
 def start() -> None:
-    """Starts a throw-away server that ends with this process, and gives its address to the environment."""
+    """Starts a non-durable server that ends with this process, and gives its address to the environment."""
     # Python's answer to Ctrl-C, so that the server is also stopped when the tests are.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     stack = ExitStack()
@@ -30,7 +30,7 @@ def start() -> None:
     stack.callback(shutil.rmtree, folder, ignore_errors=True)
     # Root's server runs as another account, which must get through to its own folder in here.
     folder.chmod(0o711)
-    cluster = Cluster(reachable(folder / "server"), THROW_AWAY_SETTINGS)
+    cluster = Cluster(get_accessible_folder(folder / "server"), NON_DURABLE_SETTINGS)
     stack.callback(shutil.rmtree, cluster.folder, ignore_errors=True)
     stack.callback(shutil.rmtree, cluster.sockets, ignore_errors=True)
     stack.enter_context(cluster.running())

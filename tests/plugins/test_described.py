@@ -55,7 +55,7 @@ FAULTS = {
     "an operation": (
         """from django.urls import path
             from config import urls
-            from config.site import entry as views
+            from config.site import health as views
             urls.urlpatterns.append(path("api/alive", views.LiveView.as_view()))
             request.path_info, response['API-Version'] = '/api/alive', '1'""",
         "GET /api/v1/alive 200: the operation is not described",

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from config.api.listing import keyset
-from config.models.resource import RowCount
+from config.models import RowCount
 from config.postgresql import row_counts
 from orders.models import Order
 from payments.models import Payment
@@ -80,13 +80,13 @@ def write(step: tuple[str, Any, Any]) -> None:
 
 
 def wrong() -> dict[str, int]:
-    return {counts.table: different for counts in row_counts.every() if (different := counts.differences())}
+    return {counts.table: different for counts in row_counts.get_all_counts() if (different := counts.differences())}
 
 
 @pytest.fixture
 def everywhere_far(monkeypatch):
     """Pages are found by the counts from the first on."""
-    monkeypatch.setattr(keyset, "NEAR", 0)
+    monkeypatch.setattr(keyset, "MAX_NEAR_OFFSET", 0)
 
 
 @pytest.mark.django_db

@@ -16,7 +16,7 @@ from urllib.error import HTTPError, URLError
 
 import pytest
 
-from config.local.account import reachable
+from config.local.account import get_accessible_folder
 from config.local.cluster import Cluster
 from tests.plugins import secrecy
 
@@ -144,7 +144,7 @@ def temporary_copy(name: str) -> Iterator[Copy]:
         try:
             yield copy
         finally:
-            cluster = Cluster(reachable(copy.folder / ".data/postgresql"))
+            cluster = Cluster(get_accessible_folder(copy.folder / ".data/postgresql"))
             shutil.rmtree(cluster.sockets, ignore_errors=True)
             shutil.rmtree(cluster.folder, ignore_errors=True)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from config.local.account import SYSTEM_FOLDER, EmbeddedDatabaseError, reachable
+from config.local.account import SYSTEM_FOLDER, EmbeddedDatabaseError, get_accessible_folder
 from config.local.cluster import Cluster
 from tests.server.conftest import Copy, Service
 
@@ -47,7 +47,7 @@ def test_database_that_cannot_start_is_one_line(fresh_checkout: Copy) -> None:
     assert failed.stderr.count("\n") == 1
 
 
-def test_made_up_secrets_are_kept_and_private(fresh_checkout: Copy) -> None:
+def test_generated_secrets_stay_the_same_and_are_private(fresh_checkout: Copy) -> None:
     secrets = fresh_checkout.folder / ".data/secrets.json"
     fresh_checkout.manage("version")
     before = json.loads(secrets.read_text())
@@ -86,7 +86,7 @@ def test_folder_closed_to_others_keeps_its_permissions_and_the_data_goes_elsewhe
     closed.chmod(0o700)
     found = fresh_checkout.manage("shell", "--no-imports", "-c", COUNT)
     assert (found.returncode, found.stdout) == (0, "0\n"), found.stderr
-    place = reachable(fresh_checkout.folder / ".data/postgresql")
+    place = get_accessible_folder(fresh_checkout.folder / ".data/postgresql")
     assert place.parent == system_folder
     assert found.stderr == f"The folder is closed to others, so the database is in {place}\n"
     assert closed.stat().st_mode & 0o777 == 0o700

@@ -11,7 +11,7 @@ from urllib.parse import quote
 import psycopg
 import pytest
 
-from config.local.account import reachable
+from config.local.account import get_accessible_folder
 from config.local.cluster import Cluster
 from tests.server.conftest import Copy, Service, wait_for
 
@@ -157,7 +157,7 @@ def test_body_that_comes_in_time_is_accepted_although_the_worker_is_busy_past_it
 ) -> None:
     headers = ["Content-Type: application/json", impatient.key]
     body, change = creation("busy@example.com"), b'{"name": "Busy"}'
-    url = Cluster(reachable(checkout.folder / ".data/postgresql")).url
+    url = Cluster(get_accessible_folder(checkout.folder / ".data/postgresql")).url
     with psycopg.connect(url) as blocking, ExitStack() as stack:
         (user,) = blocking.execute("SELECT id FROM users_user WHERE role = 'user' LIMIT 1 FOR UPDATE").fetchone() or ()
         length = f"Content-Length: {len(body)}"

@@ -48,6 +48,24 @@ def test_wrong_value_stops_the_start(checkout: Copy, name: str, value: str) -> N
     refuses(checkout, name, PRODUCTION | {name: value})
 
 
+@pytest.mark.parametrize(
+    ("values", "line"),
+    [
+        (
+            {"SECRET_KEY": "short", "DEBUG": "perhaps"},
+            "DEBUG: Not a valid boolean. SECRET_KEY: Shorter than minimum length 50.",
+        ),
+        (
+            {"JWT_SIGNING_KEY": PRODUCTION["SECRET_KEY"], "ALLOWED_HOSTS": "other.example.com"},
+            "JWT_SIGNING_KEY: Must differ from SECRET_KEY. ALLOWED_HOSTS: Must cover the host of PUBLIC_URL.",
+        ),
+    ],
+)
+def test_wrong_values_are_named_in_one_line_of_text(checkout: Copy, values: dict[str, str], line: str) -> None:
+    refused = checkout.manage("version", **PRODUCTION | values)
+    assert refused.stderr == f"{line} (docs/operations.md lists the variables)\n"
+
+
 def test_unreachable_database_is_one_line(checkout: Copy) -> None:
     refuses(checkout, "refused", PRODUCTION | {"DATABASE_URL": "postgresql://localhost:1/service"})
 

@@ -6,7 +6,7 @@ import signal
 import psycopg
 import pytest
 
-from config.local.account import reachable
+from config.local.account import get_accessible_folder
 from config.local.cluster import Cluster
 from tests.server.conftest import Service, wait_for
 
@@ -22,7 +22,7 @@ def test_killed_worker_returns_however_often_it_is_killed(service: Service) -> N
 
 @pytest.mark.parametrize("part", ["postmaster", "backend"])
 def test_killed_database_returns_and_is_used_within_a_second(service: Service, part: str) -> None:
-    url = Cluster(reachable(service.copy.folder / ".data/postgresql")).url
+    url = Cluster(get_accessible_folder(service.copy.folder / ".data/postgresql")).url
     with psycopg.connect(url) as connection:
         victim = service.copy.postmaster() if part == "postmaster" else connection.info.backend_pid
         os.kill(victim, signal.SIGKILL)

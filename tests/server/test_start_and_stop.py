@@ -11,7 +11,7 @@ from http.client import HTTPConnection
 import psycopg
 import pytest
 
-from config.local.account import reachable
+from config.local.account import get_accessible_folder
 from config.local.cluster import Cluster
 from tests.server.conftest import Copy, Service, wait_for
 
@@ -60,7 +60,7 @@ def test_requests_that_wait_for_a_busy_worker_are_answered_although_the_service_
         time.sleep(0.3)
         return connection
 
-    with psycopg.connect(Cluster(reachable(checkout.folder / ".data/postgresql")).url) as blocking:
+    with psycopg.connect(Cluster(get_accessible_folder(checkout.folder / ".data/postgresql")).url) as blocking:
         # The one worker waits for this row, and what comes meanwhile for the worker.
         (user,) = blocking.execute("SELECT id FROM users_user WHERE role = 'user' LIMIT 1 FOR UPDATE").fetchone() or ()
         waiting = [sent("PATCH", f"/api/v1/users/{user}", name="Waited")]

@@ -16,7 +16,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from accounts.models import PREFIX_CHARACTERS
-from config.management import demo
+from config.management.demo.load import USER_COUNT
+from config.management.demo.rows import START, build_user
 from tests.server.conftest import Copy, Service, wait_for
 from users.models import Status
 
@@ -31,7 +32,7 @@ SETTINGS = {
 }
 
 
-_PEOPLE = (demo.user(number, demo.FIRST) for number in range(10, demo.USERS))
+_PEOPLE = (build_user(number, START) for number in range(10, USER_COUNT))
 _UNUSED = (person.email for person in _PEOPLE if person.status == Status.ACTIVE)
 
 
@@ -182,9 +183,7 @@ def test_the_use_of_versions_is_summed_over_workers_and_written_down(limited: Se
     query = f"VersionUse.objects.filter(version=2, credential='{prefix}').values_list('count', flat=True)"
 
     def written() -> bool:
-        printed = limited.copy.manage(
-            "shell", "-c", f"from config.models.resource import VersionUse; print(list({query}))"
-        )
+        printed = limited.copy.manage("shell", "-c", f"from config.models import VersionUse; print(list({query}))")
         return "[30]" in printed.stdout
 
     wait_for(written)

@@ -1,100 +1,28 @@
-"""What stands between Django and an app's view does what DRF's does, and keeps less."""
-
-from __future__ import annotations
-
-import gc
-from typing import Any
+"""The entry document, from which a client reaches everything else."""
 
 import pytest
-from django.http import HttpRequest
-from django.test import RequestFactory
-from rest_framework.request import Request, clone_request
-from rest_framework.test import APIRequestFactory, force_authenticate
 
-from config.api.principal import ALL_SCOPES, Principal
-from config.api.representation.parsers import StrictRequest
-from config.site.entry import LiveView
-from tests.conftest import Caller, new_client
-from users.views import UserViewSet
-
-
-@pytest.fixture
-def view() -> Any:
-    made: Any = LiveView(args=(), kwargs={})
-    return made
-
-
-def test_request_has_all_that_drfs_has_and_shares_nothing_that_changes(view: Any) -> None:
-    asked, other = HttpRequest(), HttpRequest()
-    one, another = StrictRequest(asked, view), StrictRequest(other, view)
-    theirs = Request(asked, view.get_parsers(), view.get_authenticators(), view.get_content_negotiator())
-    for name, value in vars(theirs).items():
-        if name != "parser_context":
-            found = getattr(one, name)
-            assert (list(found) == list(value)) if name in {"authenticators", "parsers"} else (found == value)
-    assert one.parser_context == {"view": view, "args": (), "kwargs": {}, "request": one, "encoding": "utf-8"}
-    shared = {name for name, value in vars(one).items() if value is vars(another).get(name)}
-    assert {name for name in shared if isinstance(vars(one)[name], dict | set)} == set()
-
-
-def test_request_can_be_asked_again_under_another_method(view: Any) -> None:
-    request = StrictRequest(RequestFactory().get("/health/live"), view)
-    assert request.user is None
-    clone = clone_request(request, "POST")
-    assert (clone.method, clone.user, list(clone.parsers)) == ("POST", None, list(view.get_parsers()))
-
-
-def test_user_may_be_given_by_drfs_tools_for_tests(user: Caller) -> None:
-    request = APIRequestFactory().get("/users")
-    force_authenticate(request, user.user, Principal(user.user, ALL_SCOPES, "jwt"))
-    answer = UserViewSet.as_view({"get": "list"})(request).render()
-    assert [row["id"] for row in answer.data["data"]] == [user.user.pk]
-
-
-def test_header_that_a_view_adds_stands_beside_those_of_all(user: Caller) -> None:
-    class Marked(UserViewSet):
-        def list(self, request: Any, *args: Any, **kwargs: Any) -> Any:
-            self.headers |= {"X-Mark": "1", "Vary": "X-Mark"}
-            return super().list(request, *args, **kwargs)
-
-    request = APIRequestFactory().get("/users")
-    force_authenticate(request, user.user, Principal(user.user, ALL_SCOPES, "jwt"))
-    answer = Marked.as_view({"get": "list"})(request).render()
-    assert (answer["X-Mark"], answer["Allow"]) == ("1", "GET, HEAD, OPTIONS")
-    assert {"X-Mark", "Accept", "Cookie"} < set(answer["Vary"].split(", "))
+from tests.conftest import Caller
 
 
 @pytest.mark.parametrize(
-    ("method", "address", "body"),
-    [
-        ("GET", "/users", ""),
-        ("GET", "/users?cursor=", ""),
-        ("GET", "/users/{}", ""),
-        ("GET", "/users/{}?fields=id", ""),
-        ("GET", "/users/{}/orders", ""),
-        ("OPTIONS", "/users/{}", ""),
-        ("POST", "/orders", '{"item": "a", "qty": 1}'),
-        ("POST", "/payments", '{"amount": 1}'),
-        ("PATCH", "/users/{}", '{"name": "Ada"}'),
-    ],
+    ("path", "prefix", "credentials"), [("/", "", "/api"), ("/api", "/api", "/api"), ("/api/v2", "/api/v2", "/api/v2")]
 )
-def test_answered_request_is_gone_without_the_garbage_collector(
-    admin: Caller, method: str, address: str, body: str
-) -> None:
-    path = f"/api/v1{address.format(admin.user.pk)}"
-    headers = {**(admin.headers or {}), "Idempotency-Key": "one"}
-    request = RequestFactory().generic(method, path, body, "application/json", headers=headers)
-    thresholds = gc.get_threshold()
-    gc.collect()
-    # Of other tests, which hold them.
-    before = _requests()
-    gc.set_threshold(0)
-    try:
-        assert new_client().handler.get_response(request).status_code in {200, 201}
-        assert [one for one in _requests() if all(one is not other for other in before)] == []
-    finally:
-        gc.set_threshold(*thresholds)
+def test_links_stay_under_the_prefix_of_the_request(db: None, path: str, prefix: str, credentials: str) -> None:
+    links = Caller().get(path).data["_links"]
+    assert {name: link["href"] for name, link in links.items()} == {
+        "self": path,
+        **{name: f"{prefix}/{name}" for name in ("users", "orders", "posts", "payments", "versions")},
+        "login": f"{credentials}/login",
+        "protected": f"{credentials}/protected",
+        "documentation": "/docs",
+        "schema": "/openapi.json",
+    }
+    assert links["login"]["method"] == "POST"
 
 
-def _requests() -> list[StrictRequest]:
-    return [one for one in gc.get_objects() if type(one) is StrictRequest]
+@pytest.mark.parametrize("path", ["/", "/api", "/api/v1"])
+def test_every_link_is_answered(admin: Caller, path: str) -> None:
+    for name, link in Caller().get(path).data["_links"].items():
+        status = admin.fetch(link.get("method", "GET"), link["href"]).status_code
+        assert status == (400 if name == "login" else 200), name

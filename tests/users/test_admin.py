@@ -1,4 +1,4 @@
-"""The admin's own forms, sent as a browser sends them: no door beside the API's rules."""
+"""The admin's forms obey the rules of the API; they are posted as a browser posts them."""
 
 from __future__ import annotations
 
@@ -11,17 +11,12 @@ from django.test import Client
 
 import users.admin
 from posts.models import Comment, Post
+from tests.admin.test_pages import signed_in
 from tests.conftest import PASSWORD
 from users import services
 from users.models import User
 
 NEW = "another long phrase"
-
-
-def signed_in(user: User) -> Client:
-    client = Client(raise_request_exception=False)
-    client.force_login(user)
-    return client
 
 
 @pytest.fixture
@@ -34,13 +29,13 @@ def pages(chief: User) -> Client:
     return signed_in(chief)
 
 
-def form_of(user: User, **changes: str) -> dict[str, str]:
+def build_form(user: User, **changes: str) -> dict[str, str]:
     return {"name": user.name, "email": user.email, "role": user.role, "status": user.status, **changes}
 
 
-def test_change_of_a_user_goes_through(pages, make_user):
+def test_change_form_saves_a_user(pages, make_user):
     user = make_user(name="  Before  ")
-    answer = pages.post(f"/admin/users/user/{user.pk}/change/", form_of(user, role="support"))
+    answer = pages.post(f"/admin/users/user/{user.pk}/change/", build_form(user, role="support"))
     assert answer.status_code == 302
     user.refresh_from_db()
     assert (user.role, user.name) == ("support", "  Before  ")
@@ -51,13 +46,13 @@ def test_change_of_a_user_goes_through(pages, make_user):
     [("email", "not an email"), ("email", "TAKEN@example.com"), ("name", "a\x07b"), ("name", "   "), ("name", "")],
 )
 @pytest.mark.parametrize("action", ["add", "change"])
-def test_what_the_api_refuses_the_form_refuses_beside_its_field(pages, make_user, action, field, value):
+def test_value_that_the_api_refuses_is_a_field_error(pages, make_user, action, field, value):
     make_user(email="taken@example.com")
     user = make_user(name="N")
     passwords = {"usable_password": "true", "password1": NEW, "password2": NEW}
     path, form = {
-        "add": ("/admin/users/user/add/", {**form_of(user, email="new@example.com"), **passwords}),
-        "change": (f"/admin/users/user/{user.pk}/change/", form_of(user)),
+        "add": ("/admin/users/user/add/", {**build_form(user, email="new@example.com"), **passwords}),
+        "change": (f"/admin/users/user/{user.pk}/change/", build_form(user)),
     }[action]
     count = User.objects.count()
     answer = pages.post(path, {**form, field: value})
@@ -66,7 +61,7 @@ def test_what_the_api_refuses_the_form_refuses_beside_its_field(pages, make_user
     assert User.objects.count() == count
 
 
-def test_new_user_can_log_in_with_the_password_given(pages):
+def test_new_user_has_the_password_of_the_form(pages):
     form = {"name": "N", "email": "n@example.com", "role": "user", "status": "active"}
     passwords = {"usable_password": "true", "password1": NEW, "password2": NEW}
     assert pages.post("/admin/users/user/add/", {**form, **passwords}).status_code == 302
@@ -74,14 +69,14 @@ def test_new_user_can_log_in_with_the_password_given(pages):
 
 
 @pytest.mark.parametrize("change", [{"role": "user"}, {"status": "inactive"}])
-def test_last_administrator_is_kept(pages, chief, change):
-    answer = pages.post(f"/admin/users/user/{chief.pk}/change/", form_of(chief, **change), follow=True)
+def test_change_of_the_last_administrator_is_refused(pages, chief, change):
+    answer = pages.post(f"/admin/users/user/{chief.pk}/change/", build_form(chief, **change), follow=True)
     assert b"last active administrator" in answer.content
     chief.refresh_from_db()
     assert chief.is_superuser
 
 
-def test_refused_bulk_removal_removes_nobody_and_logs_nothing(pages, chief, make_user):
+def test_refused_bulk_removal_removes_and_logs_nothing(pages, chief, make_user):
     users = [chief, make_user(), make_user()]
     form = {"action": "delete_selected", "_selected_action": [str(user.pk) for user in users], "post": "yes"}
     answer = pages.post("/admin/users/user/", form, follow=True)
@@ -98,7 +93,7 @@ def test_removal_in_bulk_leaves_tombstones(pages, make_user):
 
 
 @pytest.mark.parametrize("path", ["/admin/users/user/{}/password/", "/admin/password_change/"])
-def test_password_form_read_before_a_removal_does_not_bring_the_user_back(make_user, chief, path, monkeypatch):
+def test_password_form_does_not_restore_a_user_removed_meanwhile(make_user, chief, path, monkeypatch):
     user = make_user("admin", password=PASSWORD)
     client = signed_in(user if "change" in path else chief)
     change_password = users.admin._change_password
@@ -116,7 +111,7 @@ def test_password_form_read_before_a_removal_does_not_bring_the_user_back(make_u
     assert tombstone.removed_at is not None
 
 
-def test_password_form_leaves_what_changed_meanwhile(make_user, chief, monkeypatch):
+def test_password_form_keeps_concurrent_changes(make_user, chief, monkeypatch):
     user = make_user(password=PASSWORD)
     change_password = users.admin._change_password
 
@@ -132,7 +127,7 @@ def test_password_form_leaves_what_changed_meanwhile(make_user, chief, monkeypat
     assert user.check_password(NEW)
 
 
-def test_own_password_is_changed_where_the_present_one_is_asked_for(pages, chief):
+def test_own_password_form_requires_the_current_password(pages, chief):
     answer = pages.post(f"/admin/users/user/{chief.pk}/password/", {"password1": NEW, "password2": NEW})
     assert (answer.status_code, answer.headers["Location"]) == (302, "/admin/password_change/")
     wrong = {"old_password": "wrong", "new_password1": NEW, "new_password2": NEW}
@@ -148,18 +143,18 @@ def test_password_over_the_limit_is_refused(pages, make_user):
     assert not user.has_usable_password()
 
 
-def test_support_looks_and_changes_nothing(make_user, user):
+def test_support_views_users_and_changes_none(make_user, user):
     support = make_user("support", password=PASSWORD)
     client = signed_in(support)
     page = client.get(f"/admin/users/user/{user.user.pk}/change/")
     assert page.status_code == 200
     assert b"argon2" not in page.content
-    assert client.post(f"/admin/users/user/{user.user.pk}/change/", form_of(user.user, name="X")).status_code == 403
+    assert client.post(f"/admin/users/user/{user.user.pk}/change/", build_form(user.user, name="X")).status_code == 403
     assert client.post(f"/admin/users/user/{user.user.pk}/delete/", {"post": "yes"}).status_code == 403
     assert list(client.get("/admin/accounts/apikey/").context["cl"].queryset) == []
 
 
-def test_lines_of_a_post_survive_an_unchanged_save(pages, make_user):
+def test_unchanged_save_keeps_the_line_breaks_of_a_post(pages, make_user):
     post = Post.objects.create(user=make_user(), title=" T ", body="First\nSecond ")
     page = pages.get(f"/admin/posts/post/{post.pk}/change/")
     assert b"<textarea" in page.content
@@ -168,7 +163,7 @@ def test_lines_of_a_post_survive_an_unchanged_save(pages, make_user):
     assert (post.title, post.body) == (" T ", "First\nSecond ")
 
 
-def test_admin_log_quotes_nobody(pages, make_user):
+def test_admin_log_contains_no_names(pages, make_user):
     author = make_user(name="Writer Named")
     post = Post.objects.create(user=author, title="I am Writer Named")
     comment = Comment.objects.create(user=author, post=post, text="call Writer Named")
@@ -195,17 +190,17 @@ def test_admin_log_quotes_nobody(pages, make_user):
         "posts/post/?title=%00",
     ],
 )
-def test_address_that_no_page_links_to_is_no_fault_of_ours(pages, address):
+def test_forged_query_string_is_no_server_error(pages, address):
     assert pages.get(f"/admin/{address}").status_code in {200, 302, 400}
 
 
 @pytest.mark.parametrize("selected", ["x", "\0", "-1", "9" * 30])
-def test_selection_of_what_is_not_there_is_told(pages, selected):
+def test_selection_of_missing_rows_is_no_server_error(pages, selected):
     form = {"action": "delete_selected", "_selected_action": selected, "post": "yes"}
     assert pages.post("/admin/users/user/", form).status_code in {200, 302}
 
 
-def test_search_of_thousands_of_words_is_short(pages):
+def test_search_for_thousands_of_words_is_fast(pages):
     import time
 
     started = time.process_time()
@@ -213,13 +208,13 @@ def test_search_of_thousands_of_words_is_short(pages):
     assert time.process_time() - started < 2
 
 
-def test_pages_let_browsers_send_an_origin(client):
+def test_pages_have_a_same_origin_referrer_policy(client):
     page = client.get("/admin/login/")
     assert b'<meta name="referrer" content="same-origin">' in page.content
     assert page.headers["Referrer-Policy"] == "no-referrer"
 
 
-def test_form_that_cannot_be_read_is_400(db):
+def test_unreadable_form_is_400(db):
     client = Client(enforce_csrf_checks=True, raise_request_exception=False)
     client.cookies["csrftoken"] = "a" * 32
     for content_type in ("multipart/form-data", "application/x-www-form-urlencoded; charset=utf-16"):

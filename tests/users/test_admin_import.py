@@ -1,4 +1,4 @@
-"""Users out of a file: looked at, confirmed, and made by the rules of the API."""
+"""The import of users: preview, confirmation, and the rules of the API for each line."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def confirm(pages: Client, preview: Any) -> Any:
     return pages.post(IMPORT, {"content": content}, follow=True)
 
 
-def problems(answer: Any) -> list[tuple[int, str]]:
+def get_errors(answer: Any) -> list[tuple[int, str]]:
     assert answer.status_code == 200
-    return answer.context.get("problems") or []
+    return answer.context.get("errors") or []
 
 
 def lines(number: int) -> str:
@@ -56,11 +56,11 @@ def test_preview_writes_nothing_and_confirming_adds_the_users(pages):
     ]
     assert not any(user.has_usable_password() for user in User.objects.all()[1:])
     assert LogEntry.objects.filter(change_message="Imported.").count() == 2
-    # The rows of the counts and the versions are those of any other door.
+    # The triggers count imported rows as any others.
     assert pages.get("/admin/users/user/").context["cl"].result_count == 3
 
 
-def test_wrong_lines_are_told_one_by_one_and_nobody_is_added(pages, make_user):
+def test_invalid_lines_are_listed_and_no_user_is_added(pages, make_user):
     make_user(email="taken@example.com")
     file = (
         "name,email,role\n"
@@ -73,7 +73,7 @@ def test_wrong_lines_are_told_one_by_one_and_nobody_is_added(pages, make_user):
         f"{'x' * 201},long@example.com,\n"
     )
     answer = choose(pages, file)
-    assert [(line, problem.partition(":")[0]) for line, problem in problems(answer)] == [
+    assert [(line, message.partition(":")[0]) for line, message in get_errors(answer)] == [
         (3, "name"),
         (5, "email"),
         (6, "email"),
@@ -87,38 +87,38 @@ def test_wrong_lines_are_told_one_by_one_and_nobody_is_added(pages, make_user):
     assert not LogEntry.objects.exists()
 
 
-def test_what_became_wrong_since_the_preview_adds_nobody(pages, make_user):
+def test_line_that_became_invalid_after_the_preview_adds_no_user(pages, make_user):
     preview = choose(pages, lines(3))
     make_user(email="new1@example.com")
     answer = confirm(pages, preview)
-    assert problems(answer) == [(3, "email: Another user has this email.")]
+    assert get_errors(answer) == [(3, "email: Another user has this email.")]
     assert User.objects.count() == 2
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         ("", "file is empty"),
         ("name\nA\n", "missing: email"),
         ("name,email,password\nA,a@example.com,secret words\n", "Unknown columns: password"),
-        ("name,email,email\nA,a@example.com,b@example.com\n", "stands twice"),
+        ("name,email,email\nA,a@example.com,b@example.com\n", "a column twice"),
         ("name;email\nA;a@example.com\n", "with commas between"),
         ("name,email\n", "no line below"),
         ("name,email\nA\n", "Line 2: 1 cells below 2"),
         ('name,email\n"A,a@example.com\n', "no CSV"),
         ("name,email\nÄ,a@example.com\n".encode("latin-1"), "not UTF-8"),
-        (b"name,email\n" + b"x" * admin_import.MOST_BYTES, "larger than 512 KiB"),
-        (lines(admin_import.MOST_LINES + 1), "more than 1,000 lines"),
+        (b"name,email\n" + b"x" * admin_import.MAX_BYTES, "larger than 512 KiB"),
+        (lines(admin_import.MAX_LINES + 1), "more than 1,000 lines"),
     ],
 )
-def test_file_that_cannot_be_read_is_told(pages, content, told):
+def test_unreadable_file_shows_an_error(pages, content, message):
     answer = choose(pages, content)
     assert answer.status_code == 200
-    assert told in answer.content.decode()
+    assert message in answer.content.decode()
     assert User.objects.count() == 1
 
 
-def test_columns_of_an_export_that_the_service_gives_itself_are_ignored(pages):
+def test_columns_that_only_the_service_sets_are_ignored(pages):
     file = "id,name,email,role,status,created_at,updated_at\n1,A,a@example.com,user,active,2020-01-01,2020-01-01\n"
     confirm(pages, choose(pages, file))
     made = User.objects.get(email="a@example.com")
@@ -127,13 +127,13 @@ def test_columns_of_an_export_that_the_service_gives_itself_are_ignored(pages):
 
 
 @pytest.mark.parametrize("name", ["a\x07b", "a\x00b", "\ud7ff\u2028", "   "])
-def test_names_are_those_that_the_api_takes(pages, admin, name):
+def test_names_are_valid_as_in_the_api(pages, admin, name):
     refused = admin.post("/users", {"name": name, "email": "a@example.com"}).status != 201
     User.objects.filter(email="a@example.com").delete()
-    assert bool(problems(choose(pages, f"name,email\n{name},a@example.com\n"))) == refused
+    assert bool(get_errors(choose(pages, f"name,email\n{name},a@example.com\n"))) == refused
 
 
-def test_forged_confirmation_is_checked_as_anew(pages):
+def test_forged_confirmation_is_validated_again(pages):
     forged = urlsafe_b64encode(b"name,email,password\nA,a@example.com,x\n").decode()
     for content in (forged, "%%%", "====", urlsafe_b64encode(b"\xff").decode(), ""):
         answer = pages.post(IMPORT, {"content": content})
@@ -143,7 +143,7 @@ def test_forged_confirmation_is_checked_as_anew(pages):
 
 
 @pytest.mark.parametrize("role", ["support", "user"])
-def test_nobody_but_administrators_imports(make_user, role):
+def test_import_requires_an_administrator(make_user, role):
     client = signed_in(make_user(role))
     content = urlsafe_b64encode(lines(1).encode()).decode()
     statuses = {client.get(IMPORT).status_code, choose(client, lines(1)).status_code}
@@ -154,7 +154,7 @@ def test_nobody_but_administrators_imports(make_user, role):
         assert b"/import/" not in client.get("/admin/users/user/").content
 
 
-def test_thousand_lines_take_seconds(pages):
+def test_thousand_lines_are_imported_within_seconds(pages):
     import time
 
     began = time.process_time()

@@ -11,7 +11,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 
 from accounts import logins
-from config.models.resource import AuditEvent
+from config.models import AuditEvent
 from tests.accounts.oauth.actors import bearer
 from tests.conftest import PASSWORD, with_password
 from users.models import User

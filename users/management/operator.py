@@ -1,8 +1,8 @@
-"""What the commands on users share: whoever may run them may do everything, by the rules of the API."""
+"""Users as commands read and write them: with all rights, and by the validation of the API."""
 
 import getpass
 import sys
-from typing import Any
+from collections.abc import Mapping
 
 from django.core.management.base import CommandError
 from rest_framework.exceptions import ValidationError
@@ -14,13 +14,12 @@ from users.serializers import UserSerializer
 
 
 def read_password() -> str:
-    """The first line of standard input; from a terminal unseen, and twice.
+    """The first line of standard input or, from a terminal, what is typed twice without echo.
 
     Raises:
-        CommandError: there is none, or the two differ.
+        CommandError: nothing was typed, or the two differ.
     """
     if not sys.stdin.isatty():
-        # The line's end is not the password's.
         return sys.stdin.readline().rstrip("\r\n")
     try:
         password = getpass.getpass()
@@ -32,24 +31,32 @@ def read_password() -> str:
     return password
 
 
-def find(email: str, *, lock: bool = False) -> User:
-    """The user with an email, whose row is locked if the caller changes it.
+def get_user(email: str, *, lock: bool = False) -> User:
+    """The user with an email.
+
+    Args:
+        email: compared without regard to case.
+        lock: whether to lock the row FOR NO KEY UPDATE; needs a transaction.
 
     Raises:
-        CommandError: there is none.
+        CommandError: no user has it.
     """
-    found = User.objects.with_email(email)
-    user = (found.select_for_update(no_key=True) if lock else found).first()
+    users = User.objects.with_email(email)
+    user = (users.select_for_update(no_key=True) if lock else users).first()
     if user is None:
         raise CommandError(f"no user has the email {email!r}; manage.py create_user creates one")
     return user
 
 
-def save(data: dict[str, Any], user: User | None = None) -> User:
-    """Creates a user, or changes those fields of one whose row is locked.
+def save_user(data: Mapping[str, object], user: User | None = None) -> User:
+    """Creates a user, or updates one.
+
+    Args:
+        data: fields of UserSerializer; of an update only those to change.
+        user: the user to update, whose row the caller has locked.
 
     Raises:
-        CommandError: what the API would refuse, in one line.
+        CommandError: the API would refuse the data; the message is one line.
     """
     operator = Principal(User(role=Role.ADMIN), ALL_SCOPES, "basic")
     context = {"principal": operator, "version": None}

@@ -12,35 +12,41 @@ from config.management.command import ServiceCommand
 from users.management import operator
 
 
-def _scopes(text: str) -> list[str]:
-    chosen = text.split()
-    if not chosen or not set(chosen) <= set(SCOPES):
+def _parse_scopes(text: str) -> list[str]:
+    scopes = text.split()
+    if not scopes or not set(scopes) <= set(SCOPES):
         raise ArgumentTypeError(f"scopes are separated by blanks, of: {' '.join(SCOPES)}")
-    return chosen
+    return scopes
 
 
-def _days(text: str) -> int:
+def _parse_days(text: str) -> int:
     if not text.isascii() or not text.isdigit() or not 1 <= int(text[:6]) <= 36500:
         raise ArgumentTypeError("a whole number of days from 1 to 36500")
     return int(text)
 
 
 class Command(ServiceCommand):
-    help = "Creates an API key for a user, prints it and nothing else. It cannot be shown again."
+    help = "Creates an API key for a user and prints the key only. It cannot be shown again."
     example = 'manage.py create_api_key ann@example.com --scopes "users:read orders:read" --days 90'
     interrupted = "Interrupted: if no key was printed, there is none."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("email", metavar="EMAIL", help="whose key it is")
+        parser.add_argument("email", metavar="EMAIL", help="the email of the user")
         parser.add_argument(
-            "--scopes", type=_scopes, metavar='"SCOPE …"', help=f"of: {' '.join(SCOPES)} (default: all)"
+            "--scopes",
+            type=_parse_scopes,
+            metavar='"SCOPE …"',
+            help=f"the scopes of the key, from: {' '.join(SCOPES)} (default: all)",
         )
         parser.add_argument(
-            "--days", type=_days, metavar="N", help="days until it expires, from 1 to 36500 (default: never)"
+            "--days",
+            type=_parse_days,
+            metavar="N",
+            help="the number of days after which the key expires, 1 to 36500 (default: never)",
         )
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        user = operator.find(options["email"])
+    def handle(self, *args: object, **options: Any) -> None:
+        user = operator.get_user(options["email"])
         days = options["days"]
         expires_at = timezone.now() + timedelta(days=days) if days else None
         with audit.rows_alone(), transaction.atomic():

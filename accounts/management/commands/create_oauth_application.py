@@ -14,13 +14,12 @@ from config.management.command import ServiceCommand
 from users.management import operator
 
 GRANTS = (Application.GRANT_AUTHORIZATION_CODE, Application.GRANT_CLIENT_CREDENTIALS)
-# By the field of the application that each fills.
+# By the field of the application.
 OPTIONS = {"allowed_scopes": "--scopes", "redirect_uris": "--redirect-uri", "client_type": "--public"}
 
 
 class Command(ServiceCommand):
-    help = "Registers an OAuth application and prints its id and secret as JSON. The secret cannot be shown again."
-
+    help = "Creates an OAuth application and prints its id and secret as JSON. The secret cannot be shown again."
     example = (
         "manage.py create_oauth_application Shop --owner ann@example.com \\\n"
         '    --grant authorization-code --scopes "users:read orders:read" \\\n'
@@ -28,28 +27,30 @@ class Command(ServiceCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("name", metavar="NAME", help="what users read when they are asked for consent")
+        parser.add_argument("name", metavar="NAME", help="the name that the consent page shows to users")
         parser.add_argument(
             "--owner",
             required=True,
             metavar="EMAIL",
-            help="who answers for it, and for whom its client credentials act",
+            help="the email of the owner, as whom the application acts with client credentials",
         )
-        parser.add_argument("--grant", required=True, choices=GRANTS, metavar="GRANT", help=" or ".join(GRANTS))
         parser.add_argument(
-            "--scopes", required=True, metavar='"SCOPE …"', help=f"what it may ask for at most, of: {' '.join(SCOPES)}"
+            "--grant", required=True, choices=GRANTS, metavar="GRANT", help=f"the grant type, {' or '.join(GRANTS)}"
+        )
+        parser.add_argument(
+            "--scopes", required=True, metavar='"SCOPE …"', help=f"the allowed scopes, from: {' '.join(SCOPES)}"
         )
         parser.add_argument(
             "--redirect-uri",
             action="append",
             default=[],
             metavar="URI",
-            help="where users come back to; may be repeated",
+            help="an allowed redirect URI; may be repeated",
         )
-        parser.add_argument("--public", action="store_true", help="a client that cannot keep a secret: it gets none")
+        parser.add_argument("--public", action="store_true", help="create a public client, which has no secret")
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        owner = operator.find(options["owner"])
+    def handle(self, *args: object, **options: Any) -> None:
+        owner = operator.get_user(options["owner"])
         application = Application(
             name=options["name"],
             owner=owner,
@@ -61,9 +62,11 @@ class Command(ServiceCommand):
         try:
             application.full_clean()
         except ValidationError as error:
-            problems = [f"{OPTIONS.get(name, name)}: {' '.join(told)}" for name, told in error.message_dict.items()]
+            problems = [
+                f"{OPTIONS.get(name, name)}: {' '.join(messages)}" for name, messages in error.message_dict.items()
+            ]
             raise CommandError("; ".join(problems)) from None
         with audit.rows_alone(), transaction.atomic():
             secret = save_new_application(application)
-        printed = {"client_id": application.client_id} | ({"client_secret": secret} if secret else {})
-        self.stdout.write(json.dumps(printed))
+        output = {"client_id": application.client_id} | ({"client_secret": secret} if secret else {})
+        self.stdout.write(json.dumps(output))

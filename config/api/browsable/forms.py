@@ -1,26 +1,43 @@
-"""The forms of the browsable API: what a view takes, as its serializer says it, and what this caller may send.
+"""The forms of the browsable API: the fields of a view's serializer, and the methods that the caller may use.
 
-A form is sent as JSON by config/static/config/browsable.js. A value stands in it twice: as the text of its control,
-and as the JSON that it came in, which is sent again unless somebody changes the text. So no number is ever read.
+config/static/config/browsable.js sends a form as JSON. Each value is in the form twice: as the text of its control, and
+as its original JSON, which is sent again unless the text is edited. So JavaScript never parses a number.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeAlias
 
+from django.db.models import Model
 from rest_framework.exceptions import APIException
-from rest_framework.request import override_method
-from rest_framework.serializers import BaseSerializer
+from rest_framework.generics import GenericAPIView
+from rest_framework.request import Request, override_method
+from rest_framework.serializers import Field, Serializer
+from rest_framework.views import APIView
 
+from config.api.representation.fields import (
+    BooleanField,
+    CharField,
+    ChoiceField,
+    DateTimeField,
+    EmailField,
+    IntegerField,
+    MoneyField,
+    MultiChoiceField,
+)
 from config.api.representation.parsers import JSONParser, MergePatchParser
-from config.api.representation.renderers import to_json
-from config.api.representation.serializers import Boolean, Choice, Email, Integer, Moment, Money, Text, TextList
+from config.api.representation.serializers import ResourceSerializer
+from config.api.viewsets import ResourceViewSet
 from config.api.writing.idempotency import KeyPolicy
 from config.http.errors import DomainError
+from config.http.json import to_json
 
 VERBS = {"POST": "Create", "PUT": "Replace", "PATCH": "Change", "DELETE": "Delete", "OPTIONS": "Describe"}
-_OF_A_ROW = frozenset({"PUT", "PATCH", "DELETE"})
+_ROW_METHODS = frozenset({"PUT", "PATCH", "DELETE"})
+
+AnyField: TypeAlias = Field[Any, Any, Any, Any]
+Data: TypeAlias = Mapping[str, object]
 
 
 @dataclass(slots=True)
@@ -28,22 +45,22 @@ class Control:
     """One field of a form.
 
     Attributes:
-        kind: what becomes of its text: `string` is quoted, `raw` is JSON already, `list` has a box for each choice.
+        kind: how its text becomes JSON: `string` is quoted, `raw` is JSON already, `list` has a box for each choice.
         widget: `input`, `textarea`, `select` or `boxes`.
-        value: the text it begins with; of a list, the chosen ones.
-        present: the same as the JSON it was read as, None where there is none.
-        attributes: of the element, its bounds above all.
+        value: the initial text; of a list, the chosen items.
+        original: the value as JSON, None where the row has none.
+        attributes: of the HTML element, such as its bounds.
     """
 
     name: str
     kind: str = "string"
     widget: str = "input"
     required: bool = False
-    value: Any = ""
-    present: str | None = None
+    value: str | Sequence[object] = ""
+    original: str | None = None
     hint: str = ""
     choices: Sequence[str] = ()
-    attributes: dict[str, Any] = field(default_factory=dict)
+    attributes: dict[str, object] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -51,7 +68,8 @@ class Form:
     """How a method is sent.
 
     Attributes:
-        takes_key: whether it takes an Idempotency-Key, and `needs_key` whether there must be one.
+        takes_key: whether it takes an Idempotency-Key.
+        needs_key: whether it must have one.
     """
 
     method: str
@@ -63,131 +81,141 @@ class Form:
 
     @property
     def conditional(self) -> bool:
-        return self.method in _OF_A_ROW
+        return self.method in _ROW_METHODS
 
     @property
     def content_type(self) -> str:
         return MergePatchParser.media_type if self.method == "PATCH" else JSONParser.media_type
 
 
-def of_view(view: Any, data: Mapping[str, Any] | None) -> Iterator[Form]:
-    """The forms of an address, those alone that the caller may send.
+def build_forms(view: APIView, data: Data | None) -> Iterator[Form]:
+    """The forms of the methods that the caller may use at the view's address.
 
     Args:
-        view: that answered.
-        data: the whole representation of the row that it answered with, if it was that.
+        view: the view that responded.
+        data: the whole representation of the row that it responded with, if it was a row.
+
+    Yields:
+        The forms, in the order of VERBS.
     """
     request, row = view.request, getattr(view, "row", None)
-    if not hasattr(request, "version"):
-        # None could be told: it is unknown, or two contradict each other.
-        return
-    try:
-        # Whose request it is, where nobody asked before a 405: asked as a POST, a session would need its token.
-        _ = request.auth
-    except (DomainError, APIException):
+    # Without a version none could be determined: it is unknown, or two contradict each other.
+    if not hasattr(request, "version") or not _is_authenticated(request):
         return
     for method in VERBS:
-        about_row = method in _OF_A_ROW
-        if method not in view.allowed_methods or (about_row and (row is None or data is None)):
+        needs_row = method in _ROW_METHODS
+        if method not in view.allowed_methods or (needs_row and (row is None or data is None)):
             continue
-        with override_method(view, request, method) as asked:
-            if _may(view, asked, row if about_row else None):
-                yield _form(view, method, row if about_row else None, data)
+        with override_method(view, request, method) as overridden:
+            if _may_send(view, overridden, row if needs_row else None):
+                yield _build_form(view, method, row if needs_row else None, data)
 
 
-def _may(view: Any, asked: Any, row: Any) -> bool:
+def _is_authenticated(request: Request) -> bool:
+    """Whether the credential of the request, if it has one, is valid.
+
+    A view that responds 405 has not authenticated. That has to happen before `override_method`: authentication by a
+    session asks a POST for its CSRF token.
+    """
     try:
-        view.check_permissions(asked)
+        _ = request.auth
+    except (DomainError, APIException):
+        return False
+    return True
+
+
+def _may_send(view: APIView, request: Request, row: Model | None) -> bool:
+    try:
+        view.check_permissions(request)
         if row is not None:
-            view.check_object_permissions(asked, row)
-        elif asked.method == "POST" and getattr(view, "parent_id", None):
+            view.check_object_permissions(request, row)
+        elif request.method == "POST" and isinstance(view, ResourceViewSet) and getattr(view, "parent_id", None):
             view.check_parent()
     except (DomainError, APIException):
         return False
     return True
 
 
-def _form(view: Any, method: str, row: Any, data: Mapping[str, Any] | None) -> Form:
-    serializer = _serializer(view, row) if method in {"POST", "PUT", "PATCH"} else None
+def _build_form(view: APIView, method: str, row: Model | None, data: Data | None) -> Form:
     form = Form(method, VERBS[method])
-    if serializer is not None:
+    if method in {"POST", "PUT", "PATCH"}:
         form.takes_body = True
-        form.controls = list(_controls(serializer, data if row is not None else None))
-    policy = getattr(view, "idempotency", KeyPolicy.IGNORED)
-    if method == "POST":
-        form.takes_key = policy in {KeyPolicy.REQUIRED, KeyPolicy.HONOURED}
-        form.needs_key = policy is KeyPolicy.REQUIRED
-        # A resource is created; a login is sent.
-        form.verb = form.verb if hasattr(view, "links") else "Send"
+        form.controls = list(_build_controls(_get_serializer(view, row), data if row is not None else None))
+    if method == "POST" and isinstance(view, ResourceViewSet):
+        form.takes_key = view.idempotency in {KeyPolicy.REQUIRED, KeyPolicy.HONOURED}
+        form.needs_key = view.idempotency is KeyPolicy.REQUIRED
+    elif method == "POST":
+        # A login is sent, and creates no resource.
+        form.verb = "Send"
     return form
 
 
-def _serializer(view: Any, row: Any) -> BaseSerializer[Any]:
-    if hasattr(view, "get_serializer"):
-        made: BaseSerializer[Any] = view.get_serializer(row)
-        return made
+def _get_serializer(view: APIView, row: Model | None) -> Serializer:
+    if isinstance(view, GenericAPIView):
+        serializer: Serializer = view.get_serializer(row)
+        return serializer
     context = {"version": view.request.version, "principal": view.request.auth}
     return view.serializer_class(context=context)
 
 
-def _controls(serializer: Any, data: Mapping[str, Any] | None) -> Iterator[Control]:
-    closed = serializer.closed_fields() if hasattr(serializer, "closed_fields") else ()
+def _build_controls(serializer: Serializer, data: Data | None) -> Iterator[Control]:
+    closed = serializer.closed_fields() if isinstance(serializer, ResourceSerializer) else ()
     for name, declared in serializer.fields.items():
         if declared.read_only or name in closed:
             continue
         control = Control(name, required=declared.required)
-        _shape(control, declared)
-        control.hint = " ".join(filter(None, (str(declared.help_text or ""), _bounds(control))))
+        _add_widget(control, declared)
+        control.hint = " ".join(filter(None, (str(declared.help_text or ""), _describe_bounds(control))))
         if data is not None and name in data:
-            control.value, control.present = _text(data[name]), to_json(data[name]).decode()
+            control.value, control.original = _format_value(data[name]), to_json(data[name]).decode()
         yield control
 
 
-def _shape(control: Control, declared: Any) -> None:
-    """Gives a control its form and its bounds, by the kind of its field."""
+def _add_widget(control: Control, declared: AnyField) -> None:
+    """Sets the kind, the widget and the attributes of a control by the class of its field."""
     attributes = control.attributes
     match declared:
-        case TextList():
+        case MultiChoiceField():
             control.kind, control.widget, control.choices = "list", "boxes", declared.choices
-        case Choice():
+        case ChoiceField():
             control.widget, control.choices = "select", list(declared.choices)
-        case Boolean():
+        case BooleanField():
             control.kind, control.widget, control.choices = "raw", "select", ("true", "false")
-        case Money() if declared.as_text:
-            attributes |= {"type": "text", "inputmode": "decimal", "data-from": declared.min_value}
-            attributes |= {"data-to": declared.max_value}
-        case Integer() | Money():
-            step = 1 if isinstance(declared, Integer) else Decimal("0.01")
-            attributes |= {"type": "number", "min": declared.min_value, "max": declared.max_value, "step": step}
+        case MoneyField() if declared.as_text:
+            attributes |= {"type": "text", "inputmode": "decimal"}
+            attributes |= {"data-from": declared.min_value, "data-to": declared.max_value}
+        case IntegerField() | MoneyField():
             control.kind = "raw"
-        case Moment():
+            step = 1 if isinstance(declared, IntegerField) else Decimal("0.01")
+            attributes |= {"type": "number", "min": declared.min_value, "max": declared.max_value, "step": step}
+        case DateTimeField():
             attributes |= {"type": "text", "placeholder": "2030-01-31T12:00:00Z"}
-        case Text(lines=True):
+        case CharField(lines=True):
             control.widget = "textarea"
             attributes |= {"rows": 5}
         case _:
-            # Not `email`, which rewrites what is typed: blanks at its ends, the letters of a domain.
-            mode = "email" if isinstance(declared, Email) else None
+            # Not the type `email`: browsers trim such a text and change the letters of its domain.
+            mode = "email" if isinstance(declared, EmailField) else None
             attributes |= {"type": "password" if control.name.endswith("password") else "text", "inputmode": mode}
-    if isinstance(declared, Text):
+    if isinstance(declared, CharField):
         attributes["maxlength"] = declared.max_length
     control.attributes = {name: value for name, value in attributes.items() if value is not None}
 
 
-def _bounds(control: Control) -> str:
-    """The bounds of a control in words."""
-    given = control.attributes
-    least, most = given.get("min", given.get("data-from")), given.get("max", given.get("data-to"))
-    if least is not None and most is not None:
-        return f"From {least} to {most}."
-    if "maxlength" in given:
-        return f"At most {given['maxlength']} characters."
+def _describe_bounds(control: Control) -> str:
+    attributes = control.attributes
+    minimum = attributes.get("min", attributes.get("data-from"))
+    maximum = attributes.get("max", attributes.get("data-to"))
+    if minimum is not None and maximum is not None:
+        return f"From {minimum} to {maximum}."
+    if "maxlength" in attributes:
+        return f"At most {attributes['maxlength']} characters."
     if control.kind == "raw" and control.widget == "input":
         return "A whole number."
-    return "An RFC 3339 time." if "placeholder" in given else ""
+    return "An RFC 3339 time." if "placeholder" in attributes else ""
 
 
-def _text(value: Any) -> Any:
+def _format_value(value: object) -> str | Sequence[object]:
     match value:
         case None:
             return ""

@@ -1,4 +1,4 @@
-"""What a page shows of an answer as HTML: JSON with its colours, and addresses that click."""
+"""JSON and headers as HTML: coloured tokens and links."""
 
 import re
 from collections.abc import Sequence
@@ -6,71 +6,81 @@ from collections.abc import Sequence
 from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-# JSON as orjson writes it, without blanks: what is not a string and not punctuation is a number, or a word.
+# JSON as orjson writes it, without blanks: what is neither a string nor punctuation is a number or a literal.
 _TOKEN = re.compile(r'("(?:[^"\\]+|\\.)*")(:?)|([{}\[\],])|([^{}\[\],:"]+)')
 _INDENT = "  "
 _HREF = '"href"'
 _OPENING = frozenset("{[")
 _TARGET = re.compile(r"<([^<>]*)>")
-_RELATION = re.compile(r'<([^<>]*)>; rel="([^"]*)"')
-# Of headers, those whose whole value is an address.
-ADDRESSES = frozenset({"Location", "Content-Location"})
+_TARGET_AND_RELATION = re.compile(r'<([^<>]*)>; rel="([^"]*)"')
+# Headers whose whole value is an address.
+_ADDRESS_HEADERS = frozenset({"Location", "Content-Location"})
 
 
 def is_address(text: str) -> bool:
-    """Whether a link may lead there: to this host, or openly to another one; never `javascript:`."""
+    """Whether a link may lead there: to this host or to an http(s) address, never to `javascript:` or `//host`."""
     return (text.startswith("/") and not text.startswith("//")) or text.startswith(("https://", "http://"))
 
 
-def linked(address: str, text: str | None = None) -> SafeString:
-    shown = address if text is None else text
-    return format_html('<a href="{}">{}</a>', address, shown) if is_address(address) else escape(shown)
+def render_link(address: str) -> SafeString:
+    return format_html('<a href="{}">{}</a>', address, address) if is_address(address) else escape(address)
 
 
-def header(name: str, value: str) -> SafeString:
-    """The value of a header: in `Link`, each target leads where it says."""
-    if name in ADDRESSES:
-        return linked(value)
+def render_header(name: str, value: str) -> SafeString:
+    """A header's value, with a link where it is or contains an address.
+
+    Args:
+        name: the name of the header, in its usual case.
+        value: its value.
+
+    Returns:
+        HTML.
+    """
+    if name in _ADDRESS_HEADERS:
+        return render_link(value)
     if name != "Link":
         return escape(value)
-    # Every second part is a target.
+    # Of the parts that split() returns, every second one is a target.
     parts = enumerate(_TARGET.split(value))
     return format_html_join(
-        "", "{}", ((format_html("&lt;{}&gt;", linked(part)) if place % 2 else part,) for place, part in parts)
+        "", "{}", ((format_html("&lt;{}&gt;", render_link(part)) if index % 2 else part,) for index, part in parts)
     )
 
 
-def targets(link: str) -> Sequence[tuple[str, str]]:
-    """The targets of one of our own `Link` headers, each with its relation."""
-    return _RELATION.findall(link)
+def parse_links(header: str) -> Sequence[tuple[str, str]]:
+    """The target and the relation of each link in a `Link` header of this service."""
+    return _TARGET_AND_RELATION.findall(header)
 
 
-def json_as_html(text: str) -> SafeString:
-    """JSON, line by line and with its tokens as they were sent: no number is read, none can be rounded.
+def render_json(text: str) -> SafeString:
+    """JSON with one member a line. Tokens are copied as they are: no number is parsed, so none can be rounded.
 
     Args:
         text: JSON without blanks between its tokens.
+
+    Returns:
+        HTML for a `pre` element.
     """
     out: list[str] = []
-    depth, key, before = 0, "", ""
-    for string, colon, mark, other in _TOKEN.findall(text):
-        # A first member stands on a line of its own, and so does the bracket behind the last one.
+    depth, key, previous = 0, "", ""
+    for string, colon, mark, literal in _TOKEN.findall(text):
+        # The first member begins a line, and so does the bracket that closes a non-empty object or array.
         closes = mark in {"}", "]"}
         depth -= closes
-        if before == "," or (before in _OPENING and not closes) or (closes and before not in _OPENING):
+        if previous == "," or (previous in _OPENING and not closes) or (closes and previous not in _OPENING):
             out.append(f"\n{_INDENT * depth}")
         depth += mark in _OPENING
         if colon:
             out.append(f'<span class="key">{escape(string)}</span>: ')
             key = string
         elif string:
-            out.append(f'<span class="string">{_value(string, key)}</span>')
+            out.append(f'<span class="string">{_render_string(string, key)}</span>')
         else:
-            out.append(mark or f'<span class="plain">{escape(other)}</span>')
-        before = mark
+            out.append(mark or f'<span class="plain">{escape(literal)}</span>')
+        previous = mark
     return mark_safe("".join(out))  # noqa: S308 - every token was escaped
 
 
-def _value(string: str, key: str) -> str:
-    # An address of ours is written without escapes.
-    return f'"{linked(string[1:-1])}"' if key == _HREF and "\\" not in string else escape(string)
+def _render_string(string: str, key: str) -> str:
+    # The service writes its own addresses without escapes.
+    return f'"{render_link(string[1:-1])}"' if key == _HREF and "\\" not in string else escape(string)

@@ -5,28 +5,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.db import connection
 from django.db.models import QuerySet
 
-from config.fastpath.postgresql.base import database
 from config.http.errors import DomainError, ErrorCode
-from config.models.resource import Counter
+from config.models import Counter
 
 WINDOW_SECONDS = 60
 
-_WINDOW = f"date_bin('{WINDOW_SECONDS} seconds', statement_timestamp(), timestamptz 'epoch')"
+WINDOW = f"date_bin('{WINDOW_SECONDS} seconds', statement_timestamp(), timestamptz 'epoch')"
 _USAGE = f"key, count, date_part('epoch', \"window\" - statement_timestamp()) + {WINDOW_SECONDS}"
-_COUNT_EACH = f"""
+# The keys come from a query, which the placeholder `keys` stands for.
+INCREMENT = f"""
 INSERT INTO config_counter AS present (key, "window", count)
-SELECT key, {_WINDOW}, 1 FROM ({{keys}}) AS keys (key)
+SELECT key, {WINDOW}, 1 FROM ({{keys}}) AS keys (key)
 ON CONFLICT (key) DO UPDATE SET
     count = CASE WHEN present."window" = EXCLUDED."window" THEN present.count + 1 ELSE 1 END,
     "window" = EXCLUDED."window"
 RETURNING {_USAGE}
 """  # noqa: S608 - of constants
 # The rows are written in the order of their keys: two statements that meet on several keys cannot deadlock.
-_COUNT = _COUNT_EACH.format(keys="SELECT unnest(%s::text[]) ORDER BY 1")
-_TAKE_BACK = f'UPDATE config_counter SET count = count - 1 WHERE key = %s AND "window" = {_WINDOW}'  # noqa: S608
-_READ = f'SELECT {_USAGE} FROM config_counter WHERE key = ANY(%s) AND "window" = {_WINDOW}'  # noqa: S608
+_INCREMENT_ALL = INCREMENT.format(keys="SELECT unnest(%s::text[]) ORDER BY 1")
+_FETCH = f'SELECT {_USAGE} FROM config_counter WHERE key = ANY(%s) AND "window" = {WINDOW}'  # noqa: S608
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,48 +37,27 @@ class Usage:
     reset: float
 
 
-def count(keys: Sequence[str]) -> Mapping[str, Usage]:
+def increment(keys: Sequence[str]) -> Mapping[str, Usage]:
     """Counts the keys up in the present minute.
 
     Outside the request's transaction, since what is counted has happened even when the request fails: call it before
     one is opened.
     """
-    return _usage(_COUNT, keys)
+    return _fetch(_INCREMENT_ALL, keys)
 
 
-def counting(statement: str, key: str) -> str:
-    """A statement that also counts for the row of another one.
-
-    Args:
-        statement: selects a row, or none.
-        key: what is counted, as an expression of its columns.
-
-    Returns:
-        SQL that gives the columns of `statement` and, behind them, those of a Usage.
-    """
-    count = _COUNT_EACH.format(keys=f"SELECT {key} FROM counted_for")  # noqa: S608 - of constants
-    return f"""
-        WITH counted_for AS ({statement}), usage (key, count, reset) AS ({count})
-        SELECT counted_for.*, count, reset FROM counted_for, usage
-    """  # noqa: S608 - of constants
-
-
-def take_back(key: str) -> None:
-    """Forgets one count of the present minute."""
-    database().run((_TAKE_BACK, [key]))
-
-
-def read(keys: Sequence[str]) -> Mapping[str, Usage]:
+def fetch(keys: Sequence[str]) -> Mapping[str, Usage]:
     """Where the keys stand; those not counted in the present minute are left out."""
-    return _usage(_READ, keys)
+    return _fetch(_FETCH, keys)
 
 
-def _usage(statement: str, keys: Sequence[str]) -> Mapping[str, Usage]:
-    (found,) = database().run((statement, [list(keys)]))
-    return {key: Usage(number, reset) for key, number, reset in found}
+def _fetch(sql: str, keys: Sequence[str]) -> Mapping[str, Usage]:
+    with connection.cursor() as cursor:
+        cursor.execute(sql, [list(keys)])
+        return {key: Usage(count, reset) for key, count, reset in cursor.fetchall()}
 
 
-def exceeded(usage: Mapping[str, Usage], limits: Mapping[str, int], more: int = 0) -> float | None:
+def get_wait(usage: Mapping[str, Usage], limits: Mapping[str, int], more: int = 0) -> float | None:
     """The seconds until the last limit that is exceeded, or would be by `more`, is over; None when none is.
 
     A limit of 0 is none.

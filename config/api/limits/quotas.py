@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Callable
 from typing import Any
 
+from django.conf import settings
 from django.db import Error
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -15,67 +17,43 @@ from rest_framework.settings import api_settings
 
 from config.api.exceptions import plain_response
 from config.api.limits import counters
-from config.api.settings import settings
 from config.api.versions.paths import is_oauth, is_versioned
-from config.fastpath.compiled_query import Statement
-from config.http.client_address import client_address, network_of
+from config.http.client_address import client_address, get_network
 from config.http.errors import DomainError
 from config.http.middleware import GetResponse
-from config.postgresql.transactions import is_away
+from config.postgresql.transactions import is_unavailable
 
 logger = logging.getLogger(__name__)
 
 _FIELDS = "config.quota"
-# Where a request keeps what the look-up of its credential counted: the key, and where it stands.
-_COUNTED = "config.quota_counted"
 
 
-class Credentials:
-    """Looks up credentials of one kind, and in the same statement counts the request for the user of a good one.
+class CredentialLookup:
+    """Looks up the credentials of one kind.
 
     Args:
-        rows: the one, or none, that is good as far as the database can tell, with its user as `charged`; with
-            Parameters.
+        build_queryset: selects by what a credential is known by the one row, or none, that is good as far as the
+            database can tell, with the id of its user as `principal_id`.
     """
 
-    def __init__(self, rows: QuerySet[Any]) -> None:
-        one = rows.order_by()
-        self._look_up = Statement(one)
-        self._look_up_and_count = Statement(one, lambda sql: counters.counting(sql, "'quota:' || charged"), writes=True)
+    def __init__(self, build_queryset: Callable[..., QuerySet[Any]]) -> None:
+        self.build_queryset = build_queryset
 
     def find(self, request: Any, **values: Any) -> Any:
         """The row of a credential, None for one that is no good.
 
-        What it counts is taken back by `charge` when the credential is refused after all.
-
         Args:
             request: whose credential it is; None for no request's.
-            values: of the Parameters.
+            values: by which `build_queryset` knows it.
         """
-        counts = request and settings.RATE_LIMIT_PRINCIPAL and _COUNTED not in request.META and _counts(request)
-        found = self._counted(values) if counts else self._look_up.first(**values)
-        if found is None:
-            return None
-        row, usage = found
-        if usage:
-            request.META[_COUNTED] = (f"quota:{row.charged}", counters.Usage(*usage))
-        return row
-
-    def _counted(self, values: dict[str, Any]) -> Any:
-        try:
-            return self._look_up_and_count.first(**values)
-        except Error as error:
-            if not is_away(error):
-                raise
-        # A standby can be read, though it takes no counts.
-        return self._look_up.first(**values)
+        return self.build_queryset(**values).first()
 
 
-def charge(request: Any, user: Any) -> None:
+def consume_quota(request: Any, user: Any) -> None:
     """Counts a request, once, before anything is done for it.
 
-    A credential that is no good counts for the address it comes from: nobody uses up the quota of somebody else by
-    guessing. While the database is away nothing is limited, since what needs no database shall answer.
+    A credential that is no good counts for the address it comes from: nobody uses up the quota of another user by
+    guessing. While the database is unavailable nothing is limited, since what needs no database shall answer.
 
     Args:
         request: of Django or of DRF.
@@ -84,47 +62,48 @@ def charge(request: Any, user: Any) -> None:
     Raises:
         DomainError: RATE_LIMITED, the quota of this minute is used up.
     """
-    counted = request.META.pop(_COUNTED, None)
-    if not (counted or _counts(request)):
+    if not is_counted(request):
         return
     policy, limit = (
         ("anonymous", settings.RATE_LIMIT_ANONYMOUS) if user is None else ("principal", settings.RATE_LIMIT_PRINCIPAL)
     )
     request.META[_FIELDS] = {}
-    key = f"quota:{network_of(client_address(request)) if user is None else user.pk}"
+    key = f"quota:{get_network(client_address(request)) if user is None else user.pk}"
     try:
-        if counted and counted[0] != key:
-            # The credential was found, and refused after all.
-            counters.take_back(counted[0])
-            counted = None
-        if not limit:
-            return
-        used = counted[1] if counted else counters.count([key])[key]
+        usage = count_request(request, key, limit)
     except Error as error:
-        if not is_away(error):
+        if not is_unavailable(error):
             raise
         logger.warning("A request was not counted: %s", error)
         return
-    request.META[_FIELDS] = _fields(policy, limit, used)
-    wait = counters.exceeded({key: used}, {key: limit})
+    if usage is None:
+        return
+    request.META[_FIELDS] = _get_fields(policy, limit, usage)
+    wait = counters.get_wait({key: usage}, {key: limit})
     if wait is not None:
         raise counters.rate_limited(wait)
 
 
-def _counts(request: Any) -> bool:
+def is_counted(request: Any) -> bool:
+    """Whether a request counts and was not counted yet."""
     return _FIELDS not in request.META and (is_versioned(request.path_info) or is_oauth(request.path_info))
 
 
-def _fields(policy: str, limit: int, used: counters.Usage) -> dict[str, str]:
+def count_request(request: Any, key: str, limit: int) -> counters.Usage | None:
+    """Counts a request under a key; None, and no count, where the limit is 0."""
+    return counters.increment([key])[key] if limit else None
+
+
+def _get_fields(policy: str, limit: int, usage: counters.Usage) -> dict[str, str]:
     """draft-ietf-httpapi-ratelimit-headers-10, sections 3 and 4: lists of structured fields (RFC 9651)."""
     return {
         "RateLimit-Policy": f'"{policy}";q={limit};w={counters.WINDOW_SECONDS}',
-        "RateLimit": f'"{policy}";r={max(0, limit - used.count)};t={math.ceil(used.reset)}',
+        "RateLimit": f'"{policy}";r={max(0, limit - usage.count)};t={math.ceil(usage.reset)}',
     }
 
 
 class QuotaMiddleware:
-    """Puts the quota's fields on each answer that counts, and counts the requests that no view has.
+    """Puts the quota's fields on each response that counts, and counts the requests that no view has counted.
 
     Those are of unknown addresses, redirected, or refused before or beside their view; nothing was done for them.
     """
@@ -134,9 +113,9 @@ class QuotaMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
-        if _counts(request) and response.status_code < 500:
+        if is_counted(request) and response.status_code < 500:
             try:
-                charge(request, _caller(request))
+                consume_quota(request, _get_caller(request))
             except DomainError as problem:
                 response = plain_response(problem, request)
         for name, value in request.META.get(_FIELDS, {}).items():
@@ -144,7 +123,7 @@ class QuotaMiddleware:
         return response
 
 
-def _caller(request: HttpRequest) -> Any:
+def _get_caller(request: HttpRequest) -> Any:
     """The user whom the credential of a request belongs to, None when it has no good one."""
     if is_oauth(request.path_info):
         return None
@@ -154,6 +133,6 @@ def _caller(request: HttpRequest) -> Any:
     except (DomainError, APIException):
         return None
     except Error as error:
-        if is_away(error):
+        if is_unavailable(error):
             return None
         raise

@@ -1,7 +1,7 @@
-"""The cursor: a place in a list, sealed so that a client can neither read nor change it.
+"""The cursor: a position in a list, sealed so that a client can neither read nor change it.
 
-AES-SIV (RFC 5297) encrypts and authenticates without a nonce, so that the same place gives the same cursor and a
-page that has not changed keeps its bytes. What the place belongs to (list, filters, order) is authenticated with it.
+AES-SIV (RFC 5297) encrypts and authenticates without a nonce, so that the same position gives the same cursor and a
+page that has not changed keeps its bytes. The list, filters and order of a position are authenticated with it.
 """
 
 import json
@@ -12,39 +12,39 @@ from typing import Any, NamedTuple
 import orjson
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESSIV
+from django.conf import settings
 from django.db.models import Model
 from django.utils.crypto import salted_hmac
 
-from config.api.settings import settings
 from config.http import base64url
 from config.http.errors import Detail, DomainError, ErrorCode
 
 
-class Place(NamedTuple):
+class CursorPosition(NamedTuple):
     """The rows on one side of a sort key: `comparison` is `>`, `>=`, `<` or `<=`, as seen in list order."""
 
     comparison: str
     key: tuple[Any, ...]
 
     @property
-    def backward(self) -> bool:
+    def backwards(self) -> bool:
         return self.comparison.startswith("<")
 
 
 # Most cursors are of a few lists; of the others there are as many as clients like.
 @lru_cache(maxsize=256)
-def binding(*facts: tuple[str, str]) -> bytes:
+def build_binding(*facts: tuple[str, str]) -> bytes:
     """What is authenticated with the cursors of a list: which it is, its filters and its order."""
     return json.dumps(dict(facts), sort_keys=True).encode()
 
 
-def seal(place: Place, bound_to: bytes) -> str:
-    key = [value if isinstance(value, int) else str(value) for value in place.key]
-    return base64url.encode(_cipher(settings.SECRET_KEY).encrypt(orjson.dumps([place.comparison, *key]), [bound_to]))
+def seal_cursor(position: CursorPosition, binding: bytes) -> str:
+    key = [value if isinstance(value, int) else str(value) for value in position.key]
+    return base64url.encode(_cipher(settings.SECRET_KEY).encrypt(orjson.dumps([position.comparison, *key]), [binding]))
 
 
-def read(cursor: str, bound_to: bytes, model: type[Model], columns: Sequence[str]) -> Place:
-    """Opens a cursor that `seal` made with the same binding.
+def open_cursor(cursor: str, binding: bytes, model: type[Model], columns: Sequence[str]) -> CursorPosition:
+    """Opens a cursor that `seal_cursor` made with the same binding.
 
     Raises:
         DomainError: INVALID_CURSOR when it was altered, made elsewhere, or made for another list, filter or order.
@@ -54,12 +54,12 @@ def read(cursor: str, bound_to: bytes, model: type[Model], columns: Sequence[str
         # Base64 has several spellings for the same bytes; only one of them was given out.
         if base64url.encode(sealed) != cursor:
             raise ValueError(cursor)
-        comparison, *key = orjson.loads(_cipher(settings.SECRET_KEY).decrypt(sealed, [bound_to]))
+        comparison, *key = orjson.loads(_cipher(settings.SECRET_KEY).decrypt(sealed, [binding]))
     except (ValueError, InvalidTag):
         message = "Not a cursor of this list in this order; start again with an empty one."
         raise DomainError(ErrorCode.INVALID_CURSOR, message, [Detail("cursor", message)]) from None
     fields: list[Any] = [model._meta.get_field(column) for column in columns]
-    return Place(comparison, tuple([field.to_python(value) for field, value in zip(fields, key, strict=True)]))
+    return CursorPosition(comparison, tuple([field.to_python(value) for field, value in zip(fields, key, strict=True)]))
 
 
 @lru_cache(maxsize=1)

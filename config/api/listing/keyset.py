@@ -1,12 +1,13 @@
-"""The rows of a list as PostgreSQL reads them best: in parts that indexes keep in order, with the total beside them."""
+"""The pages of a list as PostgreSQL reads them best: in parts that indexes keep in order, with the total beside them.
+
+Each page is a queryset that a `build_…` method makes. The values that differ between two requests for the same kind of
+page (an offset, a cursor's key) are its keyword arguments.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, lru_cache
 from itertools import product
-from types import MappingProxyType
 from typing import Any
 
-from django.core.exceptions import EmptyResultSet
 from django.db.models import BigIntegerField, F, QuerySet, Subquery
 from django.db.models.expressions import RawSQL
 from django.db.models.fields.tuple_lookups import (
@@ -17,19 +18,19 @@ from django.db.models.fields.tuple_lookups import (
     TupleLessThanOrEqual,
 )
 
-from config.api.listing.cursors import Place
+from config.api.listing.cursors import CursorPosition
 from config.api.listing.ordering import Ordering
-from config.fastpath import compiled_query
 from config.postgresql import row_counts
 
-# Up to here, stepping over rows costs less than finding the way around them.
-NEAR = 1_000
+# Up to this offset, stepping over rows costs less than finding the way around them.
+MAX_NEAR_OFFSET = 1_000
 # PostgreSQL reads no greater numbers.
-GREATEST_OFFSET = 2**63 - 1
+MAX_OFFSET = 2**63 - 1
 
-_BEYOND = {">": TupleGreaterThan, ">=": TupleGreaterThanOrEqual, "<": TupleLessThan, "<=": TupleLessThanOrEqual}
+_LOOKUPS = {">": TupleGreaterThan, ">=": TupleGreaterThanOrEqual, "<": TupleLessThan, "<=": TupleLessThanOrEqual}
 _MIRRORED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
-NO_VALUES: Mapping[str, Any] = MappingProxyType({})
+
+Slice = tuple[list[Any], int]
 
 
 class _Count(Subquery):
@@ -37,126 +38,99 @@ class _Count(Subquery):
     output_field = BigIntegerField()
 
 
-class ListedRows:
-    """The rows of a list in an order, whoever asks for them: what differs between two requests are Parameters.
+class KeysetQuery:
+    """The rows of a list in an order.
 
     Args:
-        rows: the list as a whole.
-        filters: the equality filters that `rows` are under.
-        shown: gives a page what its rows show beside their own columns.
-        attributes: all that will be asked of a row beside the order's columns and `total_listed`, where that is known.
-        kept: whether it is asked again, so that its statements are worth keeping.
+        queryset: the list as a whole.
+        ordering: the order; that of the queryset does not matter.
+        filters: the values of the equality filters that the queryset is under, by name.
+        with_related: adds to a page what its rows show beside their own columns.
 
     Attributes:
-        parts: disjoint parts that are the list when taken together, each kept in the order by one index. Where counts
+        parts: disjoint querysets that are the list when taken together, each kept in order by one index. Where counts
             are kept apart by columns, indexes begin with these columns; an undivided list may have an index of its own.
     """
 
     def __init__(
         self,
-        rows: QuerySet[Any],
+        queryset: QuerySet[Any],
         ordering: Ordering,
         filters: Mapping[str, str],
-        shown: Callable[[Any], Any],
-        attributes: frozenset[str] | None = None,
-        *,
-        kept: bool = False,
+        with_related: Callable[[QuerySet[Any]], QuerySet[Any]] = lambda queryset: queryset,
     ) -> None:
-        self._attributes = attributes
-        self._statement = _statement if kept else _statement.__wrapped__
-        self.rows = rows
-        self.shown = shown
-        self.model = rows.model
+        self.queryset = queryset
+        self.model = queryset.model
         self.ordering = ordering
-        counts = row_counts.of(rows.model)
-        self.parts = self._divided(counts, filters) if counts else [rows]
-        self._counted = counts.under(filters, rows) if counts else None
+        self.with_related = with_related
+        counts = row_counts.get_counts(queryset.model)
+        self.parts = self._divide(counts, filters) if counts else [queryset]
+        self.counted = counts.filter(queryset, filters) if counts else None
 
-    def _divided(self, counts: row_counts.Counts, filters: Mapping[str, str]) -> Sequence[QuerySet[Any]]:
-        if filters.keys() - set(counts.columns) or (not filters and self._kept_in_order()):
-            return [self.rows]
-        values = ([filters[column]] if column in filters else counts.values(column) for column in counts.columns)
-        return [self.rows.filter(**dict(zip(counts.columns, part, strict=True))) for part in product(*values)]
+    def _divide(self, counts: row_counts.Counts, filters: Mapping[str, str]) -> Sequence[QuerySet[Any]]:
+        if filters.keys() - set(counts.columns) or (not filters and self._has_index()):
+            return [self.queryset]
+        values = ([filters[column]] if column in filters else counts.get_values(column) for column in counts.columns)
+        return [self.queryset.filter(**dict(zip(counts.columns, part, strict=True))) for part in product(*values)]
 
-    def _kept_in_order(self) -> bool:
+    def _has_index(self) -> bool:
         columns = list(self.ordering.columns)
         return columns == ["id"] or any(index.fields == columns for index in self.model._meta.indexes)
 
     # --- By offset
 
-    def total(self, values: Mapping[str, Any] = NO_VALUES) -> int:
-        """How many rows there are.
+    def count(self) -> int:
+        """The total of the list."""
+        return self.counted.fetch_total() if self.counted else self.queryset.count()
 
-        Args:
-            values: of the Parameters.
-        """
-        sql, parameters = self._total_alone
-        ((total,),) = compiled_query.run(f"SELECT {sql}", parameters, values)
-        return int(total)
-
-    @cached_property
-    def _total_alone(self) -> tuple[str, Sequence[Any]]:
-        if self._counted:
-            total = self._counted.total()
-            return total.sql, total.params
-        try:
-            sql, parameters = self.rows.order_by().values("pk").query.sql_with_params()
-        except EmptyResultSet:
-            return "0", ()
-        return f"(SELECT count(*) FROM ({sql}) AS counted)", parameters
-
-    def page(self, start: int, stop: int, values: Mapping[str, Any] = NO_VALUES) -> tuple[list[Any], int]:
-        """The rows from `start` up to `stop`, and the total, which one statement tells both, of one snapshot.
-
-        Args:
-            values: of the Parameters.
-        """
-        if stop > GREATEST_OFFSET:
-            return [], self.total(values)
-        rows = self._page(start, stop, values)
+    def slice(self, start: int, stop: int) -> Slice:
+        """The rows from `start` up to `stop`, and the total, both of one snapshot."""
+        if stop > MAX_OFFSET:
+            return [], self.count()
+        rows = self._fetch_slice(start, stop)
         if not rows:
             # No row carries the total. When it says that there are some, they came after the look at the page.
-            total = self.total(values)
+            total = self.count()
             if total <= start:
                 return [], total
-            rows = self._page(start, stop, values)
+            rows = self._fetch_slice(start, stop)
         # Gone again: there were no more than `start` at that moment.
-        return rows, rows[0].total_listed if rows else start
+        return rows, rows[0].list_total if rows else start
 
-    def _page(self, start: int, stop: int, values: Mapping[str, Any]) -> list[Any]:
-        if start < NEAR or not self._counted:
-            return self._read(ListedRows._in_order, start, stop, values=values)
+    def _fetch_slice(self, start: int, stop: int) -> list[Any]:
+        if start < MAX_NEAR_OFFSET or not self.counted:
+            return self.fetch(KeysetQuery.build_slice, start, stop)
         if self.ordering.field == "id":
-            return self._read(ListedRows._from_id_at, stop - start, values={**values, "start": start})
-        total = self.total(values)
+            return self.fetch(KeysetQuery.build_slice_by_id, stop - start, start=start)
+        total = self.count()
         if start >= total:
             return []
         if start >= total // 2:
-            rows = self._read(ListedRows._backwards, max(total - stop, 0), total - start, values=values)
-            # Otherwise the way from the end was reckoned with another total than that of the rows' snapshot.
-            if rows and rows[0].total_listed == total:
+            rows = self.fetch(KeysetQuery.build_slice_from_end, max(total - stop, 0), total - start)
+            # Otherwise the offset from the end was computed with another total than that of the rows' snapshot.
+            if rows and rows[0].list_total == total:
                 return rows
-        return self._read(ListedRows._in_order, start, stop, values=values)
+        return self.fetch(KeysetQuery.build_slice, start, stop)
 
-    def _from_id_at(self, count: int) -> QuerySet[Any]:
-        """The rows from that on which stands at `start`, a Parameter, in the order of ids."""
-        counted: Any = self._counted
-        first = counted.id_at(compiled_query.Parameter("start"), descending=self.ordering.descending)
-        beyond = "pk__lte" if self.ordering.descending else "pk__gte"
-        rest = [part.filter(**{beyond: RawSQL("(SELECT id FROM first)", [])}) for part in self.parts]
-        return self._by_keys(rest, 0, count, first=first)
+    def build_slice_by_id(self, limit: int, *, start: Any) -> QuerySet[Any]:
+        """The slice at offset `start` in the order of ids, which the row counts find."""
+        counted: Any = self.counted
+        first = counted.get_id_at(start, descending=self.ordering.descending)
+        lookup = "pk__lte" if self.ordering.descending else "pk__gte"
+        parts = [part.filter(**{lookup: RawSQL("(SELECT id FROM first)", [])}) for part in self.parts]
+        return self._build_by_keys(parts, 0, limit, first=first)
 
-    def _in_order(self, start: int, stop: int) -> QuerySet[Any]:
-        """The rows of a window, by a walk from the beginning of the list."""
-        if len(self.parts) > 1 or start >= NEAR:
-            return self._by_keys(self.parts, start, stop)
+    def build_slice(self, start: int, stop: int) -> QuerySet[Any]:
+        """A slice, by a walk from the beginning of the list."""
+        if len(self.parts) > 1 or start >= MAX_NEAR_OFFSET:
+            return self._build_by_keys(self.parts, start, stop)
         return self._with_total(self.ordering.apply(self.parts[0])[start:stop])
 
-    def _backwards(self, start: int, stop: int) -> QuerySet[Any]:
-        """The rows of a window that is counted from the end, by a walk from there."""
-        return self._by_keys(self.parts, start, stop, backwards=True)
+    def build_slice_from_end(self, start: int, stop: int) -> QuerySet[Any]:
+        """A slice whose bounds count from the end of the list, by a walk from there."""
+        return self._build_by_keys(self.parts, start, stop, backwards=True)
 
-    def _by_keys(
+    def _build_by_keys(
         self,
         parts: Sequence[QuerySet[Any]],
         start: int,
@@ -165,70 +139,64 @@ class ListedRows:
         first: RawSQL | None = None,
         backwards: bool = False,
     ) -> QuerySet[Any]:
-        """The rows of a window, by a walk along their sort keys alone: these are in the indexes, the rows are not.
+        """A slice, by a walk along the sort keys alone: the indexes hold them, and not the rows.
 
         Args:
             first: what the parts know by this name.
         """
-        keys = window([part.values(*self.ordering.columns) for part in parts], self.ordering, start, stop, backwards)
+        keys = merge_slices(
+            [part.values(*self.ordering.columns) for part in parts], self.ordering, start, stop, backwards
+        )
         sql, params = keys.query.sql_with_params()
         if first:
             sql, params = f"WITH first (id) AS {first.sql} {sql}", (*first.params, *params)
-        chosen = RawSQL(f"(SELECT id FROM ({sql}) AS keys)", params)
-        return self._with_total(self.ordering.apply(self.model._default_manager.filter(pk__in=chosen)))
+        ids = RawSQL(f"(SELECT id FROM ({sql}) AS keys)", params)
+        return self._with_total(self.ordering.apply(self.model._default_manager.filter(pk__in=ids)))
 
     def _with_total(self, page: QuerySet[Any]) -> QuerySet[Any]:
-        total = self._counted.total() if self._counted else _Count(self.rows.order_by().values("pk"))
-        return self.shown(page).annotate(total_listed=total)
+        total = self.counted.get_total() if self.counted else _Count(self.queryset.order_by().values("pk"))
+        return self.with_related(page).annotate(list_total=total)
 
     # --- By cursor
 
-    def beyond(
-        self, place: Place | None, count: int, values: Mapping[str, Any] = NO_VALUES, *, backwards: bool = False
-    ) -> list[Any]:
-        """The first rows beyond a place, or with `backwards` the last ones, from the last on.
+    def seek(self, position: CursorPosition | None, limit: int, *, backwards: bool = False) -> list[Any]:
+        """The first rows on the position's side of its key, or with `backwards` the last ones, from the last on.
 
         Args:
-            place: where the list is entered; None for its beginning.
-            values: of the Parameters.
+            position: where the list is entered; None for its beginning.
         """
-        if place is None:
-            return self._read(ListedRows._beyond, None, count, backwards, values=values)
-        key = {f"key_{position}": value for position, value in enumerate(place.key)}
-        return self._read(ListedRows._beyond, place.comparison, count, backwards, values={**values, **key})
+        if position is None:
+            return self.fetch(KeysetQuery.build_seek, None, limit, backwards)
+        key = {f"key_{index}": value for index, value in enumerate(position.key)}
+        return self.fetch(KeysetQuery.build_seek, position.comparison, limit, backwards, **key)
 
-    def _beyond(self, comparison: str | None, count: int, backwards: bool) -> QuerySet[Any]:
-        """By one comparison of rows with a key of Parameters, which the order's index serves as it stands."""
+    def build_seek(self, comparison: str | None, limit: int, backwards: bool, **key: Any) -> QuerySet[Any]:
+        """By one comparison of rows with a key, which the index of the order serves as it stands."""
         parts = self.parts
         if comparison:
-            lookup = _BEYOND[_MIRRORED[comparison] if self.ordering.descending else comparison]
-            columns = self.ordering.columns
-            key = tuple(compiled_query.Parameter(f"key_{position}") for position in range(len(columns)))
-            parts = [part.filter(lookup(Tuple(*map(F, columns)), key)) for part in parts]
-        return self.shown(window(parts, self.ordering, 0, count, backwards))
+            lookup = _LOOKUPS[_MIRRORED[comparison] if self.ordering.descending else comparison]
+            columns = Tuple(*map(F, self.ordering.columns))
+            parts = [part.filter(lookup(columns, tuple(key.values()))) for part in parts]
+        return self.with_related(merge_slices(parts, self.ordering, 0, limit, backwards))
 
     # --- Both
 
-    def _read(self, page: Callable[..., QuerySet[Any]], *arguments: Any, values: Mapping[str, Any]) -> list[Any]:
-        """Whole instances, unless records are enough."""
-        statement = self._statement(page, self, *arguments)
-        if self._attributes is None or not self._attributes <= statement.names:
-            return statement.rows(**values)
-        return statement.records(**values)
+    def fetch(self, build: Callable[..., QuerySet[Any]], *args: Any, **values: Any) -> list[Any]:
+        """The rows of a page.
+
+        Args:
+            build: the method that makes the queryset.
+            args: what shapes its SQL.
+            values: what differs between two requests for the same SQL.
+        """
+        return list(build(self, *args, **values))
 
 
-# Of all lists, in each order and for each choice of a limit; clients choose, so that there are more than a process
-# should remember.
-@lru_cache(maxsize=512)
-def _statement(page: Callable[..., QuerySet[Any]], *arguments: Any) -> compiled_query.Statement:
-    return compiled_query.Statement(page(*arguments))
-
-
-def window(
+def merge_slices(
     parts: Sequence[QuerySet[Any]], ordering: Ordering, start: int, stop: int, backwards: bool = False
 ) -> QuerySet[Any]:
-    """The rows from `start` up to `stop` of the parts taken together, none of which is read any further."""
+    """The slice from `start` up to `stop` of the parts taken together, none of which is read any further."""
     if len(parts) == 1:
         return ordering.apply(parts[0], backwards=backwards)[start:stop]
-    read = [ordering.apply(part, backwards=backwards)[:stop] for part in parts]
-    return ordering.apply(read[0].union(*read[1:], all=True), backwards=backwards)[start:stop]
+    slices = [ordering.apply(part, backwards=backwards)[:stop] for part in parts]
+    return ordering.apply(slices[0].union(*slices[1:], all=True), backwards=backwards)[start:stop]

@@ -2,21 +2,27 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
-from django.db.models import Model
+from django.db.models import QuerySet
+from rest_framework.pagination import BasePagination
+from rest_framework.request import Request
+from rest_framework.response import Response
 
-from config.api.listing import cursors
-from config.api.listing.keyset import ListedRows
+from config.api.listing.cursors import CursorPosition, build_binding, open_cursor, seal_cursor
+from config.api.listing.keyset import KeysetQuery
 from config.api.listing.ordering import Ordering
-from config.api.listing.query import Parameters
+from config.api.listing.query import QueryParameters
+from config.api.representation import envelope
+from config.api.versions.paths import strip_prefix
 from config.api.versions.table import Change
+from config.http.headers import format_links
 
 DEFAULT_LIMIT = 20
 MAX_LIMIT = 100
-# One place in a list, one way to say it.
+# One position in a list, one way to say it.
 MODES = ("page", "offset", "cursor")
 
 _DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -24,8 +30,159 @@ _DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _WHOLE = re.compile(r"[0-9]{1,4300}")
 
 
-def _whole(parameters: Parameters, name: str, default: int, minimum: int) -> int:
-    """A whole number from the query. What is not a number at all once counted as absent."""
+class ListPagination(BasePagination):
+    """`?page=`, `?offset=` or `?cursor=`, with `?limit=`.
+
+    Attributes:
+        meta: of the page.
+        parameter: the query parameter that says which page.
+        positions: its value for each link relation.
+    """
+
+    meta: dict[str, Any]
+    parameter: str
+    positions: dict[str, str]
+
+    def paginate_queryset(self, queryset: QuerySet[Any], request: Request, view: Any = None) -> list[Any]:
+        """The rows of the page that the request asks for.
+
+        Raises:
+            DomainError: VALIDATION_ERROR naming everything that is wrong with the query, INVALID_CURSOR.
+            ValueError: the queryset is not ordered.
+        """
+        filters: dict[str, str] = {}
+        for backend in view.filter_backends:
+            filters |= backend.get_values(view) if hasattr(backend, "get_values") else {}
+        with_related = partial(view.with_related, names=view.field_names, single=False)
+        return self.paginate(
+            KeysetQuery(queryset, Ordering.from_queryset(queryset), filters, with_related), filters, view
+        )
+
+    def paginate(self, query: KeysetQuery, filters: Mapping[str, str], view: Any) -> list[Any]:
+        """The rows of the page of a list that is known as a KeysetQuery."""
+        self.view = view
+        parameters: QueryParameters = view.parameters
+        present = [name for name in MODES if name in parameters.query]
+        for name in present if len(present) > 1 else ():
+            parameters.refuse(name, f"Give one of {' and '.join(present)}.")
+        limit = min(parse_whole_number(parameters, "limit", DEFAULT_LIMIT, 1), MAX_LIMIT)
+        if "cursor" in present or (not present and parameters.obey(Change.CURSOR_BY_DEFAULT)):
+            return self._paginate_by_cursor(query, limit, filters)
+        return self._paginate_by_offset(query, limit)
+
+    # --- By offset
+
+    def _paginate_by_offset(self, query: KeysetQuery, limit: int) -> list[Any]:
+        parameters: QueryParameters = self.view.parameters
+        by_offset = "offset" in parameters.query
+        page = parse_whole_number(parameters, "page", 1, 1)
+        offset = parse_whole_number(parameters, "offset", 0, 0) if by_offset else (page - 1) * limit
+        parameters.check()
+        rows, total = query.slice(offset, offset + limit)
+        page = offset // limit + 1
+        self.meta = {
+            # Written out as a decimal where it is beyond the 64 bits that the JSON library has for integers.
+            "page": page if page < 2**63 else Decimal(page),
+            "limit": limit,
+            "total": total,
+            "totalPages": -(-total // limit),
+        }
+        offsets = _get_offsets(offset, limit, total)
+        if by_offset:
+            self.parameter, self.positions = "offset", {relation: str(each) for relation, each in offsets.items()}
+        else:
+            pages = {relation: str(each // limit + 1) for relation, each in offsets.items()}
+            self.parameter, self.positions = "page", pages
+        return rows
+
+    # --- By cursor
+
+    def _paginate_by_cursor(self, query: KeysetQuery, limit: int, filters: Mapping[str, str]) -> list[Any]:
+        parameters: QueryParameters = self.view.parameters
+        cursor, ordering = parameters.get("cursor", opaque=True), query.ordering
+        parameters.check()
+        order = ("order", "desc" if ordering.descending else "asc")
+        # A cursor belongs to one list, one order and its filters.
+        address = ("list", strip_prefix(self.view.request.path))
+        binding = build_binding(address, *filters.items(), ("sort", ordering.field), order)
+        if not cursor:
+            return self._paginate_forwards(query, limit, None, binding)
+        position = open_cursor(cursor, binding, query.model, ordering.columns)
+        paginate = self._paginate_backwards if position.backwards else self._paginate_forwards
+        return paginate(query, limit, position, binding)
+
+    def _paginate_forwards(
+        self, query: KeysetQuery, limit: int, position: CursorPosition | None, binding: bytes
+    ) -> list[Any]:
+        rows = query.seek(position, limit + 1)
+        has_more = len(rows) > limit
+        del rows[limit:]
+        previous = None
+        if position is not None:
+            # On an empty page the row that the cursor was taken from is the first one before it.
+            get_key = query.ordering.get_key
+            previous = CursorPosition("<", get_key(rows[0])) if rows else CursorPosition("<=", position.key)
+        following = CursorPosition(">", query.ordering.get_key(rows[-1])) if has_more else None
+        return self._finish_by_cursor(rows, previous, following, has_more, binding)
+
+    def _paginate_backwards(
+        self, query: KeysetQuery, limit: int, position: CursorPosition, binding: bytes
+    ) -> list[Any]:
+        rows = query.seek(position, limit + 1, backwards=True)
+        has_earlier = len(rows) > limit
+        del rows[limit:]
+        rows.reverse()
+        # The rows that the walk came from may be gone by now.
+        rest = CursorPosition(">=" if position.comparison == "<" else ">", position.key)
+        has_more = bool(query.seek(rest, 1))
+        get_key = query.ordering.get_key
+        following = (CursorPosition(">", get_key(rows[-1])) if rows else rest) if has_more else None
+        previous = CursorPosition("<", get_key(rows[0])) if has_earlier else None
+        return self._finish_by_cursor(rows, previous, following, has_more, binding)
+
+    def _finish_by_cursor(
+        self,
+        rows: list[Any],
+        previous: CursorPosition | None,
+        following: CursorPosition | None,
+        has_more: bool,
+        binding: bytes,
+    ) -> list[Any]:
+        previous_cursor = seal_cursor(previous, binding) if previous else None
+        next_cursor = seal_cursor(following, binding) if following else None
+        self.parameter, self.positions = "cursor", {"first": ""}
+        if previous_cursor:
+            self.positions["prev"] = previous_cursor
+        if next_cursor:
+            self.positions["next"] = next_cursor
+        self.meta = {"nextCursor": next_cursor, "prevCursor": previous_cursor, "hasMore": has_more}
+        return rows
+
+    # --- The response
+
+    def get_links(self) -> dict[str, dict[str, str]]:
+        """The links of the page, which keep the query but for the position. In a position is nothing to encode."""
+        path, parameters = self.view.request.path, self.view.parameters.encode()
+        query = "&".join([text for _, text in parameters])
+        others = "".join([f"{text}&" for name, text in parameters if name != self.parameter])
+        links = {"self": {"href": f"{path}?{query}" if query else path}}
+        for relation, position in self.positions.items():
+            links[relation] = {"href": f"{path}?{others}{self.parameter}={position}"}
+        return links
+
+    def get_paginated_response(self, data: Any) -> Response:
+        links, enveloped = self.get_links(), self.view.enveloped
+        headers = {"Link": format_links(links)}
+        if not enveloped and "total" in self.meta:
+            headers["X-Total-Count"] = str(self.meta["total"])
+        response: Response = self.view.build_response(
+            envelope.page(data, self.meta, links) if enveloped else data, headers=headers
+        )
+        return response
+
+
+def parse_whole_number(parameters: QueryParameters, name: str, default: int, minimum: int) -> int:
+    """A whole number from the query; text that is not a number at all once counted as absent."""
     text = parameters.get(name)
     if text is None:
         return default
@@ -36,136 +193,14 @@ def _whole(parameters: Parameters, name: str, default: int, minimum: int) -> int
     return default
 
 
-@dataclass(slots=True)
-class Page:
-    """A page of a list: its rows and its `meta`, and the places that its links lead to.
-
-    Attributes:
-        place: the parameter that says where in the list a page is.
-        links: its value for each link relation.
-    """
-
-    rows: list[Any]
-    meta: dict[str, Any]
-    place: str
-    links: dict[str, str]
-
-
-class ListPagination:
-    """What both ways share: how they are read from the query, and what they return.
-
-    Args:
-        parameters: the request's; what is wrong with the paging ones is refused there.
-        ordering: the order of the list.
-    """
-
-    def __init__(self, parameters: Parameters, ordering: Ordering) -> None:
-        self.limit = min(_whole(parameters, "limit", DEFAULT_LIMIT, 1), MAX_LIMIT)
-        self.ordering = ordering
-
-    def page_of(self, listed: ListedRows, values: Mapping[str, Any]) -> Page:
-        """The page of a list for whom the values of its Parameters are."""
-        raise NotImplementedError
-
-
-class OffsetPagination(ListPagination):
-    """`?page=` or `?offset=`, with `?limit=` and an exact total."""
-
-    def __init__(self, parameters: Parameters, ordering: Ordering) -> None:
-        super().__init__(parameters, ordering)
-        self.by_offset = "offset" in parameters.query
-        page = _whole(parameters, "page", 1, 1)
-        self.offset = _whole(parameters, "offset", 0, 0) if self.by_offset else (page - 1) * self.limit
-
-    def page_of(self, listed: ListedRows, values: Mapping[str, Any]) -> Page:
-        items, total = listed.page(self.offset, self.offset + self.limit, values)
-        page = self.offset // self.limit + 1
-        meta = {
-            # Written out as a decimal where it is beyond the 64 bits that the JSON library has for integers.
-            "page": page if page < 2**63 else Decimal(page),
-            "limit": self.limit,
-            "total": total,
-            "totalPages": -(-total // self.limit),
-        }
-        places = self._offsets(total)
-        if self.by_offset:
-            return Page(items, meta, "offset", {rel: str(offset) for rel, offset in places.items()})
-        return Page(items, meta, "page", {rel: str(offset // self.limit + 1) for rel, offset in places.items()})
-
-    def _offsets(self, total: int) -> dict[str, int]:
-        """Where the links of the page lead to."""
-        last = max(total - 1, 0) // self.limit * self.limit
-        offsets = {"first": 0}
-        if self.offset > 0 and total:
-            offsets["prev"] = min(max(self.offset - self.limit, 0), last)
-        if self.offset + self.limit < total:
-            offsets["next"] = self.offset + self.limit
-        if total:
-            offsets["last"] = last
-        return offsets
-
-
-class CursorPagination(ListPagination):
-    """`?cursor=`: the rows beyond a place in the list, which is a sort key and outlives the row it was taken from.
-
-    Args:
-        bound_to: what a cursor belongs to beside the order, that is the list's address and its filters.
-    """
-
-    def __init__(self, parameters: Parameters, ordering: Ordering, bound_to: Mapping[str, str]) -> None:
-        super().__init__(parameters, ordering)
-        self.cursor = parameters.get("cursor", opaque=True)
-        order = "desc" if ordering.descending else "asc"
-        self.bound_to = cursors.binding(*bound_to.items(), ("sort", ordering.field), ("order", order))
-
-    def page_of(self, listed: ListedRows, values: Mapping[str, Any]) -> Page:
-        if not self.cursor:
-            return self._forward(listed, None, values)
-        place = cursors.read(self.cursor, self.bound_to, listed.model, self.ordering.columns)
-        return (self._backward if place.backward else self._forward)(listed, place, values)
-
-    def _forward(self, listed: ListedRows, place: cursors.Place | None, values: Mapping[str, Any]) -> Page:
-        items = listed.beyond(place, self.limit + 1, values)
-        more = len(items) > self.limit
-        del items[self.limit :]
-        before = None
-        if place is not None:
-            # On an empty page the row that the cursor was taken from is the first one before it.
-            before = self._place("<", items[0]) if items else cursors.Place("<=", place.key)
-        return self._page(items, before, self._place(">", items[-1]) if more else None, more)
-
-    def _backward(self, listed: ListedRows, place: cursors.Place, values: Mapping[str, Any]) -> Page:
-        items = listed.beyond(place, self.limit + 1, values, backwards=True)
-        earlier = len(items) > self.limit
-        del items[self.limit :]
-        items.reverse()
-        # The rows that the walk came from may be gone by now.
-        rest = cursors.Place(">=" if place.comparison == "<" else ">", place.key)
-        more = bool(listed.beyond(rest, 1, values))
-        after = (self._place(">", items[-1]) if items else rest) if more else None
-        return self._page(items, self._place("<", items[0]) if earlier else None, after, more)
-
-    def _place(self, comparison: str, row: Model) -> cursors.Place:
-        return cursors.Place(comparison, self.ordering.key(row))
-
-    def _page(self, items: list[Any], before: cursors.Place | None, after: cursors.Place | None, more: bool) -> Page:
-        previous_cursor = cursors.seal(before, self.bound_to) if before else None
-        next_cursor = cursors.seal(after, self.bound_to) if after else None
-        links = {"first": ""}
-        if previous_cursor:
-            links["prev"] = previous_cursor
-        if next_cursor:
-            links["next"] = next_cursor
-        meta = {"nextCursor": next_cursor, "prevCursor": previous_cursor, "hasMore": more}
-        return Page(items, meta, "cursor", links)
-
-
-def read(parameters: Parameters, ordering: Ordering, bound_to: Mapping[str, str]) -> ListPagination:
-    """The way through the list that the request asks for."""
-    given = [name for name in MODES if name in parameters.query]
-    for name in given if len(given) > 1 else ():
-        parameters.refuse(name, f"Give one of {' and '.join(given)}.")
-    by_cursor = "cursor" in given or (not given and parameters.obey(Change.CURSOR_BY_DEFAULT))
-    if by_cursor:
-        return CursorPagination(parameters, ordering, bound_to)
-    return OffsetPagination(parameters, ordering)
+def _get_offsets(offset: int, limit: int, total: int) -> dict[str, int]:
+    """The offsets of the pages to which a page links."""
+    last = max(total - 1, 0) // limit * limit
+    offsets = {"first": 0}
+    if offset > 0 and total:
+        offsets["prev"] = min(max(offset - limit, 0), last)
+    if offset + limit < total:
+        offsets["next"] = offset + limit
+    if total:
+        offsets["last"] = last
+    return offsets

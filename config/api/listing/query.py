@@ -7,10 +7,10 @@ from urllib.parse import urlencode
 
 from django.http import QueryDict
 
+from config.api.versions.paths import VERSION_PARAMETER
 from config.api.versions.table import Change, Version, has
 from config.http.errors import Detail, invalid
 
-VERSION_PARAMETER = "version"
 # RFC 3986, section 3.4, but for what tells parameters apart: a query is repeated in every link of a page.
 _AS_THEY_STAND = "/:@!$'()*,;~?"
 
@@ -19,7 +19,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_.-]*=[A-Za-z0-9_.-]*")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
-class Parameters:
+class QueryParameters:
     """Reads query parameters and keeps what is wrong with them until `check()` tells all of it at once.
 
     Args:
@@ -58,6 +58,25 @@ class Parameters:
             self.refuse(name, "Must be true or false.")
         return default if value is None else value == "true"
 
+    def parse_fields(self, known: Sequence[str]) -> frozenset[str] | None:
+        """The fields of `?fields=id,name`; None when the request does not choose. What is wrong with them is refused.
+
+        Args:
+            known: the names of all fields that there are.
+        """
+        value = self.get("fields")
+        if value is None:
+            return None
+        names = value.split(",")
+        chosen = frozenset(names)
+        if "" in chosen:
+            self.refuse("fields", f"Must not hold an empty name. Known: {', '.join(known)}.")
+        elif unknown := sorted(chosen.difference(known)):
+            self.refuse("fields", f"Unknown: {', '.join(unknown)}. Known: {', '.join(known)}.")
+        elif len(chosen) < len(names):
+            self.refuse("fields", "Must not name a field twice.")
+        return chosen
+
     def refuse(self, name: str, message: str) -> None:
         self.problems.append(Detail(name, message))
 
@@ -68,9 +87,10 @@ class Parameters:
             for name in sorted(unknown):
                 self.refuse(name, f"There is no such parameter here. Known: {', '.join(sorted(self._known))}.")
         if self.problems:
-            raise invalid(*self.problems)
+            # A parameter that several parts of a view read may have been refused by each of them.
+            raise invalid(*dict.fromkeys(self.problems))
 
-    def texts(self) -> Sequence[tuple[str, str]]:
+    def encode(self) -> Sequence[tuple[str, str]]:
         """Each parameter with its name, as it stands in a query string."""
         texts = []
         for name, values in self.query.lists():

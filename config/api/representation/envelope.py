@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from config.api.settings import settings
-from config.http.errors import Detail, DomainError
+from django.conf import settings
 
-LINKS = "_links"
+from config.api.representation.links import LINKS
+from config.http.errors import Detail, DomainError
 
 
 def single(data: Any) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Links: what this caller may do next, under the prefix or version parameter that it used."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -8,10 +8,10 @@ from urllib.parse import urlencode
 
 from rest_framework.request import Request
 
-from config.api.listing.query import VERSION_PARAMETER, Parameters
 from config.api.principal import Principal
-from config.api.versions.paths import prefix_of
+from config.api.versions.paths import VERSION_PARAMETER, get_prefix
 
+LINKS = "_links"
 # What says whether a caller may follow a link from a row.
 Condition = Callable[[Principal, Any], bool]
 
@@ -27,7 +27,7 @@ class Link:
         scope: what the credential must allow, if anything.
         method: told only when it is not GET.
         when: what else must hold.
-        reads: the foreign key of the row whose target `when` looks at, if any; it is read with the row.
+        select_related: the foreign key of the row whose target `when` looks at, if any; it is read with the row.
     """
 
     rel: str
@@ -35,32 +35,33 @@ class Link:
     scope: str | None = None
     method: str = "GET"
     when: Condition | None = None
-    reads: str | None = None
+    select_related: str | None = None
 
 
-def address(request: Request, path: str) -> str:
+def build_address(request: Request, path: str) -> str:
     """The address of a resource in the form that the caller used."""
-    prefix, query = _form(request)
+    prefix, query = _get_affixes(request)
     return f"{prefix}{path}{query}"
 
 
-def _form(request: Request) -> tuple[str, str]:
+def _get_affixes(request: Request) -> tuple[str, str]:
     """What stands before and behind the paths of resources."""
     query, behind = request.query_params, ""
     # Not by `get`, which finds out by an exception.
     if VERSION_PARAMETER in query and (version := query[VERSION_PARAMETER]):
         behind = f"?{urlencode({VERSION_PARAMETER: version})}"
-    return prefix_of(request.path), behind
+    return get_prefix(request.path), behind
 
 
-def of_row(request: Request, links: Sequence[Link], row: Any) -> dict[str, dict[str, str]]:
-    (prefix, query), principal = _form(request), request.auth
+def build_row_links(request: Request, links: Sequence[Link], row: Any) -> dict[str, dict[str, str]]:
+    """The links of a row that this caller may follow now, by their relation."""
+    (prefix, query), principal = _get_affixes(request), request.auth
     found: dict[str, dict[str, str]] = {}
     if principal is None:
         return found
     # A condition that several links have is asked once.
     holds: dict[Condition, bool] = {}
-    for link in _within(principal.scopes, *links):
+    for link in _filter_by_scopes(principal.scopes, *links):
         when = link.when
         if when and when not in holds:
             holds[when] = when(principal, row)
@@ -73,27 +74,6 @@ def of_row(request: Request, links: Sequence[Link], row: Any) -> dict[str, dict[
 
 # A user may give each key other scopes.
 @lru_cache(maxsize=1024)
-def _within(scopes: frozenset[str], *links: Link) -> Sequence[Link]:
-    """The links that lead to nothing beyond the scopes."""
+def _filter_by_scopes(scopes: frozenset[str], *links: Link) -> Sequence[Link]:
+    """The links that need no other scope."""
     return [link for link in links if not link.scope or link.scope in scopes]
-
-
-def of_page(request: Request, parameters: Parameters, place: str, relations: Mapping[str, str]) -> dict[str, Any]:
-    """The links of a page: `self`, and those to other places in the list.
-
-    Args:
-        place: the parameter that says which place.
-        relations: its values, in which there is nothing to encode.
-    """
-    texts = parameters.texts()
-    query = "&".join([text for _, text in texts])
-    found = {"self": {"href": f"{request.path}?{query}" if query else request.path}}
-    others = "".join([f"{text}&" for name, text in texts if name != place])
-    for rel, value in relations.items():
-        found[rel] = {"href": f"{request.path}?{others}{place}={value}"}
-    return found
-
-
-def header(links: Mapping[str, Mapping[str, str]]) -> str:
-    """The same links as a `Link` header (RFC 8288)."""
-    return ", ".join([f'<{link["href"]}>; rel="{rel}"' for rel, link in links.items()])

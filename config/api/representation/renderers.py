@@ -1,24 +1,11 @@
 """Bytes of an answer: JSON for programs, the browsable API for people."""
 
 from collections.abc import Mapping
-from decimal import Decimal
 from typing import Any
 
-import orjson
 from rest_framework.renderers import BaseRenderer
 
-_OPTIONS = orjson.OPT_UTC_Z
-
-
-def _exact(value: Any) -> Any:
-    """What orjson has no form for: decimals as JSON numbers, digit by digit, never through a binary float."""
-    if isinstance(value, Decimal):
-        return orjson.Fragment(f"{value:f}")
-    raise TypeError(f"{type(value).__name__} has no JSON form")
-
-
-def to_json(data: Any) -> bytes:
-    return orjson.dumps(data, default=_exact, option=_OPTIONS)
+from config.http.json import to_json
 
 
 class JSONRenderer(BaseRenderer):
@@ -57,7 +44,7 @@ class BrowsableRenderer(JSONRenderer):
         return super().render(data, accepted_media_type, renderer_context)
 
 
-def is_for_a_person(answer: Any) -> bool:
+def is_browsable(answer: Any) -> bool:
     """Whether an answer of a view will be shown on a page."""
     return isinstance(getattr(answer, "accepted_renderer", None), BrowsableRenderer)
 

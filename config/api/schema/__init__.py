@@ -1,10 +1,10 @@
-"""The OpenAPI document of a version, made from what the views declare.
+"""The OpenAPI document of a version, from what the views declare.
 
-drf-spectacular knows endpoints and serializers. What it cannot see of the conventions is here, one file for each:
-bounds of fields, parameters, success and error answers with their headers, security, examples.
+drf-spectacular derives endpoints and serializers. What it cannot derive of the API's conventions is here, one module
+each: bounds of fields, parameters, success and error responses with their headers, security, examples.
 """
 
-from config.api.schema.generator import Generator, document, finished, without_own_description
+from config.api.schema.generator import Generator, get_doc_excludes, get_document, postprocess_document
 from config.api.schema.operations import Schema
 
-__all__ = ["Generator", "Schema", "document", "finished", "without_own_description"]
+__all__ = ["Generator", "Schema", "get_doc_excludes", "get_document", "postprocess_document"]

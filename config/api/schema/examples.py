@@ -1,93 +1,119 @@
-"""Examples of requests and answers, each what the serializer makes of the values that it declares as its example."""
+"""Examples of requests and responses: what a serializer makes of the values that it declares as its example."""
 
 import json
 from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
-from rest_framework.serializers import BaseSerializer, ListSerializer
+from rest_framework.serializers import ListSerializer, Serializer
 
 from config.api.listing.pagination import DEFAULT_LIMIT
 from config.api.representation import envelope
-from config.api.representation.renderers import to_json
+from config.api.representation.links import LINKS
+from config.api.schema.fields import JSONObject
+from config.api.versions.table import Version
 from config.api.viewsets import ResourceViewSet
+from config.http.json import to_json
 
 _IDS = {"user_id": 42, "post_id": 17, "api_key_id": 3}
 
 
-def _instance(serializer: Any, view: Any) -> Any:
-    made = serializer() if isinstance(serializer, type) else serializer
-    made.context["version"] = view.described_version
-    return made
+def build_request_example(
+    serializer: Serializer[Any] | type[Serializer[Any]] | None, version: Version, method: str
+) -> JSONObject | None:
+    """A body that can be sent as it is: the required fields, and of a PATCH one field.
 
+    Args:
+        serializer: the serializer of the body, or its class.
+        version: the version of the operation.
+        method: its HTTP method.
 
-def _plain(value: Any) -> Any:
-    return json.loads(to_json(value))
-
-
-def of_request(serializer: Any, view: Any, method: str) -> Any:
-    """A body that can be sent as it is: what one must give, and of a PATCH one field."""
+    Returns:
+        The body; None where the serializer declares no example.
+    """
     if serializer is None:
         return None
-    made = _instance(serializer, view)
-    declared = getattr(made, "example", None)
+    instance = _instantiate(serializer)
+    declared: Mapping[str, object] = getattr(instance, "example", {})
     if not declared:
         return None
-    shown = _representation(made, declared)
-    given = {
+    instance.context["version"] = version
+    shown = _represent(instance, declared)
+    body = {
         name: shown.get(name, declared.get(name))
-        for name, field in made.fields.items()
-        if not field.read_only and not getattr(field, "kept", False) and name in declared
+        for name, field in instance.fields.items()
+        if not field.read_only and not getattr(field, "unchanged_if_absent", False) and name in declared
     }
-    return dict(list(given.items())[:1]) if method == "PATCH" else given
+    return dict(list(body.items())[:1]) if method == "PATCH" else body
 
 
-def of_answer(view: ResourceViewSet, path: str, status: int) -> Any:
-    """The representation of a resource, or a page that holds it."""
-    serializer = _instance(view.get_serializer(), view)
+def build_resource_example(view: ResourceViewSet, version: Version, path: str, status: int) -> JSONObject | None:
+    """The response with a resource, or with a page that contains it.
+
+    Args:
+        view: the view of the operation.
+        version: the version of the operation.
+        path: its path, with variables.
+        status: the status of the response.
+
+    Returns:
+        The body; None where the serializer declares no example.
+    """
+    serializer = view.get_serializer()
     declared = serializer.example
     if not declared:
         return None
-    shown = _representation(serializer, declared)
+    serializer.context["version"] = version
+    shown = _represent(serializer, declared)
     if status != 201:
         shown = {name: value for name, value in shown.items() if name not in serializer.shown_once}
-    prefix = f"/api/v{view.described_version}"
     if view.action != "list":
-        row = SimpleNamespace(**declared)
-        links = {
-            link.rel: {"href": prefix + link.path.format(row)}
-            | ({} if link.method == "GET" else {"method": link.method})
-            for link in view.links
-        }
-        return envelope.single({**shown, envelope.LINKS: links})
-    page = path.format(**_IDS)
-    links = {
-        "self": {"href": f"{page}?page=1"},
-        "first": {"href": f"{page}?page=1"},
-        "last": {"href": f"{page}?page=1"},
-    }
-    return envelope.page([shown], {"page": 1, "limit": DEFAULT_LIMIT, "total": 1, "totalPages": 1}, links)
+        return envelope.single({**shown, LINKS: _build_links(view, version, declared)})
+    page = {"href": f"{path.format(**_IDS)}?page=1"}
+    meta = {"page": 1, "limit": DEFAULT_LIMIT, "total": 1, "totalPages": 1}
+    return envelope.page([shown], meta, dict.fromkeys(("self", "first", "last"), page))
 
 
-def of_view(serializer: Any, view: Any) -> Any:
-    """The answer of an endpoint that is no resource."""
-    if not isinstance(serializer, BaseSerializer) and not isinstance(serializer, type):
+def build_response_example(serializer: object) -> JSONObject | None:
+    """The response of an endpoint that is no resource.
+
+    Args:
+        serializer: what the endpoint declares as its response: a serializer or the class of one, or a schema.
+
+    Returns:
+        The body; None where no serializer with an example is declared.
+    """
+    if not isinstance(serializer, Serializer | ListSerializer | type):
         return None
-    made = serializer() if isinstance(serializer, type) else serializer
-    many = isinstance(made, ListSerializer)
-    made = made.child if many else made
-    declared = getattr(made, "example", None)
+    instance = _instantiate(serializer)
+    many = isinstance(instance, ListSerializer)
+    single = instance.child if many else instance
+    declared: Mapping[str, object] = getattr(single, "example", {})
     if not declared:
         return None
-    shown = _representation(made, declared)
+    shown = _represent(single, declared)
     return envelope.single([shown] if many else shown)
 
 
-def _representation(serializer: Any, declared: Mapping[str, Any]) -> dict[str, Any]:
-    missing = [
-        name for name, field in serializer.fields.items() if not field.write_only and field.source not in declared
-    ]
-    if missing:
-        # What is not declared is a request's alone.
-        return {name: _plain(value) for name, value in declared.items()}
-    return _plain(serializer.to_representation(declared))
+def _instantiate(serializer: Any) -> Any:
+    return serializer() if isinstance(serializer, type) else serializer
+
+
+def _build_links(view: ResourceViewSet, version: Version, declared: Mapping[str, object]) -> JSONObject:
+    row = SimpleNamespace(**declared)
+    return {
+        link.rel: {"href": f"/api/v{version}{link.path.format(row)}"}
+        | ({} if link.method == "GET" else {"method": link.method})
+        for link in view.links
+    }
+
+
+def _represent(serializer: Serializer[Any], declared: Mapping[str, object]) -> JSONObject:
+    if any(not field.write_only and field.source not in declared for field in serializer.fields.values()):
+        # The serializer of a request only: its example cannot be represented.
+        return _read_json(declared)
+    return _read_json(serializer.to_representation(declared))
+
+
+def _read_json(value: object) -> JSONObject:
+    return json.loads(to_json(value))

@@ -1,77 +1,116 @@
-"""Bounds: what a field may hold, where neither its column nor its serializer says so."""
+"""JSON Schema objects, and the bounds that neither the column nor the serializer of a field declares."""
 
-from typing import Any
+from typing import Any, TypeAlias
 
 from django.conf import settings
 from rest_framework import serializers
 
-from config.api.representation.serializers import GREATEST_ID, Text
-from config.http.middleware import LONGEST_REQUEST_ID, SANE_REQUEST_ID
+from config.api.representation.fields import MAX_ID, CharField
+from config.http.middleware import MAX_REQUEST_ID_LENGTH, SANE_REQUEST_ID
 
-INT32 = 2**31 - 1
+# A part of the OpenAPI document: nested JSON, whose shape depends on the object it describes.
+JSONObject: TypeAlias = dict[str, Any]
+Field: TypeAlias = serializers.Field[Any, Any, Any, Any]
+
+MAX_INT32 = 2**31 - 1
 # RFC 3339 with microseconds and an offset.
-LONGEST_TIME = 32
+MAX_TIME_LENGTH = 32
+MAX_LIST_ITEMS = 100
 _CONTROL = r"\u0000-\u001f\u007f-\u009f"
-_CONTROL_BUT_LINES = r"\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f"
+_CONTROL_EXCEPT_LINE_BREAKS = r"\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f"
 PRINTABLE = f"^[^{_CONTROL}]*$"
 # Visible ASCII, as keys and tokens are made of.
 TOKEN = "^[!-~]+$"
 PATH = "^[!-~]*$"
 
 
-def text(longest: int, pattern: str = PRINTABLE, **more: Any) -> dict[str, Any]:
-    return {"type": "string", "maxLength": longest, "pattern": pattern, **more}
+def build_string(max_length: int, pattern: str = PRINTABLE, **keywords: object) -> JSONObject:
+    """A string schema.
+
+    Args:
+        max_length: in characters.
+        pattern: a regular expression of ECMA-262, anchored.
+        keywords: further keywords of JSON Schema, which win over these.
+
+    Returns:
+        The schema.
+    """
+    return {"type": "string", "maxLength": max_length, "pattern": pattern, **keywords}
 
 
-def integer(least: int = 0, greatest: int = GREATEST_ID, **more: Any) -> dict[str, Any]:
-    size = "int32" if greatest <= INT32 else "int64"
-    return {"type": "integer", "format": size, "minimum": least, "maximum": greatest, **more}
+def build_integer(minimum: int = 0, maximum: int = MAX_ID, **keywords: object) -> JSONObject:
+    """An integer schema, whose `format` follows from the maximum.
+
+    Args:
+        minimum: the least value, inclusive.
+        maximum: the greatest value, inclusive.
+        keywords: further keywords of JSON Schema, which win over these.
+
+    Returns:
+        The schema.
+    """
+    size = "int32" if maximum <= MAX_INT32 else "int64"
+    return {"type": "integer", "format": size, "minimum": minimum, "maximum": maximum, **keywords}
 
 
-REQUEST_ID = text(LONGEST_REQUEST_ID, f"^{SANE_REQUEST_ID.pattern}$")
+REQUEST_ID = build_string(MAX_REQUEST_ID_LENGTH, f"^{SANE_REQUEST_ID.pattern}$")
 
 
-def closed(properties: dict[str, Any], optional: tuple[str, ...] = (), **more: Any) -> dict[str, Any]:
-    """An object of these properties and no other, all there but the optional ones."""
+def build_object(properties: JSONObject, optional: tuple[str, ...] = (), **keywords: object) -> JSONObject:
+    """An object schema without additional properties.
+
+    Args:
+        properties: the schema of each property.
+        optional: the properties that are not required.
+        keywords: further keywords of JSON Schema, which win over these.
+
+    Returns:
+        The schema.
+    """
     return {
         "type": "object",
         "properties": properties,
         "required": [name for name in properties if name not in optional],
         "additionalProperties": False,
-        **more,
+        **keywords,
     }
 
 
-def bound(field: Any, schema: dict[str, Any]) -> None:
-    """Completes the bounds of one field, in place."""
-    kinds = schema.get("type", ())
-    if "integer" in kinds:
+def add_bounds(field: Field, schema: JSONObject) -> None:
+    """Completes the bounds of a field.
+
+    Args:
+        field: a field that is bound to its serializer.
+        schema: what drf-spectacular derived from it; changed in place.
+    """
+    types = schema.get("type", ())
+    if "integer" in types:
         name = str(field.field_name)
-        least = schema.get("minimum", 1 if name == "id" or name.endswith("_id") else 0)
-        schema.update(integer(least, schema.get("maximum", GREATEST_ID)))
-    elif "string" in kinds and "enum" not in schema:
-        _bound_text(field, schema)
-    elif "array" in kinds and isinstance(field, serializers.ListField):
-        schema.setdefault("maxItems", field.max_length or 100)
+        minimum = schema.get("minimum", 1 if name == "id" or name.endswith("_id") else 0)
+        schema.update(build_integer(minimum, schema.get("maximum", MAX_ID)))
+    elif "string" in types and "enum" not in schema:
+        _add_string_bounds(field, schema)
+    elif "array" in types and isinstance(field, serializers.ListField):
+        schema.setdefault("maxItems", field.max_length or MAX_LIST_ITEMS)
 
 
-def _longest_in_column(field: Any) -> int | None:
-    """What DRF leaves out of a read-only field."""
+def _get_column_max_length(field: Field) -> int | None:
+    """The length of the field's column, which DRF puts on a writable field only."""
     model = getattr(getattr(field.parent, "Meta", None), "model", None)
     columns = {column.name: column for column in model._meta.get_fields()} if model else {}
     return getattr(columns.get(field.source), "max_length", None)
 
 
-def _bound_text(field: Any, schema: dict[str, Any]) -> None:
+def _add_string_bounds(field: Field, schema: JSONObject) -> None:
     if schema.get("format") == "email":
-        # A domain may have any letters.
+        # A domain may be internationalised, which `email` excludes.
         schema["format"] = "idn-email"
-    timed = schema.get("format") in {"date-time", "date"}
-    longest = LONGEST_TIME if timed else _longest_in_column(field) or settings.DATA_UPLOAD_MAX_MEMORY_SIZE
-    schema.setdefault("maxLength", longest)
-    if timed or "pattern" in schema:
+    is_time = schema.get("format") in {"date-time", "date"}
+    max_length = MAX_TIME_LENGTH if is_time else _get_column_max_length(field) or settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+    schema.setdefault("maxLength", max_length)
+    if is_time or "pattern" in schema:
         return
-    control = _CONTROL_BUT_LINES if isinstance(field, Text) and field.lines else _CONTROL
-    # A text that may not be empty may not be blank either.
-    blank = f"[^{control}]*[^{control}\\s][^{control}]*" if schema.get("minLength") else f"[^{control}]*"
-    schema["pattern"] = f"^{blank}$"
+    control = _CONTROL_EXCEPT_LINE_BREAKS if isinstance(field, CharField) and field.lines else _CONTROL
+    # A string that may not be empty may not be blank either.
+    content = f"[^{control}]*[^{control}\\s][^{control}]*" if schema.get("minLength") else f"[^{control}]*"
+    schema["pattern"] = f"^{content}$"

@@ -1,93 +1,114 @@
-"""The document as a whole: which endpoints it holds, and its components."""
+"""The OpenAPI document as a whole: which endpoints it describes, and its components."""
 
 import json
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 from django.conf import settings
-from drf_spectacular.generators import SchemaGenerator
+from drf_spectacular.generators import EndpointEnumerator, SchemaGenerator
 from drf_spectacular.plumbing import get_lib_doc_excludes
+from rest_framework.request import Request
+from rest_framework.views import APIView
 
-from config.api.representation.serializers import ResourceSerializer
-from config.api.schema import answers, errors, headers, parameters
+from config.api.representation.serializers import ResourceSerializer, StrictSerializer
+from config.api.schema import errors, headers, parameters, responses
+from config.api.schema.error_examples import build_error_examples
+from config.api.schema.fields import JSONObject
+from config.api.schema.views import DescribedView
 from config.api.versions import versioning
 from config.api.versions.paths import is_versioned
 from config.api.versions.table import Version
 
-Endpoint = tuple[str, str, str, Any]
-
-_PATH = "/api/v{version}"
+_PREFIX = "/api/v{version}"
 
 
 @cache
-def document(version: Version) -> dict[str, Any]:
-    """The OpenAPI document of a version. It is made once: what it tells does not change while the process runs."""
+def get_document(version: Version) -> JSONObject:
+    """The OpenAPI document of a version. It is built once: it does not change while the process runs."""
     return Generator(api_version=str(version)).get_schema(public=True)
 
 
-def without_own_description() -> list[type]:
-    """The classes whose docstrings speak to developers of the service, not to its consumers."""
-    return [*get_lib_doc_excludes(), ResourceSerializer]
+def get_doc_excludes() -> list[type]:
+    """The classes whose docstrings are written for developers of the service, not for its consumers."""
+    return [*get_lib_doc_excludes(), ResourceSerializer, StrictSerializer]
+
+
+class CanonicalEndpointEnumerator(EndpointEnumerator):
+    """Leaves out the endpoints that repeat those of the canonical prefix under another one."""
+
+    def should_include_endpoint(self, path: str, callback: Callable[..., Any]) -> bool:
+        is_canonical = path.startswith(_PREFIX) or not is_versioned(path)
+        return is_canonical and super().should_include_endpoint(path, callback)
 
 
 class Generator(SchemaGenerator):
-    """Describes the endpoints under the canonical prefix of one version; the others are the same views.
+    """Describes the endpoints of one version, under its canonical prefix.
 
-    drf-spectacular knows no version that may stand in several places, so it takes them for views without any.
+    drf-spectacular knows no version that may be named in several places, so that it is given views without versioning.
     """
 
-    @property
-    def described(self) -> Version:
-        return versioning.by_number()[str(self.api_version or settings.DEFAULT_API_VERSION)]
+    endpoint_inspector_cls = CanonicalEndpointEnumerator
 
-    def create_view(self, callback: Any, method: str, request: Any = None) -> Any:
+    @property
+    def described_version(self) -> Version:
+        return versioning.get_versions()[str(self.api_version or settings.DEFAULT_API_VERSION)]
+
+    def create_view(self, callback: Callable[..., Any], method: str, request: Request | None = None) -> DescribedView:
         view = super().create_view(callback, method, request)
         view.versioning_class = None
-        view.described_version = self.described
+        view.described_version = self.described_version
         return view
 
-    def _get_paths_and_endpoints(self) -> list[Endpoint]:
-        prefix = f"/api/v{self.described}"
-        return [
-            (path.replace(_PATH, prefix), path_regex.replace(_PATH, prefix), method, view)
-            for path, path_regex, method, view in super()._get_paths_and_endpoints()
-            if path.startswith(_PATH) or not is_versioned(path)
-        ]
+    def coerce_path(self, path: str, method: str, view: APIView) -> str:
+        coerced: str = super().coerce_path(path, method, view)
+        return coerced.replace(_PREFIX, f"/api/v{self.described_version}")
 
 
-def finished(result: dict[str, Any], generator: Any, **options: Any) -> dict[str, Any]:
-    """drf-spectacular's last hook: adds the components that are not of a serializer, and tells of the tags."""
+def postprocess_document(result: JSONObject, generator: Generator, **options: object) -> JSONObject:
+    """Adds the components that no serializer declares, and describes the tags.
+
+    The last of drf-spectacular's POSTPROCESSING_HOOKS.
+
+    Args:
+        result: the document; changed in place.
+        generator: what made it.
+        options: what else drf-spectacular passes.
+
+    Returns:
+        The document.
+    """
     components = result.setdefault("components", {})
-    components.setdefault("schemas", {}).update(answers.SCHEMAS | errors.SCHEMAS)
-    _share_responses(result)
-    for kind, known in {
+    components.setdefault("schemas", {}).update(responses.SCHEMAS | errors.SCHEMAS)
+    _share_error_responses(result)
+    for kind, available in {
         "headers": headers.COMPONENTS,
         "parameters": parameters.COMPONENTS,
-        "examples": errors.examples(),
+        "examples": build_error_examples(),
     }.items():
         text = json.dumps([result["paths"], components["responses"]], default=str)
-        components[kind] = {name: one for name, one in known.items() if f'"#/components/{kind}/{name}"' in text}
-    result["tags"] = _tags(result)
+        components[kind] = {name: one for name, one in available.items() if f'"#/components/{kind}/{name}"' in text}
+    result["tags"] = _describe_tags(result)
     return result
 
 
-def _tags(result: dict[str, Any]) -> list[dict[str, str]]:
-    """The tags, each with a sentence: the settings', or what is said of the address above all others that have it."""
-    told = {tag["name"]: tag for tag in result["tags"]}
+def _describe_tags(result: JSONObject) -> list[dict[str, str]]:
+    """The tags, each with the description of the settings, or that of the shortest path that has the tag."""
+    tags = {tag["name"]: tag for tag in result["tags"]}
     for path in sorted(result["paths"], key=len):
         for operation in result["paths"][path].values():
             for name in operation["tags"]:
-                sentence = operation["description"].partition("\n\n")[0]
-                told.setdefault(name, {"name": name, "description": sentence})
-    return [told[name] for name in sorted(told)]
+                description = operation["description"].partition("\n\n")[0]
+                tags.setdefault(name, {"name": name, "description": description})
+    return [tags[name] for name in sorted(tags)]
 
 
-def _share_responses(result: dict[str, Any]) -> None:
-    """Moves equal error answers into components: they would be most of the document.
+def _share_error_responses(result: JSONObject) -> None:
+    """Moves equal error responses into components: they would be most of the document.
 
-    But for those of the few addresses that cost no quota, which are alike among themselves alone.
+    Those of the few paths without a quota stay, since hardly two of them are equal.
     """
-    shared: dict[str, Any] = result["components"].setdefault("responses", {})
+    shared: JSONObject = result["components"].setdefault("responses", {})
     names: dict[str, str] = {}
     for operations in result["paths"].values():
         for operation in operations.values():
@@ -96,8 +117,13 @@ def _share_responses(result: dict[str, Any]) -> None:
                     continue
                 text = json.dumps(response, default=str)
                 if text not in names:
-                    phrase = response["description"].partition(":")[0].strip(".").title().replace(" ", "")
-                    alike = sum(name.startswith(phrase) for name in shared)
-                    names[text] = f"{phrase}{alike + 1 if alike else ''}"
+                    names[text] = _choose_name(response, shared)
                     shared[names[text]] = response
                 operation["responses"][status] = {"$ref": f"#/components/responses/{names[text]}"}
+
+
+def _choose_name(response: JSONObject, shared: JSONObject) -> str:
+    """`NotFound`, and for further responses of that status `NotFound2`, `NotFound3`."""
+    phrase = response["description"].partition(":")[0].strip(".").title().replace(" ", "")
+    count = sum(name.startswith(phrase) for name in shared)
+    return f"{phrase}{count + 1 if count else ''}"

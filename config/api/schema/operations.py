@@ -1,15 +1,18 @@
-"""What drf-spectacular asks of each operation, answered from what the view declares."""
+"""One operation of the OpenAPI document, from what its view declares."""
 
 import re
 from typing import Any
 
 from drf_spectacular.openapi import AutoSchema
-from rest_framework.serializers import ListSerializer
+from drf_spectacular.plumbing import ComponentRegistry
+from drf_spectacular.utils import OpenApiResponse
+from rest_framework.serializers import BaseSerializer, ListSerializer
 
 from config.api.listing.pagination import MAX_LIMIT
-from config.api.representation.serializers import StrictField
-from config.api.schema import answers, errors, examples, fields, headers, parameters
-from config.api.versions.paths import is_versioned, without_prefix
+from config.api.representation.fields import StrictField
+from config.api.schema import errors, examples, fields, headers, parameters, responses
+from config.api.schema.fields import Field, JSONObject
+from config.api.versions.paths import is_versioned, strip_prefix
 from config.api.versions.table import Change, has
 from config.api.viewsets import ResourceViewSet
 
@@ -24,28 +27,40 @@ _VERBS = {
 
 
 class Schema(AutoSchema):
-    """Describes one operation: its parameters, body, answers and security."""
+    """Describes one operation: its parameters, body, responses and security.
 
-    def get_operation(self, *args: Any, **options: Any) -> dict[str, Any] | None:
-        operation = super().get_operation(*args, **options)
-        # An empty list says that no credential is looked at; without one, it would be the document's to say.
-        return operation and {"security": [], **operation}
+    The methods with an underscore are drf-spectacular's too: it has no public hook for the bounds of a field, for
+    unknown body fields, for references to shared parameters, and for what counts as a list.
+    """
+
+    def get_operation(
+        self, path: str, path_regex: str, path_prefix: str, method: str, registry: ComponentRegistry
+    ) -> JSONObject | None:
+        operation = super().get_operation(path, path_regex, path_prefix, method, registry)
+        if operation is None:
+            return None
+        if "requestBody" in operation:
+            self._complete_request_body(operation["requestBody"])
+        operation["responses"] = self._build_responses(operation["responses"])
+        # An empty list says that no credential is looked at. Without the member, the document's own list would apply.
+        return {"security": [], **operation}
 
     def get_tags(self) -> list[str]:
         if not is_versioned(self.path):
             return ["service"]
-        return [without_prefix(self.path).strip("/").split("/")[0] or "entry"]
+        return [strip_prefix(self.path).strip("/").split("/")[0] or "entry"]
 
     def get_summary(self) -> str:
         if not isinstance(self.view, ResourceViewSet):
             return self.get_description().partition(":")[0].partition(",")[0].strip().rstrip(".")
         *_, plural = re.findall(r"/([a-z-]+)(?=/|$)", self.path)
         noun = plural if self.view.action == "list" else plural.removesuffix("s")
-        below = "".join(f" of one {parent}" for parent in re.findall(r"\{(\w+)_id\}", self.path))
-        return f"{_VERBS[self.view.action]} {noun}{below}".replace("-", " ").replace("_", " ")
+        parents = "".join(f" of one {parent}" for parent in re.findall(r"\{(\w+)_id\}", self.path))
+        return f"{_VERBS[self.view.action]} {noun}{parents}".replace("-", " ").replace("_", " ")
 
     def get_description(self) -> str:
-        description = super().get_description()
+        """The docstring of the view, never that of a method, which is written for developers of the service."""
+        description: str = self.view.get_view_description()
         scope = self.view.required_scope(self.method)
         return f"{description}\n\nScope: `{scope}`." if scope else description
 
@@ -55,41 +70,43 @@ class Schema(AutoSchema):
     def is_deprecated(self) -> bool:
         return is_versioned(self.path) and self.view.described_version.deprecated is not None
 
-    def get_auth(self) -> list[dict[str, Any]]:
+    def get_auth(self) -> list[JSONObject]:
         if self.view.own_security is not None:
             return list(self.view.own_security)
         if not self.view.authentication_classes:
             return []
-        return [*([{}] if errors.is_open(self.view, self.method) else []), *super().get_auth()]
+        return [*([{}] if errors.allows_anonymous(self.view, self.method) else []), *super().get_auth()]
 
     # --- Fields
 
-    def _map_serializer_field(self, field: Any, direction: str, bypass_extensions: bool = False) -> dict[str, Any]:
-        schema = super()._map_serializer_field(field, direction, bypass_extensions)
+    def _map_serializer_field(self, field: Field, direction: str, bypass_extensions: bool = False) -> JSONObject:
+        schema: JSONObject = super()._map_serializer_field(field, direction, bypass_extensions)
         if isinstance(field, StrictField):
             return field.described(schema, self.view.described_version, direction)
         return schema
 
-    def _insert_field_validators(self, field: Any, schema: dict[str, Any]) -> None:
+    def _insert_field_validators(self, field: Field, schema: JSONObject) -> None:
         super()._insert_field_validators(field, schema)
-        fields.bound(field, schema)
+        fields.add_bounds(field, schema)
 
-    def _postprocess_serializer_schema(self, schema: dict[str, Any], serializer: Any, direction: str) -> dict[str, Any]:
-        """An answer shows all its fields; a request holds no others from the version on that refuses them."""
-        described = super()._postprocess_serializer_schema(schema, serializer, direction)
-        for nested in described["properties"].values():
+    def _postprocess_serializer_schema(
+        self, schema: JSONObject, serializer: BaseSerializer[Any], direction: str
+    ) -> JSONObject:
+        """A response has all its fields; a request has no unknown ones from the version on that refuses them."""
+        mapped: JSONObject = super()._postprocess_serializer_schema(schema, serializer, direction)
+        for nested in mapped["properties"].values():
             if nested.get("type") == "array":
                 nested.setdefault("maxItems", MAX_LIMIT)
         if direction == "response":
-            described["required"] = list(described["properties"])
+            mapped["required"] = list(mapped["properties"])
         if direction == "response" or has(self.view.described_version, Change.NO_UNKNOWN_NAMES):
-            described["additionalProperties"] = False
-        return described
+            mapped["additionalProperties"] = False
+        return mapped
 
     # --- Parameters and bodies
 
-    def _get_parameters(self) -> list[dict[str, Any]]:
-        return parameters.of_operation(self.view, self.method, re.findall(r"\{(\w+)\}", self.path))
+    def _get_parameters(self) -> list[JSONObject]:
+        return parameters.build_parameters(self.view, self.method, re.findall(r"\{(\w+)\}", self.path))
 
     def map_parsers(self) -> list[str]:
         return [parser.media_type for parser in self.view.get_parsers() if self.method in parser.methods]
@@ -97,68 +114,80 @@ class Schema(AutoSchema):
     def map_renderers(self, attribute: str) -> list[str]:
         return [renderer.media_type for renderer in self.view.get_renderers() if renderer.media_type != "text/html"]
 
-    def get_filter_parameters(self) -> list[Any]:
-        return []
-
-    def _is_list_view(self, serializer: Any = None) -> bool:
+    def _is_list_view(self, serializer: object = None) -> bool:
+        """Not by the declared response: the id of an operation must not change with it."""
         return getattr(self.view, "action", None) == "list" or isinstance(serializer, ListSerializer)
 
-    def _get_request_body(self, direction: str = "request") -> dict[str, Any] | None:
-        body = super()._get_request_body(direction)
-        if body:
-            body["required"] = True
-            example = examples.of_request(self.get_request_serializer(), self.view, self.method)
-            for media in body["content"].values():
-                media.update({} if example is None else {"example": example})
-        return body
+    def _complete_request_body(self, body: JSONObject) -> None:
+        body["required"] = True
+        serializer = self.get_request_serializer()
+        example = examples.build_request_example(serializer, self.view.described_version, self.method)
+        for media_type in body["content"].values():
+            _add_example(media_type, example)
 
-    # --- Answers
+    # --- Responses
 
-    def _get_response_bodies(self, direction: str = "response") -> dict[str, Any]:
-        found = {
-            status: self._with_headers(int(status), body) for status, body in super()._get_response_bodies().items()
-        }
+    def get_response_serializers(self) -> Any:
+        """The serializer of the view; nothing for a resource, which `_build_resource_response` describes."""
+        if isinstance(self.view, ResourceViewSet):
+            return OpenApiResponse()
+        return super().get_response_serializers()
+
+    def _build_responses(self, successes: JSONObject) -> JSONObject:
+        """All responses of the operation.
+
+        Args:
+            successes: what drf-spectacular derived from the declared serializers, by status.
+        """
+        found = {status: self._build_success(int(status), response) for status, response in successes.items()}
         if self.method == "GET":
-            description = "What the client has is still the same."
-            found["304"] = self._with_headers(304, {"description": description})
-        for status, codes in errors.codes_of(self.view, self.path, self.method).items():
-            common = self._common_headers() | headers.of_error(self.view, status, tuple(codes))
-            found[str(status)] = errors.response(status, codes, common)
+            found["304"] = self._add_headers(304, {"description": "What the client has is still the same."})
+        for status, codes in errors.get_error_codes(self.view, self.path, self.method).items():
+            names = self._get_common_headers() | headers.get_error_headers(self.view, status, codes)
+            found[str(status)] = errors.build_error_response(status, codes, names)
         return dict(sorted(found.items()))
 
-    def _common_headers(self) -> dict[str, Any]:
-        if not is_versioned(self.path):
-            return headers.of_service()
-        return headers.of_service() | headers.of_quota() | headers.of_version(self.view.described_version)
-
-    def _with_headers(self, status: int, body: dict[str, Any]) -> dict[str, Any]:
-        return {**body, "headers": self._common_headers() | headers.of_success(self.view, self.method, status)}
-
-    def _get_response_for_code(
-        self, serializer: Any, status_code: str, media_types: Any = None, direction: str = "response"
-    ) -> dict[str, Any]:
+    def _build_success(self, status: int, response: JSONObject) -> JSONObject:
         if isinstance(self.view, ResourceViewSet):
-            return self._of_resource(int(status_code))
-        response = super()._get_response_for_code(serializer, status_code, media_types, direction)
-        for media in response.get("content", {}).values():
-            if self.view.envelope_known:
-                media["schema"] = self._enveloped(media["schema"])
-            example = examples.of_view(serializer, self.view)
-            media.update({} if example is None else {"example": example})
-        return {"description": "Done.", **{name: part for name, part in response.items() if part}}
+            response = response if status == 204 else self._build_resource_response(status)
+        else:
+            example = examples.build_response_example(self.get_response_serializers())
+            for media_type in response.get("content", {}).values():
+                if self.view.envelope_known:
+                    media_type["schema"] = self._build_enveloped(media_type["schema"])
+                _add_example(media_type, example)
+            response = {"description": "Done.", **{name: part for name, part in response.items() if part}}
+        return self._add_headers(status, response)
 
-    def _of_resource(self, status: int) -> dict[str, Any]:
-        shown = answers.Representations(self)
-        schema = shown.page() if self.view.action == "list" else shown.single(made=status == 201)
-        media: dict[str, Any] = {"schema": schema}
-        example = examples.of_answer(self.view, self.path, status)
-        media |= {"example": example} if example is not None else {}
-        return {"description": self.get_summary() + ".", "content": {"application/json": media}}
+    def _build_resource_response(self, status: int) -> JSONObject:
+        properties = self._map_serializer(self.view.get_serializer(), "response")["properties"]
+        schemas = responses.ResourceSchemas(self.view, properties, self.registry)
+        is_list = self.view.action == "list"
+        media_type = {"schema": schemas.build_page() if is_list else schemas.build_single(created=status == 201)}
+        version = self.view.described_version
+        _add_example(media_type, examples.build_resource_example(self.view, version, self.path, status))
+        return {"description": self.get_summary() + ".", "content": {"application/json": media_type}}
 
-    def _enveloped(self, data: dict[str, Any]) -> dict[str, Any]:
+    def _build_enveloped(self, data: JSONObject) -> JSONObject:
         name = data.get("items", data)["$ref"].rpartition("/")[2]
         if data.get("type") == "array":
             data = {**data, "maxItems": MAX_LIMIT}
             name = f"{name}List"
-        answer = answers.component(self.registry, f"{name}Answer", answers.enveloped(data))
-        return answers.any_of(answer, data)
+        envelope = responses.build_envelope(data)
+        enveloped = responses.register_component(self.registry, f"{name}Answer", envelope)
+        return responses.build_any_of(enveloped, data)
+
+    def _get_common_headers(self) -> JSONObject:
+        if not is_versioned(self.path):
+            return headers.get_common_headers()
+        version = headers.get_version_headers(self.view.described_version)
+        return headers.get_common_headers() | headers.get_quota_headers() | version
+
+    def _add_headers(self, status: int, response: JSONObject) -> JSONObject:
+        own = headers.get_success_headers(self.view, self.method, status)
+        return {**response, "headers": self._get_common_headers() | own}
+
+
+def _add_example(media_type: JSONObject, example: JSONObject | None) -> None:
+    if example is not None:
+        media_type["example"] = example

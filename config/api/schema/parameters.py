@@ -1,123 +1,143 @@
-"""What a request may say beside its body: path, query and headers."""
+"""The parameters of operations: path, query and headers."""
 
-from typing import Any
+from collections.abc import Sequence
+
+from django_filters import Filter
 
 from config.api.listing.pagination import DEFAULT_LIMIT, MAX_LIMIT
-from config.api.schema.fields import REQUEST_ID, integer, text
-from config.api.viewsets import ResourceViewSet, readable_fields
+from config.api.schema.fields import REQUEST_ID, JSONObject, build_integer, build_string
+from config.api.schema.views import DescribedView
+from config.api.viewsets import ResourceViewSet, get_readable_fields
 from config.api.writing import idempotency
 from config.api.writing.idempotency import KeyPolicy
 from config.http.request_limits import MAX_HEADER, MAX_TARGET
-from config.models.resource import LONGEST_KEY
+from config.models import MAX_KEY_LENGTH
 
 _BARE_KEY, _QUOTED_KEY = idempotency.BARE_KEY.pattern, idempotency.QUOTED_KEY.pattern
-# With a backslash before each of its characters.
-_LONGEST_QUOTED_KEY = 2 * LONGEST_KEY + len('""')
-_TAGS = r'^(\*|(W/)?"[!#-~]*"( *, *(W/)?"[!#-~]*")*)$'
+# Each character may be escaped by a backslash.
+_MAX_QUOTED_KEY = 2 * MAX_KEY_LENGTH + len('""')
+_ENTITY_TAGS = r'^(\*|(W/)?"[!#-~]*"( *, *(W/)?"[!#-~]*")*)$'
+_MAX_FILTER_VALUE = 254
 
 
-def _query(name: str, schema: dict[str, Any], description: str, **more: Any) -> dict[str, Any]:
-    return {"name": name, "in": "query", "description": description, "schema": schema, **more}
+def _build_query_parameter(name: str, schema: JSONObject, description: str, **members: object) -> JSONObject:
+    return {"name": name, "in": "query", "description": description, "schema": schema, **members}
 
 
-def _header(name: str, schema: dict[str, Any], description: str, **more: Any) -> dict[str, Any]:
-    return {"name": name, "in": "header", "description": description, "schema": schema, **more}
+def _build_header_parameter(name: str, schema: JSONObject, description: str) -> JSONObject:
+    return {"name": name, "in": "header", "description": description, "schema": schema}
 
 
 _KEY = {
     "name": idempotency.HEADER,
-    "schema": text(_LONGEST_QUOTED_KEY, f"^({_BARE_KEY}|{_QUOTED_KEY})$", minLength=1),
+    "schema": build_string(_MAX_QUOTED_KEY, f"^({_BARE_KEY}|{_QUOTED_KEY})$", minLength=1),
     "description": "A key of your own, new for each thing to make: a retry with it gets the first answer.",
     "example": "invoice-4711",
 }
-COMPONENTS: dict[str, Any] = {
-    "page": _query("page", integer(1), "Page from 1, instead of `offset` and `cursor`."),
-    "offset": _query("offset", integer(0), "Items to skip, instead of `page` and `cursor`."),
-    "cursor": _query(
+COMPONENTS: JSONObject = {
+    "page": _build_query_parameter("page", build_integer(1), "Page from 1, instead of `offset` and `cursor`."),
+    "offset": _build_query_parameter("offset", build_integer(0), "Items to skip, instead of `page` and `cursor`."),
+    "cursor": _build_query_parameter(
         "cursor",
-        text(MAX_TARGET, "^[A-Za-z0-9_=-]*$"),
+        build_string(MAX_TARGET, "^[A-Za-z0-9_=-]*$"),
         "Place in the list, instead of `page` and `offset`; empty starts.",
         allowEmptyValue=True,
     ),
-    "limit": _query(
-        "limit", integer(1, MAX_LIMIT, default=DEFAULT_LIMIT), f"Page size; above {MAX_LIMIT}, {MAX_LIMIT} is used."
+    "limit": _build_query_parameter(
+        "limit",
+        build_integer(1, MAX_LIMIT, default=DEFAULT_LIMIT),
+        f"Page size; above {MAX_LIMIT}, {MAX_LIMIT} is used.",
     ),
-    "order": _query("order", {"type": "string", "enum": ["asc", "desc"], "default": "asc"}, "Direction of the sort."),
-    "envelope": _query(
+    "order": _build_query_parameter(
+        "order", {"type": "string", "enum": ["asc", "desc"], "default": "asc"}, "Direction of the sort."
+    ),
+    "envelope": _build_query_parameter(
         "envelope",
         {"type": "boolean", "default": True},
         "`false` answers the bare `data`; a list then tells its links in `Link` and its total in `X-Total-Count`.",
     ),
-    "If-None-Match": _header(
-        "If-None-Match", text(MAX_HEADER, _TAGS), "The tag of what one has: 304 when it is still the same."
+    "If-None-Match": _build_header_parameter(
+        "If-None-Match",
+        build_string(MAX_HEADER, _ENTITY_TAGS),
+        "The tag of what one has: 304 when it is still the same.",
     ),
-    "If-Match": _header("If-Match", text(MAX_HEADER, _TAGS), "The tag of what one has: 412 when it has changed since."),
-    "X-Request-Id": _header("X-Request-Id", REQUEST_ID, "Comes back as `Request-Id`, and stands in the log."),
+    "If-Match": _build_header_parameter(
+        "If-Match",
+        build_string(MAX_HEADER, _ENTITY_TAGS),
+        "The tag of what one has: 412 when it has changed since.",
+    ),
+    "X-Request-Id": _build_header_parameter(
+        "X-Request-Id", REQUEST_ID, "Comes back as `Request-Id`, and stands in the log."
+    ),
     "Idempotency-Key": {**_KEY, "in": "header", "required": False},
     "Idempotency-Key-required": {**_KEY, "in": "header", "required": True},
 }
+_IDEMPOTENCY_KEYS = {KeyPolicy.REQUIRED: "Idempotency-Key-required", KeyPolicy.HONOURED: "Idempotency-Key"}
 
 
-def refer(*names: str) -> list[dict[str, Any]]:
+def build_references(*names: str) -> list[JSONObject]:
+    """References to parameter components."""
     return [{"$ref": f"#/components/parameters/{name}"} for name in names]
 
 
-def of_path(names: list[str]) -> list[dict[str, Any]]:
-    return [
-        {"name": name, "in": "path", "required": True, "description": _whose(name), "schema": integer(1)}
-        for name in names
-    ]
+def build_parameters(view: DescribedView, method: str, path_variables: Sequence[str]) -> list[JSONObject]:
+    """All parameters of an operation.
 
+    Args:
+        view: the view of the operation.
+        method: its HTTP method.
+        path_variables: the variables of its path, in their order there.
 
-def _whose(name: str) -> str:
-    return f"The id of the {'resource' if name == 'id' else name.removesuffix('_id').replace('_', ' ')}."
-
-
-def of_operation(view: Any, method: str, variables: list[str]) -> list[dict[str, Any]]:
-    """All parameters of an operation of a DRF view."""
-    found = of_path(variables)
+    Returns:
+        The `parameters` of the operation.
+    """
+    parameters = [_build_path_parameter(name) for name in path_variables]
     if isinstance(view, ResourceViewSet):
-        found += _of_list(view) if view.action == "list" else []
-        found += [_fields(view)] if method != "DELETE" else []
+        parameters += _build_list_parameters(view) if view.action == "list" else []
+        parameters += [_build_fields_parameter(view)] if method != "DELETE" else []
     if view.names_version:
-        found.append(_query("version", text(10, "^[0-9]+$"), "The version to describe, instead of the default."))
-    if method != "DELETE" and view.envelope_known:
-        found += refer("envelope")
+        description = "The version to describe, instead of the default."
+        parameters.append(_build_query_parameter("version", build_string(10, "^[0-9]+$"), description))
+    return parameters + build_references(*_get_shared_names(view, method), "X-Request-Id")
+
+
+def _get_shared_names(view: DescribedView, method: str) -> list[str]:
+    """The components that an operation has by its method."""
+    names = ["envelope"] if method != "DELETE" and view.envelope_known else []
     if method == "GET":
-        found += refer("If-None-Match")
-    if method in {"PUT", "PATCH", "DELETE"}:
-        found += refer("If-Match")
-    if method == "POST" and isinstance(view, ResourceViewSet):
-        found += {
-            KeyPolicy.REQUIRED: refer("Idempotency-Key-required"),
-            KeyPolicy.HONOURED: refer("Idempotency-Key"),
-        }.get(view.idempotency, [])
-    return [*found, *refer("X-Request-Id")]
+        names.append("If-None-Match")
+    elif method in {"PUT", "PATCH", "DELETE"}:
+        names.append("If-Match")
+    elif isinstance(view, ResourceViewSet) and view.idempotency in _IDEMPOTENCY_KEYS:
+        names.append(_IDEMPOTENCY_KEYS[view.idempotency])
+    return names
 
 
-def _fields(view: ResourceViewSet) -> dict[str, Any]:
-    names = readable_fields(view.serializer_class)
-    one = f"({'|'.join(names)})"
-    longest = len(",".join(names))
-    return _query(
-        "fields", text(longest, f"^{one}(,{one})*$"), "Comma-separated names of the fields to answer, each once."
-    )
+def _build_path_parameter(name: str) -> JSONObject:
+    target = "resource" if name == "id" else name.removesuffix("_id").replace("_", " ")
+    description = f"The id of the {target}."
+    return {"name": name, "in": "path", "required": True, "description": description, "schema": build_integer(1)}
 
 
-def _of_list(view: ResourceViewSet) -> list[dict[str, Any]]:
+def _build_fields_parameter(view: ResourceViewSet) -> JSONObject:
+    names = get_readable_fields(view.serializer_class)
+    name = f"({'|'.join(names)})"
+    schema = build_string(len(",".join(names)), f"^{name}(,{name})*$")
+    return _build_query_parameter("fields", schema, "Comma-separated names of the fields to answer, each once.")
+
+
+def _build_list_parameters(view: ResourceViewSet) -> list[JSONObject]:
     sortable = {"type": "string", "enum": list(view.sortable), "default": "id"}
     return [
-        *refer("page", "offset", "cursor", "limit"),
-        _query("sort", sortable, "The field to sort by; `id` breaks ties."),
-        *refer("order"),
-        *(
-            _query(
-                name,
-                {"type": "string", "enum": [value for value, _ in one.extra["choices"]]}
-                if "choices" in one.extra
-                else text(254, minLength=1),
-                f"Only those with this {name}.",
-            )
-            for name, one in view.filterset_class.base_filters.items()
-        ),
+        *build_references("page", "offset", "cursor", "limit"),
+        _build_query_parameter("sort", sortable, "The field to sort by; `id` breaks ties."),
+        *build_references("order"),
+        *(_build_filter_parameter(name, declared) for name, declared in view.filterset_class.base_filters.items()),
     ]
+
+
+def _build_filter_parameter(name: str, declared: Filter) -> JSONObject:
+    schema = build_string(_MAX_FILTER_VALUE, minLength=1)
+    if "choices" in declared.extra:
+        schema = {"type": "string", "enum": [value for value, _ in declared.extra["choices"]]}
+    return _build_query_parameter(name, schema, f"Only those with this {name}.")

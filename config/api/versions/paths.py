@@ -1,15 +1,10 @@
-"""The form of the service's own addresses: the prefix before the resource, the version in it, quoting."""
+"""The form of the service's own paths: the prefix before the resource, and the version in it."""
 
 import re
-from urllib.parse import quote
 
+VERSION_PARAMETER = "version"
 _NUMBER = "[0-9][^/]*"
 _PREFIX = re.compile(rf"/api(?:/v(?P<version>{_NUMBER}))?(?=/|$)")
-# RFC 3986, sections 3.3 and 3.4: what a path and a query may hold as they stand.
-_PATH_CHARACTERS = "/:@!$&'()*+,;=~"
-_QUERY_CHARACTERS = f"{_PATH_CHARACTERS}?%"
-# Nothing to quote, which is found out in a fraction of the time.
-_PLAIN = re.compile(r"[A-Za-z0-9/_.~=&-]*")
 # What stands at the root only, unversioned: pages for people, health, OAuth, files. Every other address is one of the
 # API's, one that leads nowhere too, since the root is one of the prefixes.
 _ROOT_ONLY = re.compile(
@@ -31,19 +26,19 @@ class VersionConverter:
         return str(value)
 
 
-def prefix_of(path: str) -> str:
+def get_prefix(path: str) -> str:
     """The part of a path before the resource: `/api/v1`, `/api` or nothing."""
     found = _PREFIX.match(path)
     return found[0] if found else ""
 
 
-def without_prefix(path: str) -> str:
+def strip_prefix(path: str) -> str:
     """The path of a resource, the same under every prefix."""
     found = _PREFIX.match(path)
     return path[found.end() :] if found else path
 
 
-def version_in(path: str) -> str | None:
+def parse_version(path: str) -> str | None:
     found = _PREFIX.match(path)
     return found["version"] if found else None
 
@@ -60,9 +55,3 @@ def is_oauth(path: str) -> bool:
 def is_oauth_endpoint(path: str) -> bool:
     """Whether programs speak OAuth here, whose own bodies errors have; the pages for people stand beside it."""
     return bool(_OAUTH_ENDPOINT.fullmatch(path))
-
-
-def quoted(path: str, query: str) -> str:
-    """An address for a header, of a decoded path and a query as it was sent: bytes, read as Latin-1 (PEP 3333)."""
-    sent = query and (query if _PLAIN.fullmatch(query) else quote(query.encode("latin-1"), safe=_QUERY_CHARACTERS))
-    return f"{path if _PLAIN.fullmatch(path) else quote(path, safe=_PATH_CHARACTERS)}{'?' if sent else ''}{sent}"

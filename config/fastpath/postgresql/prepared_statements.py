@@ -1,6 +1,7 @@
 """Statements that the server parses once for a connection, with nothing between them and libpq but psycopg's adapters.
 
-A cursor is made for every use that there is, and costs several times what it takes to send a statement and to wait.
+Replaces: cursors. Buys: a cursor costs several times what it takes to send a statement and to wait; statements that are
+known together are sent together (libpq's pipeline mode).
 """
 
 from collections import OrderedDict
@@ -21,7 +22,7 @@ from psycopg.waiting import Wait
 _OUTDATED = (FeatureNotSupported, InvalidSqlStatementName)
 # As many as psycopg would keep: each takes memory in its server process. Several times as many as are sent at once, so
 # that none is forgotten between being looked up and being sent.
-MOST_KEPT = 100
+MAX_STATEMENTS = 100
 # Columns of these types become the same Python values when they are sent in binary, which is read in a fraction of the
 # time. Not so jsonb and inet, which Django wants as text.
 _SAME_IN_BINARY = frozenset(
@@ -34,22 +35,22 @@ Statement = tuple[str, Sequence[Any]]
 Rows = list[tuple[Any, ...]]
 
 
-class Group(NamedTuple):
-    """Statements that are done or not together.
+class Batch(NamedTuple):
+    """Statements that take effect together or not at all.
 
     Attributes:
-        may_share: whether others may be done in the same transaction. It costs less than one for each; but of two that
-            lock the same rows in different orders one would fail.
+        shared_transaction: whether other batches may run in the same transaction. It costs less than one for each; but
+            of two that lock the same rows in different orders one would fail.
     """
 
     statements: Sequence[Statement]
-    may_share: bool
+    shared_transaction: bool
 
 
 # The text of a statement, and the types of its values.
 _Key = tuple[str, tuple[int, ...]]
 
-# Of names, which never come twice, so that none is taken by a statement that was not heard of any more.
+# Of names, which never come twice: a connection may still know a statement that is forgotten here.
 _numbers = count()
 
 
@@ -57,8 +58,8 @@ class _Prepared(NamedTuple):
     """A statement that the server knows.
 
     Attributes:
-        format: of what it answers.
-        loads: makes Python's values of that; what it knows of types and zones, and of the columns, is read once.
+        format: of its results.
+        loads: makes Python's values of them; what it knows of types, zones and columns is read once.
     """
 
     name: bytes
@@ -67,7 +68,7 @@ class _Prepared(NamedTuple):
 
 
 # A statement as it is sent, with its values and their formats.
-_Asked = tuple[_Key, _Prepared, Any, Any]
+_Bound = tuple[_Key, _Prepared, Any, Any]
 
 
 class PreparedStatements:
@@ -79,11 +80,10 @@ class PreparedStatements:
     def __init__(self, connection: Connection[Any]) -> None:
         self._connection = connection
         self._pgconn = connection.pgconn
-        # What it knows of types and zones is read once for the connection.
         self._dumps = Transformer(connection)
-        self._kept: OrderedDict[_Key, _Prepared] = OrderedDict()
+        self._prepared: OrderedDict[_Key, _Prepared] = OrderedDict()
 
-    def run(self, *statements: Statement, commit: bool = False) -> list[Rows]:
+    def run(self, *statements: Statement) -> list[Rows]:
         """The rows of each statement; none where it has no result.
 
         Several are sent at once and waited for once, as is the BEGIN of a transaction with its first statement. Where
@@ -92,88 +92,93 @@ class PreparedStatements:
 
         Args:
             statements: the SQL, with `%s` for each value, and the values.
-            commit: whether the transaction ends with them.
 
         Raises:
             psycopg.Error: as a cursor raises it.
         """
         with self._connection.lock:
-            asked = [self._ask(*statement) for statement in statements]
+            bound = [self._bind(*statement) for statement in statements]
             try:
-                return self._answers(asked, commit)
+                return self._execute(bound)
             except _OUTDATED as error:
                 # A column has had another type since it was prepared, or somebody made the server forget all that was.
                 # It is prepared anew; a transaction is lost.
-                for key, *_ in asked:
-                    forgotten = self._kept.pop(key, None)
+                for key, *_ in bound:
+                    forgotten = self._prepared.pop(key, None)
                     if forgotten and isinstance(error, FeatureNotSupported):
                         self._deallocate(forgotten)
-                # Behind a COMMIT there is no transaction either, and what was done in it is lost.
-                if commit or not self._is_idle():
+                if not self._is_idle():
                     raise
-                return self._answers([self._ask(*statement) for statement in statements], commit)
+                return self._execute([self._bind(*statement) for statement in statements])
 
-    def run_each(self, groups: Sequence[Group]) -> list[list[Rows] | Exception]:
-        """What `run` gives or raises for each of several groups of statements that have nothing to do with each other.
+    def run_batches(self, batches: Sequence[Batch]) -> list[list[Rows] | Exception]:
+        """What `run` gives or raises for each of several batches of statements that have nothing to do with each other.
 
-        They are sent at once and waited for once, outside of a transaction. Those that may share one are done or not
-        together, and where they are not, each is run again by itself: nobody meets the error of somebody else.
+        They are sent at once and waited for once, outside of a transaction. Those that may share one take effect
+        together or not at all; where they do not, each is run again by itself: no batch meets the error of another one.
 
         Raises:
             psycopg.Error: the connection is lost.
         """
-        answers: list[list[Rows] | Exception] = [[] for _ in groups]
-        asked: dict[int, list[_Asked]] = {}
+        results: list[list[Rows] | Exception] = [[] for _ in batches]
+        bound: dict[int, list[_Bound]] = {}
         again: list[int] = []
         with self._connection.lock:
-            for place, group in enumerate(groups):
+            for index, batch in enumerate(batches):
                 try:
-                    asked[place] = [self._ask(*statement) for statement in group.statements]
+                    bound[index] = [self._bind(*statement) for statement in batch.statements]
                 except Exception:  # noqa: BLE001 - a value or a statement that cannot be sent: it is met again below
-                    again.append(place)
-            shared = [place for place in asked if groups[place].may_share]
-            transactions = [[place] for place in asked if not groups[place].may_share] + [shared] * bool(shared)
-            sent = [[one for place in places for one in asked[place]] for places in transactions]
-            for places, done, results in zip(transactions, sent, self._at_once(sent), strict=True):
+                    again.append(index)
+            shared = [index for index in bound if batches[index].shared_transaction]
+            transactions = [[index] for index in bound if not batches[index].shared_transaction] + [shared] * bool(
+                shared
+            )
+            sent = [[statement for index in indexes for statement in bound[index]] for indexes in transactions]
+            for indexes, answers in zip(transactions, self._send_pipeline(sent), strict=True):
                 try:
-                    _raise_error(results)
-                    rows = iter(_rows(done, results))
+                    _raise_error(answers)
                 except Error as error:
-                    if len(places) > 1 or isinstance(error, _OUTDATED):
-                        again += places
+                    if len(indexes) > 1 or isinstance(error, _OUTDATED):
+                        again += indexes
                     else:
-                        answers[places[0]] = error
-                else:
-                    for place in places:
-                        answers[place] = list(islice(rows, len(asked[place])))
-        for place in again:
+                        results[indexes[0]] = error
+                    continue
+                # Committed: whatever happens from here on must not run a statement again.
+                remaining = iter(answers)
+                for index in indexes:
+                    own = list(islice(remaining, len(bound[index])))
+                    try:
+                        results[index] = _load_rows(bound[index], own)
+                    except Exception as error:  # noqa: BLE001 - of this batch alone
+                        results[index] = error
+        for index in again:
             try:
-                answers[place] = self.run(*groups[place].statements)
-            except Exception as error:  # noqa: BLE001 - raised where it was asked
-                answers[place] = error
-        return answers
+                results[index] = self.run(*batches[index].statements)
+            except Exception as error:  # noqa: BLE001 - raised where the batch was submitted
+                results[index] = error
+        return results
 
-    def _ask(self, sql: str, values: Sequence[Any]) -> _Asked:
+    def _bind(self, sql: str, values: Sequence[Any]) -> _Bound:
         dumps = self._dumps
         given = dumps.dump_sequence(values, [PyFormat.AUTO] * len(values))
         formats, key = dumps.formats, (sql, dumps.types or ())
-        prepared = self._kept.get(key) or self._prepare(key, values)
-        self._kept.move_to_end(key)
+        prepared = self._prepared.get(key) or self._prepare(key, values)
+        self._prepared.move_to_end(key)
         return key, prepared, given, formats
 
-    def _answers(self, asked: Sequence[_Asked], commit: bool) -> list[Rows]:
+    def _execute(self, bound: Sequence[_Bound]) -> list[Rows]:
         begin = not self._connection.autocommit and self._is_idle()
-        if not (begin or commit or len(asked) > 1):
-            self._send(asked[0])
-            return _rows(asked, self._results())
+        if not begin and len(bound) == 1:
+            self._send(bound[0])
+            return _load_rows(bound, self._results())
         # As psycopg does before the first statement of a transaction.
         before = [self._connection._get_tx_start_command()] if begin else []
-        (results,) = self._at_once([[*before, *asked, *([b"COMMIT"] if commit else [])]])
-        # Also of BEGIN and COMMIT.
+        (results,) = self._send_pipeline([[*before, *bound]])
+        # Also of BEGIN.
         _raise_error(results)
-        return _rows(asked, results[begin : begin + len(asked)])
+        return _load_rows(bound, results[begin : begin + len(bound)])
 
-    def _at_once(self, groups: Sequence[Sequence[_Asked | bytes]]) -> list[list[PGresult]]:
+    def _send_pipeline(self, groups: Sequence[Sequence[_Bound | bytes]]) -> list[list[PGresult]]:
         """What the server answers to groups of commands, which it gets in libpq's pipeline mode.
 
         Behind one that fails, those of its group are not run. Outside of a transaction a group is done as a whole.
@@ -182,7 +187,7 @@ class PreparedStatements:
         pgconn.enter_pipeline_mode()
         try:
             self._send_groups(groups)
-            results = self._connection.wait(_results_of(pgconn, len(groups)))
+            results = self._connection.wait(_fetch_results(pgconn, len(groups)))
         except BaseException:
             # What is still on its way would be taken for the answer to the next statement.
             self._connection.close()
@@ -191,7 +196,7 @@ class PreparedStatements:
             pgconn.exit_pipeline_mode()
         return results
 
-    def _send_groups(self, groups: Sequence[Sequence[_Asked | bytes]]) -> None:
+    def _send_groups(self, groups: Sequence[Sequence[_Bound | bytes]]) -> None:
         try:
             for group in groups:
                 for one in group:
@@ -203,19 +208,19 @@ class PreparedStatements:
                 _raise_error([reason])
             raise
 
-    def _send(self, asked: _Asked | bytes) -> None:
-        if isinstance(asked, bytes):
-            self._pgconn.send_query_params(asked, None)
+    def _send(self, bound: _Bound | bytes) -> None:
+        if isinstance(bound, bytes):
+            self._pgconn.send_query_params(bound, None)
         else:
-            _, prepared, values, formats = asked
+            _, prepared, values, formats = bound
             self._pgconn.send_query_prepared(prepared.name, values, formats, prepared.format)
 
     def _prepare(self, key: _Key, values: Sequence[Any]) -> _Prepared:
-        while len(self._kept) >= MOST_KEPT:
-            self._deallocate(self._kept.popitem(last=False)[1])
+        while len(self._prepared) >= MAX_STATEMENTS:
+            self._deallocate(self._prepared.popitem(last=False)[1])
         query = PostgresQuery(Transformer(self._connection))
         query.convert(key[0], values)
-        name = f"kept_{next(_numbers)}".encode()
+        name = f"fastpath_{next(_numbers)}".encode()
         self._pgconn.send_prepare(name, query.query, key[1])
         self._results()
         self._pgconn.send_describe_prepared(name)
@@ -224,7 +229,7 @@ class PreparedStatements:
         sent_as = Format.BINARY if _SAME_IN_BINARY.issuperset(kinds) else Format.TEXT
         loads = Transformer(self._connection)
         loads.set_loader_types(kinds, sent_as)
-        self._kept[key] = made = _Prepared(name, sent_as, loads)
+        self._prepared[key] = made = _Prepared(name, sent_as, loads)
         return made
 
     def _deallocate(self, prepared: _Prepared) -> None:
@@ -240,9 +245,9 @@ class PreparedStatements:
         return results
 
 
-def _rows(asked: Sequence[_Asked], results: Sequence[PGresult]) -> list[Rows]:
+def _load_rows(bound: Sequence[_Bound], results: Sequence[PGresult]) -> list[Rows]:
     made: list[Rows] = []
-    for (_, prepared, *_), result in zip(asked, results, strict=True):
+    for (_, prepared, *_), result in zip(bound, results, strict=True):
         prepared.loads.set_pgresult(result, set_loaders=False)
         try:
             made.append(prepared.loads.load_rows(0, result.ntuples, tuple))
@@ -251,7 +256,7 @@ def _rows(asked: Sequence[_Asked], results: Sequence[PGresult]) -> list[Rows]:
     return made
 
 
-def _results_of(pgconn: PGconn, groups: int) -> abc.PQGen[list[list[PGresult]]]:
+def _fetch_results(pgconn: PGconn, groups: int) -> abc.PQGen[list[list[PGresult]]]:
     """The results of each group of commands that was sent in pipeline mode, up to their end or that of the connection.
 
     Outside of a transaction an error may come behind those of all commands: of a foreign key, when the group commits.

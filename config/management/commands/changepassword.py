@@ -1,5 +1,4 @@
 from argparse import ArgumentParser
-from typing import Any
 
 from django.db import transaction
 
@@ -8,25 +7,25 @@ from users.management import operator
 
 
 class Command(ServiceCommand):
-    """Instead of Django's, which knows an email in its very letters only and asks a terminal for the password.
+    """Replaces Django's, which compares emails with regard to case and reads the password from a terminal only.
 
-    Here, since the app that comes first in INSTALLED_APPS gives the command.
+    The first app in INSTALLED_APPS provides a command, so this one is in `config`.
     """
 
     help = (
-        "Changes a user's password and ends the user's logins and sessions. The password is the first line of standard "
-        "input; from a terminal it is asked for."
+        "Changes the password of a user and ends the user's logins and sessions. The password is read from a prompt "
+        "or, if standard input is not a terminal, from its first line."
     )
     example = "manage.py changepassword ann@example.com"
     interrupted = "Interrupted: the password is the old one."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("email", metavar="EMAIL", help="whose password it is")
+        parser.add_argument("email", metavar="EMAIL", help="the email of the user")
 
-    def handle(self, *, email: str, **options: Any) -> None:
-        operator.find(email)
+    def handle(self, *, email: str, **options: object) -> None:
+        operator.get_user(email)
         password = operator.read_password()
         with transaction.atomic():
-            user = operator.find(email, lock=True)
-            operator.save({"password": password}, user)
+            user = operator.get_user(email, lock=True)
+            operator.save_user({"password": password}, user)
         self.stdout.write(f"The password of {user.email} was changed.")

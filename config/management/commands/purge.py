@@ -1,4 +1,4 @@
-"""Removes what is past keeping, beside the traffic: in short transactions that wait for nobody."""
+"""Deletes expired rows beside the traffic, in short transactions that skip locked rows."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from accounts.models import LoginSession
 from accounts.oauth import retention
 from config.api.limits import counters
 from config.management.command import ServiceCommand, no_statement_timeout
-from config.management.progress import progress
-from config.models.resource import AuditEvent, IdempotencyRecord, VersionUse
+from config.management.progress import show_progress
+from config.models import AuditEvent, IdempotencyRecord, VersionUse
 from config.postgresql import row_counts, transactions
-from config.site import sessions
+from config.site.sessions import get_expired_sessions
 
-ROWS_AT_ONCE = 1_000
-# A request that is under way may have found its token good a moment ago, and another machine's clock may be late.
+BATCH_SIZE = 1_000
+# A request in progress may have just validated its token, and the clock of another machine may be slow.
 MARGIN = timedelta(minutes=1)
 
 
-def _past(now: datetime) -> dict[str, QuerySet[Any]]:
-    """Every kind of row that comes to an end, by the name it is counted under; its own app says which are past it."""
+def _get_expired_rows(now: datetime) -> dict[str, QuerySet[Any]]:
+    """The rows to delete, by the name under which they are reported; each app defines which of its rows expire."""
     return {
         "login sessions": LoginSession.objects.past(now),
-        "browser sessions": sessions.past(now),
+        "browser sessions": get_expired_sessions(now),
         "OAuth codes": retention.past_codes(now),
         "OAuth refresh tokens": retention.past_refresh_tokens(now),
         "OAuth access tokens": retention.past_access_tokens(now),
@@ -42,46 +42,46 @@ def _past(now: datetime) -> dict[str, QuerySet[Any]]:
 
 class Command(ServiceCommand):
     help = (
-        "Removes what is past keeping: sessions, codes and tokens that can never be used again, counters of past "
-        "minutes, idempotency keys older than IDEMPOTENCY_RETENTION_DAYS, audit events and uses of versions older than "
-        "AUDIT_RETENTION_DAYS. Also folds the counts behind the totals of lists. It runs beside the service and may be "
-        "interrupted; run it daily. Prints a line for each kind with the number of rows."
+        "Deletes expired rows: sessions, codes and tokens that can no longer be used, rate limit counters of past "
+        "minutes, idempotency keys older than IDEMPOTENCY_RETENTION_DAYS, and audit events and version statistics "
+        "older than AUDIT_RETENTION_DAYS. Also compacts the row counts of lists. Prints the number of rows of each "
+        "kind. Run it daily; the service may run meanwhile, and an interrupted run can be repeated."
     )
     example = "manage.py purge --dry-run"
     interrupted = "Interrupted: what was removed is gone; run it again for the rest."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--dry-run", action="store_true", help="count only, remove nothing")
+        parser.add_argument("--dry-run", action="store_true", help="only count the rows, delete nothing")
 
-    def handle(self, *, dry_run: bool, **options: Any) -> None:
-        # Finding what is past keeping is one look at each table. Batches are short by themselves.
+    def handle(self, *, dry_run: bool, **options: object) -> None:
+        # Each query for expired rows scans a whole table. The deletion of a batch is short by itself.
         with no_statement_timeout():
-            for name, rows in _past(timezone.now() - MARGIN).items():
+            for name, rows in _get_expired_rows(timezone.now() - MARGIN).items():
                 count = rows.count()
                 self.stdout.write(f"{name}: {count if dry_run else _purge(name, rows, count)}")
             if not dry_run:
-                row_counts.fold()
+                row_counts.compact()
 
 
 def _purge(name: str, rows: QuerySet[Any], count: int) -> int:
-    """Removes the rows, batch by batch. Returns how many."""
-    # A cursor in the server: the table is looked through once, and no transaction stays open meanwhile.
-    found = rows.order_by().values_list("pk", flat=True).iterator(chunk_size=ROWS_AT_ONCE)
-    purged = 0
-    with progress(name, count) as advance:
-        while keys := list(islice(found, ROWS_AT_ONCE)):
-            purged += _purge_batch(rows, keys)
+    """Deletes the rows in batches. Returns how many."""
+    # A server-side cursor WITH HOLD: one scan of the table, and no transaction that stays open meanwhile.
+    expired_keys = rows.order_by().values_list("pk", flat=True).iterator(chunk_size=BATCH_SIZE)
+    deleted = 0
+    with show_progress(name, count) as advance:
+        while keys := list(islice(expired_keys, BATCH_SIZE)):
+            deleted += _purge_batch(rows, keys)
             advance(len(keys))
-    return purged
+    return deleted
 
 
 def _purge_batch(rows: QuerySet[Any], keys: Sequence[object]) -> int:
-    def write() -> int:
-        # Asked once more under the lock: a row may live again since it was found. What somebody else holds, a request
-        # or another purge, is left to the next purge.
-        present = rows.order_by().filter(pk__in=keys).select_for_update(of=("self",), skip_locked=True)
-        mine = list(present.values_list("pk", flat=True))
-        rows.model._base_manager.filter(pk__in=mine).delete()
-        return len(mine)
+    def delete() -> int:
+        # Evaluated again under the lock: a row may have been renewed meanwhile. Rows that a request or another purge
+        # has locked are left to the next purge.
+        locked = rows.order_by().filter(pk__in=keys).select_for_update(of=("self",), skip_locked=True)
+        locked_keys = list(locked.values_list("pk", flat=True))
+        rows.model._base_manager.filter(pk__in=locked_keys).delete()
+        return len(locked_keys)
 
-    return transactions.run(write)
+    return transactions.run_in_transaction(delete)

@@ -1,39 +1,37 @@
-"""The counts behind the totals of lists: checked against the rows, and put right."""
-
-from typing import Any
+"""Checks and repairs the row counts that give lists their totals."""
 
 from django.core.management.base import CommandError, CommandParser
 
 from config.management.command import ServiceCommand, no_statement_timeout
-from config.management.progress import progress
+from config.management.progress import show_progress
 from config.postgresql import row_counts
 
 
 class Command(ServiceCommand):
     help = (
-        "Compares the counts behind the totals of lists with the rows, and counts anew where they differ. Run it where "
-        "triggers were turned off; writers of a table wait while it is counted anew."
+        "Compares the stored row counts, which give lists their totals, with the rows, and repairs wrong ones. Run it "
+        "after triggers were disabled. Writes to a table wait while its counts are repaired."
     )
     example = "manage.py recount --check"
     interrupted = "Interrupted: each table has its old counts or its new ones; run it again for the rest."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--check", action="store_true", help="only compare, and fail when a count is wrong")
+        parser.add_argument("--check", action="store_true", help="only compare, and fail if a count is wrong")
 
-    def handle(self, *, check: bool, **options: Any) -> None:
+    def handle(self, *, check: bool, **options: object) -> None:
         with no_statement_timeout():
             if not check:
-                row_counts.fold()
+                row_counts.compact()
             wrong = self._compare(repair=not check)
         if check and wrong:
             raise CommandError("Some counts are wrong: run manage.py recount.")
         self.stdout.write("The counts are right.")
 
     def _compare(self, *, repair: bool) -> bool:
-        """Whether the counts of any table differ from its rows, or did until they were put right."""
+        """Whether the counts of any table were wrong, and repairs them on request."""
         wrong = False
-        tables = row_counts.every()
-        with progress("Tables", len(tables)) as advance:
+        tables = row_counts.get_all_counts()
+        with show_progress("Tables", len(tables)) as advance:
             for counts in tables:
                 if different := counts.differences():
                     wrong = True

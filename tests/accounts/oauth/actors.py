@@ -1,4 +1,4 @@
-"""Who takes part in OAuth: an application, and a person in a browser who says yes or no to it."""
+"""The parties of OAuth: an application, and a person in a browser who allows or denies its request."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FORM = "application/x-www-form-urlencoded"
 
 
 def send(path: str, form: Any, **headers: str) -> Answer:
-    """Posts a form as it stands, a list of pairs too, from where nobody is signed in."""
+    """Posts a form without a session: a mapping, a list of pairs, or bytes as they are."""
     body = form if isinstance(form, bytes) else urlencode(form).encode()
     content_type = headers.pop("content_type", FORM)
     return Answer(new_client().generic("POST", path, body, content_type, headers=headers))
@@ -75,7 +75,7 @@ def register(
 
 
 class Person:
-    """Somebody in a browser, signed in unless said otherwise."""
+    """A person in a browser, signed in by default."""
 
     def __init__(self, user: Any, *, signed_in: bool = True) -> None:
         self.user = user
@@ -100,7 +100,7 @@ class Person:
         return self.browser.get(self.address(client, **changes))
 
     def decide(self, client: Registered, decision: str = "approve", **changes: str | None) -> dict[str, str]:
-        """Answers the consent page. Returns the parameters with which the browser is sent back to the client."""
+        """Submits the consent page. Returns the parameters of the redirect to the client."""
         return returned(self.browser.post(self.address(client, **changes), {"decision": decision}))
 
     def code(self, client: Registered, **changes: str | None) -> str:

@@ -1,4 +1,4 @@
-"""An access token at the resources: whose it is, what it allows, and when it is refused."""
+"""Access tokens at the resources: their user, their scopes, and when they are refused."""
 
 from datetime import timedelta
 
@@ -10,7 +10,7 @@ from oauth2_provider.models import get_access_token_model
 
 from accounts.models import Application
 from tests.accounts.oauth.actors import bearer
-from tests.conftest import with_key
+from tests.conftest import fast_path_only, with_key
 
 
 @pytest.fixture
@@ -33,6 +33,7 @@ def test_token_is_its_user_within_its_scopes(person, token):
     assert bearer(token).post("/orders", {"item": "Tea", "qty": 1}).code == "INSUFFICIENT_SCOPE"
 
 
+@fast_path_only
 def test_token_and_the_count_cost_one_statement(token, django_assert_num_queries):
     with django_assert_num_queries(1):
         assert bearer(token).get("/api/protected").status == 200

@@ -1,4 +1,4 @@
-"""The whole of OAuth over a socket, by a client library that knows nothing of this service: Authlib."""
+"""The OAuth flows over a socket, with an independent client library: Authlib."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ SCOPE = "users:read orders:read"
 
 @pytest.fixture
 def origin(live_server: Any, settings: Any, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The service on plain HTTP, which production would not allow: neither the cookies, nor the library."""
+    """The service on plain HTTP, with the settings of cookies and Authlib that allow it."""
     settings.PUBLIC_URL = live_server.url
     settings.OAUTH2_PROVIDER = settings.OAUTH2_PROVIDER | {"OIDC_ISS_ENDPOINT": live_server.url}
     settings.SESSION_COOKIE_SECURE = settings.CSRF_COOKIE_SECURE = False
     monkeypatch.setenv("AUTHLIB_INSECURE_TRANSPORT", "1")
-    # The server's threads keep none of their connections, which would stand in the way of dropping the database.
+    # An open connection of the server's threads would prevent dropping the database.
     monkeypatch.setitem(connection.settings_dict, "CONN_MAX_AGE", 0)
     return str(live_server.url)
 
@@ -39,7 +39,7 @@ def metadata(origin: str) -> dict[str, Any]:
 
 @pytest.fixture
 def consent(origin: str, make_user: Any) -> Any:
-    """Somebody who signs in and agrees, by the forms as they are served."""
+    """A person who signs in and consents, with the forms of the pages."""
     user = make_user(password=PASSWORD)
 
     def agree(url: str) -> str:

@@ -1,4 +1,4 @@
-"""How a client proves itself, and what the endpoints for clients answer to whatever else is sent."""
+"""Client authentication, and the responses of the client endpoints to malformed requests."""
 
 import base64
 import time

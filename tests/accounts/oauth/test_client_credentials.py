@@ -1,4 +1,4 @@
-"""Client credentials: an application acts for the owner that was chosen for it."""
+"""The client credentials grant: an application acts for its owner."""
 
 import pytest
 

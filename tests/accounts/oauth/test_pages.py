@@ -8,7 +8,7 @@ from django.test import Client
 
 from accounts.hashers import Argon2idPasswordHasher
 from config.api.principal import SCOPE_TEXTS
-from config.models.resource import AuditEvent
+from config.models import AuditEvent
 from tests.accounts.oauth.actors import CALLBACK, Person, bearer, register, returned
 from tests.conftest import PASSWORD
 
@@ -21,7 +21,7 @@ def sign_in(email, password, after="/oauth/grants", browser=None):
 
 
 class Page(HTMLParser):
-    """What of a page assistive technology and a policy look at."""
+    """The elements of a page that matter to assistive technology and to the Content-Security-Policy."""
 
     def __init__(self, response):
         super().__init__()

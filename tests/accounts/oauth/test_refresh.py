@@ -1,4 +1,4 @@
-"""Refresh tokens: rotated at each use, and the end of their family when used twice."""
+"""Refresh tokens: rotation at each use, and the end of the family at reuse."""
 
 from datetime import timedelta
 

@@ -11,7 +11,7 @@ from oauth2_provider.models import get_access_token_model
 
 from accounts import services
 from accounts.models import Application
-from config.models.resource import AuditEvent
+from config.models import AuditEvent
 from tests.accounts.oauth.actors import CALLBACK, Person, Registered, bearer
 from users.models import User
 
@@ -238,14 +238,14 @@ def test_support_gives_no_secret(make_user, machine):
 
 
 def test_secret_that_ends_while_it_is_used_gets_no_token(machine, monkeypatch):
-    """It was found right, and the new one came before the token."""
-    hold = User.objects.hold_with_credentials
+    """The secret was checked, and then replaced before the token was saved."""
+    lock = User.objects.lock_key_share_with_credentials
 
     def after_a_rotation(manager, user):
         services.rotate_secret(Application.objects.get(pk=machine.row.pk))
-        return hold(user)
+        return lock(user)
 
-    monkeypatch.setattr(type(User.objects), "hold_with_credentials", after_a_rotation)
+    monkeypatch.setattr(type(User.objects), "lock_key_share_with_credentials", after_a_rotation)
     assert machine.act().body["error"] == "invalid_grant"
     assert not get_access_token_model().objects.exists()
 

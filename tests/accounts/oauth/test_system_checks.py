@@ -1,4 +1,4 @@
-"""Settings that would open a door stop the start."""
+"""System checks: insecure settings prevent the start."""
 
 import pytest
 from django.conf import settings as configured

@@ -1,4 +1,4 @@
-"""The pages of the browsable API, as bytes; what people do on them is in tests/browser."""
+"""The pages of the browsable API, as bytes. Their use in a browser is tested in tests/browser."""
 
 import gc
 import html
@@ -11,11 +11,11 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from config.api.browsable import middleware as browsable
-from config.api.browsable.highlighting import header, json_as_html
+from config.api.browsable import navigation
+from config.api.browsable.highlighting import render_header, render_json
 from config.http.errors import DomainError
 from config.http.request_limits import screen
-from config.models.resource import AuditEvent
+from config.models import AuditEvent
 from config.wsgi import refuse
 from orders.models import Order
 from payments.models import Payment
@@ -31,7 +31,7 @@ NASTY_EMAIL = '"<script>alert(1)</script>&"@example.com'
 
 
 class Parsed(HTMLParser):
-    """What stands in a page: its links and elements, its forms with the fields that they send, its text."""
+    """The links and elements of a page, its forms with the fields that they send, its text."""
 
     def __init__(self, text):
         super().__init__()
@@ -61,7 +61,7 @@ class Parsed(HTMLParser):
 
 @pytest.fixture
 def signed_in():
-    """Signs a user in, and returns what asks for pages in that session."""
+    """Signs a user in, and returns a function that requests pages in that session."""
 
     def sign_in(user):
         client = new_client()
@@ -97,7 +97,7 @@ def page_of():
     return parse
 
 
-# --- What the page shows is what a program gets
+# --- A page shows the JSON of the response
 
 
 def shown_json(response):
@@ -176,16 +176,16 @@ def ada_token(ask):
     return re.search(rb'name="csrf-token" content="([^"]+)"', ask("/").content)[1].decode()
 
 
-def test_crumbs_lead_upwards_by_address_without_repeats(ada, uma, page_of):
+def test_breadcrumbs_link_to_the_paths_above(ada, uma, page_of):
     page = page_of(ada(f"/api/v2/users/{uma.pk}/orders"))
     assert {"/api/v2", "/api/v2/users", f"/api/v2/users/{uma.pk}"} <= set(page.links)
     page = page_of(ada("/health/live"))
     assert "/health" not in page.links
 
 
-def test_crumbs_of_a_very_long_address_are_few(ada, page_of, monkeypatch):
+def test_breadcrumbs_of_a_very_long_path_are_few(ada, page_of, monkeypatch):
     asked = []
-    monkeypatch.setattr(browsable, "_leads_somewhere", lambda path: bool(asked.append(path)))
+    monkeypatch.setattr(navigation, "has_route", lambda path: bool(asked.append(path)))
     page_of(ada("/api/v2" + "/a" * 3_900), 404)
     assert len(asked) == 4
 
@@ -199,7 +199,7 @@ def test_crumbs_of_a_very_long_address_are_few(ada, page_of, monkeypatch):
     ids=["address", "Accept"],
 )
 def test_what_is_refused_for_its_length_is_answered_at_once(db, path, accept, media_type):
-    """Read, either would take seconds."""
+    """To parse either would take seconds."""
     environ = {"PATH_INFO": path, "HTTP_ACCEPT": accept}
     with pytest.raises(DomainError) as refused:
         screen(environ)
@@ -363,13 +363,13 @@ def test_page_says_that_its_forms_need_scripts(ada):
     assert all("disabled" in button for button in re.findall('<button class="send[^>]*>', text))
 
 
-# --- Who is there
+# --- Sign-in and sign-out
 
 
 def test_anonymous_is_led_to_the_sign_in_and_back(db, page_of):
     response = send("GET", "/api/v1/users?limit=3", headers={"Accept": HTML})
     assert "/session/login?next=%2Fapi%2Fv1%2Fusers%3Flimit%3D3" in page_of(response, 401).links
-    # Not Basic, for which a browser would ask in a window of its own, in front of the page.
+    # Not Basic, for which a browser opens a dialog instead of showing the page.
     assert response.headers["WWW-Authenticate"] == 'Bearer realm="users"'
     assert "Basic" in send("GET", "/users").headers["WWW-Authenticate"]
     assert "csrftoken" not in response.cookies
@@ -448,7 +448,7 @@ def test_endpoint_of_oauth_answers_programs_alone(db, path):
 
 @pytest.fixture
 def nasty(make_user):
-    """A user who writes markup wherever text goes."""
+    """A user with markup in every text."""
     user = make_user("admin", name=NASTY, email=NASTY_EMAIL, password=PASSWORD)
     Order.objects.create(user=user, item=NASTY, qty=1)
     post = Post.objects.create(user=user, title=NASTY, body=f"\n{NASTY}\n")
@@ -492,11 +492,11 @@ def test_markup_in_addresses_and_names_is_inert(ada):
 
 @pytest.mark.parametrize("target", ["javascript:alert(1)", "//evil.example/", "data:text/html,x", "users"])
 def test_no_link_leads_to_what_is_no_address(target):
-    assert "<a" not in json_as_html(json.dumps({"href": target}, separators=(",", ":")))
-    assert "<a" not in header("Link", f'<{target}>; rel="x"') + header("Location", target)
+    assert "<a" not in render_json(json.dumps({"href": target}, separators=(",", ":")))
+    assert "<a" not in render_header("Link", f'<{target}>; rel="x"') + render_header("Location", target)
 
 
-# --- The price
+# --- Queries and time
 
 
 def queries(ask, path, accept):
@@ -514,10 +514,10 @@ def queries(ask, path, accept):
         ("/posts", 0),
         ("/posts/{1}", 0),
         ("/api-keys", 0),
-        # Whether one may write there is the parent's to say.
+        # The parent decides who may create there.
         ("/users/{0}/posts", 1),
         ("/posts/{1}/comments", 1),
-        # Whose session it is, which the view does not ask.
+        # The user of the session, whom the view does not need.
         ("/versions", 0),
         ("/health/live", 2),
     ],
@@ -533,7 +533,7 @@ def test_page_of_a_hundred_posts_is_quickly_made(ada, uma):
     for post in Post.objects.bulk_create(Post(user=uma, title=NASTY, body="x" * 200) for _ in range(100)):
         Comment.objects.bulk_create(Comment(post=post, user=uma, text="Text") for _ in range(3))
     ada("/posts?limit=100")
-    # Otherwise its turn may come meanwhile, and take longer than the page: it looks at all that the tests hold.
+    # A collection in between would take longer than the page, since it walks all objects of the tests.
     gc.collect()
     start = time.process_time()
     assert ada("/posts?limit=100").status_code == 200

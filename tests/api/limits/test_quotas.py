@@ -5,12 +5,12 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from accounts.services import create_api_key
-from config.models.resource import Counter
+from config.models import Counter
 from orders.models import Order
 from tests.accounts.oauth.actors import register
 from tests.api.limits.quotas import is_counted, quota_of
 from tests.api.wire import send
-from tests.conftest import PASSWORD, Caller, with_bearer_of, with_key, with_password
+from tests.conftest import PASSWORD, Caller, fast_path_only, with_bearer_of, with_key, with_password
 from users.models import User
 
 pytestmark = pytest.mark.usefixtures("one_minute")
@@ -221,6 +221,7 @@ def test_limit_of_0_is_none_and_tells_nothing(user, nobody, settings):
     assert not Counter.objects.exists()
 
 
+@fast_path_only
 @pytest.mark.parametrize("of", [with_key, with_bearer_of])
 def test_read_takes_one_statement_for_credential_and_count_and_one_for_the_row(make_user, of):
     caller = of(make_user())
@@ -246,13 +247,13 @@ def test_credential_that_is_found_and_refused_counts_for_its_address(refused):
     assert [answer.status for answer in answers] == [401, 401]
     assert [quota_of(answer).policy for answer in answers] == ["anonymous"] * 2
     assert remaining(answers) == [2, 1]
-    assert used_by(refused) == [0, 0]
+    assert not any(used_by(refused))
 
 
 def test_credential_that_is_found_and_refused_counts_for_nobody_where_addresses_have_no_limit(refused, settings):
     settings.RATE_LIMIT_ANONYMOUS = 0
     assert [caller.get("/users").status for caller in refused] == [401, 401]
-    assert used_by(refused) == [0, 0]
+    assert not any(used_by(refused))
 
 
 def used_by(callers):

@@ -1,4 +1,4 @@
-"""The reference: bounds of every field, and examples that are what they are examples of."""
+"""The OpenAPI document: the bounds of every field, and examples that are valid and true."""
 
 import re
 from collections.abc import Iterator
@@ -8,13 +8,13 @@ import jsonschema_rs
 import pytest
 
 from accounts.services import create_api_key
-from config.api.schema import document
+from config.api.schema import get_document
 from config.api.versions import versioning
 from tests.conftest import with_password
 
 PASSWORD = "correct horse battery staple"
 VERSIONS = ["1", "2"]
-# A body that holds the credential: what stands there opens nothing.
+# Their body is a credential, and the one of the example is not valid.
 CREDENTIALS = ("/login", "/token/refresh", "/logout")
 
 
@@ -24,18 +24,18 @@ def version(request):
 
 
 @pytest.fixture
-def described(version):
-    return document(versioning.by_number()[version])
+def document(version):
+    return get_document(versioning.get_versions()[version])
 
 
-def operations(described: Any) -> Iterator[tuple[str, str, Any]]:
-    for path, methods in described["paths"].items():
+def operations(document: Any) -> Iterator[tuple[str, str, Any]]:
+    for path, methods in document["paths"].items():
         for method, operation in methods.items():
             yield path, method, operation
 
 
 def walk(value: Any, where: str = "") -> Iterator[tuple[str, Any]]:
-    """Every object of a document, with its place."""
+    """Every object of a document, with the path to it."""
     if isinstance(value, dict):
         yield where, value
         for name, inner in value.items():
@@ -45,9 +45,9 @@ def walk(value: Any, where: str = "") -> Iterator[tuple[str, Any]]:
             yield from walk(inner, f"{where}/{index}")
 
 
-def follow(described: Any, one: Any) -> Any:
+def resolve(document: Any, one: Any) -> Any:
     while "$ref" in one:
-        reference, one = one["$ref"], described
+        reference, one = one["$ref"], document
         for part in reference.removeprefix("#/").split("/"):
             one = one[part]
     return one
@@ -65,36 +65,36 @@ def is_unbounded(schema: Any) -> bool:
     )
 
 
-def test_every_field_is_bounded(described):
+def test_every_field_is_bounded(document):
     schemas = [
         (where, one)
-        for where, one in walk({name: described[name] for name in ("paths", "components")})
+        for where, one in walk({name: document[name] for name in ("paths", "components")})
         if isinstance(one.get("type"), str | list) and "securitySchemes" not in where and "/example" not in where
     ]
     assert len(schemas) > 300
-    # A page is told as it was asked for, beyond 64 bits, too.
+    # The requested page number is repeated, also one beyond 64 bits.
     assert [where for where, one in schemas if is_unbounded(one)] == ["/components/schemas/PageMeta/properties/page"]
 
 
-def test_every_operation_of_a_deprecated_version_is_deprecated(described, version):
-    for path, _, operation in operations(described):
+def test_every_operation_of_a_deprecated_version_is_deprecated(document, version):
+    for path, _, operation in operations(document):
         assert operation.get("deprecated", False) == (version == "1" and path.startswith("/api/")), path
 
 
-def test_every_example_is_valid(described):
+def test_every_example_is_valid(document):
     def check(schema: Any, example: Any, where: str) -> None:
-        whole = {**schema, "components": described["components"]}
+        whole = {**schema, "components": document["components"]}
         try:
             jsonschema_rs.Draft202012Validator(whole, validate_formats=True).validate(example)
         except jsonschema_rs.ValidationError as error:
             pytest.fail(f"{where}: {error.message}")
 
     checked = 0
-    for where, media in walk(described):
+    for where, media in walk(document):
         if "schema" not in media:
             continue
         shown = [media["example"]] if "example" in media else []
-        shown += [follow(described, one)["value"] for one in media.get("examples", {}).values()]
+        shown += [resolve(document, one)["value"] for one in media.get("examples", {}).values()]
         for example in shown:
             check(media["schema"], example, where)
             checked += 1
@@ -119,35 +119,42 @@ REFUSED: dict[str, tuple[str, str, Any, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("code", REFUSED)
-def test_example_of_an_error_is_what_the_service_answers(admin, make_user, described, version, code):
+def test_example_of_an_error_is_what_the_service_answers(admin, make_user, document, version, code):
     make_user(email="taken@example.com")
     admin.post("/api/v1/payments", {"amount": 1}, idempotency_key="used")
     method, path, body, headers = REFUSED[code]
     answer = admin(method, f"/api/v{version}{path.format(id=admin.user.pk)}", body, **headers)
-    assert answer.body == described["components"]["examples"][code]["value"]
+    assert answer.body == document["components"]["examples"][code]["value"]
 
 
-def test_example_of_a_refused_version_names_those_there_are(nobody, described, settings):
+def test_example_of_a_refused_version_names_those_there_are(nobody, document, settings):
     oldest, newest = settings.API_VERSIONS[0], settings.API_VERSIONS[-1]
     refused = {
         "VERSION_CONFLICT": f"/api/v{oldest}/users?version={newest}",
         "UNSUPPORTED_VERSION": f"/api/v{newest.number + 1}/users",
     }
     for code, path in refused.items():
-        assert nobody.get(path).body == described["components"]["examples"][code]["value"]
+        assert nobody.get(path).body == document["components"]["examples"][code]["value"]
 
 
-def test_every_tag_is_told_by_a_sentence_and_no_address(described, version):
-    told = {tag["name"]: tag["description"] for tag in described["tags"]}
-    assert set(told) == {tag for _, _, operation in operations(described) for tag in operation["tags"]}
-    assert told["entry"] == described["paths"][f"/api/v{version}"]["get"]["description"]
-    assert all(re.fullmatch(r"[A-Z][^/]+\.", sentence) for sentence in told.values())
+def test_every_tag_is_described_by_a_sentence_without_a_path(document, version):
+    descriptions = {tag["name"]: tag["description"] for tag in document["tags"]}
+    assert set(descriptions) == {tag for _, _, operation in operations(document) for tag in operation["tags"]}
+    assert descriptions["entry"] == document["paths"][f"/api/v{version}"]["get"]["description"]
+    assert all(re.fullmatch(r"[A-Z][^/]+\.", sentence) for sentence in descriptions.values())
 
 
-def test_every_resource_and_every_body_has_an_example(described):
-    for path, method, operation in operations(described):
+def test_no_description_tells_of_the_implementation(document):
+    descriptions = {one["description"] for _, one in walk(document) if isinstance(one.get("description"), str)}
+    assert len(descriptions) > 50
+    internal = re.compile(r"\b(DRF|Django|serializers?|transactions?|rolled back|PostgreSQL|middlewares?|viewsets?)\b")
+    assert [text for text in descriptions if internal.search(text)] == []
+
+
+def test_every_resource_and_every_body_has_an_example(document):
+    for path, method, operation in operations(document):
         body = operation.get("requestBody", {"content": {}})
-        success = follow(described, operation["responses"].get("200") or operation["responses"].get("201") or {})
+        success = resolve(document, operation["responses"].get("200") or operation["responses"].get("201") or {})
         of_resource = path.count("/") > 2 and path.startswith("/api/")
         for media in [*body["content"].values(), *(success.get("content", {}).values() if of_resource else ())]:
             assert "example" in media, (path, method)
@@ -158,30 +165,30 @@ def example_of(operation: Any) -> Any:
 
 
 @pytest.fixture
-def ids(make_user):
-    """Rows of an administrator, by the first part of an address and the name in it."""
+def administrator(make_user):
+    """An administrator, and a caller with its password."""
     owner = make_user("admin", password=PASSWORD)
     return owner, with_password(owner, PASSWORD)
 
 
 @pytest.mark.parametrize("method", ["post", "put", "patch"])
-def test_every_prefilled_body_succeeds_as_it_stands(ids, described, version, method):
-    owner, caller = ids
+def test_every_prefilled_body_succeeds_as_it_stands(administrator, document, version, method):
+    owner, caller = administrator
     api = f"/api/v{version}"
     post = caller.post(f"{api}/users/{owner.pk}/posts", {"title": "T"}).data["id"]
     comment = caller.post(f"{api}/posts/{post}/comments", {"text": "C"}).data["id"]
     rows = {"users": owner.pk, "posts": post, "comments": comment, "api-keys": create_api_key(owner, name="k")[0].pk}
     sent = 0
-    for path, verb, operation in operations(described):
+    for path, verb, operation in operations(document):
         if verb != method or not path.startswith(api) or path.endswith(CREDENTIALS):
             continue
         first = path.removeprefix(api).split("/")[1]
         headers = {
             one["name"]: one["example"]
-            for one in (follow(described, parameter) for parameter in operation["parameters"])
+            for one in (resolve(document, parameter) for parameter in operation["parameters"])
             if one["in"] == "header" and "example" in one
         }
-        # A user of its own: what is sent would be taken, or take the administrator's role.
+        # A separate user: the email of the example would conflict, and its role replace the administrator's.
         row = make_one(caller, api) if first == "users" and method != "post" else rows.get(first)
         address = re.sub(r"\{\w+\}", str(row), path)
         answer = caller(method.upper(), address, example_of(operation), **headers)
@@ -194,7 +201,7 @@ def make_one(caller, api):
     return caller.post(f"{api}/users", {"name": "Own", "email": "own@example.com"}).data["id"]
 
 
-def test_the_prefilled_login_is_that_of_the_example_user(make_user, nobody, described, version):
-    example = example_of(described["paths"][f"/api/v{version}/login"]["post"])
+def test_the_prefilled_login_is_that_of_the_example_user(make_user, nobody, document, version):
+    example = example_of(document["paths"][f"/api/v{version}/login"]["post"])
     make_user(email=example["email"], password=example["password"])
     assert nobody.post(f"/api/v{version}/login", example).status == 200

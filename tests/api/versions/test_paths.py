@@ -5,7 +5,8 @@ from urllib.parse import quote
 from hypothesis import given
 from hypothesis import strategies as st
 
-from config.api.versions.paths import prefix_of, quoted, without_prefix
+from config.api.versions.paths import get_prefix, strip_prefix
+from config.http.paths import quote_address
 
 PATHS = st.text(st.sampled_from("/apiv12-._~ %ü=&;@\n"), max_size=12)
 QUERIES = st.text(st.sampled_from("ab1=&%-._~ /?;\xfc\n"), max_size=12)
@@ -14,10 +15,10 @@ QUERIES = st.text(st.sampled_from("ab1=&%-._~ /?;\xfc\n"), max_size=12)
 @given(PATHS, QUERIES)
 def test_addresses_are_quoted_as_the_library_does(path: str, query: str) -> None:
     sent = quote(query.encode("latin-1"), safe="/:@!$&'()*+,;=~?%")
-    assert quoted(path, query) == quote(path, safe="/:@!$&'()*+,;=~") + (f"?{sent}" if sent else "")
+    assert quote_address(path, query) == quote(path, safe="/:@!$&'()*+,;=~") + (f"?{sent}" if sent else "")
 
 
 @given(st.sampled_from(["", "/api", "/api/v1", "/api/v2x", "/apis"]), PATHS)
 def test_path_is_its_prefix_and_the_rest(start: str, path: str) -> None:
     whole = start + path
-    assert prefix_of(whole) + without_prefix(whole) == whole
+    assert get_prefix(whole) + strip_prefix(whole) == whole

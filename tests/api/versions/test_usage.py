@@ -3,7 +3,7 @@ from django.db import transaction
 
 from config.api.versions import usage
 from config.api.versions.usage import uses
-from config.models.resource import VersionUse
+from config.models import VersionUse
 from tests.conftest import Caller, with_bearer_of, with_key
 
 

@@ -51,7 +51,7 @@ def test_every_change_is_asked_for_where_it_is_expected():
         "CURSOR_BY_DEFAULT": ["config/api/listing/pagination.py"],
         "NUMBERS_ONLY": ["config/api/listing/pagination.py"],
         "NO_UNKNOWN_NAMES": ["config/api/listing/query.py", "config/api/representation/serializers.py"],
-        "MONEY_AS_TEXT": ["config/api/representation/serializers.py"],
+        "MONEY_AS_TEXT": ["config/api/representation/fields.py"],
     }
 
 

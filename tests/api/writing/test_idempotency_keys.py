@@ -10,10 +10,10 @@ from django.conf import settings
 from hypothesis import given
 from hypothesis import strategies as st
 
-from config.api.representation.parsers import parse
-from config.api.schema import document
-from config.api.writing.idempotency import canonical
-from config.models.resource import IdempotencyRecord
+from config.api.schema import get_document
+from config.api.writing.fingerprint import canonical
+from config.http.json import parse_json
+from config.models import IdempotencyRecord
 from payments.models import Payment
 from tests.api.wire import MEBIBYTE, quickly
 from tests.api.writing.test_idempotency import BODIES, ROWS, pay, same
@@ -82,7 +82,7 @@ def test_what_is_no_single_key_is_refused(user, sent, path):
 
 @pytest.mark.parametrize("version", settings.API_VERSIONS, ids=str)
 def test_reference_tells_a_key_from_what_is_none(version):
-    schema = document(version)["components"]["parameters"]["Idempotency-Key"]["schema"]
+    schema = get_document(version)["components"]["parameters"]["Idempotency-Key"]["schema"]
     validator = jsonschema_rs.Draft202012Validator(schema)
     assert [sent for sent in KEYS if not validator.is_valid(sent.strip())] == []
     assert [sent for sent in NO_KEYS if validator.is_valid(sent.strip(" \t"))] == []
@@ -140,9 +140,11 @@ def test_other_request_under_a_seen_key_is_422_even_where_it_would_be_invalid(us
 
 def test_number_of_a_megabyte_has_a_value_at_once():
     digits = b"9" * 1_000_000
-    huge, other = (canonical(parse(b'{"a": 1e%s}' % one)) for one in (digits, digits[:-1] + b"8"))
+    huge, other = (canonical(parse_json(b'{"a": 1e%s}' % one)) for one in (digits, digits[:-1] + b"8"))
     assert huge != other
-    assert canonical(parse(b'{"a": 0.1e1%s}' % (b"0" * 1_000_000))) == canonical(parse(b'{"a": 1e%s}' % digits))
+    assert canonical(parse_json(b'{"a": 0.1e1%s}' % (b"0" * 1_000_000))) == canonical(
+        parse_json(b'{"a": 1e%s}' % digits)
+    )
 
 
 @pytest.mark.parametrize("power", [99, 10**16, 10**17, 10**18, 10**40])
@@ -156,10 +158,10 @@ def test_exponent_of_any_size_has_one_text(power, sign):
             f"0.{'0' * 1000}7E{exponent + 1001}",
             f"7e{'-' if exponent < 0 else '+'}{'0' * 50}{abs(exponent)}",
         ]
-        texts = {canonical(parse(b'{"a": %s}' % spelling.encode())) for spelling in spellings}
+        texts = {canonical(parse_json(b'{"a": %s}' % spelling.encode())) for spelling in spellings}
         assert len(texts) == 1
-        assert canonical(parse(b'{"a": 7e%d}' % (exponent + 1))) not in texts
-        assert canonical(parse(b'{"a": -7e%d}' % exponent)) not in texts
+        assert canonical(parse_json(b'{"a": 7e%d}' % (exponent + 1))) not in texts
+        assert canonical(parse_json(b'{"a": -7e%d}' % exponent)) not in texts
 
 
 @pytest.mark.parametrize("number", [b"0.1", b"1e9", b"1e99"])
@@ -171,8 +173,8 @@ def test_numbers_that_fill_a_body_are_told_by_value_in_about_the_time_they_are_r
         function(argument)
         return time.process_time() - began
 
-    parsed = parse(body)
-    reading = min(cpu_seconds(parse, body) for _ in range(5))
+    parsed = parse_json(body)
+    reading = min(cpu_seconds(parse_json, body) for _ in range(5))
     assert min(cpu_seconds(canonical, parsed) for _ in range(5)) < 1.5 * reading
 
 
@@ -181,7 +183,7 @@ def test_numbers_that_were_chosen_to_have_one_hash_take_no_longer_than_others():
     body = b'{"amount": 1, "x": [%s]}' % b",".join(b"%d.0" % (times * (2**61 - 1)) for times in range(1, 40_000))
     assert len(body) < MEBIBYTE
     with quickly():
-        canonical(parse(body))
+        canonical(parse_json(body))
 
 
 DIGITS = st.text("0123456789", min_size=1, max_size=45)
@@ -204,7 +206,7 @@ def value_of(token):
 @given(first=numbers(), zeros=st.integers(0, 30), other=numbers())
 def test_numbers_are_the_same_exactly_when_their_values_are(first, zeros, other):
     def text(token):
-        return canonical(parse(b'{"a": %s}' % token.encode()))
+        return canonical(parse_json(b'{"a": %s}' % token.encode()))
 
     assert (text(other) == text(first)) is (value_of(other) == value_of(first))
     mantissa, _, exponent = first.lower().partition("e")

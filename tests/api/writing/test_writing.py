@@ -186,11 +186,9 @@ def test_password_beside_an_endless_name_is_refused_at_once(
     ("kind", "name", "named"),
     [
         (OrderViewSet, "respond", False),
-        (OrderViewSet, "represent", False),
         (OrderViewSet, "respond_created", False),
         (OrderViewSet, "perform_create", True),
         (OrderViewSet, "respond", True),
-        (OrderViewSet, "represent", True),
         (OrderSerializer, "create", True),
         (OrderSerializer, "save", True),
     ],

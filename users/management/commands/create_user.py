@@ -8,19 +8,19 @@ from users.models import Role
 
 class Command(ServiceCommand):
     help = (
-        "Creates a user and prints its id. The password is the first line of standard input; from a terminal it is "
-        "asked for."
+        "Creates a user and prints its id. The password is read from a prompt or, if standard input is not a terminal, "
+        "from its first line."
     )
     example = 'manage.py create_user ann@example.com --name "Ann Lee" --role support'
     interrupted = "Interrupted: nobody was created."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("email", metavar="EMAIL", help="with which the user logs in; nobody else may have it")
-        parser.add_argument("--name", required=True, metavar="NAME", help="1 to 200 characters")
+        parser.add_argument("email", metavar="EMAIL", help="the email of the user, which must be unique")
+        parser.add_argument("--name", required=True, metavar="NAME", help="the name of the user, 1 to 200 characters")
         parser.add_argument(
-            "--role", choices=Role.values, default=Role.USER.value, help="what the user may do (default: user)"
+            "--role", choices=Role.values, default=Role.USER.value, help="the role of the user (default: user)"
         )
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: Any) -> None:
         data = {name: options[name] for name in ("email", "name", "role")}
-        self.stdout.write(str(operator.save(data | {"password": operator.read_password()}).pk))
+        self.stdout.write(str(operator.save_user(data | {"password": operator.read_password()}).pk))

@@ -1,0 +1,43 @@
+"""The admin pages of the tables that the API itself writes: audit events, use of versions, idempotency records."""
+
+from django.conf import settings
+from django.contrib import admin
+
+from config.admin.base import ReadOnlyAdmin
+from config.admin.changelist import ChoiceListFilter
+from config.models import AuditEvent, IdempotencyRecord, VersionUse
+
+
+class VersionFilter(ChoiceListFilter):
+    title = parameter_name = "version"
+    options = [(str(version.number), f"version {version}") for version in settings.API_VERSIONS]
+
+
+@admin.register(AuditEvent)
+class AuditEventAdmin(ReadOnlyAdmin):
+    list_display = ("id", "at", "event", "user_id", "address", "request_id", "facts")
+    list_filter = ("at",)
+    sortable_by = ("id", "at")
+    search_fields = ("event", "user", "request_id")
+    search_help_text = "The whole name of an event, the id of a user, or the Request-Id of an answer"
+    linked_filters = ("user__id",)
+
+
+@admin.register(VersionUse)
+class VersionUseAdmin(ReadOnlyAdmin):
+    list_display = ("day", "version", "user_id", "kind", "credential", "count")
+    list_filter = ("day", VersionFilter)
+    sortable_by = ("day",)
+    search_fields = ("user",)
+    search_help_text = "The id of a user"
+    linked_filters = ("user__id",)
+
+
+@admin.register(IdempotencyRecord)
+class IdempotencyRecordAdmin(ReadOnlyAdmin):
+    list_display = ("id", "created_at", "user_id", "operation", "key", "location", "replays", "replayed_at")
+    list_filter = ("created_at",)
+    search_fields = ("key", "user")
+    search_help_text = "A key, exactly as it was sent, or the id of a user"
+    linked_filters = ("user__id",)
+    exclude = ("fingerprint",)

@@ -1,0 +1,141 @@
+"""The template context of a page: the request, the caller and the whole response."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from http import HTTPStatus
+from typing import Any, TypeAlias
+from urllib.parse import urlencode
+
+from django.conf import settings
+from django.contrib.auth import get_user
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import Error
+from django.http import HttpRequest, HttpResponse
+from django.middleware.csrf import get_token
+from django.utils.safestring import SafeString
+from rest_framework.views import APIView
+
+from config.api.browsable import navigation
+from config.api.browsable.forms import Data, Form, build_forms
+from config.api.browsable.highlighting import render_header, render_json
+from config.api.browsable.lists import build_page_links, build_query_form, describe_position
+from config.api.viewsets import ResourceViewSet
+
+Context: TypeAlias = Mapping[str, object]
+
+# The headers that a page shows first; the others follow in alphabetical order.
+_FIRST_HEADERS = ("ETag", "Location", "Content-Location", "Link", "RateLimit", "RateLimit-Policy", "Request-Id")
+# The statuses of a list's response that depend on its query.
+_QUERY_STATUSES = {HTTPStatus.OK, HTTPStatus.BAD_REQUEST}
+
+
+def build_context(request: HttpRequest, response: HttpResponse) -> Context:
+    """The context of config/browsable.html.
+
+    Args:
+        request: the request that was responded to.
+        response: the response, with a body of JSON.
+
+    Returns:
+        The context.
+    """
+    text = response.content.decode()
+    body = json.loads(text, parse_float=Decimal)
+    view: APIView | None = getattr(response, "renderer_context", {}).get("view")
+    error = body.get("error") if response.status_code >= 400 and isinstance(body, dict) else None
+    return {
+        **_build_request_context(request),
+        **_build_view_context(request, view),
+        **_build_caller_context(request, response),
+        **_build_response_context(request, response),
+        **_build_list_context(request, response, view, body),
+        "body": render_json(text),
+        "error": error,
+        "forms": _build_forms(view, response.status_code, body),
+        "heading": HTTPStatus(response.status_code).phrase if view is None else navigation.build_heading(view),
+    }
+
+
+def _build_request_context(request: HttpRequest) -> Context:
+    address = request.get_full_path()
+    return {
+        "method": "GET" if request.method == "HEAD" else request.method,
+        "address": address,
+        "form_address": navigation.build_address(request, request.path),
+        "breadcrumbs": list(navigation.build_breadcrumbs(request)),
+        "sign_in": f"{settings.LOGIN_URL}?{urlencode({'next': address})}",
+    }
+
+
+def _build_view_context(request: HttpRequest, view: APIView | None) -> Context:
+    if view is None:
+        return {}
+    return {
+        "description": "" if "id" in view.kwargs else view.get_view_description(),
+        "methods": view.allowed_methods,
+        "versions": list(navigation.build_version_links(request)),
+        "is_partial": bool(getattr(view, "chosen_fields", None)),
+    }
+
+
+def _build_caller_context(request: HttpRequest, response: HttpResponse) -> Context:
+    principal = getattr(request, "principal", None)
+    user = principal.user if principal else None
+    # An invalid credential never falls back to the session, so that its 401 shows nobody as signed in.
+    if principal is None and response.status_code != HTTPStatus.UNAUTHORIZED:
+        user = _get_session_user(request)
+    by_session = user is not None and (principal is None or principal.kind == "session")
+    return {"user": user, "principal": principal, "csrf_token": get_token(request) if by_session else ""}
+
+
+def _get_session_user(request: HttpRequest) -> AbstractBaseUser | None:
+    """The user of the session, which a view without authentication does not read; None without the database."""
+    if settings.SESSION_COOKIE_NAME not in request.COOKIES or not hasattr(request, "session"):
+        return None
+    try:
+        user = get_user(request)
+    except Error:
+        return None
+    return user if isinstance(user, AbstractBaseUser) else None
+
+
+def _build_response_context(request: HttpRequest, response: HttpResponse) -> Context:
+    return {
+        "status": HTTPStatus(response.status_code),
+        "headers": list(_render_headers(request, response)),
+        "etag": response.get("ETag", ""),
+    }
+
+
+def _render_headers(request: HttpRequest, response: HttpResponse) -> Iterator[tuple[str, SafeString]]:
+    # RequestIdMiddleware, which is outside of this one, has not added its header yet.
+    headers = {**response.headers, "Request-Id": request.request_id}  # type: ignore[attr-defined]
+    first = [name for name in _FIRST_HEADERS if name in headers]
+    for name in (*first, *sorted(headers.keys() - set(first))):
+        yield name, render_header(name, str(headers[name]))
+
+
+def _build_list_context(request: HttpRequest, response: HttpResponse, view: APIView | None, body: object) -> Context:
+    is_list = isinstance(view, ResourceViewSet) and view.action == "list"
+    shows_query = is_list and response.status_code in _QUERY_STATUSES
+    return {
+        "pages": build_page_links(response),
+        "position": describe_position(request, body),
+        "query": build_query_form(request, view) if view and shows_query else None,
+    }
+
+
+def _build_forms(view: APIView | None, status: int, body: Any) -> Sequence[Form]:
+    if view is None or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        # The permissions might query the database, whose failure may be what the response reports.
+        return ()
+    return list(build_forms(view, _get_row_data(view, body) if status < HTTPStatus.BAD_REQUEST else None))
+
+
+def _get_row_data(view: APIView, body: Any) -> Data | None:
+    """The representation of the view's row, where the response contains the whole of it."""
+    if not isinstance(view, ResourceViewSet) or view.row is None or view.chosen_fields is not None:
+        return None
+    data: Data = body["data"] if view.enveloped else body
+    return data

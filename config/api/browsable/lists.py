@@ -1,0 +1,84 @@
+"""The list on a page: links to its other pages, and the form of its query."""
+
+from collections.abc import Mapping, Sequence
+from urllib.parse import urlencode
+
+from django.http import HttpRequest, HttpResponse, QueryDict
+
+from config.api.browsable.highlighting import parse_links
+from config.api.browsable.navigation import get_query
+from config.api.listing.pagination import DEFAULT_LIMIT, MAX_LIMIT
+from config.api.versions.paths import VERSION_PARAMETER
+from config.api.viewsets import ResourceViewSet, get_readable_fields
+from config.http.paths import quote_address
+
+_RELATIONS = ("first", "prev", "next", "last")
+# The parameters that choose a page, each with the value that begins at the start of the list.
+_START = {"page": "1", "offset": "0", "cursor": ""}
+
+
+def build_page_links(response: HttpResponse) -> Sequence[tuple[str, str]]:
+    """The relations and targets of the other pages, from `Link`, which a list has with and without its envelope."""
+    targets = {relation: target for target, relation in parse_links(response.get("Link", ""))}
+    return [(name, targets[name]) for name in _RELATIONS if name in targets and "self" in targets]
+
+
+def describe_position(request: HttpRequest, body: object) -> Mapping[str, str]:
+    """The position of a page in its list, and the address of the list in the other way of paging.
+
+    Args:
+        request: the request of the list.
+        body: the parsed body of the response.
+
+    Returns:
+        The position under `summary`, the other way under `other` and `address`; empty where the body has no `meta`.
+    """
+    meta = body.get("meta") if isinstance(body, dict) else None
+    if not meta:
+        return {}
+    query = [(name, value) for name, value in get_query(request).items() if name not in _START]
+    if "hasMore" in meta:
+        return {"summary": "", "other": "page by number", "address": _build_address(request, query, "page")}
+    summary = f"Page {meta['page']:,} of {meta['totalPages']:,}; {meta['total']:,} in all."
+    return {"summary": summary, "other": "page by cursor", "address": _build_address(request, query, "cursor")}
+
+
+def _build_address(request: HttpRequest, query: Sequence[tuple[str, object]], parameter: str) -> str:
+    return quote_address(request.path, urlencode([*query, (parameter, _START[parameter])]))
+
+
+def build_query_form(request: HttpRequest, view: ResourceViewSet) -> Mapping[str, object]:
+    """The form of a list's query, filled in as in the request.
+
+    Args:
+        request: the request of the list.
+        view: its view.
+
+    Returns:
+        The filters, sort, limit and fields, and under `hidden` the parameters that are repeated as they are.
+    """
+    query = get_query(request)
+    hidden = {name: query[name] for name in (VERSION_PARAMETER, "envelope") if name in query}
+    return {
+        "filters": _build_filters(query, view),
+        "sortable": view.sortable,
+        "sort": query.get("sort", "id"),
+        "order": query.get("order", "asc"),
+        "limit": query.get("limit", ""),
+        "default_limit": DEFAULT_LIMIT,
+        "max_limit": MAX_LIMIT,
+        "fields": query.get("fields", ""),
+        "get_readable_fields": ", ".join(get_readable_fields(view.serializer_class)),
+        "hidden": hidden | {name: start for name, start in _START.items() if name in query},
+    }
+
+
+def _build_filters(query: QueryDict, view: ResourceViewSet) -> Sequence[Mapping[str, object]]:
+    return [
+        {
+            "name": name,
+            "value": query.get(name, ""),
+            "choices": [value for value, _ in declared.extra.get("choices", ())],
+        }
+        for name, declared in view.filterset_class.base_filters.items()
+    ]

@@ -1,0 +1,182 @@
+"""Serializer fields that take JSON as it is: no type is coerced, no text trimmed, no number rounded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from django.core.validators import EmailValidator
+from rest_framework import serializers
+from rest_framework.fields import empty
+
+from config.api.representation.text import NOT_TEXT, is_plain
+from config.api.versions.table import Change, Version, has
+from config.http.json import MAX_EXPONENT, MAX_NUMBER_CHARACTERS, UnusableNumber
+
+MAX_ID = 2**63 - 1
+
+_CENT = Decimal("0.01")
+_DIGITS = re.compile(r"[0-9]{1,38}(\.[0-9]{1,2})?")
+_RFC_3339 = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?([Zz]|[+-][0-9]{2}:[0-9]{2})"
+)
+
+
+class StrictField(serializers.Field):
+    """A field that takes JSON as it is. It refuses a number that the parser did not convert, whatever its type.
+
+    Attributes:
+        unchanged_if_absent: on PUT, a field that is left out stays as it is instead of returning to its default.
+        closed: the caller may not set it, so that no form offers it.
+        needs_transaction: its validation locks rows, and so belongs into the transaction of the write.
+    """
+
+    unchanged_if_absent = False
+    closed = False
+    needs_transaction = False
+
+    def obeys(self, change: Change) -> bool:
+        return has(self.context["version"], change)
+
+    def described(self, schema: dict[str, Any], version: Version, direction: str) -> dict[str, Any]:
+        """The field in the OpenAPI document of a version, for a `request` or a `response`.
+
+        Args:
+            schema: what drf-spectacular knows of it.
+        """
+        return schema
+
+    def run_validation(self, data: Any = empty) -> Any:
+        if isinstance(data, UnusableNumber):
+            raise serializers.ValidationError(
+                f"Numbers have at most {MAX_NUMBER_CHARACTERS} characters and an exponent within ±{MAX_EXPONENT}."
+            )
+        return super().run_validation(data)
+
+
+class CharField(StrictField, serializers.CharField):
+    """Text, kept as it was sent. Of control characters, `lines=True` lets tab and line breaks pass."""
+
+    default_error_messages = {"blank": "Must not be blank."}
+
+    def __init__(self, *, lines: bool = False, **options: Any) -> None:
+        self.lines = lines
+        super().__init__(trim_whitespace=False, **options)
+
+    def run_validation(self, data: Any = empty) -> Any:
+        if isinstance(data, str) and (not data or data.isspace()):
+            if data or not self.allow_blank:
+                self.fail("blank")
+            return data
+        return super().run_validation(data)
+
+    def to_internal_value(self, data: Any) -> str:
+        if not isinstance(data, str):
+            raise serializers.ValidationError("Must be a string.")
+        if not is_plain(data, lines=self.lines):
+            raise serializers.ValidationError(NOT_TEXT)
+        return data
+
+
+class EmailField(CharField):
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.validators.append(EmailValidator(message="Must be an email address."))
+
+
+class IntegerField(StrictField, serializers.IntegerField):
+    """A JSON integer: no string, no fraction, no exponent, no boolean."""
+
+    def to_internal_value(self, data: Any) -> int:
+        if not isinstance(data, int) or isinstance(data, bool):
+            raise serializers.ValidationError("Must be an integer.")
+        return data
+
+
+class BooleanField(StrictField, serializers.BooleanField):
+    """A JSON boolean: no string, no number."""
+
+    def to_internal_value(self, data: Any) -> bool:
+        if not isinstance(data, bool):
+            raise serializers.ValidationError("Must be true or false.")
+        return data
+
+
+class MoneyField(StrictField, serializers.DecimalField):
+    """An amount with at most two decimals, exact to the column and back: a JSON number, later a string."""
+
+    @property
+    def as_text(self) -> bool:
+        return self.obeys(Change.MONEY_AS_TEXT)
+
+    def to_internal_value(self, data: Any) -> Decimal:
+        if isinstance(data, str) and self.as_text and _DIGITS.fullmatch(data):
+            data = Decimal(data)
+        if not isinstance(data, int | Decimal) or isinstance(data, bool):
+            other = ", or a string of plain digits with at most two decimals" if self.as_text else ""
+            raise serializers.ValidationError(f"Must be a number{other}.")
+        amount = Decimal(data)
+        # Compared before it is quantized: the bounds keep it within the precision that quantize() has.
+        for validator in self.validators:
+            validator(amount)
+        exact = amount.quantize(_CENT)
+        if amount != exact:
+            raise serializers.ValidationError("Must have at most two decimals.")
+        return exact
+
+    def run_validators(self, value: Decimal) -> None:
+        """They ran before it was quantized, which leaves it equal."""
+
+    def to_representation(self, value: Decimal) -> Decimal | str:
+        amount = value.quantize(_CENT)
+        return str(amount) if self.as_text else amount
+
+    def described(self, schema: dict[str, Any], version: Version, direction: str) -> dict[str, Any]:
+        number = schema | {"minimum": float(self.min_value or 0), "maximum": float(self.max_value or 0)}
+        if not has(version, Change.MONEY_AS_TEXT):
+            return number
+        if direction == "response":
+            return {"type": "string", "maxLength": self.max_digits + 1, "pattern": r"^[0-9]+\.[0-9]{2}$"}
+        pattern = r"^[0-9]+(\.[0-9]{1,2})?$"
+        return {"anyOf": [{"type": "string", "maxLength": self.max_digits + 1, "pattern": pattern}, number]}
+
+
+class DateTimeField(StrictField, serializers.DateTimeField):
+    """An RFC 3339 time, with its offset."""
+
+    def to_internal_value(self, data: Any) -> datetime:
+        if not isinstance(data, str) or not _RFC_3339.fullmatch(data):
+            raise serializers.ValidationError("Must be an RFC 3339 time such as 2030-01-31T12:00:00Z.")
+        return super().to_internal_value(data)
+
+
+class MultiChoiceField(StrictField, serializers.ListField):
+    """A list that names some of `choices`, each once."""
+
+    def __init__(self, *, choices: Sequence[str], **options: Any) -> None:
+        self.choices = choices
+        super().__init__(child=CharField(), allow_empty=False, **options)
+
+    def described(self, schema: dict[str, Any], version: Version, direction: str) -> dict[str, Any]:
+        items = {"type": "string", "enum": list(self.choices)}
+        least = 1 if direction == "request" else 0
+        return schema | {"items": items, "minItems": least, "maxItems": len(self.choices), "uniqueItems": True}
+
+    def to_internal_value(self, data: Any) -> list[str]:
+        if not isinstance(data, list):
+            raise serializers.ValidationError("Must be a list.")
+        if not data or any(not isinstance(item, str) or item not in self.choices for item in data):
+            raise serializers.ValidationError(f"Must name at least one, and only these: {', '.join(self.choices)}.")
+        if len(set(data)) < len(data):
+            raise serializers.ValidationError("Must not name one twice.")
+        return data
+
+
+class ChoiceField(StrictField, serializers.ChoiceField):
+    def to_internal_value(self, data: Any) -> Any:
+        if not isinstance(data, str) or data not in self.choices:
+            raise serializers.ValidationError(f"Must be one of: {', '.join(self.choices)}.")
+        return data

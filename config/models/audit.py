@@ -1,0 +1,42 @@
+"""The audit trail."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+
+class AuditEventQuerySet(models.QuerySet["AuditEvent"]):
+    def past(self, now: datetime) -> AuditEventQuerySet:
+        return self.filter(at__lte=now - timedelta(days=settings.AUDIT_RETENTION_DAYS))
+
+
+class AuditEvent(models.Model):
+    """What happened to a credential, or rows that were taken away: whose, from where, and never the secret itself."""
+
+    id = models.BigAutoField(primary_key=True)
+    at = models.DateTimeField(db_default=Now(), editable=False)
+    event = models.CharField(max_length=40)
+    # CASCADE: what is told of a user goes when the user is removed.
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, db_index=False)
+    address = models.GenericIPAddressField(null=True)
+    request_id = models.CharField(max_length=128, default="", blank=True)
+    facts = models.JSONField(default=dict)
+
+    objects = AuditEventQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-id"]
+        indexes = [
+            models.Index(fields=["user", "-id"], name="audit_events_user"),
+            models.Index(fields=["at"], name="audit_events_at"),
+            models.Index(fields=["event", "at"], name="audit_events_event"),
+            models.Index(fields=["request_id"], name="audit_events_request", condition=~Q(request_id="")),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.event} at {self.at}"

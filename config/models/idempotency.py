@@ -1,0 +1,64 @@
+"""The stored answers of idempotency keys."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import models
+from django.db.models import F, Q
+from django.db.models.functions import Now
+
+MAX_KEY_LENGTH = 255
+
+
+class IdempotencyRecordQuerySet(models.QuerySet["IdempotencyRecord"]):
+    def past(self, now: datetime) -> IdempotencyRecordQuerySet:
+        """The records that may go. What is still running has none yet."""
+        return self.filter(created_at__lte=now - timedelta(days=settings.IDEMPOTENCY_RETENTION_DAYS))
+
+
+class IdempotencyRecord(models.Model):
+    """The answer that a key got, written in the transaction of its effect: there are both, or neither.
+
+    `operation` is the method and the path without prefix. `fingerprint` is a keyed digest of what was asked, `body`
+    the JSON that was answered.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    # CASCADE: stored answers go when the user who got them is removed.
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, db_index=False)
+    # CASCADE: so do those that show others a row of the user's. None for one's own.
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, related_name="answers_to_others", db_index=False
+    )
+    operation = models.CharField(max_length=100, db_collation="C")
+    key = models.CharField(max_length=MAX_KEY_LENGTH, db_collation="C")
+    fingerprint = models.BinaryField(max_length=32)
+    status = models.PositiveSmallIntegerField()
+    location = models.TextField()
+    body = models.TextField()
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+    replays = models.PositiveIntegerField(default=0)
+    replayed_at = models.DateTimeField(null=True)
+
+    objects = IdempotencyRecordQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [
+            # The key comes first, so that an administrator finds it without knowing the rest.
+            models.UniqueConstraint(fields=["key", "user", "operation"], name="idempotency_records_unique"),
+        ]
+        indexes = [
+            models.Index(fields=["created_at"], name="idempotency_records_created_at"),
+            # For the removal of a user.
+            models.Index(fields=["user"], name="idempotency_records_user"),
+            models.Index(fields=["owner"], name="idempotency_records_owner", condition=~Q(owner=None)),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.operation} by {self.user_id} with key {self.key}"
+
+    def count_replay(self) -> None:
+        type(self).objects.filter(pk=self.pk).update(replays=F("replays") + 1, replayed_at=Now())

@@ -1,0 +1,88 @@
+"""Who uses which version of the API, and the figures of past days."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import models
+
+
+class VersionUseQuerySet(models.QuerySet["VersionUse"]):
+    def past(self, now: datetime) -> VersionUseQuerySet:
+        return self.filter(day__lt=now - timedelta(days=settings.AUDIT_RETENTION_DAYS))
+
+
+class VersionUse(models.Model):
+    """How many requests a credential made to a version of the API on a day (UTC).
+
+    Attributes:
+        user: None for requests without a good credential.
+        kind: of the credential, as a Principal has it.
+        credential: which one of its kind, as far as it has a name: the prefix of an API key, a client id.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    day = models.DateField()
+    version = models.IntegerField()
+    # CASCADE: what is told of a user goes when the user is removed.
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, db_index=False)
+    kind = models.TextField(db_collation="C", blank=True)
+    credential = models.TextField(db_collation="C", blank=True)
+    count = models.BigIntegerField()
+
+    objects = VersionUseQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-day", "-id"]
+        verbose_name = "use of a version"
+        verbose_name_plural = "use of versions"
+        indexes = [
+            models.Index(fields=["-day", "-id"], name="version_uses_day"),
+            # For the last who use a version that is to end.
+            models.Index(fields=["version", "-day", "-id"], name="version_uses_version"),
+        ]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["user", "day", "version", "kind", "credential"],
+                nulls_distinct=False,
+                name="version_uses_once",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"version {self.version} on {self.day}: {self.count}"
+
+
+class AnswerCount(models.Model):
+    """How many answers a version of the API gave on a day (UTC), by their status.
+
+    A day has a few dozen rows, which tell nothing of anybody: they are kept.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    day = models.DateField()
+    version = models.IntegerField()
+    status = models.PositiveSmallIntegerField()
+    count = models.BigIntegerField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["day", "version", "status"], name="answer_counts_once")]
+
+    def __str__(self) -> str:
+        return f"{self.count} answers {self.status} of version {self.version} on {self.day}"
+
+
+class DayFigure(models.Model):
+    """A figure of a day (UTC) that is over, so that nobody counts its rows again (config.admin.dashboard)."""
+
+    id = models.BigAutoField(primary_key=True)
+    name = models.CharField(max_length=40, db_collation="C")
+    day = models.DateField()
+    value = models.DecimalField(max_digits=30, decimal_places=2)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["name", "day"], name="day_figures_once")]
+
+    def __str__(self) -> str:
+        return f"{self.name} of {self.day}: {self.value}"

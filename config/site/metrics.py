@@ -1,0 +1,51 @@
+"""The metrics in Prometheus' text format; config.server.metrics counts them."""
+
+from django.conf import settings
+from django.utils.crypto import constant_time_compare
+from drf_spectacular.utils import extend_schema
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
+from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from config.api.views import View
+from config.http.errors import DomainError, ErrorCode, not_found
+from config.server import metrics
+from config.site.health import UnversionedMixin
+
+
+class ExpositionRenderer(BaseRenderer):
+    """Prometheus' text format: the data is encoded already."""
+
+    media_type = "text/plain"
+    format = "prometheus"
+
+    def render(self, data: bytes, accepted_media_type: str | None = None, renderer_context: object = None) -> bytes:
+        return data
+
+
+class MetricsView(UnversionedMixin, View):
+    """What Prometheus reads, with METRICS_TOKEN as its bearer token; without that setting nothing is here."""
+
+    cache_control = "no-store"
+    renderer_classes = [ExpositionRenderer]
+    envelope_known = False
+    own_errors = {"GET": (ErrorCode.UNAUTHENTICATED, ErrorCode.INVALID_TOKEN, ErrorCode.NOT_FOUND)}
+    own_security = [{"metricsToken": []}]
+
+    def initial(self, request: Request, *args: object, **kwargs: object) -> None:
+        if not settings.METRICS_TOKEN:
+            raise not_found()
+        super().initial(request, *args, **kwargs)
+
+    def perform_authentication(self, request: Request) -> None:
+        authorization = request.META.get("HTTP_AUTHORIZATION", "")
+        scheme, _, token = authorization.partition(" ")
+        if scheme.lower() != "bearer" or not constant_time_compare(token.strip(), settings.METRICS_TOKEN):
+            code = ErrorCode.INVALID_TOKEN if authorization else ErrorCode.UNAUTHENTICATED
+            challenge = {"WWW-Authenticate": 'Bearer realm="metrics"'}
+            raise DomainError(code, "This is for the bearer of METRICS_TOKEN.", headers=challenge)
+
+    @extend_schema(responses={200: {"type": "string", "maxLength": 16_000_000, "pattern": "^#"}})
+    def get(self, request: Request) -> Response:
+        return Response(metrics.exposition(), content_type=CONTENT_TYPE_PLAIN_0_0_4)

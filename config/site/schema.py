@@ -1,0 +1,36 @@
+"""The OpenAPI document."""
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from config.api.representation.renderers import JSONRenderer
+from config.api.schema import get_document
+from config.api.versions import versioning
+from config.api.views import View
+from config.site.health import UnversionedMixin
+
+
+class SchemaView(UnversionedMixin, View):
+    """The OpenAPI document of the version that `?version=` names, or the Accept header."""
+
+    renderer_classes = [JSONRenderer]
+    envelope_known = False
+    names_version = True
+
+    @extend_schema(
+        responses={
+            200: {
+                "type": "object",
+                "properties": {
+                    "openapi": {"type": "string", "maxLength": 16, "pattern": r"^3\.1\."},
+                    "info": {"type": "object"},
+                    "paths": {"type": "object"},
+                    "components": {"type": "object"},
+                },
+                "required": ["openapi", "info", "paths", "components"],
+            }
+        }
+    )
+    def get(self, request: Request) -> Response:
+        return Response(get_document(versioning.get_version(request)))

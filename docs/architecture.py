@@ -1,0 +1,100 @@
+"""Draws architecture.svg from architecture.txt, whose first lines explain its form.
+
+.venv/bin/python docs/architecture.py
+"""
+
+from collections.abc import Iterator
+from html import escape
+from pathlib import Path
+from typing import NamedTuple
+
+FOLDER = Path(__file__).resolve().parent
+COLUMN, ROW, HEIGHT = 140, 96, 54
+LEFT, TOP = 24, 84
+FILLS = {"outside": "#eceff1", "config": "#e3f2fd", "app": "#e8f5e9", "stock": "#fffde7", "accelerator": "#fff3e0"}
+STROKES = {
+    "request": 'stroke="#1565c0" marker-end="url(#request)"',
+    "import": 'stroke="#616161" stroke-dasharray="5 4" marker-end="url(#import)"',
+}
+LEGEND = {"config": "package of config", "app": "apps", "accelerator": "accelerator", "stock": "Django"}
+HEAD = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}"
+  role="img" aria-label="{label}" font-family="system-ui, 'DejaVu Sans', sans-serif"
+  text-anchor="middle" fill="#212121">
+<defs><marker id="request" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto">
+  <path d="M0 0 8 4 0 8z" fill="#1565c0"/></marker>
+<marker id="import" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto">
+  <path d="M0 0 8 4 0 8z" fill="#616161"/></marker></defs>
+<rect width="100%" height="100%" fill="#ffffff"/>"""
+
+
+class Box(NamedTuple):
+    """Left, right and upper edge, in pixels."""
+
+    left: float
+    right: float
+    top: float
+
+
+def render(source: str) -> str:
+    """The SVG of a source."""
+    lines = [line for line in source.splitlines() if line and not line.startswith("#")]
+    parts = list(_parts(lines))
+    width, height = 7.6 * COLUMN + 2 * LEFT, TOP + 6 * ROW + HEIGHT + 56
+    titles = [line.split(maxsplit=2)[2] for line in lines if line.startswith("panel")]
+    head = HEAD.format(width=round(width), height=height, label=escape("; ".join(titles)))
+    return "\n".join([head, *parts, *_legend(height - 20), "</svg>", ""])
+
+
+def _parts(lines: list[str]) -> Iterator[str]:
+    boxes: dict[str, Box] = {}
+    for line in lines:
+        match line.split():
+            case ["panel", column, *title]:
+                yield _text(LEFT + float(column) * COLUMN, 36, " ".join(title), 18, "start")
+            case ["note", column, row, *words]:
+                yield _text(LEFT + float(column) * COLUMN, TOP + float(row) * ROW + 14, " ".join(words), 11, "start")
+            case ["box", name, column, row, wide, kind, *words]:
+                left, top = LEFT + float(column) * COLUMN, TOP + float(row) * ROW
+                boxes[name] = Box(left, left + float(wide) * COLUMN, top)
+                yield from _box(boxes[name], kind, *" ".join(words).split(" / "))
+            case ["arrow", origin, target, kind, *column]:
+                at = LEFT + float(column[0]) * COLUMN if column else _middle(boxes[origin], boxes[target])
+                yield (
+                    f'<path d="M{at:.0f} {boxes[origin].top + HEIGHT:.0f}V{boxes[target].top - 1:.0f}" fill="none" '
+                    f'stroke-width="1.5" {STROKES[kind]}/>'
+                )
+            case _:
+                raise ValueError(line)
+
+
+def _middle(one: Box, other: Box) -> float:
+    return (max(one.left, other.left) + min(one.right, other.right)) / 2
+
+
+def _box(box: Box, kind: str, title: str, subtitle: str) -> Iterator[str]:
+    yield (
+        f'<rect x="{box.left:.0f}" y="{box.top:.0f}" width="{box.right - box.left:.0f}" height="{HEIGHT}" rx="6" '
+        f'fill="{FILLS[kind]}" stroke="#90a4ae"/>'
+    )
+    yield _text((box.left + box.right) / 2, box.top + 23, title, 14)
+    yield _text((box.left + box.right) / 2, box.top + 41, subtitle, 10.5)
+
+
+def _text(x: float, y: float, text: str, size: float, anchor: str = "middle") -> str:
+    return f'<text x="{x:.0f}" y="{y:.0f}" font-size="{size}" text-anchor="{anchor}">{escape(text)}</text>'
+
+
+def _legend(y: float) -> Iterator[str]:
+    x = LEFT
+    for kind, stroke in STROKES.items():
+        yield f'<path d="M{x} {y - 4}h34" stroke-width="1.5" {stroke}/>'
+        yield _text(x + 42, y, kind + "s" * (kind == "import"), 11, "start")
+        x += 110
+    for kind, name in LEGEND.items():
+        yield f'<rect x="{x}" y="{y - 11}" width="18" height="13" rx="3" fill="{FILLS[kind]}" stroke="#90a4ae"/>'
+        yield _text(x + 26, y, name, 11, "start")
+        x += 40 + 7 * len(name)
+
+
+if __name__ == "__main__":
+    (FOLDER / "architecture.svg").write_text(render((FOLDER / "architecture.txt").read_text()))

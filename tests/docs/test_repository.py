@@ -1,0 +1,44 @@
+"""The files that readers and contributors start from agree with each other."""
+
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+from django.utils.text import slugify
+
+from tests.docs.test_new_resource import ROOT
+
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+_LINK = re.compile(r"\]\((?!https?:)(?P<file>[^)#]*)(?:#(?P<section>[^)]+))?\)")
+_CODE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+
+
+def identifier(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def anchors(path: Path) -> set[str]:
+    return {slugify(title) for title in re.findall(r"^#+ (.+)$", _CODE.sub("", path.read_text()), re.MULTILINE)}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=identifier)
+def test_every_link_between_files_leads_somewhere(page):
+    for link in _LINK.finditer(_CODE.sub("", page.read_text())):
+        target = (page.parent / link["file"]).resolve() if link["file"] else page
+        assert target.exists(), link[0]
+        if link["section"]:
+            assert link["section"] in anchors(target), link[0]
+
+
+def test_hooks_run_the_commands_of_make_lint():
+    recipe = re.search(r"^lint:.*\n((?:\t.+\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    commands = [line.removeprefix("\t@").replace("$(BIN)", ".venv/bin") for line in recipe[1].splitlines()]
+    hooks = re.findall(r"^ +entry: (.+)$", (ROOT / ".pre-commit-config.yaml").read_text(), re.MULTILINE)
+    assert hooks == commands
+
+
+def test_architecture_is_what_its_source_gives():
+    render = runpy.run_path(str(ROOT / "docs/architecture.py"))["render"]
+    source = (ROOT / "docs/architecture.txt").read_text()
+    assert (ROOT / "docs/architecture.svg").read_text() == render(source)

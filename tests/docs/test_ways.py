@@ -1,0 +1,155 @@
+"""How many of the project's files run for a request, on the reference and on the fast path: what has to be read.
+
+Of a warm process, in which what is made once has been made. The reference is counted without config.fastpath: its
+database backend stays in place in a process where the accelerator is installed.
+"""
+
+import ast
+import gc
+import sys
+from itertools import count
+from pathlib import Path
+
+import pytest
+from django.conf import settings as configured
+from django.core.wsgi import get_wsgi_application
+
+from config.server.answers import answer
+from tests.fastpath.test_calls import build_environ
+
+# The users and their token.
+from tests.fastpath.test_calls import token as token  # noqa: PLC0414 - a fixture
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+NOT_COUNTED = (".venv", "tests", "benchmarks")
+# Where a statement leaves the project's code: Django's cursor, or the accelerator's prepared statements.
+SENDS = {"CursorWrapper.execute", "CursorDebugWrapper.execute", "PreparedStatements.run"}
+ACTIONS = {"ResourceViewSet.list", "ReadList.list"}
+REQUESTS = {"list": ("/users?page=2", None), "payment": ("/payments", {"amount": 12.5})}
+RESOURCE_FILES = ("models.py", "serializers.py", "filters.py", "permissions.py", "views.py", "urls.py")
+
+_keys = count()
+
+
+class Trace:
+    """The project's files of which code runs, in the order of their first calls.
+
+    Attributes:
+        files: of the whole request.
+        to_sql: on the call stack when the list action sends its first statement, from the action on.
+    """
+
+    def __init__(self, counted):
+        self.counted = counted
+        self.files = {}
+        self.to_sql = None
+        self._action = None
+
+    def __call__(self, frame, event, argument):
+        if event != "call":
+            return
+        name, code = self._get_name(frame), frame.f_code.co_qualname
+        if name:
+            self.files[name] = None
+        if code in ACTIONS:
+            self._action = self._action or frame
+        if code in SENDS and self._action and self.to_sql is None:
+            self.to_sql = self._get_stack(frame)
+
+    def _get_name(self, frame):
+        path = Path(frame.f_code.co_filename)
+        if not path.is_relative_to(ROOT):
+            return None
+        name = path.relative_to(ROOT).as_posix()
+        return name if not name.startswith(NOT_COUNTED) and self.counted(name) else None
+
+    def _get_stack(self, frame):
+        names = []
+        while True:
+            names.append(self._get_name(frame))
+            if frame is self._action:
+                return list(dict.fromkeys(filter(None, reversed(names))))
+            frame = frame.f_back
+
+
+def run_traced(django, kind, token, counted):
+    path, body = REQUESTS[kind]
+
+    def build():
+        return build_environ(path, token, body, f"ways-{next(_keys)}" if body else "")
+
+    for _ in range(5):
+        assert answer(django, build()).status == (201 if body else 200)
+    trace, environ = Trace(counted), build()
+    # What is collected while it runs is of other tests.
+    gc.collect()
+    gc.disable()
+    sys.setprofile(trace)
+    try:
+        answer(django, environ)
+    finally:
+        sys.setprofile(None)
+        gc.enable()
+    return trace
+
+
+@pytest.fixture
+def trace_fast_path(token):
+    if not configured.FAST_PATH:
+        pytest.skip("The accelerator is not installed.")
+    # Without a Django, so that a request that does not take the fast path fails.
+    return lambda kind: run_traced(None, kind, token, lambda name: True)
+
+
+@pytest.fixture
+def trace_reference(token, settings):
+    def run(kind):
+        return run_traced(get_wsgi_application(), kind, token, lambda name: not name.startswith("config/fastpath/"))
+
+    if not settings.FAST_PATH:
+        yield run
+        return
+    from config.fastpath.replacements import uninstalled
+
+    settings.FAST_PATH = False
+    with uninstalled():
+        yield run
+
+
+@pytest.mark.parametrize(("kind", "limit"), [("list", 43), ("payment", 48)])
+def test_files_of_a_request_on_the_reference(trace_reference, kind, limit):
+    files = list(trace_reference(kind).files)
+    assert len(files) <= limit, files
+
+
+@pytest.mark.parametrize(("kind", "limit"), [("list", 50), ("payment", 57)])
+def test_files_of_a_request_on_the_fast_path(trace_fast_path, kind, limit):
+    files = list(trace_fast_path(kind).files)
+    assert len(files) <= limit, files
+
+
+def test_files_from_the_list_to_its_sql(trace_reference):
+    files = trace_reference("list").to_sql
+    assert files[0] == "config/api/viewsets.py"
+    assert len(files) <= 6, files
+
+
+def test_files_from_the_list_to_its_sql_on_the_fast_path(trace_fast_path):
+    files = trace_fast_path("list").to_sql
+    assert files[0] == "config/fastpath/views.py"
+    assert len(files) <= 9, files
+
+
+def test_viewsets_import_few_modules_of_the_project():
+    tree = ast.parse((ROOT / "config/api/viewsets.py").read_text())
+    modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
+    modules |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    found = sorted(module for module in modules if module.startswith("config"))
+    assert 0 < len(found) <= 10, found
+
+
+@pytest.mark.parametrize("app", ["orders", "payments"])
+def test_resource_is_under_100_lines(app):
+    """The resources that only declare; what users and posts write beside that is rules of their own."""
+    files = [path for name in RESOURCE_FILES if (path := ROOT / app / name).exists()]
+    assert sum(len(path.read_text().splitlines()) for path in files) < 100

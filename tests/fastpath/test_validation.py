@@ -1,0 +1,203 @@
+"""Accelerated serializers find in a body what the reference, DRF's own functions, finds in it."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.core.exceptions import ValidationError as DjangoValidationError
+from hypothesis import given
+from hypothesis import strategies as st
+from rest_framework import serializers
+
+from accounts.serializers import LoginSerializer, RefreshTokenSerializer
+from config.api.principal import ALL_SCOPES, Principal
+from config.api.representation.fields import MAX_ID, CharField
+from config.api.representation.serializers import ResourceSerializer
+from config.fastpath.serializers import accelerate
+from config.http.errors import DomainError
+from config.http.json import UnusableNumber
+from orders.models import Order
+from orders.serializers import OrderSerializer
+from tests.fastpath.test_serializers import SERIALIZERS
+from users.models import Role, User, UserManager
+
+EVERY_SERIALIZER = pytest.mark.parametrize(
+    "serializer_class", [*SERIALIZERS, LoginSerializer, RefreshTokenSerializer], ids=lambda found: found.__name__
+)
+CALLER, ANOTHER, NOBODY = 5, 6, 7
+GOOD = {
+    "user_id": st.sampled_from([CALLER, ANOTHER]),
+    "qty": st.integers(1, 1_000_000),
+    "amount": st.sampled_from([1, Decimal("12.3"), Decimal("1E+2"), Decimal("0.01"), "12.30"]),
+    "email": st.just("ada@example.com"),
+    "role": st.sampled_from(Role.values),
+    "status": st.just("inactive"),
+    "password": st.just("four plain words here"),
+    "scopes": st.just(["users:read"]),
+    "expires_at": st.sampled_from([None, "2130-01-31T12:00:00Z"]),
+    "overlap_seconds": st.just(5),
+}
+ANY = st.sampled_from(
+    [
+        *(None, True, False, 0, 1, -1, 5, 6, 7, 3_000_000, MAX_ID, MAX_ID + 1, 10**39),
+        *map(Decimal, ("0.001", "0", "-5", "12.345", "1E+20", "1E-20", "9999999999.99", "1.0")),
+        *("", " ", "\u00a0", "a", " a ", "a\nb", "a\x00", "\x85", "\ud800", "é" * 101, "x" * 25_000),
+        *("2", "1e2", "+1.5", "12.345", "٢", "a@", "a@example.com", "admin", "Admin", "active", "password"),
+        *("2030-01-31T12:00:00", "2020-01-31t12:00:00+05:30", "2130-02-30T12:00:00Z"),
+        *([], {}, ["users:read", "users:read"], ["no"], [None], {"a": []}, UnusableNumber("1" * 41)),
+    ]
+)
+
+
+def bodies_of(serializer_class: Any) -> st.SearchStrategy[dict[str, Any]]:
+    """Bodies whose members are good or bad, are left out, or are no fields at all."""
+    fields = serializer_class().fields
+    members = {name: GOOD.get(name, st.just("Tea")) for name in fields}
+    wrong = st.dictionaries(st.sampled_from([*fields, "_links", "none", "user"]), ANY, max_size=3)
+    good = st.fixed_dictionaries({}, optional=members) | st.fixed_dictionaries(
+        {name: values for name, values in members.items() if not fields[name].read_only}
+    )
+    return st.builds(lambda some, others: some | others, good, wrong)
+
+
+def rows_of(serializer_class: Any) -> st.SearchStrategy[Any]:
+    """None, or a row that is changed: the caller's, or somebody else's."""
+    if not issubclass(serializer_class, ResourceSerializer) or serializer_class().fields.keys() & {"key", "comments"}:
+        return st.none()
+    model = serializer_class.Meta.model
+    given = {
+        field.attname: serializer_class.example.get(field.attname, 1)
+        for field in model._meta.concrete_fields
+        if not field.has_default()
+    }
+    given |= {"password": "!none"} if model is User else {"user_id": CALLER}
+    return st.none() | st.sampled_from([model(**given | {"id": pk}) for pk in (CALLER, ANOTHER)])
+
+
+def found(serializer_class: Any, row: Any, body: dict[str, Any], **context: Any) -> str:
+    """The values, or the problems, in their order and with their types."""
+    context["password_checks"] = []
+    serializer = serializer_class(row, data=body, partial=context.pop("partial"), context=context)
+    try:
+        valid = serializer.is_valid()
+    except DomainError as problem:
+        return f"{problem.code} {problem.message} {problem.details}"
+    return repr(dict(serializer.validated_data if valid else serializer.errors))
+
+
+def both_ways(serializer_class: Any, *arguments: Any, **context: Any) -> tuple[str, str]:
+    """What the accelerated serializer finds, and what the reference does: DRF's own functions."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(UserManager, "lock_key_share", lambda manager, pk: pk != NOBODY)
+        fast = found(accelerate(serializer_class), *arguments, **context)
+        return fast, found(serializer_class, *arguments, **context)
+
+
+@pytest.mark.parametrize("version", settings.API_VERSIONS, ids=str)
+@EVERY_SERIALIZER
+@given(data=st.data())
+def test_values_and_problems_are_those_of_drf(serializer_class: Any, version: Any, data: st.DataObject) -> None:
+    body, row = data.draw(bodies_of(serializer_class)), data.draw(rows_of(serializer_class))
+    partial = data.draw(st.booleans())
+    user = User(pk=CALLER, role=data.draw(st.sampled_from(Role.values)))
+    principal = Principal(user, ALL_SCOPES, data.draw(st.sampled_from(["basic", "api_key"])))
+    own, drf = both_ways(serializer_class, row, body, partial=partial, version=version, principal=principal)
+    assert own == drf
+
+
+@pytest.mark.parametrize("version", settings.API_VERSIONS, ids=str)
+@EVERY_SERIALIZER
+def test_problems_of_each_field_are_those_of_drf(serializer_class: Any, version: Any) -> None:
+    principal = Principal(User(pk=CALLER, role=Role.ADMIN), ALL_SCOPES, "basic")
+    for name in serializer_class().fields:
+        for value in ANY.elements:
+            context = {"partial": False, "version": version, "principal": principal}
+            own, drf = both_ways(serializer_class, None, {name: value}, **context)
+            assert own == drf
+
+
+def context_of(**more: Any) -> dict[str, Any]:
+    return {"version": settings.API_VERSIONS[0], "principal": Principal(User(pk=CALLER), ALL_SCOPES, "basic"), **more}
+
+
+def test_fields_of_a_serializer_are_its_own() -> None:
+    one, other = (OrderSerializer(context=context_of(number=number)) for number in (1, 2))
+    one.fields["item"].required = False
+    one.fields.pop("qty")
+    assert list(one.fields) == ["id", "user_id", "item", "created_at"]
+    assert other.fields["item"].required
+    assert [field.context["number"] for field in other.fields.values()] == [2] * 5
+    assert list(OrderSerializer().fields) == ["id", "user_id", "item", "qty", "created_at"]
+
+
+class Chosen(OrderSerializer):
+    """Takes the names of its fields from the request, as DRF lets a serializer do."""
+
+    def get_fields(self) -> dict[str, Any]:
+        fields = super().get_fields()
+        return {name: fields[name] for name in self.context["names"]}
+
+
+def test_serializer_that_looks_at_the_request_for_its_fields_is_asked_each_time() -> None:
+    for names in (["item"], ["item", "qty"]):
+        chosen = Chosen(data={"item": "Tea", "qty": 0}, context=context_of(names=names))
+        assert list(chosen.fields) == names
+        assert chosen.is_valid() == ("qty" not in names)
+
+
+class Knowing(CharField):
+    """A field that asks the serializer for something as soon as it belongs to it."""
+
+    def bind(self, field_name: str, parent: Any) -> None:
+        super().bind(field_name, parent)
+        self.number = parent.context.get("number")
+
+
+class Known(OrderSerializer):
+    item = Knowing()
+
+
+def test_field_is_bound_in_its_own_way_to_each_serializer() -> None:
+    assert [Known(context=context_of(number=number)).fields["item"].number for number in (1, 2)] == [1, 2]
+
+
+def refuse_three(attrs: dict[str, Any]) -> None:
+    if attrs["qty"] == 3:
+        raise DjangoValidationError("Not three.")
+
+
+class Unlike(OrderSerializer):
+    hidden = serializers.HiddenField(default="made here", write_only=True)
+
+    class Meta(OrderSerializer.Meta):
+        fields = (*OrderSerializer.Meta.fields, "hidden")
+        validators = [refuse_three]
+
+    def validate_item(self, value: str) -> str:
+        if value == "Sand":
+            raise DjangoValidationError("No %(what)s.", params={"what": "sand"})
+        return value.upper()
+
+
+@pytest.mark.parametrize(
+    ("item", "qty", "is_valid"), [("Tea", 1, True), ("Sand", 1, False), ("Tea", 3, False), ("Sand", 0, False)]
+)
+def test_what_a_developer_declares_is_run_as_drf_runs_it(item: str, qty: int, is_valid: bool) -> None:
+    body = {"item": item, "qty": qty, "hidden": "sent"}
+    own, drf = both_ways(Unlike, None, body, partial=False, **context_of())
+    assert own == drf
+    assert ("made here" in own and "TEA" in own) is is_valid
+
+
+@pytest.mark.parametrize("constraint", [("item", "qty"), ("user_id", "item")])
+def test_constraints_of_the_model_are_found(monkeypatch: pytest.MonkeyPatch, constraint: tuple[str, str]) -> None:
+    class Unique(OrderSerializer):
+        pass
+
+    monkeypatch.setattr(Order._meta, "unique_together", [constraint])
+    own = [validator.fields for validator in accelerate(Unique)().validators]
+    assert own == [validator.fields for validator in Unique().validators]
+    assert len(own) == 1
