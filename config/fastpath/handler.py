@@ -11,7 +11,6 @@ stack, as do receivers of request signals, ATOMIC_REQUESTS and database routers 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
-from operator import itemgetter
 from typing import Any
 
 from django.conf import settings
@@ -71,7 +70,6 @@ _KNOWN_RECEIVERS = frozenset(
     }
 )
 # By which a signal knows a receiver.
-_get_lookup_key = itemgetter(0)
 # What a request of a page of another site has, and one that was refused before Django saw it.
 _FULL_STACK_VARIABLES = frozenset({"HTTP_ORIGIN", "HTTP_ACCESS_CONTROL_REQUEST_METHOD", REFUSED})
 _NUMBER = re.compile(r"(?<=/)([0-9]+)(?=/|\Z)")
@@ -111,16 +109,33 @@ def _find_receivers() -> list[str]:
     return found
 
 
-@lru_cache(maxsize=4)
-def _is_configured(started: tuple[Any, ...], finished: tuple[Any, ...]) -> bool:
-    """Whether the fast path is open under the present settings, and with these receivers of request signals."""
-    return not find_obstacles()
+class _Gate:
+    """Whether the fast path is open, found out anew when receivers of request signals change."""
+
+    started: list[Any]
+    finished: list[Any]
+    is_open = False
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        self.started = self.finished = [None]
+
+    def look(self) -> bool:
+        started, finished = request_started.receivers, request_finished.receivers
+        if self.started != started or self.finished != finished:
+            self.started, self.finished = [*started], [*finished]
+            self.is_open = not find_obstacles()
+        return self.is_open
+
+
+_gate = _Gate()
 
 
 def is_open() -> bool:
     """Whether requests may take the fast path at all."""
-    started, finished = request_started.receivers, request_finished.receivers
-    return _is_configured(tuple(map(_get_lookup_key, started)), tuple(map(_get_lookup_key, finished)))
+    return _gate.look()
 
 
 def build_request(environ: dict[str, Any]) -> FastRequest | None:
@@ -131,7 +146,7 @@ def build_request(environ: dict[str, Any]) -> FastRequest | None:
         return None
     if not _is_allowed_host(environ.get("HTTP_HOST", environ["SERVER_NAME"]), tuple(settings.ALLOWED_HOSTS)):
         return None
-    if not is_open():
+    if not _gate.look():
         return None
     view = _resolve(environ.get("PATH_INFO", ""))
     return FastRequest(environ, *view) if view else None
@@ -220,5 +235,6 @@ def _resolve_form(start: str, *others: str) -> tuple[ResolverMatch | None, Any, 
 @receiver(setting_changed)
 def _forget_settings(**options: Any) -> None:
     """Settings change in tests alone, which send this signal: at a request nobody looks whether they did."""
-    for cached in (_is_configured, _get_stack, _resolve_form, _get_security_headers):
+    _gate.forget()
+    for cached in (_get_stack, _resolve_form, _get_security_headers):
         cached.cache_clear()

@@ -49,7 +49,10 @@ class _Part:
 class Dispatch(_Part):
     """One class for each address; a request and a response that do not lead back to the view."""
 
-    presumes = ("dispatch", "initialize_request", "allowed_methods", "default_response_headers")
+    presumes = (
+        *("dispatch", "initialize_request", "allowed_methods", "default_response_headers"),
+        *("get_throttles", "get_format_suffix"),
+    )
 
     def dispatch(self: Any, request: HttpRequest, *args: Any, **kwargs: Any) -> Response:
         self.args, self.kwargs = args, kwargs
@@ -69,6 +72,12 @@ class Dispatch(_Part):
         method = str(request.method).lower()
         self.action = "metadata" if method == "options" else self.action_map.get(method)
         return FastAPIRequest(request, self)
+
+    def get_format_suffix(self, **kwargs: Any) -> None:
+        """No format suffix is declared: FORMAT_SUFFIX_KWARG is none."""
+
+    def get_throttles(self: Any) -> Sequence[Any]:
+        return [throttle() for throttle in self.throttle_classes] if self.throttle_classes else ()
 
     def get_parser_context(self: Any, http_request: HttpRequest) -> dict[str, Any]:
         return {"view": self, "args": self.args, "kwargs": self.kwargs}
@@ -129,14 +138,16 @@ class ReadList(_Part):
         if query is None:
             response: Response = super().list(request, *args, **kwargs)  # type: ignore[misc]
             return response
+        # Not the view's own, which would be a reference cycle.
+        paginator = self.pagination_class()
         try:
-            page = self.paginator.paginate(query.bind(_get_values(self)), filters, self)
+            page = paginator.paginate(query.bind(_get_values(self)), filters, self)
         except DomainError:
             self.check_parent()
             raise
         if not page:
             self.check_parent()
-        paginated: Response = self.get_paginated_response(self.represent(page))
+        paginated: Response = paginator.get_paginated_response(self.represent(page))
         return paginated
 
 

@@ -1,7 +1,6 @@
 """Content negotiation: JSON for every JSON type the contract names, the browsable API where `text/html` wins."""
 
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Sequence
 from typing import Any
 
 from rest_framework.negotiation import BaseContentNegotiation
@@ -21,16 +20,10 @@ class Negotiation(BaseContentNegotiation):
     def select_renderer(
         self, request: Request, renderers: Sequence[BaseRenderer], format_suffix: str | None = None
     ) -> tuple[BaseRenderer, str]:
-        of_type = _by_type(tuple(renderers))
+        of_type = {renderer.media_type: renderer for renderer in renderers}
         media_type, version = choose_media_type(request.META.get("HTTP_ACCEPT", ""), tuple(of_type))
         if media_type:
             return of_type[media_type], media_type
         if version is not None:
             raise versioning.unsupported(version, status=406)
         raise DomainError(ErrorCode.NOT_ACCEPTABLE, f"Available: {', '.join(of_type)}.")
-
-
-# Renderers are made once for a choice of their classes (config.api.views).
-@lru_cache(maxsize=64)
-def _by_type(renderers: tuple[BaseRenderer, ...]) -> Mapping[str, BaseRenderer]:
-    return {renderer.media_type: renderer for renderer in renderers}
