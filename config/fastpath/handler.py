@@ -133,11 +133,6 @@ class _Gate:
 _gate = _Gate()
 
 
-def is_open() -> bool:
-    """Whether requests may take the fast path at all."""
-    return _gate.look()
-
-
 def build_request(environ: dict[str, Any]) -> FastRequest | None:
     """The request of a WSGI environment if it may take the fast path; the environment belongs to it from then on."""
     if environ.get("HTTP_COOKIE") or not _FULL_STACK_VARIABLES.isdisjoint(environ) or environ.get("SCRIPT_NAME"):
