@@ -1,5 +1,5 @@
 from datetime import timedelta
-from typing import Any, ClassVar, cast
+from typing import ClassVar, cast
 
 from django import forms
 from django.contrib import admin, messages
@@ -14,6 +14,7 @@ from accounts.serializers import DEFAULT_OVERLAP
 from config.admin import changelist
 from config.admin.base import ReadOnlyAdmin, ServiceAdmin, get_principal
 from config.api.principal import SCOPE_TEXTS
+from config.postgresql.visibility import IsVisible
 from users.admin import UserAdmin
 from users.models import User
 
@@ -124,11 +125,15 @@ class TokenAdmin(ReadOnlyAdmin):
     ordering = ("-id",)
     actions = ("end_grant",)
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet:
+        # The toolkit's managers know nothing of removed users.
+        return super().get_queryset(request).filter(IsVisible(self.model))
+
     def has_end_permission(self, request: HttpRequest) -> bool:
         return bool(request.user.is_superuser)
 
     @admin.action(description="End all codes and tokens that the application has of the user", permissions=["end"])
-    def end_grant(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
+    def end_grant(self, request: HttpRequest, queryset: QuerySet) -> HttpResponse | None:
         consequences = ["All codes and tokens that the applications have of these users end now."]
         if page := self.confirm_action(request, queryset, "end_grant", "End grants", consequences):
             return page

@@ -43,10 +43,24 @@ class PasswordBackend(ModelBackend):
 
 @receiver(user_logged_in)
 def record_login(sender: object, user: User, **options: object) -> None:
+    """Records a login of the admin or the sign-in page in the audit trail.
+
+    Args:
+        sender: the class of the user, as Django's signal has it.
+        user: who logged in.
+        options: what else the signal sends, such as the request.
+    """
     audit.record("login", user=user, door="session")
 
 
 @receiver(user_logged_out)
 def record_logout(sender: object, user: User | None, **options: object) -> None:
+    """Records a logout in the audit trail.
+
+    Args:
+        sender: the class of the user, as Django's signal has it.
+        user: who logged out; None for a session that had no user.
+        options: what else the signal sends, such as the request.
+    """
     if user is not None:
         audit.record("logout", user=user, door="session")

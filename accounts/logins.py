@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from django.db.models import F
-
 from accounts.models import LoginSession
-from accounts.tokens import AccessToken, Pair, RefreshToken, SessionToken, build_pair, get_digest
+from accounts.tokens import Pair, RefreshToken, SessionToken, build_pair, get_digest
 from config import audit
-from config.api.limits.quotas import CredentialLookup
 from config.http.errors import DomainError, invalid_token
 from config.postgresql import transactions
 from users.models import User
@@ -25,29 +20,6 @@ def log_in(user: User) -> Pair:
     session.save(force_insert=True)
     audit.record("login", user=user, door="login")
     return pair
-
-
-_sessions = CredentialLookup(
-    lambda session_id: (
-        LoginSession.objects.select_related("user")
-        .only("user", "password_digest", "previous_digest", "access_id", "access_used_at", "ended_at")
-        .filter(pk=session_id, ended_at=None)
-        .annotate(principal_id=F("user_id"))
-    )
-)
-
-
-def resolve(token: AccessToken, request: Any) -> User:
-    """The user an access token acts for; the look at its session counts the request.
-
-    Raises:
-        DomainError: INVALID_TOKEN when the session is over, the user inactive or removed, or the password changed.
-    """
-    session = _sessions.find(request, session_id=token.session_id)
-    if session is None or str(session.user_id) != token.payload["sub"] or not session.is_usable:
-        raise invalid_token()
-    session.note_use(token.payload["jti"])
-    return session.user
 
 
 def refresh(presented: str) -> Pair:

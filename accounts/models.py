@@ -6,7 +6,7 @@ import secrets
 from collections import defaultdict
 from datetime import datetime, timedelta
 from hmac import compare_digest
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -18,13 +18,20 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
-from oauth2_provider.models import AbstractApplication, get_refresh_token_model, refresh_token_expire_timedelta
+from oauth2_provider.models import (
+    AbstractApplication,
+    AbstractRefreshToken,
+    get_refresh_token_model,
+    refresh_token_expire_timedelta,
+)
 
 from config.api.principal import SCOPES
-from config.postgresql.locks import lock_key_share
+from config.models import VisibleManager
+from config.postgresql.transactions import lock_key_share
 
 if TYPE_CHECKING:
     from config.api.principal import Principal
+    from users.models import User
 
 PREFIX_CHARACTERS = 12
 USE_NOTED_EVERY = timedelta(minutes=1)
@@ -43,7 +50,7 @@ class APIKeyQuerySet(models.QuerySet["APIKey"]):
 
 
 class APIKey(models.Model):
-    """A key as it is kept: a readable prefix to know it by, and a digest to check it against."""
+    """A key as it is stored: a readable prefix to know it by, and a digest to check it against."""
 
     id = models.BigAutoField(primary_key=True)
     # CASCADE: keys go when their user is removed.
@@ -63,13 +70,18 @@ class APIKey(models.Model):
     # The key itself, on the row that was just made and nowhere else.
     key: str
 
-    objects = APIKeyQuerySet.as_manager()
+    objects = VisibleManager.from_queryset(APIKeyQuerySet)()
 
     class Meta:
         ordering = ["id"]
         verbose_name = "API key"
         indexes = [
             models.Index(fields=["user", "id"], name="api_keys_user"),
+            models.Index(fields=["name", "id"], name="api_keys_name"),
+            models.Index(fields=["created_at", "id"], name="api_keys_created_at"),
+            # What one user owns has its own in each order: a user of very many keys is read in no other way at once.
+            models.Index(fields=["user", "name", "id"], name="api_keys_user_name"),
+            models.Index(fields=["user", "created_at", "id"], name="api_keys_user_created_at"),
             # For the search by the beginning of a key, in whatever collation the database has.
             models.Index(fields=["prefix"], opclasses=["varchar_pattern_ops"], name="api_keys_prefix"),
             models.Index(fields=["id"], name="api_keys_revoked", condition=~Q(revoked_at=None)),
@@ -83,7 +95,7 @@ class APIKey(models.Model):
         """Notes that the key was used, at most once a minute: a write a request would cost more than the read."""
         stale = Q(last_used_at=None) | Q(last_used_at__lt=Now() - USE_NOTED_EVERY)
         if self.last_used_at is None or self.last_used_at < timezone.now() - USE_NOTED_EVERY:
-            APIKey.objects.filter(stale, pk=self.pk).update(last_used_at=Now())
+            APIKey._base_manager.filter(stale, pk=self.pk).update(last_used_at=Now())
 
     @staticmethod
     def new_key() -> str:
@@ -96,7 +108,7 @@ class APIKey(models.Model):
 
 
 class LoginSessionQuerySet(models.QuerySet["LoginSession"]):
-    def past(self, now: datetime) -> LoginSessionQuerySet:
+    def expired(self, now: datetime) -> LoginSessionQuerySet:
         """Those whose newest refresh token is past its end, and with it all others. Ended ones stay until then."""
         return self.filter(expires_at__lte=now)
 
@@ -125,7 +137,7 @@ class LoginSession(models.Model):
     expires_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True, editable=False)
 
-    objects = LoginSessionQuerySet.as_manager()
+    objects = VisibleManager.from_queryset(LoginSessionQuerySet)()
 
     class Meta:
         ordering = ["-created_at"]
@@ -139,11 +151,11 @@ class LoginSession(models.Model):
 
     @property
     def is_usable(self) -> bool:
-        user = self.user
-        return (
-            self.ended_at is None
-            and user.is_active
-            and compare_digest(self.password_digest, user.get_session_auth_hash())
+        user, digest = self.user, self.password_digest
+        if self.ended_at is not None or not user.is_active:
+            return False
+        return compare_digest(digest, user.get_session_auth_hash()) or any(
+            compare_digest(digest, earlier) for earlier in user.get_session_auth_fallback_hash()
         )
 
     def rotate(self, digest: bytes, *, refresh_digest: bytes, access_id: str, expires_at: datetime) -> bool:
@@ -160,6 +172,8 @@ class LoginSession(models.Model):
                 access_used_at=None,
                 rotated_at=Now(),
                 expires_at=expires_at,
+                # By the present SECRET_KEY, so that the session outlives an earlier one.
+                password_digest=self.user.get_session_auth_hash(),
             )
         )
 
@@ -186,19 +200,29 @@ class LoginSession(models.Model):
 
 
 LOOPBACK = {"localhost", "127.0.0.1", "::1"}
+LOOPBACK_ADDRESSES = LOOPBACK - {"localhost"}
 # A host and a port, and nothing that a policy or a person could read otherwise, as a user name in front of it.
 _HOST = re.compile(r"[A-Za-z0-9.:\[\]-]+")
 
 
 def is_redirect_permitted(uri: str) -> bool:
-    """Redirects go to https; while one develops also to http on one's own machine."""
+    """Redirects go to https; on a machine of one's own also to http on loopback (RFC 8252, section 7.3)."""
     parts = urlsplit(uri)
     if not _HOST.fullmatch(parts.netloc):
         return False
-    return parts.scheme == "https" or (settings.DEBUG and parts.scheme == "http" and parts.hostname in LOOPBACK)
+    takes_loopback = settings.LOCAL or settings.DEBUG
+    return parts.scheme == "https" or (takes_loopback and parts.scheme == "http" and parts.hostname in LOOPBACK)
 
 
-def living_refresh_tokens(now: datetime) -> QuerySet[Any]:
+def is_same_loopback(registered: str, uri: str) -> bool:
+    """Whether two addresses on loopback differ in nothing but the port, which a native application cannot choose."""
+    one, other = urlsplit(registered), urlsplit(uri)
+    if one.scheme != "http" or one.hostname not in LOOPBACK_ADDRESSES:
+        return False
+    return one._replace(netloc=one.hostname) == other._replace(netloc=other.hostname or "")
+
+
+def living_refresh_tokens(now: datetime) -> QuerySet[AbstractRefreshToken]:
     """The refresh tokens of OAuth that can be used: neither used nor ended, and not past their end.
 
     Their end is counted from that of the access token given with them, as the toolkit does when one is presented.
@@ -209,7 +233,7 @@ def living_refresh_tokens(now: datetime) -> QuerySet[Any]:
 
 
 class ApplicationQuerySet(models.QuerySet["Application"]):
-    def authorised_by(self, user: Any) -> ApplicationQuerySet:
+    def authorised_by(self, user: User) -> ApplicationQuerySet:
         """The applications that hold a refresh token of the user which they could still use."""
         return self.filter(pk__in=living_refresh_tokens(timezone.now()).filter(user=user).values("application"))
 
@@ -255,7 +279,7 @@ class Application(AbstractApplication):
         models.TextField(choices=[(scope, scope) for scope in SCOPES]), default=list, blank=True
     )
 
-    objects = ApplicationQuerySet.as_manager()
+    objects: ClassVar[Any] = VisibleManager.from_queryset(ApplicationQuerySet)()
 
     class Meta:
         ordering = ["id"]
@@ -283,8 +307,11 @@ class Application(AbstractApplication):
             raise ValidationError(problems)
 
     def redirect_uri_allowed(self, uri: str) -> bool:
-        """Character by character (RFC 9700, section 4.1.3); the toolkit lets a query be added."""
-        return uri in self.redirect_uris.split() and is_redirect_permitted(uri)
+        """Exactly, but for the port of loopback (RFC 9700, section 4.1.3); the toolkit lets a query be added."""
+        registered = self.redirect_uris.split()
+        return is_redirect_permitted(uri) and (
+            uri in registered or any(is_same_loopback(one, uri) for one in registered)
+        )
 
     def give_secret(self) -> str | None:
         """Gives a confidential client a new secret, not saved yet. Returns it, None for a public client."""
@@ -300,5 +327,5 @@ class Application(AbstractApplication):
 
 
 def get_digest(secret: str) -> str:
-    """How the secrets of OAuth are kept, and the toolkit keeps tokens. All are random, so a plain digest is enough."""
+    """How the secrets of OAuth are stored, as digests. All are random, so a plain digest is enough."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()

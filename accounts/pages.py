@@ -1,5 +1,7 @@
 """HTML pages for people: their common base, sign-in and sign-out."""
 
+from urllib.parse import urlsplit
+
 from django import forms
 from django.contrib.auth import authenticate, views
 from django.contrib.auth.forms import AuthenticationForm
@@ -12,6 +14,7 @@ from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from config.api.exceptions import plain_response
 from config.api.limits import quotas
 from config.http.errors import DomainError, ErrorCode
+from config.http.request_limits import MAX_SHORT_BODY
 
 
 def build_content_policy(*form_targets: str) -> str:
@@ -33,6 +36,7 @@ class Page(View):
     """A view that responds with HTML. Its methods are CSRF-protected; another method is a 405 before that check."""
 
     http_method_names = ["get", "head", "post", "options"]
+    max_body = MAX_SHORT_BODY
 
     def dispatch(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
         method = (request.method or "").lower()
@@ -89,10 +93,19 @@ class LoginForm(AuthenticationForm):
 
 
 class LoginView(Page, views.LoginView):
-    """Signs in any active user, and redirects to `next`, which Django accepts only on this host."""
+    """Signs in any active user, and redirects to `next`, which Django accepts only on this host.
+
+    Somebody who is signed in is redirected at once.
+    """
 
     template_name = "accounts/login.html"
     authentication_form = LoginForm
+    redirect_authenticated_user = True
+
+    def get_redirect_url(self, request: HttpRequest | None = None) -> str:
+        """No address of this page, from which it would redirect to itself."""
+        target: str = super().get_redirect_url()
+        return "" if urlsplit(target).path == self.request.path else target
 
 
 class LogoutView(Page, views.LogoutView):  # type: ignore[misc]  # the stubs know one type of response only

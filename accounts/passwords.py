@@ -8,18 +8,18 @@ import secrets
 import time
 from collections.abc import Callable
 from threading import Lock
-from typing import Any
 
 from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX, check_password
 
 from config.api.limits.login_attempts import login_attempt
+from config.api.requests import AnyRequest
 from config.http.errors import DomainError, ErrorCode
 from users.models import User
 
 Check = Callable[[str, str], bool]
 
 
-def prove(request: Any, email: str, password: str, *, door: str, check: Check = check_password) -> User:
+def prove(request: AnyRequest, email: str, password: str, *, door: str, check: Check = check_password) -> User:
     """Finds the active user with this email and password.
 
     It takes the same time and ends the same whatever is wrong: for an unknown email a password is hashed, too.

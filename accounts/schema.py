@@ -12,7 +12,8 @@ from rest_framework.permissions import SAFE_METHODS
 from accounts.permissions import APIKeyPermission
 from config.api.principal import SCOPE_TEXTS, SCOPES
 from config.api.schema import headers, parameters
-from config.api.schema.fields import TOKEN, JSONObject, build_integer, build_object, build_string
+from config.api.schema.fields import TOKEN, build_integer, build_object, build_string
+from config.http.json import JSONObject
 
 Security = list[dict[str, list[str]]]
 
@@ -98,6 +99,26 @@ _SCHEMAS: JSONObject = {
         },
         optional=("iss", "client_id", "sub", "scope", "token_type", "iat", "exp"),
         description="RFC 7662, section 2.2: `active` alone for a token that is not, or is another client's.",
+    ),
+    "KeySet": build_object(
+        {
+            "keys": {
+                "type": "array",
+                "maxItems": 16,
+                "items": build_object(
+                    {
+                        "kty": {"const": "OKP"},
+                        "crv": {"const": "Ed25519"},
+                        "x": build_string(43, TOKEN, minLength=43),
+                        "kid": build_string(43, TOKEN, minLength=43),
+                        "alg": {"const": "EdDSA"},
+                        "use": {"const": "sig"},
+                    },
+                    description="RFC 8037, section 2.",
+                ),
+            }
+        },
+        description="RFC 7517, section 5.",
     ),
     "OAuthTokenRequest": {
         "type": "object",
@@ -242,6 +263,18 @@ def _build_metadata_operation() -> JSONObject:
     )
 
 
+def _build_key_set_operation() -> JSONObject:
+    return _build_operation(
+        "key_set",
+        "Read the public keys of access tokens",
+        _build_response(200, "KeySet", example={"keys": []}),
+        (400, 413, 429, 500, 503),
+        description="RFC 7517. Empty where a secret signs them. Whoever checks a token by its key alone does not learn "
+        "that its login has ended.",
+        security=[],
+    )
+
+
 def add_oauth_endpoints(result: JSONObject, generator: SchemaGenerator, **options: object) -> JSONObject:
     """Adds the OAuth endpoints that programs call, and the credentials that are not a user's.
 
@@ -260,6 +293,7 @@ def add_oauth_endpoints(result: JSONObject, generator: SchemaGenerator, **option
         "/oauth/revoke": {"post": _build_revoke_operation()},
         "/oauth/introspect": {"post": _build_introspect_operation()},
         "/.well-known/oauth-authorization-server": {"get": _build_metadata_operation()},
+        "/.well-known/jwks.json": {"get": _build_key_set_operation()},
     }
     result["components"]["schemas"].update(_SCHEMAS | {"OAuthMetadata": _build_metadata_schema()})
     result["components"]["securitySchemes"] |= {

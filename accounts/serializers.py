@@ -1,7 +1,8 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from django.utils import timezone
 from rest_framework import serializers
@@ -29,7 +30,7 @@ DEFAULT_OVERLAP = 86_400
 
 
 class APIKeySerializer(ResourceSerializer):
-    example: ClassVar[dict[str, Any]] = {
+    example: ClassVar[Mapping[str, object]] = {
         "id": 3,
         "name": "Report",
         "prefix": "urs_Example",
@@ -69,7 +70,7 @@ class RotationSerializer(APIKeySerializer):
     scopes = MultiChoiceField(choices=SCOPES, read_only=True)
     expires_at = DateTimeField(read_only=True)
 
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+    def validate(self, attrs: dict[str, object]) -> dict[str, object]:
         return {"overlap_seconds": DEFAULT_OVERLAP, **attrs}
 
 
@@ -116,7 +117,7 @@ class CredentialSerializer(serializers.Serializer):
 class ProtectedSerializer(serializers.Serializer):
     """Who the service takes the caller for, and what the credential allows."""
 
-    example: ClassVar[dict[str, Any]] = {
+    example: ClassVar[Mapping[str, object]] = {
         "user": {"id": 42, "name": "Ada Lovelace", "email": "ada.lovelace@example.net", "role": Role.USER},
         "credential": {"kind": "api_key", "expires_at": None},
         "scopes": ["users:read"],

@@ -30,7 +30,7 @@ def create_api_key(
 ) -> tuple[APIKey, str]:
     """Makes a key for `user`, with all scopes when none are named, in the caller's transaction.
 
-    Returns the row and the key itself, which is told this once and kept nowhere.
+    Returns the row and the key itself, which is told this once and stored nowhere.
     """
     row, key = _new_key(user, name, scopes, expires_at)
     audit.record("api_key.created", user=user, key=row.prefix)
@@ -77,7 +77,7 @@ def revoke_api_key(key: APIKey, *, by: User) -> None:
 def save_new_application(application: Application) -> str | None:
     """Registers an application whose fields have been checked.
 
-    Returns its secret, which is told this once and kept nowhere; None for a public client.
+    Returns its secret, which is told this once and stored nowhere; None for a public client.
     """
     secret = application.give_secret()
     application.save()
@@ -113,7 +113,7 @@ def change_application(application: Application, columns: list[str]) -> None:
 def rotate_secret(application: Application) -> str | None:
     """Gives an application a new secret, and ends the present one at once; the tokens it got stay.
 
-    Returns the secret, which is told this once and kept nowhere; None for a public client.
+    Returns the secret, which is told this once and stored nowhere; None for a public client.
     """
     _hold_owners(application.owner)
     audit.record("oauth_application.secret_rotated", user=application.owner, client_id=application.client_id)

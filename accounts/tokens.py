@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, Self
 
+import jwt
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from django.conf import settings
 from rest_framework_simplejwt.backends import TokenBackend
 from rest_framework_simplejwt.exceptions import TokenBackendError, TokenError
 from rest_framework_simplejwt.settings import api_settings
@@ -14,6 +18,7 @@ from rest_framework_simplejwt.tokens import Token
 
 from accounts.models import LoginSession
 from config.http.errors import invalid_token
+from config.http.signing_keys import SigningKey, parse_signing_key
 
 # Of ours none is half as long. A longer one is not worth decoding.
 MAX_CHARACTERS = 4096
@@ -24,11 +29,54 @@ _SESSION_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class Backend(TokenBackend):
+    """simplejwt's backend for several keys: the first one signs, and all verify.
+
+    So a key is changed without ending a login. The new key comes first, and the old one stays behind it until the last
+    token that it signed has expired.
+    """
+
+    def __init__(self, key: SigningKey, *fallbacks: SigningKey, audience: str, issuer: str) -> None:
+        super().__init__(key.algorithm, audience=audience, issuer=issuer)
+        self.key = key
+        self._fallbacks = [Backend(each, audience=audience, issuer=issuer) for each in fallbacks]
+
+    @property
+    def prepared_signing_key(self) -> bytes | Ed25519PrivateKey:
+        return self.key.signing
+
+    def get_verifying_key(self, token: object) -> bytes | Ed25519PublicKey:
+        return self.key.verifying
+
+    def get_public_keys(self) -> list[Mapping[str, str]]:
+        """The public keys (RFC 7517) that verify tokens; none of a secret."""
+        return [jwk for each in (self, *self._fallbacks) if (jwk := each.key.public_jwk)]
+
+    def encode(self, payload: dict[str, object]) -> str:
+        claims = payload | {"aud": self.audience, "iss": self.issuer}
+        return jwt.encode(claims, self.key.signing, self.algorithm, headers={"kid": self.key.id})
+
     def decode(self, token: Any, verify: bool = True) -> dict[str, Any]:
+        """The claims of a token that one of the keys signed, by its own algorithm.
+
+        Raises:
+            TokenBackendError: any other token.
+        """
         # The library skips what is not of the alphabet, so that one token could be spelt in many ways.
         if not _SHAPE.fullmatch(token):
             raise TokenBackendError("Token is of another form")
-        return super().decode(token, verify)
+        try:
+            key_id = jwt.get_unverified_header(token).get("kid")
+        except jwt.InvalidTokenError:
+            raise TokenBackendError("Token has no header") from None
+        refusal: Exception = TokenBackendError("Token names no key of this service")
+        for backend in (self, *self._fallbacks):
+            # Tokens of releases before there were several keys name none.
+            if key_id in {backend.key.id, None}:
+                try:
+                    return super(Backend, backend).decode(token, verify)
+                except TokenBackendError as error:
+                    refusal = error
+        raise refusal
 
 
 class SessionToken(Token):
@@ -38,8 +86,7 @@ class SessionToken(Token):
     """
 
     backend = Backend(
-        api_settings.ALGORITHM,
-        api_settings.SIGNING_KEY,
+        *map(parse_signing_key, [settings.JWT_SIGNING_KEY, *settings.JWT_SIGNING_KEY_FALLBACKS]),
         audience=api_settings.AUDIENCE,
         issuer=api_settings.ISSUER,
     )
@@ -115,5 +162,5 @@ def build_pair(session: LoginSession) -> Pair:
 
 
 def get_digest(token: str) -> bytes:
-    """What is kept of a refresh token. Its signature is random enough for a plain digest to keep it secret."""
+    """The stored form of a refresh token. Its signature is random enough for a plain digest to keep it secret."""
     return hashlib.sha256(token.encode()).digest()

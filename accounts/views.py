@@ -20,16 +20,23 @@ from accounts.serializers import (
 )
 from accounts.tokens import AccessToken, Pair
 from config.api.permissions import PublicPermission
-from config.api.representation.links import Link
+from config.api.representation.envelope import Link
 from config.api.views import View
 from config.api.viewsets import ResourceViewSet, parse_id
 from config.api.writing.idempotency import KeyPolicy
 from config.http.errors import ErrorCode, forbidden, not_found
+from config.http.lanes import Lane
+from config.http.request_limits import MAX_SHORT_BODY
 from users.models import User
 
 
 class ProtectedView(View):
     """Who the service takes the caller for, and what the credential allows."""
+
+    texts = {
+        "get": "Tells who you are.\n\n"
+        "The user that your credential stands for, its kind and its end, and the scopes it has."
+    }
 
     @extend_schema(responses=ProtectedSerializer)
     def get(self, request: Request, **kwargs: str) -> Response:
@@ -49,6 +56,10 @@ class TokenView(View):
 
     permission_classes = [PublicPermission]
     cache_control = "no-store"
+    # Log-ins hash; all of them write more than once, which must not be begun in one lane and run again in the other.
+    lanes = {"POST": Lane.SLOW}
+    # Tokens are shorter, and nothing bounds a text that is none.
+    max_body = MAX_SHORT_BODY
     authentication_classes: ClassVar[list[type]] = []
     serializer_class: ClassVar[type[serializers.Serializer]] = RefreshTokenSerializer
 
@@ -70,6 +81,12 @@ class TokenView(View):
 class LoginView(TokenView):
     """Exchanges email and password for a pair of tokens."""
 
+    texts = {
+        "post": "Signs in with email and password.\n\n"
+        "The access token is good for 15 minutes, as `Authorization: Bearer`; "
+        "the refresh token for 14 days, and for one use."
+    }
+
     serializer_class = LoginSerializer
     own_errors = {"POST": (ErrorCode.INVALID_CREDENTIALS,)}
 
@@ -82,6 +99,12 @@ class LoginView(TokenView):
 class RefreshView(TokenView):
     """Exchanges a refresh token, which can be used once, for a new pair."""
 
+    texts = {
+        "post": "Exchanges a refresh token for a new pair.\n\n"
+        "Use a refresh token once: a second use ends the sign-in, with "
+        "all of its tokens."
+    }
+
     own_errors = {"POST": (ErrorCode.INVALID_TOKEN,)}
 
     @extend_schema(request=RefreshTokenSerializer, responses=TokenPairSerializer)
@@ -92,6 +115,8 @@ class RefreshView(TokenView):
 class LogoutView(TokenView):
     """Ends the session of a refresh token, access tokens too."""
 
+    texts = {"post": "Signs out.\n\nAll tokens of this sign-in are refused from the next request on."}
+
     @extend_schema(request=RefreshTokenSerializer, responses={204: None})
     def post(self, request: Request, **kwargs: str) -> Response:
         logins.log_out(self.read(request)["refresh_token"])
@@ -101,10 +126,20 @@ class LogoutView(TokenView):
 class APIKeyViewSet(ResourceViewSet):
     """API keys: one's own, and for administrators everybody's."""
 
+    texts = {
+        "list": "A page of your API keys, for administrators of everybody's.\n\nThe keys themselves are not stored and "
+        "cannot be read.",
+        "create": "Makes one API key.\n\n"
+        "This answer alone shows the key: store it now. Without `scopes` it has all of yours.",
+        "destroy": "Revokes one API key.\n\n"
+        "It is refused from the next request on. A second time it is answered 204, too.",
+    }
+
     queryset = APIKey.objects.all()
     serializer_class = APIKeySerializer
     permission_classes = [APIKeyPermission]
     scope = None
+    sortable = ("id", "name", "created_at")
     idempotency = KeyPolicy.REFUSED
     cache_control = "no-store"
     # What changes in the life of a key.
@@ -142,6 +177,12 @@ class APIKeyViewSet(ResourceViewSet):
 
 class RotationViewSet(APIKeyViewSet):
     """The successors of a key, which are made here and read as keys."""
+
+    texts = {
+        "create": "Rotates one API key.\n\n"
+        "This answer alone shows the new key, which has the same name, scopes and end. "
+        "The old one is good for `overlap_seconds` more. A key that was revoked, rotated or is past its end: 409."
+    }
 
     serializer_class = RotationSerializer
     http_method_names = ["post", "options"]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import ModuleType
 
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
 from accounts.authentication import api_key, basic, bearer, session
-from accounts.authentication.headers import parts
 from config.api.exceptions import CHALLENGE
 from config.api.principal import Principal
 from config.http.errors import DomainError, ErrorCode
+from config.http.headers import split_values
+from config.http.middleware import secret_parameters
+from users.models import User
 
 
 class PrincipalAuthentication(BaseAuthentication):
@@ -21,10 +23,11 @@ class PrincipalAuthentication(BaseAuthentication):
     falls back to it.
     """
 
-    def authenticate(self, request: Request) -> tuple[Any, Principal] | None:
-        presented: list[tuple[Any, str]] = [(api_key, key) for key in api_key.presented(request)]
-        authorization = parts(request.META.get("HTTP_AUTHORIZATION"))
-        presented += [(bearer if part.lower().startswith("bearer ") else basic, part) for part in authorization]
+    def authenticate(self, request: Request) -> tuple[User, Principal] | None:
+        keys = [*split_values(request.META.get("HTTP_X_API_KEY")), *secret_parameters(request)]
+        presented: list[tuple[ModuleType, str]] = [(api_key, key) for key in keys]
+        headers = split_values(request.META.get("HTTP_AUTHORIZATION"))
+        presented += [(bearer if header.lower().startswith("bearer ") else basic, header) for header in headers]
         if len(presented) > 1:
             raise DomainError(
                 ErrorCode.CREDENTIAL_CONFLICT, "The request carries more than one credential; send exactly one."

@@ -3,17 +3,17 @@
 from django.db.models import F
 from rest_framework.request import Request
 
-from accounts.authentication.headers import parts
-from accounts.models import APIKey
+from accounts.models import APIKey, APIKeyQuerySet
 from config import audit
 from config.api.limits.quotas import CredentialLookup
 from config.api.principal import Principal
 from config.http.errors import DomainError, ErrorCode
-from config.http.middleware import secret_parameters
 
 _keys = CredentialLookup(
     lambda digest: (
-        APIKey.objects.usable()
+        # A removed user's key is found, too: `resolve` asks for an active user, and this runs for each request.
+        APIKeyQuerySet(APIKey)
+        .usable()
         .select_related("user")
         .only("user", "prefix", "scopes", "expires_at", "last_used_at")
         .filter(digest=digest)
@@ -22,11 +22,16 @@ _keys = CredentialLookup(
 )
 
 
-def presented(request: Request) -> list[str]:
-    return [*parts(request.META.get("HTTP_X_API_KEY")), *secret_parameters(request)]
-
-
 def resolve(key: str, request: Request) -> Principal:
+    """The principal of an API key, whose use is noted.
+
+    Args:
+        key: as it was sent.
+        request: that sent it, and is counted against the quota of the key's user.
+
+    Raises:
+        DomainError: INVALID_CREDENTIALS for a key that is unknown, expired or revoked, or whose user is inactive.
+    """
     row = _keys.find(request, digest=APIKey.get_digest(key))
     if row is None or not row.user.is_active:
         audit.record("api_key.refused", user=row and row.user)

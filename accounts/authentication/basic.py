@@ -13,6 +13,16 @@ _check = RememberedChecks()
 
 
 def resolve(header: str, request: Request) -> Principal:
+    """The principal of an email and its password, with every scope.
+
+    Args:
+        header: one value of the Authorization header, of any scheme but Bearer.
+        request: that sent it; for its address, by which failed login attempts are limited.
+
+    Raises:
+        DomainError: INVALID_TOKEN for another scheme, INVALID_CREDENTIALS for a wrong pair or one that cannot be
+            decoded, RATE_LIMITED after too many failed attempts.
+    """
     scheme, _, pair = header.strip().partition(" ")
     if scheme.lower() != "basic":
         raise DomainError(ErrorCode.INVALID_TOKEN, "The Authorization header is of no scheme known here.")

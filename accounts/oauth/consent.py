@@ -3,6 +3,7 @@
 from typing import Any
 from urllib.parse import urlsplit
 
+from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.views import redirect_to_login
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
@@ -64,7 +65,10 @@ class AuthorizeView(OAuthLibMixin, Page):
             FatalClientError: the client is unknown, or the redirect_uri is not one of its own.
             OAuthToolkitError: any other error, which the client learns by a redirect.
         """
-        return self.validate_authorization_request(request)
+        scopes, credentials = self.validate_authorization_request(request)
+        # For the validator, to whom oauthlib shows the default of the client in the place of one that was left out.
+        credentials["has_redirect_uri"] = not credentials["request"].using_default_redirect_uri
+        return scopes, credentials
 
 
 class GrantsView(Page):
@@ -73,7 +77,8 @@ class GrantsView(Page):
     @method_decorator(login_required)
     def get(self, request: HttpRequest) -> HttpResponse:
         applications = Application.objects.authorised_by(request.user)
-        return render(request, "accounts/grants.html", {"applications": applications})
+        context = {"applications": applications, "api_keys": f"/api/v{settings.API_VERSIONS[-1]}/api-keys"}
+        return render(request, "accounts/grants.html", context | {"section": "Applications"})
 
     @method_decorator(login_required)
     def post(self, request: HttpRequest) -> HttpResponse:

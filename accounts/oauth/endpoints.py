@@ -17,11 +17,15 @@ from oauthlib.oauth2.rfc6749 import errors
 
 from accounts.authentication.oauth import acting_user, get_scopes, usable_token
 from accounts.models import Application, get_digest, living_refresh_tokens
+from accounts.tokens import AccessToken
 from config.api.exceptions import answer_to
 from config.api.limits import quotas
 from config.api.principal import SCOPES
+from config.http.request_limits import MAX_SHORT_BODY
 from users.models import User
 
+# How long others may keep the key set: a new key is published for as long before it signs.
+KEY_SET_SECONDS = 300
 FORM = "application/x-www-form-urlencoded"
 
 
@@ -44,14 +48,16 @@ def build_error(
 
 @method_decorator(csrf_exempt, name="dispatch")
 class Endpoint(OAuthLibMixin, View):
-    """An endpoint whose responses, errors too, are JSON that may not be cached. It reads no session."""
+    """An endpoint whose responses, errors too, are JSON, not to be cached unless they say so. It reads no session."""
+
+    max_body = MAX_SHORT_BODY
 
     def dispatch(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
         response = self._respond(request)
         if response.status_code == 401:
             # RFC 6749, section 5.2: the scheme by which a client authenticates. oauthlib names Bearer.
             response["WWW-Authenticate"] = 'Basic realm="users", charset="UTF-8"'
-        response["Cache-Control"] = "no-store"
+        response.setdefault("Cache-Control", "no-store")
         return response
 
     def _respond(self, request: HttpRequest) -> HttpResponseBase:
@@ -173,6 +179,17 @@ class MetadataView(Endpoint):
             "service_documentation": _build_url("documentation"),
         }
         return JsonResponse(document)
+
+
+class KeySetView(Endpoint):
+    """The public keys of the access tokens of logins (RFC 7517): none where a secret signs them."""
+
+    http_method_names = ("get", "head", "options")
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        response = JsonResponse({"keys": AccessToken.backend.get_public_keys()})
+        response["Cache-Control"] = f"public, max-age={KEY_SET_SECONDS}"
+        return response
 
 
 def _build_url(name: str) -> str:

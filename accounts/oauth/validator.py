@@ -67,9 +67,15 @@ class Validator(OAuth2Validator):
     def validate_scopes(
         self, client_id: str, scopes: list[str], client: Application, request: Request, *args: object, **kwargs: object
     ) -> bool:
-        """Refuses an empty scope, which the toolkit takes for a subset of any."""
+        """Refuses an empty scope, which the toolkit takes for a subset of any.
+
+        Raises:
+            errors.InvalidScopeError: that says which scopes there are; oauthlib's own says nothing.
+        """
         request.scopes = list(dict.fromkeys(scopes))
-        return bool(scopes) and bool(super().validate_scopes(client_id, scopes, client, request, *args, **kwargs))
+        if not scopes or not super().validate_scopes(client_id, scopes, client, request, *args, **kwargs):
+            raise _invalid_scope(request)
+        return True
 
     # --- Authorization codes
 
@@ -91,6 +97,8 @@ class Validator(OAuth2Validator):
             _lock_user_and_client(request.user, request.client, errors.AccessDeniedError(request=request))
             stored = {**code, "code": get_digest(code["code"])}
             super().save_authorization_code(client_id, stored, request, *args, **kwargs)
+            if not request.has_redirect_uri:
+                Grant.objects.filter(code=stored["code"]).update(redirect_uri="")
             _record("oauth_code.issued", request, scope=" ".join(request.scopes))
 
     def validate_code(
@@ -117,8 +125,18 @@ class Validator(OAuth2Validator):
     def confirm_redirect_uri(
         self, client_id: str, code: str, redirect_uri: str, client: Application, request: Request, **kwargs: object
     ) -> bool:
-        if not request.grant.redirect_uri_allowed(redirect_uri):
-            # RFC 6749, section 5.2: another redirect_uri is an invalid grant; oauthlib's error is invalid_request.
+        """Compares the redirect_uri with that of the authorization request (RFC 6749, section 4.1.3).
+
+        Where the client left it out there it may leave it out here. oauthlib takes a redirect_uri that is left out for
+        the client's default one.
+
+        Raises:
+            errors.InvalidGrantError: it is another one, or left out here alone (section 5.2; oauthlib's error is
+                invalid_request).
+        """
+        expected = request.grant.redirect_uri
+        is_missing = expected and request.using_default_redirect_uri
+        if is_missing or redirect_uri != (expected or client.default_redirect_uri):
             raise errors.InvalidGrantError("The redirect_uri is not that of the code.", request=request)
         return True
 
@@ -134,8 +152,14 @@ class Validator(OAuth2Validator):
         granted = super().get_original_scopes(refresh_token, request, *args, **kwargs).split()
         allowed = [scope for scope in granted if scope in request.client.allowed_scopes]
         if not allowed:
-            raise errors.InvalidScopeError(request=request)
+            raise errors.InvalidScopeError("No scope is left of those that were granted.", request=request)
         return allowed
+
+    def is_within_original_scope(
+        self, request_scopes: list[str], refresh_token: str, request: Request, *args: object, **kwargs: object
+    ) -> bool:
+        """Asked for scopes that were not granted, or not any more, with the refresh token."""
+        raise errors.InvalidScopeError("The scope goes beyond what was granted.", request=request)
 
     def validate_refresh_token(
         self, refresh_token: str, client: Application, request: Request, *args: object, **kwargs: object
@@ -210,6 +234,12 @@ class Validator(OAuth2Validator):
             _record("oauth_token.revoked", request, user=row.user)
         elif AccessToken.objects.filter(application=request.client, token_checksum=digest).delete()[0]:
             _record("oauth_token.revoked", request, user=request.client.owner)
+
+
+def _invalid_scope(request: Request) -> errors.InvalidScopeError:
+    allowed = " ".join(request.client.allowed_scopes) or "none"
+    message = f"The scope must name at least one of those that the application is allowed, and no other: {allowed}."
+    return errors.InvalidScopeError(message, request=request)
 
 
 def _parse_client_credentials(request: Request) -> tuple[str, str] | None:

@@ -54,6 +54,22 @@ def test_new_key_is_told_once_and_works(owner, made):
     assert "key" not in owner.get("/api-keys").data[0]
 
 
+@pytest.mark.parametrize("fields", ["key", "key,prefix", "prefix,key,id"])
+@pytest.mark.parametrize("prefix", ["", "/api/v2"])
+def test_key_cannot_be_chosen_where_it_is_not_told(owner, made, prefix, fields):
+    others = "id, name, prefix, scopes, created_at, expires_at, last_used_at, revoked_at"
+    for path in ("/api-keys", f"/api-keys/{made.data['id']}", "/api-keys?cursor="):
+        answer = owner.get(f"{prefix}{path}{'&' if '?' in path else '?'}fields={fields}")
+        assert (answer.status, answer.code) == (400, "VALIDATION_ERROR")
+        assert answer.error["details"] == [{"field": "fields", "message": f"Unknown: key. Known: {others}."}]
+
+
+def test_key_can_be_chosen_where_it_is_told(owner):
+    made = owner.post("/api-keys?fields=key,name", {"name": "laptop"})
+    assert (made.status, set(made.data)) == (201, {"key", "name"})
+    assert using(made.data["key"]).get("/api/protected").status == 200
+
+
 def test_scopes_and_end_are_those_given(owner):
     made = owner.post(
         "/api-keys", {"name": "n", "scopes": ["posts:read", "users:read"], "expires_at": "2099-01-01T00:00:00+01:00"}

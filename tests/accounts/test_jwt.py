@@ -12,6 +12,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from accounts.models import LoginSession
+from config.http.signing_keys import parse_signing_key
 from tests.accounts.conftest import log_in, refresh, refused, with_bearer
 from tests.conftest import PASSWORD, Caller, fast_path_only, with_password
 from users.models import User
@@ -46,7 +47,8 @@ def test_claims_are_those_of_the_service(owner, pair):
         assert claims["token_type"] == kind
         assert claims["exp"] - claims["iat"] == seconds
         assert abs(claims["iat"] - time.time()) < 60
-        assert jwt.get_unverified_header(token) == {"alg": "HS256", "typ": "JWT"}
+        key_id = parse_signing_key(settings.JWT_SIGNING_KEY).id
+        assert jwt.get_unverified_header(token) == {"alg": "HS256", "typ": "JWT", "kid": key_id}
 
 
 def test_token_tells_when_it_ends(pair):
@@ -114,7 +116,7 @@ def test_forged_token_is_refused(pair, forge, kind):
     assert 'error="invalid_token"' in answer.headers["WWW-Authenticate"]
 
 
-GARBAGE = ["x", "..", "a.b.c", "a.b", "a.b.c.d", "é.é.é", "x" * 100_000, ("x" * 3000 + ".") * 2 + "x", "\x7f.\x7f.\x7f"]
+GARBAGE = ["x", "..", "a.b.c", "a.b", "a.b.c.d", "é.é.é", "x" * 15_000, ("x" * 3000 + ".") * 2 + "x", "\x7f.\x7f.\x7f"]
 
 
 @pytest.mark.parametrize("garbage", [*GARBAGE, segment(b"[" * 2900) + ".e30.x", segment(b'{"a":' * 600) + ".e30.x"])

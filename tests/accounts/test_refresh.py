@@ -8,6 +8,7 @@ from django.db.models import F
 
 from accounts.models import LoginSession
 from tests.accounts.conftest import log_in, log_out, refresh, refused, with_bearer
+from tests.conftest import Caller, with_key
 
 
 def later(seconds):
@@ -126,6 +127,16 @@ def test_logout_ends_the_pairs_that_came_of_the_token_too(pair):
     assert log_out(pair["refresh_token"]).status == 204
     assert not works(new)
     assert refused(refresh(new["refresh_token"]))
+
+
+@pytest.mark.parametrize("version", ["", "/v1", "/v2"])
+def test_logout_needs_no_credential_but_the_token(pair, make_user, version):
+    """As revocation in RFC 7009; a credential beside it, good or bad, is not looked at."""
+    address, body = f"/api{version}/logout", {"refresh_token": pair["refresh_token"]}
+    other = with_key(make_user()).headers
+    for headers in ({}, {"Authorization": "Bearer none"}, other, {**other, "Authorization": "Basic none"}):
+        assert Caller(headers=headers).post(address, body).status == 204
+    assert not works(pair)
 
 
 def test_logout_leaves_other_sessions(owner, pair):

@@ -59,6 +59,9 @@ class Command(ServiceCommand):
             allowed_scopes=list(dict.fromkeys(options["scopes"].split())),
             redirect_uris=" ".join(options["redirect_uri"]),
         )
+        if not application.allowed_scopes:
+            # An administrator may take all scopes away, to end an application's use; a new one would never get a token.
+            raise CommandError(f"--scopes: Must name at least one of: {' '.join(SCOPES)}.")
         try:
             application.full_clean()
         except ValidationError as error:

@@ -9,6 +9,7 @@ from django.utils import timezone
 from oauth2_provider.models import get_access_token_model
 
 from accounts.models import Application
+from config import erasure
 from tests.accounts.oauth.actors import bearer
 from tests.conftest import fast_path_only, with_key
 
@@ -79,6 +80,7 @@ def test_token_lives_a_quarter_of_an_hour(token):
 def test_token_is_refused_from_the_request_after_its_user_was_removed(person, token, admin):
     assert admin.delete(f"/users/{person.user.pk}").status == 204
     assert refused(token)
+    erasure.erase()
     assert not get_access_token_model().objects.exists()
 
 

@@ -74,6 +74,7 @@ def test_wrong_request_is_told_to_the_client_with_state_and_issuer(person, clien
     answer = person.browser.get(address) if method == "GET" else person.browser.post(address, {"decision": "approve"})
     back = returned(answer)
     assert back["error"] in error.split()
+    assert error != "invalid_scope" or "allowed" in back["error_description"]
     assert (back["state"], back["iss"]) == ("s-1", ISSUER)
 
 
@@ -141,6 +142,20 @@ def test_repeated_parameter_is_refused(person, client):
 def test_redirect_may_be_left_out_where_there_is_one(person, client):
     code = person.code(client, redirect_uri=None)
     assert client.exchange(code, redirect_uri=None).status == 200
+    # It may be told all the same.
+    assert client.exchange(person.code(client, redirect_uri=None)).status == 200
+    other = client.exchange(person.code(client, redirect_uri=None), redirect_uri="https://client.example/other")
+    assert (other.status, other.body["error"]) == (400, "invalid_grant")
+
+
+@pytest.mark.parametrize("missing", [None, ""])
+@pytest.mark.parametrize("kind", ["client", "public"])
+def test_redirect_of_the_request_may_not_be_left_out_of_the_exchange(person, request, kind, missing):
+    client = request.getfixturevalue(kind)
+    code = person.code(client)
+    answer = client.exchange(code, redirect_uri=missing)
+    assert (answer.status, answer.body["error"]) == (400, "invalid_grant")
+    assert client.exchange(code).status == 200
 
 
 def test_redirect_of_the_exchange_must_be_that_of_the_request(person, make_user):
@@ -157,6 +172,38 @@ def test_http_on_loopback_is_a_redirect_while_debugging_only(person, settings):
     assert person.look(client, redirect_uri=loopback).status_code == 400
     settings.DEBUG = True
     assert person.look(client, redirect_uri=loopback).status_code == 200
+
+
+def test_http_on_loopback_is_a_redirect_on_a_machine_of_ones_own(person, settings):
+    loopback = "http://127.0.0.1:7000/callback"
+    client = register(redirect_uris=loopback)
+    settings.LOCAL = True
+    assert person.look(client, redirect_uri=loopback).status_code == 200
+    outside = "http://client.example/callback"
+    assert person.look(register(redirect_uris=outside), redirect_uri=outside).status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("registered", "asked", "is_taken"),
+    [
+        ("http://127.0.0.1:7000/callback", "http://127.0.0.1:51004/callback", True),
+        ("http://127.0.0.1/callback", "http://127.0.0.1:51004/callback", True),
+        ("http://[::1]:7000/callback", "http://[::1]:51004/callback", True),
+        ("http://127.0.0.1:7000/callback", "http://127.0.0.1:51004/other", False),
+        ("http://127.0.0.1:7000/callback", "http://127.0.0.1:51004/callback?more=1", False),
+        ("http://127.0.0.1:7000/callback", "http://[::1]:7000/callback", False),
+        ("http://127.0.0.1:7000/callback", "http://user@127.0.0.1:51004/callback", False),
+        ("http://127.0.0.1:7000/callback", "https://127.0.0.1:51004/callback", False),
+        # A name may be somebody else's (RFC 8252, section 8.3).
+        ("http://localhost:7000/callback", "http://localhost:51004/callback", False),
+        ("https://client.example/callback", "https://client.example:51004/callback", False),
+    ],
+)
+def test_port_of_loopback_is_chosen_by_the_client(person, settings, registered, asked, is_taken):
+    client = register(redirect_uris=registered)
+    assert person.look(client, redirect_uri=asked).status_code == 400
+    settings.LOCAL = True
+    assert person.look(client, redirect_uri=asked).status_code == (200 if is_taken else 400)
 
 
 def test_code_of_another_client_is_refused_and_stays_good(person, client, public):

@@ -20,6 +20,7 @@ def test_token_acts_for_the_owner_within_the_scopes_asked_for(machine):
 def test_scope_that_is_none_or_not_allowed_is_invalid_scope(machine, scope):
     answer = machine.act(scope)
     assert (answer.status, answer.body["error"]) == (400, "invalid_scope")
+    assert "users:read orders:read orders:write" in answer.body["error_description"]
 
 
 def test_application_is_allowed_no_scope_by_default(make_user):

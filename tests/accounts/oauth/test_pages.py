@@ -157,7 +157,7 @@ def test_any_active_user_signs_in(make_user, role):
 )
 def test_sign_in_leads_to_this_host_only(make_user, after):
     user = make_user(password=PASSWORD)
-    assert sign_in(user.email, PASSWORD, after)["Location"] == "/oauth/grants"
+    assert sign_in(user.email, PASSWORD, after)["Location"] == "/"
 
 
 @pytest.fixture

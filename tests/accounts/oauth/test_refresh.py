@@ -59,6 +59,7 @@ def test_refresh_token_is_good_for_14_days(application, tokens, age, status):
 def test_scope_may_be_narrowed_and_not_widened(application, tokens):
     wider = application.refresh(tokens["refresh_token"], scope="users:read orders:write")
     assert (wider.status, wider.body["error"]) == (400, "invalid_scope")
+    assert "granted" in wider.body["error_description"]
     assert application.refresh(tokens["refresh_token"], scope="users:read").body["scope"] == "users:read"
 
 
@@ -69,7 +70,8 @@ def test_scope_taken_from_the_application_is_not_refreshed(application, tokens):
 
 def test_refresh_without_any_scope_left_is_invalid_scope(application, tokens):
     Application.objects.update(allowed_scopes=[])
-    assert application.refresh(tokens["refresh_token"]).body["error"] == "invalid_scope"
+    refused = application.refresh(tokens["refresh_token"])
+    assert (refused.body["error"], bool(refused.body["error_description"])) == ("invalid_scope", True)
 
 
 @pytest.mark.parametrize("body", [{"status": "inactive"}, None])

@@ -63,6 +63,8 @@ def test_command_gives_a_public_client_no_secret(run, person):
         ([], {"owner": "nobody@example.com"}),
         ([], {"grant": "password"}),
         ([], {"scopes": "users:fly"}),
+        ([], {"scopes": ""}),
+        ([], {"scopes": "  "}),
         ([], {"name": ""}),
         ([], {"name": "x" * 101}),
         ([], {"name": "a\0b"}),
