@@ -2,17 +2,20 @@ from __future__ import annotations
 
 import json
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pgtrigger
 from django.conf import settings
 from django.db import models, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Q
 from django.db.models.expressions import RawSQL
+from django.db.models.sql.compiler import SQLCompiler
 
 from config.api.representation.text import validate_line, validate_lines
-from config.models import ChangingResource, keep_updated_at
+from config.models import ChangingResource, VisibleManager, keep_updated_at
 from config.postgresql.row_counts import track_counts
+from config.postgresql.visibility import PENDING, REMOVED
 
 if TYPE_CHECKING:
     from config.api.principal import Principal
@@ -22,10 +25,53 @@ COMMENTS_OF_ONE = 20
 COMMENTS_IN_LIST = 3
 
 
+# The comments of removed users that are still to be erased. Nobody looks for them while there are no such users.
+_HIDDEN_COMMENTS = f"""
+CASE WHEN {PENDING} THEN (
+    SELECT count(*) FROM posts_comment AS hidden WHERE hidden.post_id = {{post}}.id AND hidden.user_id IN {REMOVED}
+) ELSE 0 END
+"""  # noqa: S608 - of constants
+
+
+_FIRST_COMMENTS = f"""
+(SELECT json_agg(first ORDER BY first.id)::text FROM (
+    SELECT * FROM posts_comment WHERE post_id = posts_post.id AND ({PENDING} AND user_id IN {REMOVED}) IS NOT TRUE
+    ORDER BY id LIMIT %s
+) AS first)
+"""  # noqa: S608 - of constants
+
+
+class _ShownColumn(models.BigIntegerField):
+    """A column of a post that is read as it will be when the comments of removed users are erased.
+
+    Attributes:
+        sign: of what the erasure of a comment does to the column.
+    """
+
+    sign: ClassVar[str]
+
+    def deconstruct(self) -> Any:
+        name, _, args, options = super().deconstruct()
+        return name, "django.db.models.BigIntegerField", args, options
+
+    def select_format(self, compiler: SQLCompiler, sql: str, params: Any) -> tuple[str, Any]:
+        """Django's hook for what a query selects of a column."""
+        post = sql.rpartition(".")[0] or "posts_post"
+        return f"({sql} {self.sign} {_HIDDEN_COMMENTS.format(post=post)})", params
+
+
+class _CommentsCount(_ShownColumn):
+    sign = "-"
+
+
+class _RowVersion(_ShownColumn):
+    sign = "+"
+
+
 class _Comments(models.Field):
     """What a subquery selects as a JSON array of rows, read as comments."""
 
-    def from_db_value(self, value: str | None, expression: Any, connection: Any) -> list[Comment]:
+    def from_db_value(self, value: str | None, expression: object, connection: BaseDatabaseWrapper) -> list[Comment]:
         columns = Comment._meta.concrete_fields
         names = [column.attname for column in columns]
         return [
@@ -47,22 +93,35 @@ class PostQuerySet(models.QuerySet["Post"]):
         if self.query.is_sliced:
             # The page first: PostgreSQL would collect the comments of every post that its OFFSET skips, too.
             posts = Post.objects.filter(pk__in=self.values("pk")).order_by(*self.query.order_by)
-        first = RawSQL(
-            "(SELECT json_agg(first ORDER BY first.id)::text FROM ("
-            "SELECT * FROM posts_comment WHERE post_id = posts_post.id ORDER BY id LIMIT %s) AS first)",
-            [count],
-            output_field=_Comments(),
-        )
+        first = RawSQL(_FIRST_COMMENTS, [count], output_field=_Comments())  # noqa: S611 - of constants
         return posts.annotate(first_comments=first)  # type: ignore[no-redef]  # takes the place of the property
+
+    def lock(self) -> None:
+        """Locks the posts before their comments go: one that is just being written waits, and finds its post gone."""
+        list(self.order_by("pk").select_for_update().values_list("pk"))
 
     @transaction.atomic
     def delete(self) -> tuple[int, dict[str, int]]:
-        # Locked before their comments go: a comment that is just being written waits, and then finds its post gone.
-        list(self.order_by("pk").select_for_update().values_list("pk"))
+        self.lock()
         return super().delete()
 
     delete.alters_data = True  # type: ignore[attr-defined]
     delete.queryset_only = True  # type: ignore[attr-defined]
+
+
+# In the place of Resource's. Whoever writes a whole row, as it was read, does not change what triggers keep.
+_COUNT_VERSION = pgtrigger.Trigger(
+    name="count_row_version",
+    when=pgtrigger.Before,
+    operation=pgtrigger.Update,
+    func="""
+        IF pg_trigger_depth() = 1 THEN
+            NEW.comments_count = OLD.comments_count;
+        END IF;
+        NEW.row_version = OLD.row_version + greatest(1, OLD.comments_count - NEW.comments_count);
+        RETURN NEW;
+    """,
+)
 
 
 @track_counts()
@@ -72,26 +131,30 @@ class Post(ChangingResource):
     title = models.CharField(max_length=200, db_collation="C", validators=[validate_line])
     body = models.CharField(max_length=20_000, default="", blank=True, validators=[validate_lines])
     # Kept by triggers on the comments.
-    comments_count = models.BigIntegerField(db_default=0, editable=False)
+    comments_count = _CommentsCount(db_default=0, editable=False)
+    # Moves by one for each comment that goes (_COUNT_VERSION): a comment that is hidden first, and erased later, moves
+    # the version at once, and not again.
+    row_version = _RowVersion(db_default=1, editable=False)
 
-    objects = PostQuerySet.as_manager()
+    objects = VisibleManager.from_queryset(PostQuerySet)()
 
     class Meta(ChangingResource.Meta):
         indexes = [
             models.Index(fields=["user", "id"], name="posts_user"),
-            models.Index(fields=["title", "id"], name="posts_title"),
-            models.Index(fields=["created_at", "id"], name="posts_created_at"),
-            models.Index(fields=["updated_at", "id"], name="posts_updated_at"),
+            # With the user: a walk over thousands of keys asks the index, and not the table, whose each row is.
+            models.Index(fields=["title", "id"], include=["user"], name="posts_title"),
+            models.Index(fields=["created_at", "id"], include=["user"], name="posts_created_at"),
+            models.Index(fields=["updated_at", "id"], include=["user"], name="posts_updated_at"),
             # What one user owns has its own in each order: an owner of a million rows is read in no other way at once.
             models.Index(fields=["user", "title", "id"], name="posts_user_title"),
             models.Index(fields=["user", "created_at", "id"], name="posts_user_created_at"),
             models.Index(fields=["user", "updated_at", "id"], name="posts_user_updated_at"),
         ]
         constraints = [models.CheckConstraint(condition=~Q(title=""), name="posts_title_given")]
-        triggers = [*ChangingResource.Meta.triggers, keep_updated_at("title", "body")]
+        triggers = [_COUNT_VERSION, keep_updated_at("title", "body")]
 
     def __str__(self) -> str:
-        # The admin's log keeps this text: it must not quote anybody.
+        # The admin's log keeps this text: it must not quote a user's text.
         return f"post {self.pk}"
 
     @cached_property
@@ -104,18 +167,18 @@ class CommentQuerySet(models.QuerySet["Comment"]):
     def visible_to(self, principal: Principal) -> CommentQuerySet:
         return self
 
-    def lock_posts(self) -> None:
+    def lock(self) -> None:
         """Locks the posts of these comments, which the counting trigger would do after the comments themselves.
 
         Whoever writes a comment takes these locks first: two who took them in different orders would wait for
         each other.
         """
-        posts = Post.objects.filter(comments__in=self).order_by("pk")
+        posts = Post.objects.including_erased().filter(comments__in=self).order_by("pk")
         list(posts.select_for_update(of=("self",), no_key=True).values_list("pk"))
 
     @transaction.atomic
     def delete(self) -> tuple[int, dict[str, int]]:
-        self.lock_posts()
+        self.lock()
         return super().delete()
 
     delete.alters_data = True  # type: ignore[attr-defined]
@@ -161,13 +224,13 @@ class Comment(ChangingResource):
     )
     text = models.CharField(max_length=5_000, validators=[validate_lines])
 
-    objects = CommentQuerySet.as_manager()
+    objects = VisibleManager.from_queryset(CommentQuerySet)()
 
     class Meta(ChangingResource.Meta):
         indexes = [
-            models.Index(fields=["post", "id"], name="comments_post"),
-            models.Index(fields=["post", "created_at", "id"], name="comments_post_created_at"),
-            models.Index(fields=["post", "updated_at", "id"], name="comments_post_updated_at"),
+            models.Index(fields=["post", "id"], include=["user"], name="comments_post"),
+            models.Index(fields=["post", "created_at", "id"], include=["user"], name="comments_post_created_at"),
+            models.Index(fields=["post", "updated_at", "id"], include=["user"], name="comments_post_updated_at"),
             models.Index(fields=["user", "id"], name="comments_user"),
         ]
         constraints = [models.CheckConstraint(condition=~Q(text=""), name="comments_text_given")]

@@ -2,7 +2,7 @@ from datetime import UTC, datetime
 
 from config.api.representation.fields import CharField
 from config.api.representation.serializers import ResourceSerializer
-from posts.models import Comment, Post
+from posts.models import COMMENTS_IN_LIST, COMMENTS_OF_ONE, Comment, Post
 
 
 class CommentSerializer(ResourceSerializer):
@@ -32,6 +32,10 @@ class PostSerializer(ResourceSerializer):
         "comments_count": 1,
         "created_at": datetime(2026, 12, 1, 9, 30, tzinfo=UTC),
         "updated_at": datetime(2026, 12, 1, 9, 30, tzinfo=UTC),
+    }
+    read_only_hints = {
+        "comments": f"A list shows the first {COMMENTS_IN_LIST} comments of a post; the post itself shows "
+        f"{COMMENTS_OF_ONE}, and may be sent back as it is."
     }
     body = CharField(max_length=20_000, lines=True, required=False, allow_blank=True)
     comments = CommentSerializer(source="first_comments", many=True, read_only=True)

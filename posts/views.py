@@ -2,7 +2,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from config.api.representation.links import Link
+from config.api.representation.envelope import Link
 from config.api.viewsets import ResourceViewSet, parse_id
 from config.api.writing.idempotency import KeyPolicy
 from config.http.errors import forbidden, not_found
@@ -21,6 +21,8 @@ class PostViewSet(ResourceViewSet):
     permission_classes = [AuthorPermission]
     scope = "posts"
     sortable = ("id", "title", "created_at", "updated_at")
+    # Everybody sees everybody's.
+    staff_filters = ()
     http_method_names = ["get", "put", "patch", "delete", "head", "options"]
     links = (
         Link("self", "/posts/{0.id}", "posts:read"),
@@ -29,6 +31,11 @@ class PostViewSet(ResourceViewSet):
         Link("update", "/posts/{0.id}", "posts:write", "PUT", AuthorPermission.may_change),
         Link("delete", "/posts/{0.id}", "posts:write", "DELETE", AuthorPermission.may_change),
     )
+
+    def lock_related(self) -> None:
+        # Before the row is read: a statement that waits for its lock counts the hidden comments of before the wait.
+        post = Post.objects.filter(pk=parse_id(self.kwargs["id"]))
+        list(post.select_for_update(no_key=self.action != "destroy").values_list("pk"))
 
     def with_related(self, queryset: Any, names: frozenset[str], *, single: bool) -> Any:
         if "comments" not in names:
@@ -73,7 +80,7 @@ class CommentViewSet(ResourceViewSet):
     http_method_names = ["get", "put", "patch", "delete", "head", "options"]
 
     def lock_related(self) -> None:
-        Comment.objects.filter(pk=parse_id(self.kwargs["id"])).lock_posts()
+        Comment.objects.filter(pk=parse_id(self.kwargs["id"])).lock()
 
 
 class PostCommentViewSet(CommentViewSet):

@@ -2,6 +2,7 @@
 
 from config.models.audit import AuditEvent
 from config.models.counters import Counter, RowCount
+from config.models.erasure import Erasure, VisibleManager
 from config.models.idempotency import MAX_KEY_LENGTH, IdempotencyRecord
 from config.models.resource import ChangingResource, Resource, keep_updated_at
 from config.models.usage import AnswerCount, DayFigure, VersionUse
@@ -13,9 +14,11 @@ __all__ = [
     "ChangingResource",
     "Counter",
     "DayFigure",
+    "Erasure",
     "IdempotencyRecord",
     "Resource",
     "RowCount",
     "VersionUse",
+    "VisibleManager",
     "keep_updated_at",
 ]

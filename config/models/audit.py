@@ -9,9 +9,11 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from config.models.erasure import VisibleManager
+
 
 class AuditEventQuerySet(models.QuerySet["AuditEvent"]):
-    def past(self, now: datetime) -> AuditEventQuerySet:
+    def expired(self, now: datetime) -> AuditEventQuerySet:
         return self.filter(at__lte=now - timedelta(days=settings.AUDIT_RETENTION_DAYS))
 
 
@@ -27,7 +29,7 @@ class AuditEvent(models.Model):
     request_id = models.CharField(max_length=128, default="", blank=True)
     facts = models.JSONField(default=dict)
 
-    objects = AuditEventQuerySet.as_manager()
+    objects = VisibleManager.from_queryset(AuditEventQuerySet)()
 
     class Meta:
         ordering = ["-id"]

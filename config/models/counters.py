@@ -18,11 +18,11 @@ class Counter(models.Model):
 
 
 class RowCount(models.Model):
-    """How many rows of a table lie in a block of ids, as a share of one slot; kept by triggers (config.postgresql).
+    """How many rows of a table lie in a block of ids, as a share of one slot; triggers maintain it (config.postgresql).
 
     Attributes:
         bits: the block holds the ids that are `block` when so many of their lowest bits are cut off.
-        part: the columns by which the counts are kept apart, with their values.
+        part: the columns by which the counts are grouped, with their values.
     """
 
     pk = models.CompositePrimaryKey("relation", "bits", "block", "part", "slot")

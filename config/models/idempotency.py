@@ -6,14 +6,16 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import Q
 from django.db.models.functions import Now
+
+from config.models.erasure import Erasure, VisibleManager
 
 MAX_KEY_LENGTH = 255
 
 
 class IdempotencyRecordQuerySet(models.QuerySet["IdempotencyRecord"]):
-    def past(self, now: datetime) -> IdempotencyRecordQuerySet:
+    def expired(self, now: datetime) -> IdempotencyRecordQuerySet:
         """The records that may go. What is still running has none yet."""
         return self.filter(created_at__lte=now - timedelta(days=settings.IDEMPOTENCY_RETENTION_DAYS))
 
@@ -42,7 +44,7 @@ class IdempotencyRecord(models.Model):
     replays = models.PositiveIntegerField(default=0)
     replayed_at = models.DateTimeField(null=True)
 
-    objects = IdempotencyRecordQuerySet.as_manager()
+    objects = VisibleManager.from_queryset(IdempotencyRecordQuerySet)()
 
     class Meta:
         ordering = ["-id"]
@@ -60,5 +62,6 @@ class IdempotencyRecord(models.Model):
     def __str__(self) -> str:
         return f"{self.operation} by {self.user_id} with key {self.key}"
 
-    def count_replay(self) -> None:
-        type(self).objects.filter(pk=self.pk).update(replays=F("replays") + 1, replayed_at=Now())
+    def shows_removed_user(self) -> bool:
+        """Whether the answer shows a row of a removed user, and is still to be erased."""
+        return self.owner_id is not None and Erasure.objects.filter(pk=self.owner_id).exists()

@@ -7,9 +7,11 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db import models
 
+from config.models.erasure import VisibleManager
+
 
 class VersionUseQuerySet(models.QuerySet["VersionUse"]):
-    def past(self, now: datetime) -> VersionUseQuerySet:
+    def expired(self, now: datetime) -> VersionUseQuerySet:
         return self.filter(day__lt=now - timedelta(days=settings.AUDIT_RETENTION_DAYS))
 
 
@@ -31,7 +33,7 @@ class VersionUse(models.Model):
     credential = models.TextField(db_collation="C", blank=True)
     count = models.BigIntegerField()
 
-    objects = VersionUseQuerySet.as_manager()
+    objects = VisibleManager.from_queryset(VersionUseQuerySet)()
 
     class Meta:
         ordering = ["-day", "-id"]
@@ -57,7 +59,7 @@ class VersionUse(models.Model):
 class AnswerCount(models.Model):
     """How many answers a version of the API gave on a day (UTC), by their status.
 
-    A day has a few dozen rows, which tell nothing of anybody: they are kept.
+    A day has a few dozen rows, which identify no user: they do not expire.
     """
 
     id = models.BigAutoField(primary_key=True)

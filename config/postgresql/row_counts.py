@@ -6,6 +6,9 @@ back takes its counts along.
 
 Writers never wait for each other. Each count is spread over slots, and a transaction writes the first slot that no
 other one holds by an advisory lock until its end: so there are as many slots as transactions ever wrote at once.
+
+The rows of a removed user are taken out of the counts in steps, before they are erased (`Counts.uncount`). Until a step
+has come to them, readers subtract them.
 """
 
 from __future__ import annotations
@@ -13,27 +16,64 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count, product
 from typing import Any, TypeVar
 
 import pgtrigger
 from django.apps import apps
+from django.conf import settings
+from django.contrib.auth import get_user_model
 from django.db import connection, connections, models, transaction
 from django.db.models.expressions import RawSQL
+
+from config.postgresql.visibility import ERASURES, get_owner_column
 
 # A block holds the ids that have all but so many of their lowest bits in common. Totals are summed over the wide
 # blocks; a page is looked for in the narrow blocks of one wide block, then in the rows of one narrow block.
 NARROW, WIDE = 12, 18
 # Any constants will do, as long as nobody else takes the same advisory locks. Slots are counted from 0.
 _LOCK, _REWRITING = 0x726F7773, -1
+_MAX_ID = 2**63 - 1
 
 AnyModel = TypeVar("AnyModel", bound=type[models.Model])
 
 _DIFFERENT = """
 SELECT count(*) FROM (
     SELECT bits, block, part, sum(rows) AS rows FROM config_rowcount WHERE relation = %s GROUP BY bits, block, part
-) AS kept FULL JOIN ({present}) AS present USING (bits, block, part)
-WHERE coalesce(kept.rows, 0) <> coalesce(present.rows, 0)
+) AS stored FULL JOIN ({present}) AS present USING (bits, block, part)
+WHERE coalesce(stored.rows, 0) <> coalesce(present.rows, 0)
 """
+_SAMPLE = """
+WITH known AS (
+    SELECT DISTINCT block FROM config_rowcount WHERE relation = %s AND bits = %s
+), chosen AS MATERIALIZED (
+    (SELECT block FROM known ORDER BY random() LIMIT %s)
+    UNION SELECT max(id) >> %s FROM {table} HAVING max(id) IS NOT NULL
+), stored AS (
+    SELECT block, part, sum(rows) AS rows FROM config_rowcount
+    WHERE relation = %s AND bits = %s AND block IN (SELECT block FROM chosen) GROUP BY block, part
+), present AS (
+    SELECT block, part, count(*) AS rows FROM chosen CROSS JOIN LATERAL (
+        SELECT {part} AS part FROM {table}
+        WHERE id >= block << %s AND id < (block + 1) << %s AND {present}
+    ) AS rows_of_block GROUP BY block, part
+)
+SELECT count(*) FROM stored FULL JOIN present USING (block, part)
+WHERE coalesce(stored.rows, 0) <> coalesce(present.rows, 0)
+"""
+# A removed user's rows from this id on are still in the counts.
+_STILL_COUNTED_FROM = "coalesce((erasure.uncounted ->> '{table}')::bigint, 0)"
+# OFFSET 0 forbids another join than one look-up by index for each removed user, of whom there are few.
+_STILL_COUNTED = f"""
+    SELECT hidden.id, hidden.part FROM {ERASURES} AS erasure CROSS JOIN LATERAL (
+        SELECT id, {{part}} AS part FROM {{table}}
+        WHERE {{owner}} = erasure.user_id AND id >= {_STILL_COUNTED_FROM} AND {{present}} OFFSET 0
+    ) AS hidden
+"""
+_GET_UNCOUNTED = f"SELECT coalesce((uncounted ->> %s)::numeric, 0) FROM {ERASURES} WHERE user_id = %s"
+_SET_UNCOUNTED = (
+    f"UPDATE {ERASURES} SET uncounted = uncounted || jsonb_build_object(%s::text, %s::bigint) WHERE user_id = %s"
+)
 _COMPACT = """
 WITH spread AS (DELETE FROM config_rowcount WHERE slot = ANY(%s) OR slot = 0 AND rows = 0 RETURNING *)
 INSERT INTO config_rowcount (relation, bits, block, part, slot, rows)
@@ -48,37 +88,67 @@ class Counts:
     """What is counted of a model's rows.
 
     Attributes:
-        columns: whose values the counts are kept apart by, each a text with choices.
+        columns: by whose values the counts are grouped, each a text with choices.
         present: the condition, in SQL, under which a row counts: that of the model's default manager.
+        owner: the column that names the user with whom a row goes.
     """
 
     model: type[models.Model]
     columns: Sequence[str] = ()
     present: str = "true"
+    owner: str | None = None
 
     @property
     def table(self) -> str:
         return self.model._meta.db_table
 
-    def get_values(self, column: str) -> list[Any]:
+    def get_values(self, column: str) -> list[str]:
         """All that a column may hold."""
         field: Any = self.model._meta.get_field(column)
         return [value for value, _ in field.choices]
 
-    def filter(self, rows: models.QuerySet[Any], filters: Mapping[str, str]) -> CountedRows | None:
+    def filter(self, rows: models.QuerySet[models.Model], filters: Mapping[str, str]) -> CountedRows | None:
         """The counts of `rows`; None unless they are the model's rows under equality filters on the counted columns."""
         if not filters.keys() <= set(self.columns):
             return None
         known = self.model._default_manager.all()
         for column, value in filters.items():
             known = known.filter(**{column: value})
-        return CountedRows(self.table, rows, json.dumps(filters)) if rows.query.where == known.query.where else None
+        return CountedRows(self, rows, json.dumps(filters)) if rows.query.where == known.query.where else None
+
+    def filter_many(
+        self, rows: models.QuerySet[models.Model], values: Mapping[str, Sequence[str]]
+    ) -> CountedRows | None:
+        """The same under filters of several values each."""
+        known = self.model._default_manager.all()
+        for column, given in values.items():
+            known = known.filter(**({column: given[0]} if len(given) == 1 else {f"{column}__in": given}))
+        if rows.query.where != known.query.where:
+            return None
+        parts = [json.dumps(dict(zip(values, part, strict=True))) for part in product(*values.values())]
+        return CountedRows(self, rows, parts)
+
+    def get_source(self, bits: int, part: str | Sequence[str]) -> tuple[str, list[object]]:
+        """The counts by blocks of a size, in SQL, with its parameters: rows of `block` and `rows`.
+
+        A block may come several times, and with a negative number.
+        """
+        contains = "part @> %s::jsonb" if isinstance(part, str) else "part @> ANY (%s::jsonb[])"
+        counts = f"SELECT block, rows FROM config_rowcount WHERE relation = %s AND bits = %s AND {contains}"
+        if not self.owner:
+            return counts, [self.table, bits, part]
+        hidden = f"SELECT id >> {bits}, -1 FROM ({self.get_still_counted()}) AS hidden WHERE {contains}"
+        return f"{counts} UNION ALL {hidden}", [self.table, bits, part, part]
+
+    def get_still_counted(self) -> str:
+        """The rows of removed users that the counts hold, in SQL: `id` and `part` of each."""
+        return _STILL_COUNTED.format(table=self.table, owner=self.owner, present=self.present, part=self._part)
 
     def triggers(self) -> list[pgtrigger.Trigger]:
         arrived, gone = self._changes("arrived", 1), self._changes("gone", -1)
         return [
             self._trigger("count_new_rows", pgtrigger.Insert, self._count(arrived), new="arrived"),
-            self._trigger("count_gone_rows", pgtrigger.Delete, self._count(gone), old="gone"),
+            self._trigger("count_gone_rows", pgtrigger.Delete, self._hold_owners() + self._count(gone), old="gone"),
             self._trigger(
                 "count_changed_rows",
                 pgtrigger.Update,
@@ -102,24 +172,49 @@ class Counts:
 
     def _changes(self, rows: str, change: int) -> str:
         columns = ", ".join(["id", *self.columns])
-        return f"SELECT {columns}, {change} AS change FROM {rows} WHERE {self.present}"
+        return f"SELECT {columns}, {change} AS change FROM {rows} WHERE {self._get_condition(rows)}"
+
+    def _get_condition(self, rows: str) -> str:
+        """The condition, in SQL, under which the counts hold a row of `rows`."""
+        if not self.owner:
+            return self.present
+        bound = _STILL_COUNTED_FROM.format(table=self.table)
+        of_row = f"erasure.user_id = {rows}.{self.owner} AND {rows}.id < {bound}"
+        return f"{self.present} AND NOT EXISTS (SELECT FROM {ERASURES} AS erasure WHERE {of_row})"
+
+    def _hold_owners(self) -> str:
+        """Keeps the owners of gone rows from being removed, and their rows from being uncounted, until the commit.
+
+        Otherwise a row whose deletion is not committed yet would be taken out of the counts twice.
+        """
+        if not self.owner:
+            return ""
+        users = apps.get_model(settings.AUTH_USER_MODEL, require_ready=False)._meta.db_table
+        return f"PERFORM 1 FROM {users} WHERE id IN (SELECT {self.owner} FROM gone) ORDER BY id FOR KEY SHARE;"
 
     def _count(self, changes: str) -> str:
         return f"""
             WHILE NOT pg_try_advisory_xact_lock({_LOCK}, free) LOOP free := free + 1; END LOOP;
-            INSERT INTO config_rowcount (relation, bits, block, part, slot, rows)
-            SELECT '{self.table}', bits, block, part, free, rows FROM ({self._counted(changes)}) AS counted
-            ON CONFLICT (relation, bits, block, part, slot)
-            DO UPDATE SET rows = config_rowcount.rows + excluded.rows;
+            {self._add(changes, "free")};
             RETURN NULL;
         """
 
+    def _add(self, changes: str, slot: str) -> str:
+        return f"""INSERT INTO config_rowcount (relation, bits, block, part, slot, rows)
+            SELECT '{self.table}', bits, block, part, {slot}, rows FROM ({self._counted(changes)}) AS counted
+            ON CONFLICT (relation, bits, block, part, slot)
+            DO UPDATE SET rows = config_rowcount.rows + excluded.rows"""
+
+    @property
+    def _part(self) -> str:
+        pairs = ", ".join(f"'{column}', {column}" for column in self.columns)
+        return f"jsonb_build_object({pairs})"
+
     def _counted(self, changes: str) -> str:
-        part = ", ".join(f"'{column}', {column}" for column in self.columns)
         grouped = ", ".join(["bits", "id >> bits", *self.columns])
         # In order, so that after a load in bulk, too, what is summed together lies together.
         return f"""
-            SELECT bits, id >> bits AS block, jsonb_build_object({part}) AS part, sum(change) AS rows
+            SELECT bits, id >> bits AS block, {self._part} AS part, sum(change) AS rows
             FROM ({changes}) AS changes, (VALUES ({NARROW}), ({WIDE})) AS sizes (bits)
             GROUP BY {grouped} HAVING sum(change) <> 0
             ORDER BY bits, block, part
@@ -134,6 +229,42 @@ class Counts:
         with connection.cursor() as cursor:
             cursor.execute(_DIFFERENT.format(present=present), [self.table])
             return int(cursor.fetchone()[0])
+
+    def sample_differences(self, blocks: int) -> int:
+        """How many counts of some blocks are wrong: of that with the newest row, and of `blocks` chosen at random."""
+        sql = _SAMPLE.format(table=self.table, part=self._part, present=self._get_condition(self.table))
+        known: list[str | int] = [self.table, NARROW]
+        with connection.cursor() as cursor:
+            cursor.execute(sql, [*known, blocks, NARROW, *known, NARROW, NARROW])
+            return int(cursor.fetchone()[0])
+
+    def uncount(self, user_id: int, limit: int) -> bool:
+        """Takes the next rows of a removed user out of the counts, in the caller's transaction.
+
+        Args:
+            user_id: of a user that has an erasure.
+            limit: the number of rows.
+
+        Returns:
+            Whether there were any left.
+        """
+        with connection.cursor() as cursor:
+            # As every writer of counts: `recount` keeps writers of the table out.
+            cursor.execute(f"LOCK TABLE {self.table} IN ROW EXCLUSIVE MODE")
+            cursor.execute(f"SELECT FROM {get_user_model()._meta.db_table} WHERE id = %s FOR UPDATE", [user_id])
+            cursor.execute(_GET_UNCOUNTED, [self.table, user_id])
+            (start,) = cursor.fetchone()
+            if start == _MAX_ID:
+                return False
+            own = f"{self.owner} = %s AND id >= %s"
+            cursor.execute(
+                f"SELECT id FROM {self.table} WHERE {own} ORDER BY id OFFSET %s LIMIT 1", [user_id, start, limit]
+            )
+            ((end,),) = cursor.fetchall() or [(_MAX_ID,)]
+            changes = f"{self._changes(self.table, -1)} AND {own} AND id < %s"
+            cursor.execute(self._add(changes, "%s"), [_take_slot(), user_id, start, end])
+            cursor.execute(_SET_UNCOUNTED, [self.table, end, user_id])
+        return True
 
     @transaction.atomic
     def recount(self) -> None:
@@ -151,19 +282,16 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class CountedRows:
-    """Rows whose counts are kept: those of a `table` that have the values of `part`, a JSON object."""
+    """Rows that are counted by triggers: those that have the values of `part`, a JSON object, or of one of several."""
 
-    table: str
-    rows: models.QuerySet[Any]
-    part: str
+    counts: Counts
+    rows: models.QuerySet[models.Model]
+    part: str | Sequence[str]
 
     def get_total(self) -> RawSQL:
         """The number of rows, as an expression."""
-        return RawSQL(
-            "(SELECT coalesce(sum(rows), 0)::bigint FROM config_rowcount"
-            " WHERE relation = %s AND bits = %s AND part @> %s::jsonb)",
-            [self.table, WIDE, self.part],
-        )
+        source, params = self.counts.get_source(WIDE, self.part)
+        return RawSQL(f"(SELECT coalesce(sum(rows), 0)::bigint FROM ({source}) AS counts)", params)
 
     def fetch_total(self) -> int:
         """The number of rows."""
@@ -172,20 +300,22 @@ class CountedRows:
             cursor.execute(f"SELECT {total.sql}", total.params)
             return int(cursor.fetchone()[0])
 
-    def get_id_at(self, offset: Any, *, descending: bool = False) -> RawSQL:
+    def get_id_at(self, offset: object, *, descending: bool = False) -> RawSQL:
         """The id of the row that `offset` rows come before in the order of ids; null where there are no more."""
         order = "DESC" if descending else "ASC"
         inside = self.rows.filter(pk__gte=_get_id_bound("narrow_found", 0), pk__lt=_get_id_bound("narrow_found", 1))
         sql, params = inside.order_by("-pk" if descending else "pk").values("pk").query.sql_with_params()
-        wide = _block_at("wide", "true", "0", order)
+        wide_counts, wide_params = self.counts.get_source(WIDE, self.part)
+        narrow_counts, narrow_params = self.counts.get_source(NARROW, self.part)
+        wide = _block_at("wide", wide_counts, "true", "0", order)
         within = " AND ".join(
             f"block {side} (SELECT (block + {further}) << {WIDE - NARROW} FROM wide_found)"
             for side, further in ((">=", 0), ("<", 1))
         )
-        narrow = _block_at("narrow", within, "(SELECT before FROM wide_found)", order)
+        narrow = _block_at("narrow", narrow_counts, within, "(SELECT before FROM wide_found)", order)
         return RawSQL(
             f"(WITH {wide}, {narrow} {sql} OFFSET %s - (SELECT before FROM narrow_found) LIMIT 1)",
-            [self.table, WIDE, self.part, offset, self.table, NARROW, self.part, offset, *params, offset],
+            [*wide_params, offset, *narrow_params, offset, *params, offset],
         )
 
 
@@ -193,17 +323,27 @@ class CountedRows:
 _REWRITE = f"pg_advisory_xact_lock({_LOCK}, {_REWRITING})"
 
 
-def _block_at(name: str, within: str, before: str, order: str) -> str:
+def _block_at(name: str, counts: str, within: str, before: str, order: str) -> str:
     """Common table expressions: `{name}_found` is the block in which an offset falls, and the rows `before` it."""
     return f"""
         {name} AS (
             SELECT block, sum(rows) AS here, {before} + sum(sum(rows)) OVER (ORDER BY block {order}) AS upto
-            FROM config_rowcount WHERE relation = %s AND bits = %s AND part @> %s::jsonb AND {within} GROUP BY block
+            FROM ({counts}) AS counts WHERE {within} GROUP BY block
         ),
         {name}_found AS (
             SELECT block, (upto - here)::bigint AS before FROM {name} WHERE upto > %s ORDER BY block {order} LIMIT 1
         )
     """
+
+
+def _take_slot() -> int:
+    """The first slot that no other transaction holds; held until the transaction ends."""
+    with connection.cursor() as cursor:
+        for slot in count():
+            cursor.execute("SELECT pg_try_advisory_xact_lock(%s, %s)", [_LOCK, slot])
+            if cursor.fetchone()[0]:
+                return slot
+    raise AssertionError("unreachable")
 
 
 def _get_id_bound(found: str, further: int) -> RawSQL:
@@ -215,7 +355,7 @@ def track_counts(*columns: str, present: str = "true") -> Callable[[AnyModel], A
     """Declares that a model's rows are counted, apart by the values of `columns`; see Counts."""
 
     def declare(model: AnyModel) -> AnyModel:
-        model.counts = counts = Counts(model, columns, present)  # type: ignore[attr-defined]
+        model.counts = counts = Counts(model, columns, present, get_owner_column(model))  # type: ignore[attr-defined]
         pgtrigger.register(*counts.triggers())(model)
         return model
 
@@ -236,10 +376,16 @@ def fetch_totals() -> dict[type[models.Model], list[tuple[dict[str, str], int]]]
     One statement, of one snapshot.
     """
     found: dict[str, list[tuple[dict[str, str], int]]] = {}
+    sources = ["SELECT relation, part, rows FROM config_rowcount WHERE bits = %s"]
+    sources += [
+        f"SELECT '{counts.table}', part, -1 FROM ({counts.get_still_counted()}) AS hidden"
+        for counts in get_all_counts()
+        if counts.owner
+    ]
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT relation, part::text, sum(rows)::bigint FROM config_rowcount"
-            " WHERE bits = %s GROUP BY relation, part ORDER BY part",
+            f"SELECT relation, part::text, sum(rows)::bigint FROM ({' UNION ALL '.join(sources)}) AS counts"
+            " GROUP BY relation, part ORDER BY part",
             [WIDE],
         )
         for relation, part, rows in cursor.fetchall():

@@ -1,9 +1,11 @@
-"""Writing in one transaction, again where PostgreSQL asks for it; and what says that PostgreSQL is to be waited for."""
+"""Writing in one transaction, again where PostgreSQL asks for it; its locks; and whether PostgreSQL is unavailable."""
 
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import TypeVar
 
-from django.db import InterfaceError, InternalError, OperationalError, transaction
+from django.db import InterfaceError, InternalError, OperationalError, connection, connections, router, transaction
+from django.db.models import Model, QuerySet
 from psycopg.errors import (
     DeadlockDetected,
     IdleInTransactionSessionTimeout,
@@ -13,26 +15,48 @@ from psycopg.errors import (
 
 Result = TypeVar("Result")
 
+has_committed: ContextVar[bool] = ContextVar("has_committed", default=False)
+"""Whether the present request has committed something: from then on it must not be run again."""
+before_transaction: ContextVar[Callable[[], None]] = ContextVar("before_transaction", default=lambda: None)
+"""Is called before a transaction begins; whoever is in a hurry sets a function that raises."""
+
 _ATTEMPTS = 3
 
 
-def run_in_transaction(write: Callable[[], Result]) -> Result:
+def run_in_transaction(write: Callable[[], Result], *, keep: bool = True) -> Result:
     """Runs `write` in a transaction of its own, up to three times when it fell victim to a deadlock.
 
     Nothing of a failed attempt is left, so that `write` may be run again as long as it touches the database alone. Only
     where the database says so: a connection that is lost at COMMIT leaves it open whether there was an effect.
 
+    Args:
+        write: what is done.
+        keep: False rolls it back in the end, once PostgreSQL has checked what it otherwise checks at the COMMIT.
+
     Raises:
         OperationalError: the database is away, or the attempts are used up.
     """
     for attempt in range(1, _ATTEMPTS + 1):
+        before_transaction.get()()
         try:
             with transaction.atomic(durable=True):
-                return write()
+                result = write()
+                if not keep:
+                    connection.check_constraints()
+                    transaction.set_rollback(True)
         except OperationalError as error:
-            if not isinstance(error.__cause__, DeadlockDetected | SerializationFailure) or attempt == _ATTEMPTS:
+            if not must_run_again(error) or attempt == _ATTEMPTS:
                 raise
+        else:
+            if keep:
+                has_committed.set(True)
+            return result
     raise AssertionError("unreachable")
+
+
+def must_run_again(error: OperationalError) -> bool:
+    """Whether PostgreSQL rolled a transaction back that met another one, and asks to run it again."""
+    return isinstance(error.__cause__, DeadlockDetected | SerializationFailure)
 
 
 def is_unavailable(exception: BaseException | None) -> bool:
@@ -45,3 +69,31 @@ def is_unavailable(exception: BaseException | None) -> bool:
     return isinstance(exception, OperationalError | InterfaceError) or (
         isinstance(exception, InternalError) and isinstance(exception.__cause__, brief)
     )
+
+
+def advisory_lock(number: int) -> None:
+    """Waits for an advisory lock.
+
+    Args:
+        number: a 64-bit integer that stands for one thing in the whole service.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [number])
+
+
+def try_advisory_lock(number: int) -> bool:
+    """Takes an advisory lock, and never waits for it. False when another transaction has it."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [number])
+        return bool(cursor.fetchone()[0])
+
+
+def lock_key_share(rows: QuerySet[Model]) -> bool:
+    """Locks rows FOR KEY SHARE. False when there are none.
+
+    A foreign key takes the same lock: it delays the deletion of a row and FOR UPDATE, and no other write.
+    """
+    sql, params = rows.order_by().values("pk").query.sql_with_params()
+    with connections[router.db_for_write(rows.model)].cursor() as cursor:
+        cursor.execute(f"{sql} FOR KEY SHARE", params)
+        return cursor.fetchone() is not None

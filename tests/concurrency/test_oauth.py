@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 from oauth2_provider.models import get_access_token_model, get_refresh_token_model
 
+from config import erasure
 from tests.accounts.oauth.actors import Person, bearer, register
 from tests.conftest import with_key
 
@@ -83,5 +84,6 @@ def test_nothing_of_a_user_outlives_a_removal_that_races_its_tokens(at_once, mak
         )
         assert removed.status == 204
         assert {refreshed.status, exchanged.status} <= {200, 400}
+        assert erasure.erase() == 1
         assert not get_access_token_model().objects.filter(user_id=person.user.pk).exists()
         assert not get_refresh_token_model().objects.filter(user_id=person.user.pk).exists()

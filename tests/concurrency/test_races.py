@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 
 from accounts.services import create_api_key
+from config import erasure
 from config.postgresql import transactions
 from posts.models import Comment, Post
 from tests.conftest import PASSWORD, wait_until_somebody_waits_for, with_bearer_of, with_key, with_password
@@ -74,8 +75,9 @@ def test_nothing_of_a_user_outlives_a_removal_that_races_its_writes(at_once, mak
         )
         assert answers[2].status == 204
         assert {answers[0].status, answers[1].status} <= {201, 401, 404}
-        assert not Post.objects.filter(user_id=author.user.pk).exists()
-        assert not Comment.objects.filter(user_id=author.user.pk).exists()
+        assert erasure.erase() == 1
+        assert not Post._base_manager.filter(user_id=author.user.pk).exists()
+        assert not Comment._base_manager.filter(user_id=author.user.pk).exists()
         post.refresh_from_db()
         assert post.comments_count == 0
 
@@ -125,6 +127,8 @@ def test_comment_that_races_the_removal_of_the_posts_owner_is_there_or_not_found
         assert answers[-1].status == 204
         assert {answer.status for answer in answers[:-1]} <= {201, 404}
         assert not Comment.objects.exists()
+        assert erasure.erase() == 1
+        assert not Comment._base_manager.exists()
 
 
 def test_order_for_a_user_who_is_being_removed_is_there_before_or_refused(at_once, make_user):
@@ -150,6 +154,8 @@ def test_removals_whose_comments_cross_do_not_fail(at_once, make_user, monkeypat
         answers = at_once(partial(admin.delete, f"/users/{user.pk}") for user in pair)
         assert [answer.status for answer in answers] == [204, 204]
         assert not Post.objects.exists()
+        assert erasure.erase() == 2
+        assert not Post._base_manager.exists()
 
 
 def test_a_password_is_refused_from_the_request_after_its_change(make_user):

@@ -3,8 +3,6 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 from django.db import InternalError, connection, transaction
@@ -13,23 +11,8 @@ from config.api import exceptions
 from orders.models import Order
 from payments.models import Payment
 from tests.accounts.oauth.actors import register
-from tests.conftest import Caller, with_key
-from tests.faults.proxy import FATES, Proxy
-
-
-@pytest.fixture
-def proxy(transactional_db) -> Iterator[Proxy]:
-    """The connection of this thread leads through it."""
-    settings = connection.settings_dict
-    before = settings["HOST"]
-    with TemporaryDirectory() as folder, Proxy(Path(folder), Path(before)) as between:
-        connection.close()
-        settings["HOST"] = folder
-        try:
-            yield between
-        finally:
-            settings["HOST"] = before
-            connection.close()
+from tests.conftest import Caller, wait_until, with_key
+from tests.faults.proxy import FATES
 
 
 @pytest.mark.parametrize(("fate", "made"), [(FATES[0], 0), (FATES[1], 1)], ids=FATES)
@@ -42,9 +25,7 @@ def test_connection_lost_at_commit_is_503_and_the_retry_learns_the_truth(proxy, 
     assert (lost.status, lost.code, lost.headers["Retry-After"]) == (503, "SERVICE_UNAVAILABLE", "1")
     assert proxy.cuts == {fate: 1}
     # PostgreSQL may still be at it.
-    deadline = time.monotonic() + 10
-    while Payment.objects.count() < made and time.monotonic() < deadline:
-        time.sleep(0.01)
+    wait_until(lambda: Payment.objects.count() >= made)
     again = caller.post("/payments", {"amount": 5}, idempotency_key="k")
     assert (again.status, again.headers.get("Idempotent-Replayed")) == (201, "true" if made else None)
     assert [payment.pk for payment in Payment.objects.all()] == [again.data["id"]]

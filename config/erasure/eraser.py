@@ -1,0 +1,160 @@
+"""Erases the rows of removed users, which nobody sees any more (config.postgresql.visibility).
+
+What is left to do is in the database: a removed user has an Erasure until nothing refers to it but what stays. A
+process that is killed loses the batch that it was at, and another one goes on.
+
+Nobody waits longer than for a batch. A batch waits for its locks but a moment, and is tried again where it does not get
+them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+from django.contrib.auth import get_user_model
+from django.db import IntegrityError, OperationalError, connection, models, transaction
+from django.db.models import ForeignKey
+from django.db.models.functions import Now
+from psycopg.errors import DeadlockDetected, ForeignKeyViolation, LockNotAvailable
+
+from config.models import Erasure, VisibleManager
+from config.postgresql import row_counts
+
+Result = TypeVar("Result")
+
+# What a batch shall take, with its COMMIT; the number of its rows follows.
+SECONDS_OF_A_BATCH = 0.05
+_FIRST_SIZE, _MAX_SIZE = 50, 1_000
+# Rows that are only looked up in an index and counted.
+_COUNTED_SIZE = 5_000
+# Ids that are looked for at once: the look goes over the entries of all rows that were erased just before.
+_IDS = 10_000
+# A process that was killed is not missed before.
+_CLAIM, _SECONDS_OF_A_CLAIM = "interval '5 seconds'", 2
+_SECONDS_BEFORE_ANOTHER_TRY = 0.1
+
+# One process at a time: two would leave the readers less than half of the database.
+_TAKE = f"""
+UPDATE config_erasure SET claimed_until = clock_timestamp() + {_CLAIM} WHERE user_id = (
+    SELECT user_id FROM config_erasure
+    WHERE NOT EXISTS (SELECT FROM config_erasure WHERE claimed_until > clock_timestamp())
+    ORDER BY user_id LIMIT 1 FOR UPDATE SKIP LOCKED
+) RETURNING user_id
+"""  # noqa: S608 - of constants
+_KEEP = f"UPDATE config_erasure SET claimed_until = clock_timestamp() + {_CLAIM} WHERE user_id = %s"  # noqa: S608
+
+
+def erase(*, rest: float = 0.25, is_stopped: Callable[[], bool] = lambda: False) -> int:
+    """Erases what removed users have left, unless another process is at it.
+
+    Args:
+        rest: the pause after each batch, in proportion to what it took.
+        is_stopped: asked after each batch, whether to leave the rest to others.
+
+    Returns:
+        The number of users of whom nothing is left but their tombstones.
+    """
+    done = 0
+    # A look that writes nothing, also on a database that only reads.
+    while Erasure.objects.exists() and (user_id := _take()) is not None and _Eraser(user_id, rest, is_stopped).run():
+        done += 1
+    return done
+
+
+def _take() -> int | None:
+    with connection.cursor() as cursor:
+        cursor.execute(_TAKE)
+        return next((user_id for (user_id,) in cursor.fetchall()), None)
+
+
+class _StoppedError(Exception):
+    """The eraser was asked to stop."""
+
+
+class _Eraser:
+    """Erases the rows of one removed user."""
+
+    def __init__(self, user_id: int, rest: float, is_stopped: Callable[[], bool]) -> None:
+        self.user_id, self.rest, self.is_stopped = user_id, rest, is_stopped
+        self.sizes: dict[type[models.Model], float] = defaultdict(lambda: _FIRST_SIZE)
+        self.claimed_at = time.monotonic()
+
+    def run(self) -> bool:
+        """Whether everything is erased."""
+        try:
+            # First what readers subtract from the counts as long as it is in them.
+            for counts in row_counts.get_all_counts():
+                while counts.owner and self.write(partial(counts.uncount, self.user_id, _COUNTED_SIZE)):
+                    pass
+            self.erase_below(get_user_model(), [self.user_id])
+            # A row that came meanwhile keeps its user's erasure (the foreign key): not by any door of the service.
+            self.write(Erasure.objects.filter(pk=self.user_id).delete)
+        except _StoppedError:
+            Erasure.objects.filter(pk=self.user_id).update(claimed_until=Now())
+            return False
+        return True
+
+    def erase_below(self, model: Any, ids: Sequence[object]) -> None:
+        """Erases what goes with rows of a model."""
+        for relation in model._meta.related_objects:
+            if relation.on_delete is models.CASCADE and relation.related_model is not Erasure:
+                self.erase_rows(relation.field, ids)
+
+    def erase_rows(self, key: ForeignKey, ids: Sequence[object]) -> None:
+        """Erases the rows whose foreign key refers to one of `ids`, and before them what goes with them."""
+        rows = _get_all(key.model).filter(**{f"{key.name}__in": ids}).order_by()
+        while found := list(rows.values_list("pk", flat=True)[:_IDS]):
+            while found:
+                size = int(self.sizes[key.model])
+                batch, found = found[:size], found[size:]
+                self.erase_below(key.model, batch)
+                started = time.monotonic()
+                try:
+                    self.write(partial(_delete, key.model, batch))
+                except IntegrityError as error:
+                    # What goes with these rows came meanwhile, and goes before them: they are found again.
+                    if not isinstance(error.__cause__, ForeignKeyViolation):
+                        raise
+                # Doubled at the most, for one batch may be cheap by chance.
+                factor = SECONDS_OF_A_BATCH / max(time.monotonic() - started, SECONDS_OF_A_BATCH / 2)
+                self.sizes[key.model] = min(max(size * factor, 1), _MAX_SIZE)
+
+    def write(self, batch: Callable[[], Result]) -> Result:
+        """Runs a batch in a transaction of its own, again where it did not get its locks."""
+        while True:
+            started = time.monotonic()
+            if self.is_stopped():
+                raise _StoppedError
+            try:
+                with transaction.atomic(durable=True), connection.cursor() as cursor:
+                    cursor.execute("SET LOCAL lock_timeout = 100")
+                    if started > self.claimed_at + _SECONDS_OF_A_CLAIM:
+                        cursor.execute(_KEEP, [self.user_id])
+                        self.claimed_at = started
+                    result = batch()
+            except OperationalError as error:
+                if not isinstance(error.__cause__, DeadlockDetected | LockNotAvailable):
+                    raise
+                time.sleep(_SECONDS_BEFORE_ANOTHER_TRY)
+            else:
+                time.sleep((time.monotonic() - started) * self.rest)
+                return result
+
+
+def _get_all(model: type[models.Model]) -> models.QuerySet:
+    """All rows of a model, also those that are invisible."""
+    manager = model._default_manager
+    return manager.including_erased() if isinstance(manager, VisibleManager) else model._base_manager.all()
+
+
+def _delete(model: type[models.Model], ids: Sequence[object]) -> None:
+    rows = _get_all(model).filter(pk__in=ids)
+    if any(relation.on_delete is not models.CASCADE for relation in model._meta.related_objects):
+        # Django knows what else there is to do.
+        rows.delete()
+    else:
+        rows._raw_delete(rows.db)

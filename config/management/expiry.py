@@ -1,0 +1,28 @@
+"""The rows that have expired, of all apps."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db.models import Model, QuerySet
+
+from accounts.models import LoginSession
+from accounts.oauth import retention
+from config.api.limits import counters
+from config.models import AuditEvent, IdempotencyRecord, VersionUse
+from config.site.sessions import get_expired_sessions
+
+
+def get_expired_rows(now: datetime) -> dict[str, QuerySet[Model]]:
+    """What `purge` deletes, by the name under which it reports it; each app defines which of its rows expire."""
+    return {
+        "login sessions": LoginSession.objects.expired(now),
+        "browser sessions": get_expired_sessions(now),
+        "OAuth codes": retention.past_codes(now),
+        "OAuth refresh tokens": retention.past_refresh_tokens(now),
+        "OAuth access tokens": retention.past_access_tokens(now),
+        "counters": counters.expired(now),
+        "idempotency keys": IdempotencyRecord.objects.expired(now),
+        "audit events": AuditEvent.objects.expired(now),
+        "uses of versions": VersionUse.objects.expired(now),
+    }

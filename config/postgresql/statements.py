@@ -1,0 +1,61 @@
+"""How many statements a request sends, and how long they take. BEGIN and COMMIT are not among them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from time import perf_counter
+from typing import Any
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.signals import connection_created
+from django.dispatch import receiver
+from psycopg.errors import LockNotAvailable
+
+
+class Spent:
+    """What a request has asked of the database so far.
+
+    Attributes:
+        statements: how many it has sent.
+        seconds: that it has waited for them. Those of several requests that are sent together are waited for together.
+        lock_timeouts: how many of them were ended because they waited for a lock.
+    """
+
+    __slots__ = ("lock_timeouts", "seconds", "statements")
+
+    def __init__(self) -> None:
+        self.statements = self.lock_timeouts = 0
+        self.seconds = 0.0
+
+    def add(self, statements: int, seconds: float) -> None:
+        self.statements += statements
+        self.seconds += seconds
+
+
+spent: ContextVar[Spent] = ContextVar("spent", default=Spent())  # noqa: B039 - nobody reads it
+"""Of the present request; the default is for what is asked beside them."""
+
+
+def measure(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
+    """A wrapper of Django's (`execute_wrappers`), in which each statement of a cursor is run."""
+    present = spent.get()
+    began = perf_counter()
+    try:
+        return execute(sql, params, many, context)
+    except BaseException as error:
+        # Of Django's translation of it, and of whatever took the place of that.
+        present.lock_timeouts += isinstance(error.__cause__ or error.__context__, LockNotAvailable)
+        raise
+    finally:
+        present.add(1, perf_counter() - began)
+
+
+WRAPPERS = [measure]
+
+
+@receiver(connection_created)
+def _install(connection: BaseDatabaseWrapper, **options: Any) -> None:
+    # In front: whoever puts one of its own around a block takes the last one away after it.
+    if measure not in connection.execute_wrappers:
+        connection.execute_wrappers.insert(0, measure)
