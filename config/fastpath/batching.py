@@ -24,7 +24,7 @@ class _TaskGreenlet(greenlet):
     """A task that can be left in the middle and resumed. Its context variables are its own."""
 
 
-def run(tasks: Sequence[Task], execute: Callable[[Sequence[Any]], Sequence[Any]]) -> None:
+def run(tasks: Sequence[Task], execute: Callable[[Sequence[Any]], Sequence[object]]) -> None:
     """Runs tasks, each of them until it submits a query, and again from there on when all have submitted.
 
     A task that raises ends, and no other one with it. Each task has a context of its own (`contextvars`).
@@ -55,7 +55,7 @@ def may_submit() -> bool:
     return type(getcurrent()) is _TaskGreenlet
 
 
-def submit(query: Any) -> Any:
+def submit(query: object) -> Any:
     """The result of a query, for which other tasks run meanwhile.
 
     Raises:

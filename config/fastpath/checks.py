@@ -24,7 +24,7 @@ THREAD_LOCALS = (
 
 
 @register
-def full_stack(**options: Any) -> list[CheckMessage]:
+def full_stack(**options: object) -> list[CheckMessage]:
     """What sends every request through the full stack of middlewares."""
     return [
         Info(
@@ -36,7 +36,7 @@ def full_stack(**options: Any) -> list[CheckMessage]:
     ]
 
 
-def viewsets(**options: Any) -> list[CheckMessage]:
+def viewsets(**options: object) -> list[CheckMessage]:
     """The viewsets of which some actions run on the reference."""
     return list(_check_viewsets())
 
@@ -53,7 +53,7 @@ def _check_viewsets() -> Iterator[CheckMessage]:
             yield Info(message, hint="It costs up to 6 × a page of its rows.", id="fastpath.I003")
 
 
-def receivers(**options: Any) -> list[CheckMessage]:
+def receivers(**options: object) -> list[CheckMessage]:
     """Receivers that make rows be read and added in Django's way, whichever model they are for."""
     found: list[CheckMessage] = []
     for name in ("pre_init", "post_init", "pre_save", "post_save"):
@@ -70,7 +70,7 @@ def receivers(**options: Any) -> list[CheckMessage]:
 
 
 @register
-def backend(**options: Any) -> list[CheckMessage]:
+def backend(**options: object) -> list[CheckMessage]:
     """Refuses another database backend: the fast path sends its statements by its own."""
     engines = {alias: each["ENGINE"] for alias, each in connections.settings.items()}
     return [

@@ -2,35 +2,41 @@
 
 Replaces: the evaluation of a queryset. Buys: Django compiles a queryset each time it is evaluated, which takes longer
 than PostgreSQL takes to run it.
+
+Replaces: `Model.from_db`. Buys: `__init__` asks of each field whether its value was given, which takes several times as
+long as the rest of a row.
 """
 
 from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Any
 
 from django.core.exceptions import EmptyResultSet
 from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Model, QuerySet, Value
+from django.db.models.base import ModelState
 from django.db.models.query import get_related_populators
+from django.db.models.signals import post_init, pre_init
+from django.db.models.sql.compiler import SQLCompiler
 
 from config.fastpath.postgresql.base import get_connection
-from config.fastpath.rows import build_row
 
-Row = Sequence[Any]
+Row = tuple[Any, ...]
 
 
 class BindParameter(Value):
     """Stands in a queryset for a value that each run of its statement brings under this name."""
 
-    def as_sql(self, compiler: Any, connection: Any) -> Any:
+    def as_sql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> Any:
         return "%s", [self]
 
 
 class CompiledQuery:
-    """A queryset of whole rows, compiled at its first use and kept for the life of the process.
+    """A queryset of whole rows, compiled at its first use and cached for the life of the process.
 
     What it depends on is read once: the present time is `Now()`, and not Python's. It runs on the database of the
     queryset (`using`, or the router's).
@@ -38,18 +44,24 @@ class CompiledQuery:
     Args:
         queryset: `select_related` and annotations may widen it.
         wrap_sql: puts the SQL of the queryset into a greater statement, which may add columns behind those of a row.
+        further_params: of the greater statement, all of which stand behind the queryset's.
         shared_transaction: whether it may share a transaction with the statements of other tasks: it locks no rows that
             other transactions write.
     """
 
     def __init__(
-        self, queryset: QuerySet[Any], wrap_sql: Callable[[str], str] = str, *, shared_transaction: bool = True
+        self,
+        queryset: QuerySet[Model],
+        wrap_sql: Callable[[str], str] = str,
+        further_params: Sequence[object] = (),
+        *,
+        shared_transaction: bool = True,
     ) -> None:
-        self._queryset: QuerySet[Any] | None = queryset
-        self._wrap_sql = wrap_sql
+        self._queryset: QuerySet[Model] | None = queryset
+        self._wrap_sql, self._further_params = wrap_sql, further_params
         self._shared_transaction = shared_transaction
 
-    def first(self, **values: Any) -> tuple[Any, Row] | None:
+    def first(self, **values: object) -> tuple[Any, Row] | None:
         """The first row and the further columns beside it; None without a row.
 
         Args:
@@ -59,11 +71,11 @@ class CompiledQuery:
             return self._compiled.build_instance(row), row[self._compiled.width :]
         return None
 
-    def fetch_instances(self, **values: Any) -> list[Any]:
+    def fetch_instances(self, **values: object) -> list[Model]:
         """All rows as model instances."""
         return list(map(self._compiled.build_instance, self._run(values)))
 
-    def fetch_records(self, **values: Any) -> list[Any]:
+    def fetch_records(self, **values: object) -> list[Row]:
         """All rows as named tuples of their columns and annotations, which are made in a fraction of the time."""
         return list(map(self._compiled.build_record, self._compiled.convert(self._run(values))))
 
@@ -72,7 +84,7 @@ class CompiledQuery:
         """The columns and annotations that a record has."""
         return self._compiled.names
 
-    def _run(self, values: Mapping[str, Any]) -> Sequence[Row]:
+    def _run(self, values: Mapping[str, object]) -> Sequence[Row]:
         compiled = self._compiled
         if not compiled.sql:
             return ()
@@ -86,15 +98,15 @@ class CompiledQuery:
         # Of two threads that come at once each may compile it, and the last one finds it compiled.
         queryset, attributes = self._queryset, vars(self)
         if queryset is not None:
-            attributes["_compiled"] = _Compiled(queryset, self._wrap_sql)
-            # The queryset is larger than all else that is kept.
+            attributes["_compiled"] = _Compiled(queryset, self._wrap_sql, self._further_params)
+            # The queryset is larger than all else that is cached.
             self._queryset = None
         compiled: _Compiled = attributes["_compiled"]
         return compiled
 
 
 class _Compiled:
-    """What is kept of a queryset.
+    """The part of a queryset that is cached.
 
     Attributes:
         alias: of the database.
@@ -106,14 +118,17 @@ class _Compiled:
         build_record: makes a named tuple of a row that was converted.
     """
 
-    def __init__(self, queryset: QuerySet[Any], wrap_sql: Callable[[str], str]) -> None:
+    def __init__(
+        self, queryset: QuerySet[Model], wrap_sql: Callable[[str], str], further_params: Sequence[object]
+    ) -> None:
         self.alias = queryset.db
         connection = connections[self.alias]
-        compiler: Any = queryset.query.get_compiler(connection=connection)
-        self.sql, self.params = "", ()
+        compiler = queryset.query.get_compiler(connection=connection)
+        self.sql: str = ""
+        self.params: Sequence[object] = ()
         try:
-            sql, self.params = compiler.as_sql()
-            self.sql = wrap_sql(sql)
+            sql, params = compiler.as_sql()
+            self.sql, self.params = wrap_sql(sql), (*params, *further_params)
         except EmptyResultSet:
             pass
         self.width = len(compiler.select)
@@ -122,10 +137,10 @@ class _Compiled:
             names[position] = compiler.select[position][0].target.attname
         for name, position in compiler.annotation_col_map.items():
             names[position] = name
-        kind: Any = namedtuple("Record", names, rename=True)  # type: ignore[misc]  # for names known only now
+        kind = namedtuple("Record", names, rename=True)  # type: ignore[misc]  # for names known only now
         # A name that no tuple can have has become another one.
         self.names: frozenset[str] = frozenset(kind._fields)
-        self.build_record: Callable[[Row], Any] = partial(tuple.__new__, kind)
+        self.build_record: Callable[[Row], Row] = partial(tuple.__new__, kind)
         converters = compiler.get_converters([expression for expression, *_ in compiler.select])
         self._convert = partial(compiler.apply_converters, converters=converters) if converters else None
         self.build_instance = self._get_builder(compiler)
@@ -134,7 +149,7 @@ class _Compiled:
         """Rows with the values that their fields make of the database's."""
         return self._convert(rows) if self._convert else rows
 
-    def _get_builder(self, compiler: Any) -> Callable[[Row], Model]:
+    def _get_builder(self, compiler: SQLCompiler) -> Callable[[Row], Model]:
         """The function that makes instances of rows, as Django's ModelIterable does."""
         model, positions = compiler.klass_info["model"], compiler.klass_info["select_fields"]
         own = slice(positions[0], positions[-1] + 1)
@@ -156,6 +171,45 @@ class _Compiled:
         return build_instance
 
 
-def bind(params: Sequence[Any], values: Mapping[str, Any]) -> list[Any]:
+def bind(params: Sequence[object], values: Mapping[str, object]) -> list[object]:
     """Parameters with the values of those that are bind parameters."""
     return [values[param.value] if isinstance(param, BindParameter) else param for param in params]
+
+
+def build_row(model: type[Model], alias: str | None, names: Sequence[str], values: Sequence[object]) -> Model:
+    """What `model.from_db(alias, names, values)` gives."""
+    if _has_own_way(model) or has_init_receivers():
+        return model.from_db(alias, names, values)
+    return _build(model, alias, names, values)
+
+
+def from_db(original: classmethod) -> classmethod:
+    """Takes the place of `from_db` in a base class of models, which a subclass may extend."""
+
+    def fast_from_db(
+        cls: type[Model], db: str | None, field_names: Sequence[str], values: Sequence[object], /, **options: object
+    ) -> Model:
+        if has_init_receivers() or cls.__init__ is not Model.__init__:
+            return original.__func__(cls, db, field_names, values, **options)
+        return _build(cls, db, field_names, values)
+
+    return classmethod(fast_from_db)
+
+
+def has_init_receivers() -> bool:
+    """Whether somebody listens to instances being made."""
+    return bool(pre_init.receivers or post_init.receivers)
+
+
+@cache
+def _has_own_way(model: type[Model]) -> bool:
+    return model.__init__ is not Model.__init__ or model.from_db.__func__ is not Model.from_db.__func__  # type: ignore[attr-defined]
+
+
+def _build(model: type[Model], alias: str | None, names: Sequence[str], values: Sequence[object]) -> Model:
+    row = model.__new__(model)
+    state = ModelState()
+    state.db, state.adding = alias, False
+    row.__dict__ = columns = dict(zip(names, values, strict=True))
+    columns["_state"] = state
+    return row

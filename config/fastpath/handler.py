@@ -4,14 +4,15 @@ Replaces: `WSGIHandler`, the URL resolver and the middleware stack. Buys: a thir
 messages, files, forms and the browsable API have no part in the response to a request that brings neither cookie nor
 origin and gets JSON. Views and headers are the same as on the full stack, which tests/differential compares.
 
-The contract of Django's middlewares is kept: one that is not in the tables below sends every request through the full
+The contract of Django's middlewares holds: one that is not in the tables below sends every request through the full
 stack, as do receivers of request signals, ATOMIC_REQUESTS and database routers (config.fastpath.checks says so).
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any
+from wsgiref.types import WSGIEnvironment
 
 from django.conf import settings
 from django.core.exceptions import MiddlewareNotUsed, SuspiciousOperation
@@ -24,25 +25,26 @@ from django.middleware.security import SecurityMiddleware
 from django.urls import Resolver404, ResolverMatch, resolve
 from django.utils.module_loading import import_string
 
-from config.api.versions.accept import choose_media_type
+from config.api.versions.versioning import choose_media_type
 from config.api.views import ConventionsMixin
-from config.fastpath.headers import FastHeaders, set_default_headers, vary_on
-from config.fastpath.requests import FastRequest
+from config.fastpath.http import FastHeaders, FastRequest, set_default_headers, vary_on
 from config.fastpath.views import accelerate
-from config.http.content_policy import ContentPolicyMiddleware
 from config.http.media_types import JSON
+from config.http.middleware import ContentPolicyMiddleware, GetResponse
 from config.http.request_limits import REFUSED
+from config.http.url_map import View
 
+_CORS_MIDDLEWARE = "config.http.middleware.CrossOriginMiddleware"
 # The middlewares that would do nothing on the fast path, and why.
 SKIPPED_MIDDLEWARE = {
     "django.middleware.security.SecurityMiddleware": "its headers are the same for all responses, and made once",
     "django.middleware.clickjacking.XFrameOptionsMiddleware": "so is its header",
-    "config.http.content_policy.ContentPolicyMiddleware": "so is its header, for all responses of a media type",
+    "config.http.middleware.ContentPolicyMiddleware": "so is its header, for all responses of a media type",
     "config.http.middleware.ExactMethodMiddleware": "the method is as it was sent",
-    "django.middleware.csrf.CsrfViewMiddleware": "no cookie signs anybody in",
+    "django.middleware.csrf.CsrfViewMiddleware": "no cookie authenticates a user",
     "config.api.browsable.middleware.BrowsableMiddleware": "the response is for a program",
-    "corsheaders.middleware.CorsMiddleware": "the request names no origin; Vary says here that there might be one",
-    "whitenoise.middleware.WhiteNoiseMiddleware": "the address leads to a view",
+    _CORS_MIDDLEWARE: "the request names no origin; Vary says that it might",
+    "config.site.static_files.StaticFilesMiddleware": "the address leads to a view",
     "django.contrib.sessions.middleware.SessionMiddleware": "there is no cookie",
     "config.http.middleware.HostMiddleware": "the host was checked",
     "django.contrib.auth.middleware.AuthenticationMiddleware": "there is no session",
@@ -69,7 +71,6 @@ _KNOWN_RECEIVERS = frozenset(
         "django.db.reset_queries",
     }
 )
-# By which a signal knows a receiver.
 # What a request of a page of another site has, and one that was refused before Django saw it.
 _FULL_STACK_VARIABLES = frozenset({"HTTP_ORIGIN", "HTTP_ACCESS_CONTROL_REQUEST_METHOD", REFUSED})
 _NUMBER = re.compile(r"(?<=/)([0-9]+)(?=/|\Z)")
@@ -112,8 +113,8 @@ def _find_receivers() -> list[str]:
 class _Gate:
     """Whether the fast path is open, found out anew when receivers of request signals change."""
 
-    started: list[Any]
-    finished: list[Any]
+    started: list[object]
+    finished: list[object]
     is_open = False
 
     def __init__(self) -> None:
@@ -133,7 +134,7 @@ class _Gate:
 _gate = _Gate()
 
 
-def build_request(environ: dict[str, Any]) -> FastRequest | None:
+def build_request(environ: WSGIEnvironment) -> FastRequest | None:
     """The request of a WSGI environment if it may take the fast path; the environment belongs to it from then on."""
     if environ.get("HTTP_COOKIE") or not _FULL_STACK_VARIABLES.isdisjoint(environ) or environ.get("SCRIPT_NAME"):
         return None
@@ -152,22 +153,33 @@ def get_response(request: FastRequest) -> HttpResponse:
     response = _get_stack()(request)
     content_type = response.headers.get("Content-Type", "")
     set_default_headers(response, _get_security_headers(request.is_secure(), content_type))
-    vary_on(response, "origin")
     return response
 
 
 @cache
-def _get_stack() -> Callable[[HttpRequest], HttpResponse]:
+def _get_stack() -> GetResponse:
     """The view within the middlewares that have a part in it."""
     stack: Any = convert_exception_to_response(_call_view)
     for name in reversed(settings.MIDDLEWARE):
+        if name == _CORS_MIDDLEWARE:
+            stack = _vary_on_origin(stack)
         if name in KEPT_MIDDLEWARE:
             try:
                 stack = import_string(name)(stack)
             except MiddlewareNotUsed:
                 continue
-    built: Callable[[HttpRequest], HttpResponse] = stack
-    return built
+    return stack
+
+
+def _vary_on_origin(get_response: GetResponse) -> GetResponse:
+    """What the middleware of CORS does for a request that names no origin."""
+
+    def respond(request: HttpRequest) -> HttpResponse:
+        response = get_response(request)
+        vary_on(response, "origin")
+        return response
+
+    return respond
 
 
 def _call_view(request: Any) -> HttpResponse:
@@ -198,7 +210,7 @@ def _is_allowed_host(host: str, allowed: tuple[str, ...]) -> bool:
         return False
 
 
-def _resolve(path: str) -> tuple[ResolverMatch, Callable[..., Any], Mapping[str, Any]] | None:
+def _resolve(path: str) -> tuple[ResolverMatch, View, Mapping[str, str]] | None:
     """The view at a path, if it is one of ours, and its keyword arguments.
 
     Paths that differ in nothing but numbers lead to the same view, so that each form of path is resolved once.
@@ -228,7 +240,7 @@ def _resolve_form(start: str, *others: str) -> tuple[ResolverMatch | None, Any, 
 
 
 @receiver(setting_changed)
-def _forget_settings(**options: Any) -> None:
+def _forget_settings(**options: object) -> None:
     """Settings change in tests alone, which send this signal: at a request nobody looks whether they did."""
     _gate.forget()
     for cached in (_get_stack, _resolve_form, _get_security_headers):

@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from inspect import getattr_static
-from typing import Any
 
 from django.conf import settings
 from django.utils.module_loading import import_string
 
 _MISSING = object()
-_originals: dict[str, tuple[Any, str, Any]] = {}
+_originals: dict[str, tuple[object, str, object]] = {}
 
 
 def install() -> None:
@@ -46,7 +45,7 @@ def uninstalled() -> Iterator[None]:
         install()
 
 
-def _find(path: str) -> tuple[Any, str]:
+def _find(path: str) -> tuple[object, str]:
     """The module or class, and the name in it, of a dotted path such as `package.module.Class.method`."""
     module, _, name = path.rpartition(".")
     try:

@@ -12,24 +12,33 @@ from copy import deepcopy
 from datetime import UTC
 from functools import cache, lru_cache
 from operator import attrgetter, methodcaller
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.core.exceptions import ValidationError as DjangoValidationError
-from django.db.models import CharField, Field, IntegerField, TextField
+from django.db.models import CharField, IntegerField, Model, TextField
+from django.db.models import Field as Column
 from django.db.models.manager import BaseManager
 from django.utils.functional import cached_property
 from rest_framework import serializers
-from rest_framework.fields import BigIntegerField, SkipField, empty, get_error_detail
+from rest_framework.fields import BigIntegerField, Field, SkipField, empty, get_error_detail
+from rest_framework.serializers import BaseSerializer
 from rest_framework.settings import api_settings
 from rest_framework.utils.serializer_helpers import BindingDict
 
 from config.api.representation.fields import MoneyField, StrictField
-from config.api.representation.serializers import ResourceSerializer
+from config.api.representation.serializers import Representation, ResourceSerializer
 from config.api.versions.table import Version
 from config.http.json import UnusableNumber
 
+if TYPE_CHECKING:
+    # What the mixin stands in front of.
+    _Serializer = ResourceSerializer
+else:
+    _Serializer = object
+
+# Of the values of a field, whose type the field knows.
 Conversion = Callable[[Any], Any]
-Renderer = Callable[[Iterable[Any]], list[dict[str, Any]]]
+Renderer = Callable[[Iterable[Model]], list[Representation]]
 
 
 # Clients choose the names: there are more choices than a process should remember.
@@ -51,7 +60,7 @@ def get_attributes(serializer_class: type[ResourceSerializer], names: frozenset[
     return None if plan is None else frozenset(attribute for _, attribute, _ in plan)
 
 
-def find_unknown_fields(serializer_class: Any) -> list[str]:
+def find_unknown_fields(serializer_class: type[ResourceSerializer]) -> list[str]:
     """The readable fields for which `to_representation` must be called, with the reason why nothing is compiled."""
     serializer = serializer_class(context={"version": None})
     if not _has_stock_methods(serializer_class):
@@ -60,7 +69,7 @@ def find_unknown_fields(serializer_class: Any) -> list[str]:
     return [f"{field.field_name} ({type(field).__name__})" for field in readable if _get_conversion(field) is None]
 
 
-def _build_renderer(serializer: Any, names: frozenset[str]) -> Renderer | None:
+def _build_renderer(serializer: BaseSerializer, names: frozenset[str]) -> Renderer | None:
     plan = _plan(serializer, names)
     if not plan:
         return None
@@ -69,7 +78,7 @@ def _build_renderer(serializer: Any, names: frozenset[str]) -> Renderer | None:
     # Once more the first: of a single attribute an attrgetter gives no tuple.
     values = attrgetter(*looked_at, looked_at[0])
 
-    def render(rows: Iterable[Any]) -> list[dict[str, Any]]:
+    def render(rows: Iterable[Model]) -> list[Representation]:
         representations = [
             dict(zip(shown, values(row)))  # noqa: B905 - it ends before the attribute that is there once more
             for row in rows
@@ -84,7 +93,7 @@ def _build_renderer(serializer: Any, names: frozenset[str]) -> Renderer | None:
     return render
 
 
-def _plan(serializer: Any, names: frozenset[str]) -> Sequence[tuple[str, str, Conversion | None]] | None:
+def _plan(serializer: BaseSerializer, names: frozenset[str]) -> Sequence[tuple[str, str, Conversion | None]] | None:
     """Of each named field its name, the attribute of a row that it shows, and what it makes of that, if it does."""
     if not _has_stock_methods(type(serializer)):
         return None
@@ -102,23 +111,23 @@ def _plan(serializer: Any, names: frozenset[str]) -> Sequence[tuple[str, str, Co
     return plan
 
 
-def _has_stock_methods(kind: Any) -> bool:
-    stock: Any = serializers.ModelSerializer
+def _has_stock_methods(kind: type[BaseSerializer]) -> bool:
+    stock = serializers.ModelSerializer
     return kind.to_representation is stock.to_representation and kind.get_fields is stock.get_fields
 
 
 # What a column of such a class holds is what the conversion makes of it.
-_UNCHANGED: dict[Any, tuple[type[Field[Any, Any]], ...]] = {str: (CharField, TextField), int: (IntegerField,)}
+_UNCHANGED: Mapping[Conversion, tuple[type[Column], ...]] = {str: (CharField, TextField), int: (IntegerField,)}
 
 
-def _is_unchanged(serializer: Any, attribute: str, conversion: Conversion) -> bool:
+def _is_unchanged(serializer: BaseSerializer, attribute: str, conversion: Conversion) -> bool:
     for column in serializer.Meta.model._meta.concrete_fields:
         if column.attname == attribute and not hasattr(column, "from_db_value"):
             return isinstance(column, _UNCHANGED.get(conversion, ()))
     return False
 
 
-def _get_conversion(field: Any) -> Conversion | None:
+def _get_conversion(field: Field) -> Conversion | None:
     """What a field does to a value; None for a field with a way of its own."""
     if type(field).get_attribute is not serializers.Field.get_attribute:
         return None
@@ -126,7 +135,7 @@ def _get_conversion(field: Any) -> Conversion | None:
     return make and make(field)
 
 
-def _choice(field: Any) -> Conversion:
+def _choice(field: Field) -> Conversion:
     values = field.choice_strings_to_values
     if all(type(text) is str for text in values.values()):
         # What stands for each is itself. A column of text holds nothing else, though it may not be among them.
@@ -134,17 +143,17 @@ def _choice(field: Any) -> Conversion:
     return lambda value: values.get(str(value), value)
 
 
-def _big_integer(field: Any) -> Conversion:
+def _big_integer(field: Field) -> Conversion:
     return str if getattr(field, "coerce_to_string", api_settings.COERCE_BIGINT_TO_STRING) else int
 
 
-def _many(field: Any) -> Conversion | None:
+def _many(field: Field) -> Conversion | None:
     render = _build_renderer(field.child, frozenset(field.child.fields))
     return render and (lambda rows: render(rows.all() if isinstance(rows, BaseManager) else rows))
 
 
 # By the very function, so that a field class that has another one is not mistaken for its parent.
-_CONVERSIONS: dict[Any, Callable[[Any], Conversion | None]] = {
+_CONVERSIONS: Mapping[Callable, Callable[[Field], Conversion | None]] = {
     serializers.CharField.to_representation: lambda field: str,
     serializers.IntegerField.to_representation: lambda field: int,
     BigIntegerField.to_representation: _big_integer,
@@ -161,9 +170,9 @@ _CONVERSIONS: dict[Any, Callable[[Any], Conversion | None]] = {
 
 
 @cache
-def accelerate(serializer_class: Any) -> Any:
+def accelerate(serializer_class: type[BaseSerializer]) -> type[BaseSerializer]:
     """The serializer class with fields that are bound once; the class itself where it makes fields in its own way."""
-    stock: Any = serializers.ModelSerializer
+    stock = serializers.ModelSerializer
     if serializer_class.get_fields is not stock.get_fields or not issubclass(serializer_class, ResourceSerializer):
         return serializer_class
     replaced = ("__init__", "fields", "validate_fields", "get_validators", "run_validators")
@@ -172,23 +181,24 @@ def accelerate(serializer_class: Any) -> Any:
     return type(serializer_class.__name__, (_FastSerializerMixin, serializer_class), {"__module__": __name__})
 
 
-class _FastSerializerMixin:
+class _FastSerializerMixin(_Serializer):
     """DRF's serializer, but that what depends on the class alone is made once."""
 
-    initial_data: Any
+    initial_data: object
 
-    def __init__(self, instance: Any = None, data: Any = empty, **options: Any) -> None:
+    def __init__(self, instance: Model | None = None, data: object = empty, **options: Any) -> None:
         if "context" in options and options.keys() <= {"context", "partial"}:
+            # Any, here and below: mypy takes no subclass of an untyped class for hashable.
             kind: Any = type(self)
             self.__dict__.update(_get_blank(kind), instance=instance, _context=options["context"])
             self.partial = options.get("partial", False)
             if data is not empty:
                 self.initial_data = data
         else:
-            super().__init__(instance, data, **options)  # type: ignore[call-arg]
+            super().__init__(instance, data, **options)
 
     @cached_property
-    def fields(self: Any) -> BindingDict:
+    def fields(self) -> BindingDict:
         kind: Any = type(self)
         bound = BindingDict(self)
         for name, field, attributes in _get_fields(kind):
@@ -200,18 +210,18 @@ class _FastSerializerMixin:
                 vars(copied).update(attributes, parent=self)
         return bound
 
-    def get_validators(self) -> list[Any]:
+    def get_validators(self) -> list[Callable]:
         kind: Any = type(self)
         return list(_get_validators(kind))
 
-    def run_validators(self: Any, value: Any) -> None:
+    def run_validators(self, value: object) -> None:
         # DRF asks each read-only field for its default first, which nobody but a validator looks at.
         if self.validators:
-            super().run_validators(value)  # type: ignore[misc]
+            super().run_validators(value)
 
-    def validate_fields(self: Any, data: Mapping[str, Any]) -> dict[str, Any]:
-        values: dict[str, Any] = {}
-        problems: dict[str, Any] = {}
+    def validate_fields(self, data: Mapping[str, object]) -> dict[str, object]:
+        values: dict[str, object] = {}
+        problems: dict[str, object] = {}
         for name, field in self.fields.fields.items():
             if field.read_only:
                 continue
@@ -233,7 +243,7 @@ class _FastSerializerMixin:
         return values
 
 
-def _validate(field: Any, data: Any) -> Any:
+def _validate(field: Field, data: object) -> object:
     """A field's `run_validation`, around what DRF asks about empty values where there is one."""
     if data is empty or data is None or type(field).run_validation is not StrictField.run_validation:
         return field.run_validation(data)
@@ -245,20 +255,20 @@ def _validate(field: Any, data: Any) -> Any:
 
 
 @cache
-def _get_fields(kind: Any) -> Sequence[tuple[str, Any, Mapping[str, Any] | None]]:
+def _get_fields(kind: type[BaseSerializer]) -> Sequence[tuple[str, Field, Mapping[str, object] | None]]:
     """The fields of a class, bound to a serializer that does nothing else; with the attributes of a plain one."""
     fields = serializers.Serializer.fields.func(kind()).fields.items()
     return [(name, field, vars(field) if _is_plain(field) else None) for name, field in fields]
 
 
-def _is_plain(field: Any) -> bool:
+def _is_plain(field: Field) -> bool:
     """Whether it knows nothing of a serializer but that this is its parent."""
     has_fields = isinstance(field, serializers.BaseSerializer) or hasattr(field, "child")
     return not has_fields and type(field).bind is serializers.Field.bind
 
 
 @cache
-def _get_blank(kind: Any) -> Mapping[str, Any]:
+def _get_blank(kind: type[BaseSerializer]) -> Mapping[str, object]:
     """What DRF makes of a serializer without arguments."""
     made = object.__new__(kind)
     serializers.BaseSerializer.__init__(made)
@@ -266,5 +276,5 @@ def _get_blank(kind: Any) -> Mapping[str, Any]:
 
 
 @cache
-def _get_validators(kind: Any) -> Sequence[Any]:
+def _get_validators(kind: type[BaseSerializer]) -> Sequence[Callable]:
     return serializers.ModelSerializer.get_validators(kind())

@@ -5,9 +5,9 @@ objects, and which is two calls. Buys: a request reads some twenty settings. Wha
 object, and drops when a setting is overridden.
 """
 
-from typing import Any
+from collections.abc import Callable
 
 
-def getattribute(original: Any) -> Any:
+def getattribute(original: Callable) -> Callable:
     """Takes the place of `__getattribute__` of an object whose special methods are not asked for."""
     return object.__getattribute__

@@ -18,11 +18,12 @@ from typing import Any, Self
 from django.contrib.auth import get_user_model
 from django.core.exceptions import EmptyResultSet
 from django.db import ProgrammingError
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 
+from config.api.listing.filters import Ordering
 from config.api.listing.keyset import KeysetQuery
-from config.api.listing.ordering import Ordering
 from config.api.principal import Principal
+from config.api.viewsets import ResourceViewSet
 from config.fastpath.compiled_query import BindParameter, CompiledQuery, bind
 from config.fastpath.postgresql.base import get_connection
 from config.fastpath.serializers import get_attributes
@@ -36,7 +37,9 @@ _UNKNOWN = (AttributeError, TypeError, ProgrammingError)
 
 
 @lru_cache(maxsize=_MAX_SIZE)
-def get_prototype(view_class: Any, action: str, role: str, kind: str, fields: frozenset[str] | None) -> Any:
+def get_prototype(
+    view_class: type[ResourceViewSet], action: str, role: str, kind: str, fields: frozenset[str] | None
+) -> ResourceViewSet:
     """The view that stands for all requests for an action, by callers of a role and kind of credential, for fields."""
     principal = build_placeholder_principal(role, kind)
     parent_id = BindParameter("parent_id")
@@ -54,7 +57,9 @@ def build_placeholder_principal(role: str, kind: str) -> Principal:
     return Principal(user, scopes, kind)
 
 
-def get_list_query(prototype: Any, ordering: Ordering, filters: Mapping[str, str]) -> CompiledKeysetQuery | None:
+def get_list_query(
+    prototype: ResourceViewSet, ordering: Ordering, filters: Mapping[str, str]
+) -> CompiledKeysetQuery | None:
     """The pages of a list, or None where the reference must build them.
 
     They are built anew where clients choose the values of a filter, and not only among a few.
@@ -66,7 +71,7 @@ def get_list_query(prototype: Any, ordering: Ordering, filters: Mapping[str, str
 
 @lru_cache(maxsize=_MAX_SIZE)
 def _build_list_query(
-    prototype: Any, ordering: Ordering, filters: Sequence[tuple[str, str]], is_cached: bool
+    prototype: ResourceViewSet, ordering: Ordering, filters: Sequence[tuple[str, str]], is_cached: bool
 ) -> CompiledKeysetQuery | None:
     values = dict(filters)
     try:
@@ -82,17 +87,18 @@ def _build_list_query(
 
 
 @lru_cache(maxsize=_MAX_SIZE)
-def get_object_query(prototype: Any) -> CompiledQuery | None:
+def get_object_query(prototype: ResourceViewSet) -> CompiledQuery | None:
     """The row of the bind parameter `id`, or None where the reference must build its query."""
     try:
-        return CompiledQuery(prototype.build_object_query(BindParameter("id"), lock=False).order_by())
+        rows = prototype.build_object_query(prototype.get_queryset(), BindParameter("id"), lock=False)
+        return CompiledQuery(rows.order_by())
     except _UNKNOWN:
         _log_step_aside(prototype)
         return None
 
 
 @lru_cache(maxsize=_MAX_SIZE)
-def get_parent_query(prototype: Any) -> CompiledQuery | None:
+def get_parent_query(prototype: ResourceViewSet) -> CompiledQuery | None:
     """The parent of a nested collection, if the caller may look into it; None where the reference must ask."""
     try:
         return CompiledQuery(prototype.get_parents().filter(pk=prototype.parent_id).order_by())
@@ -101,7 +107,7 @@ def get_parent_query(prototype: Any) -> CompiledQuery | None:
         return None
 
 
-def _log_step_aside(prototype: Any) -> None:
+def _log_step_aside(prototype: ResourceViewSet) -> None:
     name = type(prototype).__name__
     logger.warning("%s.%s depends on more than role, kind and id of the caller", name, prototype.action, exc_info=True)
 
@@ -114,14 +120,14 @@ class CompiledKeysetQuery(KeysetQuery):
         is_cached: whether it will be asked again, so that its statements are worth keeping.
     """
 
-    values: Mapping[str, Any]
+    values: Mapping[str, object]
 
     def __init__(
         self,
-        queryset: QuerySet[Any],
+        queryset: QuerySet[Model],
         ordering: Ordering,
         filters: Mapping[str, str],
-        with_related: Callable[[QuerySet[Any]], QuerySet[Any]],
+        with_related: Callable[[QuerySet[Model]], QuerySet[Model]],
         attributes: frozenset[str] | None,
         *,
         is_cached: bool,
@@ -132,13 +138,13 @@ class CompiledKeysetQuery(KeysetQuery):
         self.compile = _compile if is_cached else _compile.__wrapped__
         self.count_sql, self.count_params = self._compile_count()
 
-    def bind(self, values: Mapping[str, Any]) -> Self:
+    def bind(self, values: Mapping[str, object]) -> Self:
         """The same query for one request, with the values of the view's bind parameters."""
         bound = object.__new__(type(self))
         bound.__dict__ = {**self.__dict__, "values": values}
         return bound
 
-    def _compile_count(self) -> tuple[str, Sequence[Any]]:
+    def _compile_count(self) -> tuple[str, Sequence[object]]:
         if self.counted:
             total = self.counted.get_total()
             return f"SELECT {total.sql}", total.params
@@ -153,7 +159,7 @@ class CompiledKeysetQuery(KeysetQuery):
         (((total,),),) = get_connection(self.queryset.db).run(statement, shared_transaction=True)
         return int(total)
 
-    def fetch(self, build: Callable[..., QuerySet[Any]], *args: Any, **values: Any) -> list[Any]:
+    def fetch(self, build: Callable[..., QuerySet[Model]], *args: object, **values: object) -> list[Any]:
         query = self.compile(build, self.shared, args, tuple(values))
         if self.attributes is None or not self.attributes <= query.names:
             return query.fetch_instances(**self.values, **values)
@@ -163,6 +169,6 @@ class CompiledKeysetQuery(KeysetQuery):
 # Of all lists, in each order and for each choice of a limit.
 @lru_cache(maxsize=512)
 def _compile(
-    build: Callable[..., QuerySet[Any]], query: Any, args: Sequence[Any], names: Sequence[str]
+    build: Callable[..., QuerySet[Model]], query: KeysetQuery, args: Sequence[object], names: Sequence[str]
 ) -> CompiledQuery:
     return CompiledQuery(build(query, *args, **{name: BindParameter(name) for name in names}))

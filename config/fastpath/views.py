@@ -10,33 +10,43 @@ viewset does, the part is left out of its subclass, and the viewset's own hooks 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache, partial
 from operator import attrgetter
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from django.db import router
+from django.db import OperationalError, router
 from django.db.models import Model
 from django.http import HttpRequest
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.serializers import ModelSerializer
+from rest_framework.serializers import BaseSerializer, ModelSerializer
+from rest_framework.throttling import BaseThrottle
 
-from config.api.listing.ordering import parse_ordering
-from config.api.representation.serializers import ResourceSerializer
+from config.api.listing.filters import parse_ordering
+from config.api.representation.renderers import JSONRenderer
+from config.api.representation.serializers import Representation, ResourceSerializer
 from config.api.views import VARY
 from config.api.viewsets import ResourceViewSet, parse_id
-from config.api.writing.idempotency import IdempotencyKey, parse_key
-from config.fastpath import idempotency, inserts, statement_cache
-from config.fastpath.headers import FastHeaders, set_default_headers, vary_on
-from config.fastpath.requests import FastAPIRequest
-from config.fastpath.responses import FastResponse
+from config.api.writing.idempotency import IdempotencyKey, build_key, get_operation, parse_header, parse_key
+from config.fastpath import inserts, statement_cache
+from config.fastpath.http import FastAPIRequest, FastHeaders, FastResponse, set_default_headers, vary_on
 from config.fastpath.serializers import accelerate as accelerate_serializer
 from config.fastpath.serializers import get_renderer
 from config.http.errors import DomainError, not_found
+from config.http.url_map import View
+from config.postgresql.transactions import must_run_again
+
+_JSON_RENDERER = JSONRenderer()
+
+if TYPE_CHECKING:
+    # What a part stands in front of.
+    _ViewSet = ResourceViewSet
+else:
+    _ViewSet = object
 
 
-class _Part:
+class _Part(_ViewSet):
     """Some methods of ResourceViewSet, replaced.
 
     Attributes:
@@ -54,7 +64,7 @@ class Dispatch(_Part):
         *("get_throttles", "get_format_suffix"),
     )
 
-    def dispatch(self: Any, request: HttpRequest, *args: Any, **kwargs: Any) -> Response:
+    def dispatch(self, request: HttpRequest, *args: object, **kwargs: object) -> Response:
         self.args, self.kwargs = args, kwargs
         self.request = api_request = self.initialize_request(request, *args, **kwargs)
         headers: dict[str, str] = {}
@@ -68,27 +78,40 @@ class Dispatch(_Part):
         finalized: Response = self.finalize_response(api_request, response, *args, **kwargs)
         return finalized
 
-    def initialize_request(self: Any, request: HttpRequest, *args: Any, **kwargs: Any) -> FastAPIRequest:
+    def initialize_request(self, request: HttpRequest, *args: object, **kwargs: object) -> FastAPIRequest:
         method = str(request.method).lower()
         self.action = "metadata" if method == "options" else self.action_map.get(method)
         return FastAPIRequest(request, self)
 
-    def get_format_suffix(self, **kwargs: Any) -> None:
+    def get_format_suffix(self, **kwargs: object) -> None:
         """No format suffix is declared: FORMAT_SUFFIX_KWARG is none."""
 
-    def get_throttles(self: Any) -> Sequence[Any]:
+    def get_throttles(self) -> Sequence[BaseThrottle]:
         return [throttle() for throttle in self.throttle_classes] if self.throttle_classes else ()
 
-    def get_parser_context(self: Any, http_request: HttpRequest) -> dict[str, Any]:
+    def get_parser_context(self, http_request: HttpRequest) -> dict[str, object]:
         return {"view": self, "args": self.args, "kwargs": self.kwargs}
 
-    def get_renderer_context(self: Any) -> dict[str, Any]:
+    def get_renderer_context(self) -> dict[str, object]:
         return {"view": self, "args": self.args, "kwargs": self.kwargs, "request": self.request}
 
     @property
     def allowed_methods(self) -> Sequence[str]:
+        # Any, here and below: mypy takes no subclass of an untyped class for hashable.
         view_class: Any = type(self)
         return _get_allowed_methods(view_class)
+
+
+class Negotiate(_Part):
+    """JSON, which the handler found that the request accepts best, by a renderer that keeps nothing of a request."""
+
+    presumes = (
+        *("perform_content_negotiation", "get_renderers", "renderer_classes"),
+        *("get_content_negotiator", "content_negotiation_class"),
+    )
+
+    def perform_content_negotiation(self, request: Request, force: bool = False) -> tuple[JSONRenderer, str]:
+        return _JSON_RENDERER, JSONRenderer.media_type
 
 
 class Responses(_Part):
@@ -96,19 +119,22 @@ class Responses(_Part):
 
     presumes = ("dispatch", "build_response", "finalize_response", "finalize_etag", "default_response_headers")
 
-    def build_response(self, data: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    headers: Mapping[str, str]
+
+    def build_response(self, data: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
         return FastResponse(data, status, headers=dict(headers) if headers else None)
 
-    def finalize_response(self: Any, request: Request, response: Response, *args: Any, **kwargs: Any) -> Response:
+    def finalize_response(self, request: Request, response: Response, *args: object, **kwargs: object) -> Response:
         if self.headers or not hasattr(request, "accepted_renderer"):
             # The view added headers to all of its responses (DRF's), or the negotiation itself refused the request.
             self.headers = {**self.default_response_headers, **self.headers}
-            finalized: Response = super().finalize_response(request, response, *args, **kwargs)  # type: ignore[misc]
+            finalized: Response = super().finalize_response(request, response, *args, **kwargs)
             return finalized
         response.accepted_renderer = request.accepted_renderer
         response.accepted_media_type = request.accepted_media_type
         response.renderer_context = self.get_renderer_context()
-        set_default_headers(response, _get_headers(self.__class__, self.cache_control))
+        view_class: Any = self.__class__
+        set_default_headers(response, _get_headers(view_class, self.cache_control))
         vary_on(response, *VARY)
         response.add_post_render_callback(partial(self.finalize_etag, request))
         return response
@@ -117,9 +143,9 @@ class Responses(_Part):
 class Represent(_Part):
     presumes = ("represent", "get_serializer")
 
-    def represent(self: Any, rows: Sequence[Model]) -> Sequence[dict[str, Any]]:
+    def represent(self, rows: Sequence[Model]) -> Sequence[Representation]:
         render = get_renderer(self.get_serializer_class(), self.request.version, self.field_names)
-        representations: Sequence[dict[str, Any]] = render(rows) if render else super().represent(rows)  # type: ignore[misc]
+        representations: Sequence[Representation] = render(rows) if render else super().represent(rows)
         return representations
 
 
@@ -129,14 +155,15 @@ class ReadList(_Part):
         *("filter_backends", "pagination_class"),
     )
 
-    def list(self: Any, request: Request, *args: Any, **kwargs: Any) -> Response:
+    def list(self, request: Request, *args: object, **kwargs: object) -> Response:
         ordering = parse_ordering(self.parameters, self.sortable)
         filters = self.filterset_class.parse(self.parameters)
         query = None
-        if not self.parameters.problems and self.principal is not None:
+        is_plain = not (self.parameters.problems or self.parameters.uses_later or self.included)
+        if is_plain and self.principal is not None:
             query = statement_cache.get_list_query(_get_prototype(self), ordering, filters)
         if query is None:
-            response: Response = super().list(request, *args, **kwargs)  # type: ignore[misc]
+            response: Response = super().list(request, *args, **kwargs)
             return response
         # Not the view's own, which would be a reference cycle.
         paginator = self.pagination_class()
@@ -152,12 +179,12 @@ class ReadList(_Part):
 
 
 class ReadObject(_Part):
-    presumes = ("get_object", "get_queryset", "build_object_query")
+    presumes = ("get_object", "get_queryset", "filter_queryset", "filter_backends", "build_object_query")
 
-    def get_object(self: Any, *, lock: bool = False) -> Any:
+    def get_object(self, *, lock: bool = False) -> Model:
         query = None if lock or self.principal is None else statement_cache.get_object_query(_get_prototype(self))
         if query is None:
-            return super().get_object(lock=lock)  # type: ignore[misc]
+            return super().get_object(lock=lock)
         rows = query.fetch_instances(id=parse_id(self.kwargs["id"]), **_get_values(self))
         if not rows:
             raise not_found()
@@ -168,12 +195,12 @@ class ReadObject(_Part):
 class CheckParent(_Part):
     presumes = ("check_parent",)
 
-    def check_parent(self: Any) -> None:
+    def check_parent(self) -> None:
         if not self.parent_field:
             return
         query = statement_cache.get_parent_query(_get_prototype(self))
         if query is None:
-            super().check_parent()  # type: ignore[misc]
+            super().check_parent()
         elif not query.fetch_instances(**_get_values(self)):
             raise not_found()
 
@@ -183,22 +210,44 @@ class Create(_Part):
 
     presumes = ("create", "perform_create", "get_serializer", "check_parent", "respond_created", "parent_field")
 
-    def create(self: Any, request: Request, *args: Any, **kwargs: Any) -> Response:
-        data = request.data
-        key = parse_key(request, self.idempotency)
+    asked: Mapping[str, str] | None = None
+
+    def initial(self, request: Request, *args: object, **kwargs: object) -> None:
+        if self.action == "create":
+            self.asked = request.META[inserts.ASKED] = self.get_asked(request)
+        super().initial(request, *args, **kwargs)
+
+    def get_asked(self, request: Request) -> Mapping[str, str] | None:
+        """The key whose answer shall be read with the credential."""
+        try:
+            key = parse_header(request, self.idempotency)
+        except DomainError:
+            # To be told when it is known who asks.
+            return None
+        return None if key is None else {"operation": get_operation(request), "key": key}
+
+    def create(self, request: Request, *args: object, **kwargs: object) -> Response:
+        if self.is_dry_run:
+            tried: Response = super().create(request, *args, **kwargs)
+            return tried
+        data, asked = request.data, self.asked
+        key = build_key(request, **asked) if asked else parse_key(request, self.idempotency)
+        if key and self.principal is not None and (answer := inserts.take_answer(request.META, key)):
+            replayed: Response = self.build_response(*key.build_replay(answer))
+            return replayed
         response = self.insert(data, key) if self.principal is not None else None
         if response is None:
-            response = super().create(request, *args, **kwargs)  # type: ignore[misc]
+            response = super().create(request, *args, **kwargs)
         return response
 
-    def insert(self: Any, data: Any, key: IdempotencyKey | None) -> Response | None:
-        """The response to a row that was added by one statement, or to a retry; None where the reference must try."""
+    def insert(self, data: Mapping[str, object], key: IdempotencyKey | None) -> Response | None:
+        """The response to a row that was added by one statement; None where the reference must try."""
         serializer_class = self.get_serializer_class()
         in_transaction = _get_fields_in_transaction(serializer_class)
         if in_transaction is None or not in_transaction.isdisjoint(data):
             return None
         serializer = accelerate_serializer(serializer_class)(data=data, context=self.get_serializer_context())
-        # With a key that was used for another request that is told, and not what is wrong with this one.
+        # Where the key is in use, that is told, and not what is wrong with this body.
         if not serializer.is_valid(raise_exception=key is None):
             return None
         values, model = serializer.validated_data, serializer_class.Meta.model
@@ -207,37 +256,37 @@ class Create(_Part):
         alias = router.db_for_write(model)
         if not inserts.supports(model, frozenset(values), alias):
             return None
-        pending = inserts.reserve(model, values, alias, idempotency.get_seen(key) if key else None)
-        if pending is None:
-            return idempotency.fetch_replay(key) if key else None
+        pending = inserts.reserve(model, values, alias)
         response: Response = self.respond_created(pending.row)
-        guard = (
-            idempotency.get_key_guard(key, response, pending.row) if key else idempotency.get_user_guard(self.principal)
-        )
-        if pending.commit(guard):
-            return response
+        guard = inserts.get_key_guard(key, response, pending.row) if key else inserts.get_user_guard(self.principal)
+        try:
+            if pending.commit(guard):
+                return response
+        except OperationalError as error:
+            if not must_run_again(error):
+                raise
         # The row is not there, and gives no entity tag.
         self.row = self.version_digest = None
         return None
 
 
-PARTS: Sequence[type[_Part]] = (Dispatch, Responses, Represent, ReadList, ReadObject, CheckParent, Create)
+PARTS: Sequence[type[_Part]] = (Dispatch, Negotiate, Responses, Represent, ReadList, ReadObject, CheckParent, Create)
 
 
 @cache
-def get_parts(view_class: Any) -> Mapping[type[_Part], Sequence[str]]:
+def get_parts(view_class: type[ResourceViewSet]) -> Mapping[type[_Part], Sequence[str]]:
     """The parts of the fast path, each with the hooks that a viewset overrides and the part presumes not to be."""
     return {part: [name for name in part.presumes if _is_overridden(view_class, name)] for part in PARTS}
 
 
-def _is_overridden(view_class: Any, name: str) -> bool:
+def _is_overridden(view_class: type[ResourceViewSet], name: str) -> bool:
     if name == "parent_field":
         return view_class.parent_field is not None
     return getattr(view_class, name) is not getattr(ResourceViewSet, name)
 
 
 @cache
-def accelerate(view: Callable[..., Any]) -> Callable[..., Any]:
+def accelerate(view: View) -> View:
     """A view function of a viewset (`ViewSet.as_view(…)`), as the fast path runs it; any other view as it is."""
     view_class = getattr(view, "cls", object)
     if not issubclass(view_class, ResourceViewSet):
@@ -254,14 +303,14 @@ def accelerate(view: Callable[..., Any]) -> Callable[..., Any]:
     bound: Any = type(view_class.__name__, bases, {**attributes, **view.initkwargs, **methods})  # type: ignore[attr-defined]
     bound.reference = view_class
 
-    def run(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+    def run(request: HttpRequest, *args: object, **kwargs: object) -> Response:
         return bound().dispatch(request, *args, **kwargs)
 
     return run
 
 
 @cache
-def _get_allowed_methods(view_class: Any) -> Sequence[str]:
+def _get_allowed_methods(view_class: type[ResourceViewSet]) -> Sequence[str]:
     return [name.upper() for name in view_class.http_method_names if hasattr(view_class, name)]
 
 
@@ -271,24 +320,24 @@ def _get_headers(view_class: Any, cache_control: str) -> FastHeaders:
     return FastHeaders({"Allow": ", ".join(_get_allowed_methods(view_class)), "Cache-Control": cache_control})
 
 
-def _get_prototype(view: Any) -> Any:
+def _get_prototype(view: ResourceViewSet) -> ResourceViewSet:
     principal = view.principal
     kind, role = principal.kind, principal.user.role
     return statement_cache.get_prototype(view.reference, view.action, role, kind, view.chosen_fields)
 
 
-def _get_values(view: Any) -> dict[str, Any]:
+def _get_values(view: ResourceViewSet) -> dict[str, object]:
     """The values of the prototype's bind parameters."""
     return {"user_id": view.principal.user.id, "parent_id": view.parent_id}
 
 
 @cache
-def _get_fields_in_transaction(serializer_class: Any) -> frozenset[str] | None:
+def _get_fields_in_transaction(serializer_class: type[BaseSerializer]) -> frozenset[str] | None:
     """The fields that may not be validated outside of a transaction; None where no write of the serializer may.
 
     A serializer that validates or saves in a way of its own may ask the database.
     """
-    stock: Any = ResourceSerializer
+    stock = ResourceSerializer
     names = ("create", "save", "validate", "to_internal_value", "run_validation", "is_valid", "get_fields")
     if not issubclass(serializer_class, ResourceSerializer) or stock.create is not ModelSerializer.create:
         return None

@@ -6,10 +6,9 @@ Django's own middleware makes a strong entity tag weak. Here the coding is chose
 
 import gzip
 import re
-from typing import Any
 
 from django.conf import settings
-from django.http import HttpResponse
+from django.http import HttpRequest, HttpResponse
 
 from config.http.headers import vary_on
 from config.http.media_types import parse_elements
@@ -21,7 +20,7 @@ _LEVEL = 5
 _TEXT = re.compile(r"text/|application/(.+\+)?(json|javascript)\b")
 
 
-def choose_coding(request: Any, response: HttpResponse) -> str | None:
+def choose_coding(request: HttpRequest, response: HttpResponse) -> str | None:
     """The coding in which an answer goes out, None for none. Says in `Vary` that Accept-Encoding had a part in it.
 
     An answer with secrets, or one that a browser fetched by its cookie or Basic, is left alone: an attacker who can
@@ -39,7 +38,7 @@ def choose_coding(request: Any, response: HttpResponse) -> str | None:
     return GZIP if gzipped and gzipped >= plain and (long_enough or not plain) else None
 
 
-def _sent_by_browser(request: Any) -> bool:
+def _sent_by_browser(request: HttpRequest) -> bool:
     """Whether the credential is one that a browser adds by itself, also to requests that another site makes it send."""
     basic = request.META.get("HTTP_AUTHORIZATION", "").lower().startswith("basic")
     return basic or settings.SESSION_COOKIE_NAME in request.COOKIES

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
 from operator import attrgetter
-from typing import Any
 
-from django.http import HttpResponse
+from django.db.models import Model
+from django.http import HttpRequest, HttpResponse
 
 from config.http import compression
 from config.http.errors import Detail, DomainError, ErrorCode, invalid
@@ -31,20 +31,19 @@ _READS = frozenset({"GET", "HEAD"})
 _METHODS = _READS | {"PUT", "PATCH", "DELETE"}
 
 
-def get_version_digest(row: Any, columns: Sequence[str]) -> str:
+def get_version_digest(row: Model, columns: Sequence[str]) -> str:
     """The first part of a row's tags.
 
     Args:
         row: a model instance.
         columns: those of which one moves with every change of the representation.
     """
-    model: Any = type(row)
-    label, values = _get_values(model, *columns)
+    label, values = _get_values(type(row), *columns)
     return blake2b(repr((label, *values(row))).encode(), digest_size=8).hexdigest()
 
 
 @cache
-def _get_values(model: Any, *columns: str) -> tuple[str, Callable[[Any], tuple[Any, ...]]]:
+def _get_values(model: type[Model], *columns: str) -> tuple[str, Callable[[Model], tuple[object, ...]]]:
     return model._meta.label, attrgetter(model._meta.pk.attname, *columns)
 
 
@@ -96,7 +95,7 @@ def _failed(header: str, message: str) -> DomainError:
     )
 
 
-def parse_preconditions(request: Any) -> Preconditions:
+def parse_preconditions(request: HttpRequest) -> Preconditions:
     """The preconditions of a request.
 
     If-Modified-Since and If-Unmodified-Since are ignored, as section 13.1 asks where a resource tells no modification
@@ -126,7 +125,7 @@ def _parse_tags(header: str) -> Sequence[str]:
 
 
 def finalize_etag(
-    request: Any,
+    request: HttpRequest,
     response: HttpResponse,
     preconditions: Preconditions,
     version_digest: str | None,
@@ -161,7 +160,7 @@ def finalize_etag(
         compression.compress(response)
 
 
-def _is_representation(request: Any, response: HttpResponse, version_digest: str | None) -> bool:
+def _is_representation(request: HttpRequest, response: HttpResponse, version_digest: str | None) -> bool:
     """Whether the body is what a GET of the resource would answer, and will be again.
 
     A page of documentation is none, and the answer to the making of a key holds the key, this once.

@@ -2,33 +2,43 @@
 
 import gc
 import json
-import re
 from dataclasses import dataclass
-from decimal import Decimal
-from typing import Any
+from decimal import Decimal, InvalidOperation
+from typing import Any, NoReturn
 
 import orjson
 
 from config.http.errors import DomainError, ErrorCode
 
+# Its members come from outside, or differ from one object to the next.
+JSONObject = dict[str, Any]
+
 MAX_DEPTH = 32
 MAX_NUMBER_CHARACTERS = 40
 MAX_EXPONENT = 20
 
-# One without its end matches too: else each quote in it would be tried as a beginning.
-_STRING = re.compile(rb'"(?:[^"\\]++|\\.?)*+"?', re.DOTALL)
+# What a body may hold beside the text of its strings: each number, name and bracket costs far more time than a
+# character of a long text.
+MAX_STRUCTURE = 16 * 1024
+
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _ONE_KIND = bytes.maketrans(b"{}", b"[]")
 
 
-@dataclass(frozen=True, slots=True)
+# Compared by identity, and not frozen, which would cost half of the time to make one.
+@dataclass(slots=True, eq=False)
 class UnusableNumber:
     """A number too long or too far out to be converted: `int()` and `Decimal` take minutes over some.
 
     The parser leaves it in place as it was sent, so that the field it stands in can refuse it by name.
+
+    Attributes:
+        token: as it was sent.
+        exact: its value, where it is only the exponent that is refused.
     """
 
     token: str
+    exact: Decimal | None = None
 
 
 class _MalformedError(ValueError):
@@ -40,51 +50,74 @@ def _integer(token: str) -> int | UnusableNumber:
 
 
 def _decimal(token: str) -> Decimal | UnusableNumber:
-    exponent = token.lower().partition("e")[2]
-    if len(token) > MAX_NUMBER_CHARACTERS or abs(int(exponent or 0)) > MAX_EXPONENT:
+    if len(token) > MAX_NUMBER_CHARACTERS:
         return UnusableNumber(token)
-    return Decimal(token)
+    try:
+        number = Decimal(token)
+    except InvalidOperation:
+        # An exponent beyond the range of Decimal.
+        return UnusableNumber(token)
+    # A body may hold thousands of numbers. Of most of them the exponent need not be looked at: from the place of the
+    # first digit it is not farther away than the number has characters.
+    if abs(number.adjusted()) + len(token) <= MAX_EXPONENT:
+        return number
+    exponent = int(token.lower().partition("e")[2] or 0)
+    return number if -MAX_EXPONENT <= exponent <= MAX_EXPONENT else UnusableNumber(token, number)
 
 
-def _constant(token: str) -> Any:
+def _constant(token: str) -> NoReturn:
     raise _MalformedError(f"{token} is not JSON")
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique(pairs: list[tuple[str, object]]) -> JSONObject:
     members = dict(pairs)
     if len(members) < len(pairs):
         raise _MalformedError("an object has two members of the same name")
     return members
 
 
-def _too_deep(body: bytes) -> bool:
+def _is_too_deep(structure: bytes) -> bool:
     """Whether brackets nest too deeply; each round takes away the innermost ones, in linear time."""
-    brackets = _STRING.sub(b"", body).translate(_ONE_KIND, _NO_BRACKETS)
+    brackets = structure.translate(_ONE_KIND, _NO_BRACKETS)
     for _ in range(MAX_DEPTH):
         brackets = brackets.replace(b"[]", b"")
     # Those that are left without being a pair are the decoder's to complain about.
     return b"[]" in brackets
 
 
+def _check_structure(body: bytes) -> None:
+    """Refuses what takes long to decode, whatever is in it."""
+    # Few brackets cannot nest deeply, and a short body has no long structure.
+    if len(body) <= MAX_STRUCTURE and body.count(b"{") + body.count(b"[") <= MAX_DEPTH:
+        return
+    # With every string empty. Quotes are counted first, since a list of very many strings takes long to make.
+    body = body.replace(rb"\\", b"").replace(rb"\"", b"")
+    structure = b'""'.join(body.split(b'"')[::2]) if body.count(b'"') <= MAX_STRUCTURE else body
+    if len(structure) > MAX_STRUCTURE:
+        message = f"Beside the text of its strings, the body is longer than {MAX_STRUCTURE} bytes."
+        raise DomainError(ErrorCode.PAYLOAD_TOO_LARGE, message)
+    if _is_too_deep(structure):
+        raise malformed(f"it is nested over {MAX_DEPTH} levels deep")
+
+
 def malformed(reason: str) -> DomainError:
     return DomainError(ErrorCode.MALFORMED_JSON, f"The body is not a JSON object: {reason}.")
 
 
-def parse_json(body: bytes) -> dict[str, Any]:
+def parse_json(body: bytes) -> JSONObject:
     """Reads a request body.
 
     Returns the object at its top, with every fractional number as a Decimal.
 
     Raises:
-        DomainError: MALFORMED_JSON for everything that contract section 5 calls malformed.
+        DomainError: MALFORMED_JSON for everything that contract section 5 calls malformed, PAYLOAD_TOO_LARGE for a
+            body that holds too much beside text.
     """
     if body.startswith(b"\xef\xbb\xbf"):
         raise malformed("it starts with a byte order mark (RFC 8259, section 8.1)")
     if not body.strip(b" \t\r\n"):
         raise malformed("it is empty")
-    # Few brackets cannot nest deeply: the count is for the rare body that has many.
-    if body.count(b"{") + body.count(b"[") > MAX_DEPTH and _too_deep(body):
-        raise malformed(f"it is nested over {MAX_DEPTH} levels deep")
+    _check_structure(body)
     # While a body is decoded everything that is made stays: looking for garbage in it trebles the time.
     gc.disable()
     try:
@@ -109,7 +142,7 @@ _decoder = json.JSONDecoder(
 )
 
 
-def to_json(data: Any) -> bytes:
+def to_json(data: object) -> bytes:
     """The bytes of a value: times as RFC 3339 in UTC with `Z`, decimals as JSON numbers digit by digit.
 
     Raises:
@@ -118,7 +151,7 @@ def to_json(data: Any) -> bytes:
     return orjson.dumps(data, default=_exact, option=orjson.OPT_UTC_Z)
 
 
-def _exact(value: Any) -> orjson.Fragment:
+def _exact(value: object) -> orjson.Fragment:
     # Never through a binary float.
     if isinstance(value, Decimal):
         return orjson.Fragment(f"{value:f}")

@@ -37,12 +37,3 @@ def parse_elements(header: str) -> Iterator[Element]:
             parameters.setdefault(parameter.strip().lower(), []).append(value.strip().strip('"'))
         quality = next((float(value) for value in parameters.get("q", ()) if _QUALITY.fullmatch(value)), 1.0)
         yield Element(name.lower(), quality, parameters)
-
-
-def accepts_problem_json(header: str) -> bool:
-    """Whether an error is asked for as problem details: they are named, and JSON is not preferred to them.
-
-    A client that names both with one quality means JSON for the data and problem details for the errors.
-    """
-    qualities = {element.name: element.quality for element in parse_elements(header)}
-    return qualities.get(PROBLEM_JSON, 0.0) > 0 and qualities[PROBLEM_JSON] >= qualities.get(JSON, 0.0)

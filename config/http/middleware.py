@@ -4,10 +4,14 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from typing import Any
 from urllib.parse import unquote_plus
+from wsgiref.types import WSGIEnvironment
 
+from corsheaders.middleware import CorsMiddleware
 from django.http import HttpRequest, HttpResponse
+
+from config.http.headers import set_default_headers
+from config.http.url_map import find_view, get_allowed_methods
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
 
@@ -16,6 +20,12 @@ present_request: ContextVar[HttpRequest | None] = ContextVar("present_request", 
 
 MAX_REQUEST_ID_LENGTH = 128
 SANE_REQUEST_ID = re.compile(rf"[A-Za-z0-9._~-]{{1,{MAX_REQUEST_ID_LENGTH}}}")
+
+
+def choose_request_id(environ: WSGIEnvironment) -> str:
+    """What a request is called: by its client, or else by a new random name."""
+    given = environ.get("HTTP_X_REQUEST_ID", "")
+    return given if given and SANE_REQUEST_ID.fullmatch(given) else os.urandom(16).hex()
 
 
 class RequestIdMiddleware:
@@ -28,8 +38,7 @@ class RequestIdMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        given = request.META.get("HTTP_X_REQUEST_ID", "")
-        request_id = given if given and SANE_REQUEST_ID.fullmatch(given) else os.urandom(16).hex()
+        request_id = choose_request_id(request.META)
         request.request_id = request_id  # type: ignore[attr-defined]
         token = present_request.set(request)
         try:
@@ -75,6 +84,20 @@ class ContentLengthMiddleware:
         return response
 
 
+class CrossOriginMiddleware(CorsMiddleware):
+    """django-cors-headers', but a preflight is an answer without a body that tells the methods of the address."""
+
+    def check_preflight(self, request: HttpRequest) -> HttpResponse | None:
+        if super().check_preflight(request) is None:
+            return None
+        response = HttpResponse(status=204)
+        del response["Content-Type"]
+        methods = get_allowed_methods(find_view(request.path_info))
+        if methods:
+            response["Allow"] = ", ".join(methods)
+        return response
+
+
 SECRET_PARAMETER = "api_key"
 _SECRETS = "config.api.secret_parameters"
 
@@ -105,6 +128,28 @@ class SecretParameterMiddleware:
             request.META[_SECRETS] = secrets
 
 
-def secret_parameters(request: Any) -> Sequence[str]:
+def secret_parameters(request: HttpRequest) -> Sequence[str]:
     """The API keys that a request carried in its query."""
     return request.META.get(_SECRETS, ())
+
+
+# The browsable API, the admin and the documentation: scripts and styles from our own files, none inline.
+_PAGE = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+}
+# Data shows nothing, also where a browser is made to take it for a page.
+_DATA = {"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'"}
+
+
+class ContentPolicyMiddleware:
+    """Gives an answer its policy, unless its view gave one of its own (accounts.pages)."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        is_page = response.headers.get("Content-Type", "").startswith("text/html")
+        set_default_headers(response, _PAGE if is_page else _DATA)
+        return response

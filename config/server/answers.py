@@ -1,20 +1,54 @@
 """The answer to a WSGI environment, whichever server brings it: by the fast path where that is on and may be taken."""
 
+from __future__ import annotations
+
 import logging
+import time
+from collections.abc import Callable, Hashable, Mapping
+from functools import cache
 from io import BytesIO
 from typing import Any, NamedTuple
 
 from django.conf import settings
-from django.http import HttpRequest
+from django.core.handlers.wsgi import WSGIRequest
+from django.http import HttpRequest, HttpResponse
+from django.utils.module_loading import import_string
 
 from config.api.exceptions import plain_response
+from config.api.versions.table import Version
+from config.api.versions.usage import uses
+from config.api.versions.versioning import choose_media_type, find_response_version, is_versioned
 from config.http.errors import DomainError, ErrorCode
-from config.http.middleware import RequestIdMiddleware
-from config.http.request_limits import REFUSED, too_long
+from config.http.lanes import Lane
+from config.http.media_types import HTML
+from config.http.middleware import SECRET_PARAMETER, RequestIdMiddleware, choose_request_id
+from config.http.request_limits import MAX_SHORT_BODY, REFUSED, too_long
+from config.http.url_map import find_view, get_declaration
+from config.server import metrics
 
 logger = logging.getLogger(__name__)
 
 Environ = dict[str, Any]
+
+# By path without its digits, method and Accept. Clients send the same few, and may make up others.
+MAX_LANES = 1024
+_lanes: dict[tuple[bytes, str, str], Lane] = {}
+_ZEROS = bytes.maketrans(b"123456789", b"000000000")
+# What is left of the stack for a request that is refused because there is too much to do: what needs no database.
+_WITHOUT_DATABASE = frozenset(
+    {
+        "config.server.metrics.MetricsMiddleware",
+        "config.http.middleware.RequestIdMiddleware",
+        "config.http.middleware.ContentLengthMiddleware",
+        "config.http.middleware.ExactMethodMiddleware",
+        "config.http.middleware.SecretParameterMiddleware",
+        "django.middleware.security.SecurityMiddleware",
+        "django.middleware.clickjacking.XFrameOptionsMiddleware",
+        "config.http.middleware.ContentPolicyMiddleware",
+        "config.http.middleware.CrossOriginMiddleware",
+        "config.api.versions.versioning.VersionMiddleware",
+    }
+)
 
 
 class Answer(NamedTuple):
@@ -23,6 +57,55 @@ class Answer(NamedTuple):
     status: int
     headers: list[tuple[str, str]]
     body: bytes
+
+
+class Refusal(NamedTuple):
+    """An answer without its Request-Id, and the version of the API that it counts for."""
+
+    answer: Answer
+    version: Version | None
+
+
+# Who is refused mostly sends the same again.
+MAX_REFUSALS = 256
+_refusals: dict[Hashable, Refusal] = {}
+_MADE_ANEW = ("HTTP_ORIGIN", "HTTP_ACCESS_CONTROL_REQUEST_METHOD")
+_DECISIVE = (
+    "REQUEST_METHOD",
+    "PATH_INFO",
+    "HTTP_ACCEPT",
+    "HTTP_HOST",
+    "wsgi.url_scheme",
+    "HTTP_X_FORWARDED_PROTO",
+)
+
+
+def choose_lane(environ: Environ) -> Lane:
+    """The lane that the view at the address declares for the method. What declares none is no short JSON request."""
+    if REFUSED in environ:
+        return Lane.FAST
+    if int(environ.get("CONTENT_LENGTH") or 0) > MAX_SHORT_BODY:
+        # It takes longer to parse.
+        return Lane.SLOW
+    # A password comes with every such request.
+    if environ.get("HTTP_AUTHORIZATION", "")[:6].lower() == "basic ":
+        return Lane.SLOW
+    path, method, accept = environ["PATH_INFO"], environ["REQUEST_METHOD"], environ.get("HTTP_ACCEPT", "")
+    # Addresses that differ in their digits alone lead to the same view.
+    kind = (path.encode("latin-1").translate(_ZEROS), method, accept)
+    lane = _lanes.get(kind)
+    if lane is None:
+        if len(_lanes) >= MAX_LANES:
+            _lanes.clear()
+        lane = _lanes[kind] = _find_lane(path, method, accept)
+    return lane
+
+
+def _find_lane(path: str, method: str, accept: str) -> Lane:
+    if choose_media_type(accept).media_type == HTML:
+        return Lane.SLOW
+    lanes: Mapping[str, Lane] | None = get_declaration(find_view(path), "lanes")
+    return Lane.SLOW if lanes is None else lanes.get(method, Lane.FAST)
 
 
 def answer(django: Any, environ: Environ) -> Answer:
@@ -34,6 +117,9 @@ def answer(django: Any, environ: Environ) -> Answer:
 
     Returns:
         the whole response; INTERNAL_ERROR for what Django lets escape.
+
+    Raises:
+        NeedsSlowLane: see config.http.lanes.
     """
     try:
         return (settings.FAST_PATH and _run_fast_path(environ)) or _run_django(django, environ)
@@ -75,6 +161,61 @@ def refuse(environ: Environ, problem: Exception) -> None:
     environ |= {REFUSED: problem, "CONTENT_TYPE": "", "CONTENT_LENGTH": "0", "wsgi.input": BytesIO()}
 
 
+def refuse_at_once(environ: Environ, problem: DomainError) -> Answer:
+    """The response to a request that is not run: made without a look at the database, and without counting it."""
+    began = time.perf_counter()
+    key = _get_refusal_key(environ, problem)
+    kept = _refusals.get(key)
+    if kept is not None:
+        return _repeat(kept, environ, began)
+    environ[REFUSED] = problem
+    request = WSGIRequest({**environ, "wsgi.input": BytesIO()})
+    try:
+        response = _get_short_stack()(request)
+    except Exception as exception:  # noqa: BLE001 - as in `answer`
+        return failure(exception, environ)
+    refusal = Answer(response.status_code, list(response.items()), response.content)
+    if key is not None:
+        if len(_refusals) >= MAX_REFUSALS:
+            _refusals.clear()
+        version = find_response_version(request) if is_versioned(request.path_info) else None
+        headers = [header for header in refusal.headers if header[0] != "Request-Id"]
+        _refusals[key] = Refusal(refusal._replace(headers=headers), version)
+    return refusal
+
+
+def _get_refusal_key(environ: Environ, problem: DomainError) -> Hashable:
+    """All that the bytes of a refusal depend on but its Request-Id; None where it must be made anew."""
+    query = environ["QUERY_STRING"]
+    # A secret is not kept, and nothing may repeat it. What a browser sends depends on its Origin, too.
+    if SECRET_PARAMETER in query or "%" in query or any(name in environ for name in _MADE_ANEW):
+        return None
+    told = (problem.code, problem.message, *problem.headers.items())
+    return (*told, query, *map(environ.get, _DECISIVE))
+
+
+def _repeat(kept: Refusal, environ: Environ, began: float) -> Answer:
+    """Does what is left of the stack: counts, and gives the request its name."""
+    (status, headers, body), version = kept
+    if version is not None:
+        uses.count(version, None, status)
+    request_id = choose_request_id(environ)
+    headers = [*headers, ("Request-Id", request_id)]
+    metrics.record(environ, status, dict(headers), began)
+    return Answer(status, headers, body)
+
+
+@cache
+def _get_short_stack() -> Callable[[HttpRequest], HttpResponse]:
+    def stack(request: HttpRequest) -> HttpResponse:
+        return plain_response(request.META[REFUSED], request)
+
+    for name in reversed(settings.MIDDLEWARE):
+        if name in _WITHOUT_DATABASE:
+            stack = import_string(name)(stack)
+    return stack
+
+
 def failure(exception: BaseException, environ: Environ) -> Answer:
     """INTERNAL_ERROR, and a line in the log under the Request-Id of the response."""
     message = "Something failed on our side; the Request-Id finds it in the log."
@@ -83,4 +224,5 @@ def failure(exception: BaseException, environ: Environ) -> Answer:
     request.META = environ
     response = RequestIdMiddleware(lambda request: plain_response(problem, request))(request)
     logger.error("Request-Id %s", response["Request-Id"], exc_info=exception)
+    metrics.record(environ, response.status_code, response.headers, time.perf_counter())
     return Answer(response.status_code, list(response.items()), response.content)

@@ -4,6 +4,7 @@ import fcntl
 import os
 import re
 import time
+from collections.abc import Mapping
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -12,10 +13,14 @@ from typing import IO, Any
 from django.contrib.admindocs.views import simplify_regex
 from django.http import HttpRequest, HttpResponse
 from django.views import View
-from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram, generate_latest, values
+from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram, generate_latest, values
 from prometheus_client.multiprocess import MultiProcessCollector
 
+from config.http.lanes import Lane
 from config.http.middleware import GetResponse
+from config.postgresql import statements
+from config.postgresql.statements import Spent
+from config.server.request_log import LANE, log_answer
 
 # What it is called by prometheus-client, which reads it too.
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"
@@ -27,30 +32,100 @@ _DURATION = Histogram(
     ["route", "method"],
     buckets=(0.005, 0.025, 0.1, 0.5, 1, 5),
 )
-# A method is the client's to choose, and each value of a label is kept for ever.
+# None of the metrics is without a label: its value would be made before `share` says where it is kept.
+_STATEMENTS = Counter("database_statements", "Statements that requests have sent.", ["lane"])
+_STATEMENT_SECONDS = Counter("database_statement_seconds", "Time that requests have waited for statements.", ["lane"])
+_LOCK_TIMEOUTS = Counter(
+    "database_lock_timeouts", "Statements that were ended because they waited for a lock.", ["lane"]
+)
+# Of a file, of an address that leads nowhere, and of a request that was not run.
+NO_ROUTE = "none"
+# Under another server than `serve`.
+NO_LANE = "none"
+# What the lanes do with requests beside answering them: `refused` at once, `expired` in a queue, `dropped` since the
+# client left, `left` the fast lane for the slow one.
+_EVENTS = ("refused", "expired", "dropped", "left")
+LANE_EVENTS = Counter(
+    "lane_events", "Requests that a lane did not simply run, by what became of them.", ["lane", "event"]
+)
+QUEUE_LENGTH = Gauge("lane_queue_length", "Requests that wait in a lane.", ["lane"], multiprocess_mode="sum")
+QUEUE_AGE = Gauge(
+    "lane_queue_age_seconds", "How long the oldest one of them has waited.", ["lane"], multiprocess_mode="max"
+)
+# Up to MAX_BATCH of the fast lane.
+BATCH_SIZE = Histogram("lane_batch_size", "Requests that were run side by side.", ["lane"], buckets=(1, 2, 4, 8, 16))
+WORKER_STARTS = Counter("worker_starts", "Processes of a lane that were started.", ["lane"])
+_LANES = (Lane.FAST.value, Lane.SLOW.value)
+# A method is the client's to choose, and each value of a label stays in memory for ever.
 _METHODS = {name.upper() for name in View.http_method_names}
 # In `<version:version>`, which Django does not take out.
 _CONVERTER = re.compile(r"<\w+:")
 # Looked up by the library in a way that takes longer than to count.
 _requests, _duration = cache(_REQUESTS.labels), cache(_DURATION.labels)
+_statements, _statement_seconds = cache(_STATEMENTS.labels), cache(_STATEMENT_SECONDS.labels)
 _held: list[IO[str]] = []
 
 
 class MetricsMiddleware:
-    """Counts each request by the route that answered it; `none` is for files, and for addresses that lead nowhere."""
+    """Counts each request by the route that answered it, and writes its line in the log.
+
+    The route is `none` for files, and for addresses that lead nowhere.
+    """
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
+        present = Spent()
+        token = statements.spent.set(present)
         began = time.perf_counter()
-        response = self.get_response(request)
-        seconds = time.perf_counter() - began
-        route = _template(request.resolver_match.route) if request.resolver_match else "none"
-        method = request.method if request.method in _METHODS else "OTHER"
-        _requests(route, method, response.status_code).inc()
-        _duration(route, method).observe(seconds)
+        try:
+            response = self.get_response(request)
+        finally:
+            # Also of a request that leaves the fast lane, and is run again.
+            statements.spent.reset(token)
+            if present.statements:
+                _count_statements(present, request.META.get(LANE, NO_LANE))
+        record(request.META, response.status_code, response.headers, began, request=request, spent=present)
         return response
+
+
+def record(
+    environ: Mapping[str, Any],
+    status: int,
+    headers: Mapping[str, str],
+    began: float,
+    *,
+    request: Any = None,
+    spent: Spent | None = None,
+) -> None:
+    """Counts an answer, and writes its line in the log.
+
+    Args:
+        environ: the WSGI environment of the request.
+        status: of the answer.
+        headers: of the answer.
+        began: when the request began, by `time.perf_counter`.
+        request: Django's, where there is one.
+        spent: what it asked of the database.
+    """
+    seconds = time.perf_counter() - began
+    match = request and request.resolver_match
+    route = _template(match.route) if match else NO_ROUTE
+    method = environ["REQUEST_METHOD"]
+    known = method if method in _METHODS else "OTHER"
+    _requests(route, known, status).inc()
+    _duration(route, known).observe(seconds)
+    log_answer(
+        environ, status, headers, route=route, method=known, seconds=seconds, spent=spent or Spent(), request=request
+    )
+
+
+def _count_statements(spent: Spent, lane: str) -> None:
+    _statements(lane).inc(spent.statements)
+    _statement_seconds(lane).inc(spent.seconds)
+    if spent.lock_timeouts:
+        _LOCK_TIMEOUTS.labels(lane).inc(spent.lock_timeouts)
 
 
 @cache
@@ -68,8 +143,36 @@ def share() -> None:
     values.ValueClass = build_value_class(slot)
 
 
+def start(lane: Lane) -> None:
+    """Shares the counts of a new process of a lane.
+
+    What happens rarely begins at 0: Prometheus sees no increase in a counter that appears with its first event. The
+    gauges may be those of a process that died.
+    """
+    from config.api.limits import quotas
+    from config.api.writing import idempotency
+    from config.audit import trail
+
+    share()
+    for counter, values_of_label in (
+        (trail.COUNTED, trail.EVENTS),
+        (quotas.REFUSALS, quotas.POLICIES),
+        (idempotency.REPEATED, idempotency.OUTCOMES),
+        (WORKER_STARTS, _LANES),
+    ):
+        for value in values_of_label:
+            counter.labels(value)
+    for name in _LANES:
+        QUEUE_LENGTH.labels(name).set(0)
+        QUEUE_AGE.labels(name).set(0)
+        _LOCK_TIMEOUTS.labels(name)
+        for event in _EVENTS:
+            LANE_EVENTS.labels(name, event)
+    WORKER_STARTS.labels(lane.value).inc()
+
+
 def build_value_class(slot: str) -> Any:
-    """The library's class of values, which are kept in the files of a slot."""
+    """The library's class of values, which are stored in the files of a slot."""
     return values.MultiProcessValue(lambda: slot)
 
 
@@ -88,7 +191,7 @@ def _free_slot(folder: Path) -> int:
 
 
 def exposition() -> bytes:
-    """All metrics in Prometheus' text format: of all processes, or where none are shared, of this one."""
+    """All that was counted, in Prometheus' text format: of all processes, or where none are shared, of this one."""
     if FOLDER not in os.environ:
         return generate_latest(REGISTRY)
     registry = CollectorRegistry()

@@ -1,38 +1,42 @@
 """The application as `manage.py serve` runs it: RSGI, Granian's own interface.
 
-A request is received on the event loop, where a slow client costs a connection and no thread, and is run by Django in
-the loop's own thread, on one database connection: those that arrived together side by side, each of which has the
-thread for itself but while it waits for the database. A second thread for Django would cost as much as the rest of this
-module: two wake-ups a request, and the interpreter's lock handed over at each of them.
+A request is received on the event loop, where a slow client costs a connection and no thread. A short one is run by
+Django in the loop's own thread, on one database connection: those that arrived together side by side, each of which has
+the thread for itself but while it waits for the database. A second thread would cost as much as the rest of this
+module: two wake-ups a request, and the interpreter's lock handed over at each of them. What is slow runs in another
+process (config.server.lanes).
+
+Granian's own thread, which needs no Python, goes on meanwhile: it accepts, reads headers and bodies, and sends.
 """
 
 import asyncio
-import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
-from contextvars import Context
-from functools import lru_cache, partial
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import lru_cache
 from io import BytesIO
-from itertools import islice
 from typing import Any
 
-from django.conf import settings
 from django.core.wsgi import get_wsgi_application
 from django.db import close_old_connections
 from granian.rsgi import HTTPProtocol, ProtocolClosed, Scope  # type: ignore[attr-defined]
 
-from config.api.versions.usage import SECONDS_BETWEEN_WRITES, uses
-from config.http.errors import Detail, DomainError, ErrorCode, invalid
-from config.http.request_limits import screen
-from config.server.answers import Environ, answer, refuse
-
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+django: Any = get_wsgi_application()
 
-_django: Any = get_wsgi_application()
+from config.api.requests import find_max_body  # noqa: E402 - they need the apps
+from config.api.versions.usage import SECONDS_BETWEEN_WRITES, uses  # noqa: E402
+from config.http.errors import Detail, DomainError, ErrorCode, invalid  # noqa: E402
+from config.http.request_limits import body_too_long, screen  # noqa: E402
+from config.server.answers import Environ, refuse  # noqa: E402
+from config.server.background import Repetition  # noqa: E402
+from config.server.fast_lane import run_together  # noqa: E402
+from config.server.lanes import Lanes  # noqa: E402
+from config.server.readiness import probe  # noqa: E402
+from config.server.request_log import log  # noqa: E402
+from config.server.slow_lane import SlowProcess  # noqa: E402
 
 Headers = Mapping[str, str]
-
-logger = logging.getLogger(__name__)
 
 # From the end of the headers to the end of the body, however it trickles in. Less than `serve` gives its workers to
 # stop, so that a stalled body ends no worker before its other requests are done.
@@ -45,28 +49,27 @@ MAX_CHUNKS = 16 * 1024
 # Servers that take the first of two and others that take the last would disagree about the request.
 # Longer names of headers are not remembered; nobody needs one.
 MAX_CACHED_NAME = 64
-# How many requests are run side by side at the most. They are answered at about the same time.
-MAX_BATCH = 16
 ONCE = ("host", "content-type", "content-length")
 
 
 class Application:
     """What Granian calls: at the start and the end of a worker, and in between for each request.
 
-    While Django runs requests, the loop stands still, and what arrives waits for its turn, in the order of arrival.
-    Granian's own thread, which needs no Python, goes on meanwhile: it accepts, reads headers and bodies, and sends.
+    Attributes:
+        slow_process: of the slow lane, forked before the worker has threads; without one, there is no slow lane.
     """
 
-    def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        # In the order of arrival, as in a set that had one.
-        self._received: dict[Callable[[], None], None] = {}
-        loop.call_soon(self._write_usage)
+    slow_process: SlowProcess | None = None
 
-    def _write_usage(self) -> None:
-        """Has the counts of this process written, again and again, also while no request comes."""
-        self._loop.call_later(SECONDS_BETWEEN_WRITES, self._write_usage)
-        _run(_write_version_uses)
+    def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._lanes = Lanes(django, loop, self.slow_process)
+        self._writing = Repetition(uses.write, SECONDS_BETWEEN_WRITES)
+        if self.slow_process:
+            self._writing.start()
+            log.start()
+            # Known before the first request.
+            run_together([probe.ask])
+            probe.start()
 
     def __rsgi_del__(self, loop: asyncio.AbstractEventLoop) -> None:
         """Lets what was begun end, also for clients that have left: for those, Granian does not wait."""
@@ -75,69 +78,31 @@ class Application:
             if not ended:
                 # Bodies that nobody receives any more.
                 break
-        _run(_write_version_uses)
+        if self.slow_process:
+            self._writing.stop()
+            self.slow_process.close()
+        close_old_connections()
+        uses.write()
+        log.stop()
 
     async def __rsgi__(self, scope: Scope, protocol: HTTPProtocol) -> None:
-        """Answers a request. A client that leaves meanwhile changes nothing: what was received whole is done."""
         headers, repeated = _headers(scope)
         environ = _environ(scope, headers)
-        await _receive(protocol, headers, repeated, environ)
-        task = partial(_answer, environ, protocol)
-        self._received[task] = None
-        # Those that arrived meanwhile are received too.
-        await asyncio.sleep(0)
-        while task in self._received:
-            # The first one does what there is for all; the others find it done.
-            tasks = list(islice(self._received, MAX_BATCH))
-            for each in tasks:
-                del self._received[each]
-            _run(*tasks)
-
-
-def _run(*tasks: Callable[[], None]) -> None:
-    """Does together what uses the database; whatever it raises ends neither the loop nor the worker.
-
-    For that time this thread has no running loop. Where there is one, Django refuses the database, and its connection
-    would be one for each task instead of one for the thread (asgiref.local).
-    """
-    loop = asyncio._get_running_loop()
-    asyncio._set_running_loop(None)
-    try:
-        # A request that is not answered gets Granian's own 500.
-        _run_tasks(tasks)
-    finally:
-        asyncio._set_running_loop(loop)
-
-
-def _run_tasks(tasks: Sequence[Callable[[], None]]) -> None:
-    if settings.FAST_PATH:
-        from config.fastpath import batching
-        from config.fastpath.postgresql.base import get_connection
-
-        batching.run(tasks, get_connection("default").run_batches)
-        return
-    for task in tasks:
-        try:
-            Context().run(task)
-        except BaseException:
-            logger.critical("A task failed", exc_info=True)
-
-
-def _answer(environ: Environ, protocol: HTTPProtocol) -> None:
-    protocol.response_bytes(*answer(_django, environ))
-
-
-def _write_version_uses() -> None:
-    # Between requests, at whose beginning Django would look after the connection.
-    close_old_connections()
-    uses.write()
+        has_rest = await _receive(protocol, headers, repeated, environ)
+        await self._lanes.run(environ, protocol)
+        if has_rest:
+            await _drain(protocol)
 
 
 application = Application()
 
 
-async def _receive(protocol: HTTPProtocol, headers: Headers, repeated: list[str], environ: Environ) -> None:
-    """Puts the body into the environment, or the refusal of a request that must not be run."""
+async def _receive(protocol: HTTPProtocol, headers: Headers, repeated: list[str], environ: Environ) -> bool:
+    """Puts the body into the environment, or the refusal of a request that must not be run.
+
+    Returns:
+        Whether a body that is too long is still to be read: the client is answered while it sends.
+    """
     try:
         if repeated:
             raise invalid(*(Detail(name.title(), "The header may stand only once.") for name in repeated))
@@ -145,15 +110,20 @@ async def _receive(protocol: HTTPProtocol, headers: Headers, repeated: list[str]
         body = b""
         if "content-length" in headers or "transfer-encoding" in headers:
             async with asyncio.timeout(SECONDS_FOR_A_BODY):
-                body = await _body(protocol, headers, settings.DATA_UPLOAD_MAX_MEMORY_SIZE or 0)
+                limit = find_max_body(environ["REQUEST_METHOD"], environ["PATH_INFO"])
+                body = await _body(protocol, headers, limit)
     except TimeoutError:
         message = f"The body did not arrive within {SECONDS_FOR_A_BODY:g} seconds."
         refuse(environ, invalid(Detail("", message)))
     except Exception as problem:  # noqa: BLE001 - a DomainError, or a fault of ours: Granian's answer has no body
         refuse(environ, problem)
+        is_too_long = isinstance(problem, DomainError) and problem.code is ErrorCode.PAYLOAD_TOO_LARGE
+        # A client that waits for `100 Continue` (RFC 9110, section 10.1.1) is answered before it sends so much.
+        return is_too_long and "content-length" in headers and "expect" not in headers
     else:
         environ["CONTENT_LENGTH"] = str(len(body))
         environ["wsgi.input"] = BytesIO(body)
+    return False
 
 
 async def _body(protocol: HTTPProtocol, headers: Headers, limit: int) -> bytes:
@@ -169,10 +139,7 @@ async def _body(protocol: HTTPProtocol, headers: Headers, limit: int) -> bytes:
             return await protocol()
         except ProtocolClosed:
             raise _incomplete() from None
-    if "expect" not in headers:
-        await _streamed(protocol, 0)
-    # A client that waits for `100 Continue` (RFC 9110, section 10.1.1) is refused before it sends so much.
-    raise _too_large()
+    raise body_too_long(limit)
 
 
 async def _streamed(protocol: HTTPProtocol, limit: int) -> bytes:
@@ -188,16 +155,20 @@ async def _streamed(protocol: HTTPProtocol, limit: int) -> bytes:
             body += piece
         if size > DRAINED_BYTES or chunks > MAX_CHUNKS:
             break
-    if size > limit or chunks > MAX_CHUNKS:
-        raise _too_large()
+    if size > limit:
+        raise body_too_long(limit)
+    if chunks > MAX_CHUNKS:
+        raise DomainError(ErrorCode.PAYLOAD_TOO_LARGE, f"The body comes in more than {MAX_CHUNKS} chunks.")
     if ends != 1:
         raise _incomplete()
     return bytes(body)
 
 
-def _too_large() -> DomainError:
-    limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
-    return DomainError(ErrorCode.PAYLOAD_TOO_LARGE, f"The body is longer than {limit} bytes, or cut too small.")
+async def _drain(protocol: HTTPProtocol) -> None:
+    """Reads the body of a request that is answered already, up to a bound, and throws it away."""
+    with suppress(DomainError, TimeoutError, ProtocolClosed):
+        async with asyncio.timeout(SECONDS_FOR_A_BODY):
+            await _streamed(protocol, 0)
 
 
 def _incomplete() -> DomainError:

@@ -103,9 +103,17 @@ def profile(case, token):
         key = f"calls-{next(_keys)}" if case == "post_payment" else ""
         return build_environ(path, token, body, key)
 
+    return profile_warm(build, 200 if body is None else 201)
+
+
+def profile_warm(build, status):
     for _ in range(5):
-        assert answer(None, build()).status == (200 if body is None else 201)
-    environ = build()
+        assert answer(None, build()).status == status
+    # The least of three: one of them may be the request after which what is written every some seconds is written.
+    return min((_profile_once(build()) for _ in range(3)), key=lambda profiled: profiled.total_calls)
+
+
+def _profile_once(environ):
     profiler = cProfile.Profile()
     # What is collected while it runs is of other tests.
     gc.collect()
@@ -137,3 +145,10 @@ def test_calls_of_a_request(case, token):
         pytest.skip(f"The counts are of Python {recorded['python']}.")
     expected = recorded["calls"][case]
     assert calls == pytest.approx(expected, rel=TOLERANCE), f"{case}: {calls} calls, recorded were {expected}"
+
+
+def test_replay_takes_less_than_what_it_repeats(token):
+    """In an outage all clients retry at once."""
+    path, body = BODIES["post_payment"]
+    replayed = profile_warm(lambda: build_environ(path, token, body, "calls-again"), 201).total_calls
+    assert replayed < 0.75 * profile("post_payment", token).total_calls

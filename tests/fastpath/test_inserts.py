@@ -13,8 +13,8 @@ from psycopg.errors import NumericValueOutOfRange
 from accounts.models import APIKey, LoginSession
 from config.api.principal import ALL_SCOPES, Principal
 from config.api.writing.idempotency import IdempotencyKey
-from config.fastpath import idempotency, inserts
-from config.fastpath.responses import FastResponse
+from config.fastpath import inserts
+from config.fastpath.http import FastResponse
 from config.http.errors import DomainError, ErrorCode
 from config.http.json import to_json
 from config.models import IdempotencyRecord, Resource
@@ -164,13 +164,6 @@ def test_row_is_added_as_it_was_reserved(transactional_db, complete):
     assert not pending.row._state.adding
 
 
-def test_nothing_is_reserved_where_there_is_a_row_already(transactional_db, complete):
-    values = complete(Order, {"item": "Tea", "qty": 2})
-    not_exists = ("SELECT FROM orders_order WHERE item = %s", ["Tea"])
-    assert inserts.reserve(Order, values, "default", not_exists).commit(ALWAYS)
-    assert inserts.reserve(Order, values, "default", not_exists) is None
-
-
 @pytest.mark.parametrize(("count", "added"), [(0, False), (1, True)])
 def test_row_is_added_where_the_guard_has_a_row(transactional_db, complete, count, added):
     pending = inserts.reserve(Order, complete(Order, {"item": "Tea", "qty": 2}), "default")
@@ -187,37 +180,54 @@ def key(make_user):
     return IdempotencyKey(make_user().pk, "POST /payments", "k", b"fingerprint")
 
 
+def look_up(key):
+    return inserts.take_answer({}, key)
+
+
 def reserve_payment(key):
-    return inserts.reserve(
-        Payment, {"user_id": key.user_id, "amount": Decimal(1)}, "default", idempotency.get_seen(key)
-    )
+    return inserts.reserve(Payment, {"user_id": key.user_id, "amount": Decimal(1)}, "default")
 
 
 def commit_with_key(pending, key):
     response = FastResponse({"id": pending.row.pk}, 201, headers={"Location": f"/payments/{pending.row.pk}"})
-    return pending.commit(idempotency.get_key_guard(key, response, pending.row))
+    return pending.commit(inserts.get_key_guard(key, response, pending.row))
 
 
 def commit_with_user(pending, key):
     principal = Principal(User(pk=key.user_id), ALL_SCOPES, "jwt")
-    return pending.commit(idempotency.get_user_guard(principal))
+    return pending.commit(inserts.get_user_guard(principal))
 
 
 def test_key_is_recorded_with_the_row(transactional_db, key):
-    assert idempotency.fetch_replay(key) is None
+    assert look_up(key) is None
     pending = reserve_payment(key)
     assert commit_with_key(pending, key)
     record = IdempotencyRecord.objects.get()
-    assert (record.user_id, record.operation, record.key, bytes(record.fingerprint)) == key
+    assert (record.user_id, record.operation, record.key, bytes(record.fingerprint)) == key[:4]
     assert (record.owner_id, record.status, record.replays) == (None, 201, 0)
-    replay = idempotency.fetch_replay(key)
-    assert (replay.status_code, replay["Location"]) == (201, f"/payments/{pending.row.pk}")
+    answer = look_up(key)
+    assert answer.id == record.pk
+    replay = key.build_replay(answer)
+    assert (replay.status, replay.headers["Location"]) == (201, f"/payments/{pending.row.pk}")
     assert to_json(replay.data) == to_json({"id": pending.row.pk})
-    assert IdempotencyRecord.objects.get().replays == 1
-    assert reserve_payment(key) is None
     with pytest.raises(DomainError) as raised:
-        idempotency.fetch_replay(key._replace(fingerprint=b"another"))
+        key._replace(fingerprint=b"another").build_replay(answer)
     assert raised.value.code is ErrorCode.IDEMPOTENCY_KEY_REUSED
+
+
+@pytest.mark.parametrize("other", [{"user_id": 0}, {"operation": "POST /orders"}, {"key": "K"}], ids=str)
+def test_key_of_another_user_or_operation_is_unknown(transactional_db, key, other):
+    assert commit_with_key(reserve_payment(key), key)
+    assert look_up(key._replace(**other)) is None
+
+
+def test_answer_that_was_read_for_another_user_is_not_taken(transactional_db, key):
+    assert commit_with_key(reserve_payment(key), key)
+    environ = {}
+    inserts.keep_answer(environ, key.user_id, look_up(key))
+    assert inserts.take_answer(environ | {}, key._replace(user_id=0)) is None
+    assert inserts.take_answer(environ, key).location.startswith("/payments/")
+    assert not environ
 
 
 def test_of_two_rows_with_one_key_one_is_added(transactional_db, key):

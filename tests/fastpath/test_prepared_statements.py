@@ -20,7 +20,7 @@ from django.db import (
 from django.db.transaction import TransactionManagementError
 from django.test.utils import CaptureQueriesContext
 
-from config.fastpath.postgresql.prepared_statements import MAX_STATEMENTS, Batch, PreparedStatements
+from config.fastpath.postgresql.prepared_statements import MAX_STATEMENTS, MIN_CALLS_OF_PLANS, Batch, PreparedStatements
 from orders.models import Order
 
 INTEGERS = ("0", "-1", "32767", "null")
@@ -402,6 +402,25 @@ def test_column_that_gets_another_type_is_read_as_such(transactional_db):
         assert run("SELECT value FROM changing") == [("1",)]
         cursor.execute("DROP TABLE changing")
     assert len(prepared("%FROM changing")) == 1
+
+
+def test_plan_that_was_made_of_an_empty_table_is_made_anew_as_the_table_grows(transactional_db):
+    connection.close()
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TEMPORARY TABLE growing (id int PRIMARY KEY)")
+        cursor.execute("VACUUM growing")
+        look_up = "SELECT id FROM growing WHERE id = %s"
+        assert run(look_up, 1) == []
+        ((name, _),) = prepared("%FROM growing%")
+        assert "Seq Scan" in str(run_in_cursor(f"EXPLAIN EXECUTE {name}(1)"))
+        cursor.execute("INSERT INTO growing SELECT generate_series(1, 100000)")
+        # A plan is kept, or all this would save nothing.
+        assert "Seq Scan" in str(run_in_cursor(f"EXPLAIN EXECUTE {name}(1)"))
+        for _ in range(MIN_CALLS_OF_PLANS):
+            assert run(look_up, 7) == [(7,)]
+        assert "Index" in str(run_in_cursor(f"EXPLAIN EXECUTE {name}(1)"))
+        assert prepared("%FROM growing%") == [(name, look_up.replace("%s", "$1"))]
+        cursor.execute("DROP TABLE growing")
 
 
 # --- Execute wrappers and the log of queries

@@ -57,6 +57,9 @@ ALLOWED = {
         "_create_refresh_token": "a hook of the toolkit",
         "_save_bearer_token": "what the toolkit's save_bearer_token does in its transaction",
     },
+    "config/server/request_log.py": {
+        "_cached_user": "request.user would ask the database where no view has",
+    },
     "config/api/schema/operations.py": dict.fromkeys(
         (
             *("_get_parameters", "_insert_field_validators", "_is_list_view"),
@@ -64,12 +67,24 @@ ALLOWED = {
         ),
         "a hook of drf-spectacular, whose extensions are subclasses",
     ),
+    "config/api/listing/filter_values.py": {"_field": "what the property `field` of django-filter's filters keeps"},
+    "config/erasure/eraser.py": {"_raw_delete": "delete() reads each row again, for what goes with it, which is gone"},
     "config/management/command.py": {"_fill_text": "the hook of argparse's own help formatters"},
-    "config/management/commands/serve.py": {"_respawn_workers": "Granian has no setting for how often"},
-    "config/server/rsgi.py": {
+    "config/management/commands/serve.py": {
+        "SocketHolder": "Granian makes one of an address alone, not of a socket that is there",
+        "_drop_shared_socket": "the hook of Granian's server at its end",
+        "_init_shared_socket": "the hook of Granian's server that opens one socket for all workers",
+        "_reload": "the hook of Granian's server for SIGHUP",
+        "_respawn_workers": "Granian has no setting for how often",
+        "_shd": "the socket that Granian's server gives its next worker",
+        "_spawn_worker": "the hook of Granian's server that starts a worker",
+        "_sso": "the socket of all workers, which there is none of",
+    },
+    "config/server/fast_lane.py": {
         "_get_running_loop": "exported by asyncio for event loops",
         "_set_running_loop": "exported by asyncio for event loops",
     },
+    "config/server/slow_lane.py": {"_exit": "os._exit, which Python documents for the child of a fork"},
     "config/site/sessions.py": {"_validate_session_key": "the hook of Django's sessions"},
     "users/admin.py": {
         "_add_view": "Django's add_view is it in a transaction",
@@ -160,7 +175,7 @@ def find_definitions(tree):
     """The private names that code defines, annotates or assigns."""
     names = find_assigned(tree)
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             names.add(node.name)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             names.add(node.id)
@@ -315,5 +330,5 @@ def test_search_finds_names_of_others(tmp_path, text, names):
 
 
 def test_search_finds_what_a_class_overrides():
-    (module,) = [each for each in find_modules() if each.path == "config/fastpath/headers.py"]
+    (module,) = [each for each in find_modules() if each.path == "config/fastpath/http.py"]
     assert "_store" in module.of_self

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rest_framework.request import Request, clone_request
 
-from config.fastpath.requests import _PLAIN_QUERY, FastAPIRequest, parse_plain_query
+from config.fastpath.http import _PLAIN_QUERY, FastAPIRequest, parse_plain_query
 from config.site.health import LiveView
 
 NAMES = st.sampled_from(["page", "limit", "a_b", "x-y", "a.b", "~", "1"])

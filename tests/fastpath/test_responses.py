@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from rest_framework.renderers import JSONRenderer
 from rest_framework.response import Response
 
-from config.fastpath import headers as fast_headers
-from config.fastpath.headers import FastHeaders
-from config.fastpath.responses import FastResponse
+from config.fastpath import http as fast_headers
+from config.fastpath.http import FastHeaders, FastResponse
 from config.http import headers as http_headers
 
 NAMES = st.sampled_from(["Link", "link", "Vary", "ETag", "A\r\nB", "Ü"])

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
+from types import SimpleNamespace
 
 import pytest
 from django.conf import settings
@@ -158,7 +159,7 @@ bodies = st.fixed_dictionaries(
 
 def get_outcome(serializer_class, body, version, role):
     """The values that a serializer makes of a body, or what it says of it."""
-    context = {"version": version, "principal": PRINCIPALS[role], "password_checks": []}
+    context = {"version": version, "principal": PRINCIPALS[role], "view": SimpleNamespace(password_checks=[])}
     serializer = serializer_class(data=body, context=context)
     try:
         if not serializer.is_valid():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -79,7 +80,7 @@ def rows_of(serializer_class: Any) -> st.SearchStrategy[Any]:
 
 def found(serializer_class: Any, row: Any, body: dict[str, Any], **context: Any) -> str:
     """The values, or the problems, in their order and with their types."""
-    context["password_checks"] = []
+    context["view"] = SimpleNamespace(password_checks=[])
     serializer = serializer_class(row, data=body, partial=context.pop("partial"), context=context)
     try:
         valid = serializer.is_valid()

@@ -56,7 +56,7 @@ def cors_headers(response):
 @pytest.mark.parametrize("method", ["GET", "OPTIONS"])
 def test_closed_by_default(user, method):
     response = send(method, "/users", headers={**user.headers, **PREFLIGHT})
-    assert response.status_code == 200
+    assert response.status_code == (200 if method == "GET" else 204)
     assert not cors_headers(response)
 
 
@@ -72,7 +72,8 @@ def test_preflight_needs_no_credential_and_costs_nothing(opened, settings):
     with connection.execute_wrapper(lambda *_: pytest.fail("a preflight asked the database")):
         responses = [send("OPTIONS", "/api/v1/payments", headers=PREFLIGHT) for _ in range(3)]
     for response in responses:
-        assert (response.status_code, response.content) == (200, b"")
+        assert (response.status_code, response.content) == (204, b"")
+        assert not {"Content-Type", "Content-Length"} & set(response.headers)
         assert not is_counted(response)
         assert response.headers["Access-Control-Allow-Origin"] == ORIGIN
         assert names(response, "Access-Control-Allow-Headers") == REQUEST_HEADERS
@@ -81,7 +82,40 @@ def test_preflight_needs_no_credential_and_costs_nothing(opened, settings):
         }
         assert response.headers["Request-Id"]
         assert response.headers["X-Content-Type-Options"] == "nosniff"
-        assert "API-Version" not in response.headers
+        assert response.headers["API-Version"] == "1"
+        assert {"Deprecation", "Sunset"} <= set(response.headers)
+        assert 'rel="successor-version"' in response.headers["Link"]
+        assert response.headers["Allow"] == "GET, POST, HEAD, OPTIONS"
+        assert {"accept", "origin"} <= names(response, "Vary")
+
+
+@pytest.mark.parametrize(
+    ("path", "version", "is_deprecated"),
+    [
+        ("/api/v2/users", "2", False),
+        ("/users?version=2", "2", False),
+        ("/users", "1", True),
+        ("/api/nowhere", "1", True),
+        ("/openapi.json", None, False),
+    ],
+)
+def test_preflight_tells_its_version_as_every_answer_does(opened, path, version, is_deprecated):
+    response = send("OPTIONS", path, headers=PREFLIGHT)
+    assert (response.status_code, response.headers.get("API-Version")) == (204, version)
+    assert ("Deprecation" in response.headers) is is_deprecated
+
+
+@pytest.mark.parametrize(
+    "path", ["/users", "/users/1", "/posts/1/comments", "/api/login", "/api/protected", "/openapi.json", "/versions"]
+)
+def test_preflight_tells_the_methods_that_options_tells(user, opened, path):
+    options = send("OPTIONS", path, headers={**user.headers, "Origin": ORIGIN})
+    assert options.status_code == 200
+    assert send("OPTIONS", path, headers=PREFLIGHT).headers["Allow"] == options.headers["Allow"]
+
+
+def test_preflight_of_an_address_that_leads_nowhere_tells_no_methods(opened):
+    assert "Allow" not in send("OPTIONS", "/nowhere", headers=PREFLIGHT).headers
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import IO
 from urllib.error import HTTPError, URLError
 
 import pytest
@@ -39,14 +40,16 @@ class Copy:
             (environment / name).symlink_to(Path(sys.prefix) / name)
         shutil.copy(CHECKOUT / "requirements.txt", environment)
 
-    def start(self, *arguments: str, **variables: str) -> "subprocess.Popen[str]":
+    def start(
+        self, *arguments: str, errors: int | IO[str] = subprocess.PIPE, **variables: str
+    ) -> "subprocess.Popen[str]":
         return subprocess.Popen(
             arguments,
             cwd=self.folder,
             env={"PATH": os.environ["PATH"], "WORKERS": "2", **UNLIMITED, **variables},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=errors,
             text=True,
             start_new_session=True,
         )
@@ -85,12 +88,14 @@ class Service:
         self.copy = copy
         self.url = f"http://127.0.0.1:{self.port}"
         command = command or (".venv/bin/python", "manage.py", "serve")
-        self.process = copy.start(*command, PORT=str(self.port), **variables)
+        # A file, which takes any number of lines: nobody reads them before the end.
+        self.log = copy.folder.parent / f"{self.port}.log"
+        with self.log.open("w") as log:
+            self.process = copy.start(*command, errors=log, PORT=str(self.port), **variables)
         self.lines = list(self._start_up())
 
     def _start_up(self) -> Iterator[str]:
         assert self.process.stdout
-        assert self.process.stderr
         for line in self.process.stdout:
             name, _, value = line.rstrip("\n").partition(": ")
             if name in {"Password", "API key"}:
@@ -98,7 +103,7 @@ class Service:
             yield line.rstrip("\n")
             if line.startswith("Address: "):
                 return
-        pytest.fail(f"The service did not start: {self.process.stderr.read()}")
+        pytest.fail(f"The service did not start: {self.log.read_text()}")
 
     def workers(self) -> list[int]:
         """The process ids of those who listen: the children of the one that was started."""
@@ -119,7 +124,8 @@ class Service:
         """Stops the service. Returns its exit code."""
         self.process.send_signal(number)
         try:
-            for written in self.process.communicate(timeout=DEADLINE):
+            output, _ = self.process.communicate(timeout=DEADLINE)
+            for written in (output, self.log.read_text()):
                 secrecy.watch.record("serve", written)
         finally:
             self.process.kill()

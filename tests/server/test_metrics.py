@@ -1,9 +1,21 @@
 """What is counted for Prometheus."""
 
+import platform
+import re
+import threading
+import tomllib
+
+import django
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from config import VERSION
+from orders.models import Order
+from tests.accounts.conftest import log_in
+from tests.api.test_failures import database_away
 from tests.api.wire import send
+from tests.conftest import PASSWORD, connect_elsewhere, wait_until
+from tests.docs.test_new_resource import ROOT
 
 TOKEN = "the-token-of-prometheus"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
@@ -72,6 +84,100 @@ def test_no_label_names_who_asks(user):
         "minor",
         "patchlevel",
         "version",
+        "python",
+        "django",
+        "table",
+        "event",
+        "outcome",
+        "policy",
+        "lane",
     }
     assert user.user.email not in text
     assert TOKEN not in text
+
+
+def counted(name, **labels):
+    return samples().get((name, tuple(sorted(labels.items()))), 0)
+
+
+def test_build_is_that_of_the_project():
+    assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"] == VERSION
+    versions = {"version": VERSION, "python": platform.python_version(), "django": django.get_version()}
+    assert counted("build_info", **versions) == 1
+
+
+def test_rows_are_counted_by_table(user):
+    before = counted("table_rows", table="orders_order")
+    Order.objects.bulk_create(Order(user=user.user, item="T", qty=1) for _ in range(3))
+    assert counted("table_rows", table="orders_order") == before + 3
+    assert counted("table_rows", table="payments_payment") == 0
+    assert counted("database_up") == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_database_that_is_away_is_told_and_hides_nothing_else():
+    with database_away():
+        found = samples()
+    assert found["database_up", ()] == 0
+    assert not any(name == "table_rows" for name, _ in found)
+    assert any(name == "build_info" for name, _ in found)
+    assert counted("database_up") == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_sessions_that_wait_for_a_lock_are_counted(user, elsewhere):
+    assert counted("database_lock_waiters") == 0
+    elsewhere.execute("SELECT FROM users_user FOR UPDATE")
+    waiting = threading.Thread(target=wait_for_row, args=(user.user.pk,))
+    waiting.start()
+    try:
+        wait_until(lambda: counted("database_lock_waiters") == 1)
+    finally:
+        elsewhere.rollback()
+        waiting.join()
+    assert counted("database_lock_waiters") == 0
+
+
+def wait_for_row(user_id):
+    with connect_elsewhere() as waiting:
+        waiting.execute("SELECT FROM users_user WHERE id = %s FOR UPDATE", [user_id])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_logins_are_counted_by_outcome(make_user, settings):
+    user = make_user(password=PASSWORD)
+    settings.RATE_LIMIT_LOGIN_ACCOUNT = 1
+    names = ("login", "login.failed", "login.refused")
+    before = {name: counted("audit_events_total", event=name) for name in names}
+    assert log_in(user.email).status == 200
+    for status in (401, 429):
+        assert log_in(user.email, password="another password").status == status
+    more = {name: counted("audit_events_total", event=name) - before[name] for name in names}
+    assert more == {"login": 1, "login.failed": 1, "login.refused": 1}
+
+
+@pytest.mark.parametrize("caller", ["principal", "anonymous"])
+def test_requests_over_a_quota_are_counted(user, settings, caller, one_minute):
+    settings.RATE_LIMIT_PRINCIPAL = settings.RATE_LIMIT_ANONYMOUS = 1
+    before = counted("quota_refusals_total", policy=caller)
+    headers = user.headers if caller == "principal" else {"X-Forwarded-For": "192.0.2.1"}
+    answers = [send("GET", "/versions", headers=headers).status_code for _ in range(3)]
+    assert answers.count(429) == counted("quota_refusals_total", policy=caller) - before > 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_keys_that_are_sent_again_are_counted_by_outcome(user):
+    before = {name: counted("idempotency_keys_repeated_total", outcome=name) for name in ("replayed", "reused")}
+    answers = [user.post("/payments", {"amount": amount}, idempotency_key="k").status for amount in (1, 1, 1, 2)]
+    assert answers == [201, 201, 201, 422]
+    more = {name: counted("idempotency_keys_repeated_total", outcome=name) - before[name] for name in before}
+    assert more == {"replayed": 2, "reused": 1}
+
+
+def test_documents_name_every_metric():
+    """Those of the libraries, about the process, are not of the service."""
+    names = re.findall(r"^# TYPE (\S+)", send("GET", "/metrics", headers=BEARER).content.decode(), re.MULTILINE)
+    own = {name for name in names if not re.match(r"python_|process_|.*_created$", name)}
+    section = (ROOT / "docs/operations.md").read_text().split("## Metrics")[1].split("\n## ")[0]
+    rows = [row.split("|")[1] for row in section.splitlines() if row.startswith("| `")]
+    assert {name for row in rows for name in re.findall(r"`([a-z_]+)`", row)} == own

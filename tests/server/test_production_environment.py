@@ -1,6 +1,7 @@
 """Outside `make run` nothing is made up: a wrong environment stops the start with one line."""
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -64,6 +65,41 @@ def test_wrong_value_stops_the_start(checkout: Copy, name: str, value: str) -> N
 def test_wrong_values_are_named_in_one_line_of_text(checkout: Copy, values: dict[str, str], line: str) -> None:
     refused = checkout.manage("version", **PRODUCTION | values)
     assert refused.stderr == f"{line} (docs/operations.md lists the variables)\n"
+
+
+SECRETS = ["DATABASE_URL", "SECRET_KEY", "JWT_SIGNING_KEY", "METRICS_TOKEN"]
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_secret_is_read_from_a_file(checkout: Copy, tmp_path: Path, name: str) -> None:
+    values = PRODUCTION | {"METRICS_TOKEN": "m-7kfjw9qpzm-m-7kfjw9qpzm"}
+    tmp_path.joinpath("secret").write_text(values.pop(name) + "\n")
+    script = "from django.conf import settings; print(settings.METRICS_TOKEN, settings.SECRET_KEY, settings.LOCAL)"
+    asked = checkout.manage(
+        "shell", "--no-imports", "-c", script, **values, **{f"{name}_FILE": str(tmp_path / "secret")}
+    )
+    assert asked.stdout == f"m-7kfjw9qpzm-m-7kfjw9qpzm {PRODUCTION['SECRET_KEY']} False\n", asked.stderr
+
+
+@pytest.mark.parametrize("content", [None, b"\xff\xfe"])
+@pytest.mark.parametrize("name", SECRETS)
+def test_unreadable_file_of_a_secret_stops_the_start(
+    checkout: Copy, tmp_path: Path, name: str, content: bytes | None
+) -> None:
+    if content:
+        tmp_path.joinpath("secret").write_bytes(content)
+    values = {key: value for key, value in PRODUCTION.items() if key != name}
+    refuses(checkout, f"{name}_FILE", values | {f"{name}_FILE": str(tmp_path / "secret")})
+
+
+def test_secret_that_is_given_twice_stops_the_start(checkout: Copy, tmp_path: Path) -> None:
+    tmp_path.joinpath("secret").write_text(PRODUCTION["SECRET_KEY"])
+    refuses(checkout, "Give one of", PRODUCTION | {"SECRET_KEY_FILE": str(tmp_path / "secret")})
+
+
+def test_file_of_a_required_secret_means_production(checkout: Copy, tmp_path: Path) -> None:
+    tmp_path.joinpath("secret").write_text(PRODUCTION["SECRET_KEY"])
+    refuses(checkout, "PUBLIC_URL", {"SECRET_KEY_FILE": str(tmp_path / "secret")})
 
 
 def test_unreachable_database_is_one_line(checkout: Copy) -> None:

@@ -6,13 +6,16 @@ import re
 import signal
 import socket
 import time
+import urllib.request
 from http.client import HTTPConnection
+from urllib.parse import urlencode, urlsplit
 
 import psycopg
 import pytest
 
 from config.local.account import get_accessible_folder
 from config.local.cluster import Cluster
+from config.server.processes import end_with_parent
 from tests.server.conftest import Copy, Service, wait_for
 
 
@@ -34,6 +37,39 @@ def test_later_start_keeps_the_data_and_tells_how_to_get_a_key(checkout: Copy, f
         assert later.status() == 200
     finally:
         later.stop()
+
+
+def test_start_prints_the_addresses_of_the_pages_for_people(checkout: Copy, first_start: list[str]) -> None:
+    service = Service(checkout)
+    try:
+        assert service.process.stdout
+        printed = [service.process.stdout.readline().rstrip("\n") for _ in range(3)]
+        assert printed == [
+            f"Documentation: {service.url}/docs",
+            f"Sign in: {service.url}/session/login",
+            f"Admin: {service.url}/admin/",
+        ]
+        for line in printed:
+            with urllib.request.urlopen(line.partition(": ")[2], timeout=10) as page:  # noqa: S310 - our own service
+                assert page.headers["Content-Type"].startswith("text/html")
+    finally:
+        service.stop()
+
+
+def test_reference_is_a_client_from_the_first_start_on(checkout: Copy, first_start: list[str]) -> None:
+    """On another port than at the first start, too."""
+    service = Service(checkout)
+    try:
+        with urllib.request.urlopen(f"{service.url}/docs", timeout=10) as page:  # noqa: S310 - our own service
+            text = page.read().decode()
+        found = dict(re.findall(r'data-(redirect|client)="([^"]*)"', text))
+        request = {"response_type": "code", "client_id": found["client"], "redirect_uri": found["redirect"]}
+        request |= {"scope": "users:read", "state": "s", "code_challenge_method": "S256", "code_challenge": "c" * 43}
+        # Somebody who is not signed in is sent to the sign-in page, and not told that the request is refused.
+        with urllib.request.urlopen(f"{service.url}/oauth/authorize?{urlencode(request)}", timeout=10) as page:  # noqa: S310 - our own service
+            assert urlsplit(page.url).path == "/session/login"
+    finally:
+        service.stop()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "Ctrl-C"])
@@ -100,6 +136,26 @@ def test_killed_service_takes_its_workers_along_and_starts_again(checkout: Copy,
     assert again.status() == 200
     assert again.stop() == 0
     assert checkout.processes() == {}
+
+
+def test_worker_whose_service_died_right_after_the_fork_ends() -> None:
+    """The kernel tells a worker of the death of its parent only once it was asked to."""
+    reading, writing = os.pipe()
+    if (service := os.fork()) == 0:
+        parent = os.getpid()
+        if os.fork():
+            os._exit(0)
+        wait_for(lambda: os.getppid() != parent)
+        try:
+            end_with_parent(parent)
+        except SystemExit:
+            os.write(writing, b"ended")
+        finally:
+            os._exit(0)
+    os.close(writing)
+    os.waitpid(service, 0)
+    with os.fdopen(reading, "rb") as told:
+        assert told.read() == b"ended"
 
 
 def test_port_in_use_ends_the_start_with_one_line(service: Service) -> None:

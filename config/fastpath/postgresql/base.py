@@ -9,17 +9,20 @@ from __future__ import annotations
 import select
 import threading
 from collections.abc import Sequence
+from time import perf_counter
 from typing import Any, cast
 
 from django.conf import settings
 from django.db import connections
 from django.db.backends.postgresql import base
 from psycopg import Error
+from psycopg.errors import LockNotAvailable
 from psycopg.pq import TransactionStatus
 from psycopg.types.numeric import Int2, Int2Dumper, Int4, Int4Dumper, Int8, Int8Dumper, IntDumper
 
 from config.fastpath import batching
 from config.fastpath.postgresql.prepared_statements import Batch, PreparedStatements, Rows, Statement
+from config.postgresql.statements import WRAPPERS, spent
 
 # An integer that does not fit its column is refused as text. In binary, psycopg would cut it off to one that fits. One
 # way for plain integers and for those that are marked as a column's: both are prepared under the same types.
@@ -43,6 +46,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
     _statements: PreparedStatements
     _poll: select.poll
     _debugs: bool
+    # That the present batch was waited for.
+    _seconds_of_batch = 0.0
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         made = super().get_new_connection(conn_params)
@@ -71,6 +76,10 @@ class DatabaseWrapper(base.DatabaseWrapper):
         if self.connection is None or self.connection.closed:
             return False
         return not self._poll.poll(0) or super().is_usable()
+
+    def get_autocommit(self) -> bool:
+        """Django's, which makes sure of a connection even where there is one."""
+        return self.autocommit if self.connection is not None else super().get_autocommit()
 
     def set_autocommit(self, autocommit: bool, *args: Any, **options: Any) -> None:
         """Django's and psycopg's, where there is nothing to roll back: the server is told of neither."""
@@ -109,16 +118,20 @@ class DatabaseWrapper(base.DatabaseWrapper):
             self.close_if_health_check_failed()
         if self.connection is None:
             self.ensure_connection()
-        if self._debugs or self.force_debug_cursor or self.execute_wrappers:
+        if self._debugs or self.force_debug_cursor or self.execute_wrappers != WRAPPERS:
             return [self._run_by_cursor(*statement) for statement in statements]
         if self.needs_rollback:
             self.validate_no_broken_transaction()
+        is_batched = self.autocommit and self.alias == batched_alias and batching.may_submit()
+        present = spent.get()
+        began = perf_counter()
         try:
-            if self.autocommit and self.alias == batched_alias and batching.may_submit():
+            if is_batched:
                 rows: list[Rows] = batching.submit(Batch(statements, shared_transaction))
                 return rows
             return self._statements.run(*statements)
         except Error as error:
+            present.lock_timeouts += isinstance(error, LockNotAvailable)
             if self.in_atomic_block:
                 # As Django does where it writes: who catches the error shall not take the transaction for a good one.
                 self.needs_rollback, self.rollback_exc = True, error
@@ -127,6 +140,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
                 self.close()
             with self.wrap_database_errors:
                 raise
+        finally:
+            # Other tasks run between the end of a batch and this one's turn.
+            present.add(len(statements), self._seconds_of_batch if is_batched else perf_counter() - began)
 
     def run_batches(self, batches: Sequence[Batch]) -> Sequence[list[Rows] | Exception]:
         """What several tasks submit: the rows of each batch of statements, or the error it met.
@@ -136,9 +152,13 @@ class DatabaseWrapper(base.DatabaseWrapper):
         """
         if self.connection is None:
             self.ensure_connection()
-        return self._statements.run_batches(batches)
+        began = perf_counter()
+        try:
+            return self._statements.run_batches(batches)
+        finally:
+            self._seconds_of_batch = perf_counter() - began
 
-    def _run_by_cursor(self, sql: str, values: Sequence[Any]) -> Rows:
+    def _run_by_cursor(self, sql: str, values: Sequence[object]) -> Rows:
         """Runs a statement where execute wrappers or a log look at each one."""
         with self.wrap_database_errors:
             cursor = self._prepare_cursor(base.ServerBindingCursor(self.connection))  # type: ignore[attr-defined, call-arg]  # the stubs leave it out

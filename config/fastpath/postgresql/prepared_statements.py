@@ -23,6 +23,10 @@ _OUTDATED = (FeatureNotSupported, InvalidSqlStatementName)
 # As many as psycopg would keep: each takes memory in its server process. Several times as many as are sent at once, so
 # that none is forgotten between being looked up and being sent.
 MAX_STATEMENTS = 100
+# A plan is for tables as large as they were when it was made: of one that was empty it reads all rows. PostgreSQL makes
+# it anew when it has analyzed the table, up to a minute and some thousand rows later. So plans are forgotten after 64
+# calls, 128 and so on, later after so many each: planning all of a connection's takes some milliseconds.
+MIN_CALLS_OF_PLANS, MAX_CALLS_OF_PLANS = 64, 2_048
 # Columns of these types become the same Python values when they are sent in binary, which is read in a fraction of the
 # time. Not so jsonb and inet, which Django wants as text.
 _SAME_IN_BINARY = frozenset(
@@ -31,7 +35,7 @@ _SAME_IN_BINARY = frozenset(
 ) | {types["varchar"].oid, types["text"].array_oid, types["varchar"].array_oid}
 
 
-Statement = tuple[str, Sequence[Any]]
+Statement = tuple[str, Sequence[object]]
 Rows = list[tuple[Any, ...]]
 
 
@@ -82,6 +86,7 @@ class PreparedStatements:
         self._pgconn = connection.pgconn
         self._dumps = Transformer(connection)
         self._prepared: OrderedDict[_Key, _Prepared] = OrderedDict()
+        self._calls, self._calls_of_plans = 0, MIN_CALLS_OF_PLANS
 
     def run(self, *statements: Statement) -> list[Rows]:
         """The rows of each statement; none where it has no result.
@@ -97,9 +102,10 @@ class PreparedStatements:
             psycopg.Error: as a cursor raises it.
         """
         with self._connection.lock:
+            self._renew_plans()
             bound = [self._bind(*statement) for statement in statements]
             try:
-                return self._execute(bound)
+                results = self._execute(bound)
             except _OUTDATED as error:
                 # A column has had another type since it was prepared, or somebody made the server forget all that was.
                 # It is prepared anew; a transaction is lost.
@@ -109,7 +115,10 @@ class PreparedStatements:
                         self._deallocate(forgotten)
                 if not self._is_idle():
                     raise
-                return self._execute([self._bind(*statement) for statement in statements])
+                bound = [self._bind(*statement) for statement in statements]
+                results = self._execute(bound)
+            # Perhaps committed: an error from here on must not run a statement again, whatever it is.
+            return _load_rows(bound, results)
 
     def run_batches(self, batches: Sequence[Batch]) -> list[list[Rows] | Exception]:
         """What `run` gives or raises for each of several batches of statements that have nothing to do with each other.
@@ -124,6 +133,7 @@ class PreparedStatements:
         bound: dict[int, list[_Bound]] = {}
         again: list[int] = []
         with self._connection.lock:
+            self._renew_plans()
             for index, batch in enumerate(batches):
                 try:
                     bound[index] = [self._bind(*statement) for statement in batch.statements]
@@ -158,7 +168,14 @@ class PreparedStatements:
                 results[index] = error
         return results
 
-    def _bind(self, sql: str, values: Sequence[Any]) -> _Bound:
+    def _renew_plans(self) -> None:
+        self._calls += 1
+        if self._calls >= self._calls_of_plans and self._is_idle():
+            self._calls, self._calls_of_plans = 0, min(2 * self._calls_of_plans, MAX_CALLS_OF_PLANS)
+            self._pgconn.send_query_params(b"DISCARD PLANS", None)
+            self._results()
+
+    def _bind(self, sql: str, values: Sequence[object]) -> _Bound:
         dumps = self._dumps
         given = dumps.dump_sequence(values, [PyFormat.AUTO] * len(values))
         formats, key = dumps.formats, (sql, dumps.types or ())
@@ -166,17 +183,17 @@ class PreparedStatements:
         self._prepared.move_to_end(key)
         return key, prepared, given, formats
 
-    def _execute(self, bound: Sequence[_Bound]) -> list[Rows]:
+    def _execute(self, bound: Sequence[_Bound]) -> Sequence[PGresult]:
         begin = not self._connection.autocommit and self._is_idle()
         if not begin and len(bound) == 1:
             self._send(bound[0])
-            return _load_rows(bound, self._results())
+            return self._results()
         # As psycopg does before the first statement of a transaction.
         before = [self._connection._get_tx_start_command()] if begin else []
         (results,) = self._send_pipeline([[*before, *bound]])
         # Also of BEGIN.
         _raise_error(results)
-        return _load_rows(bound, results[begin : begin + len(bound)])
+        return results[begin : begin + len(bound)]
 
     def _send_pipeline(self, groups: Sequence[Sequence[_Bound | bytes]]) -> list[list[PGresult]]:
         """What the server answers to groups of commands, which it gets in libpq's pipeline mode.
@@ -215,7 +232,7 @@ class PreparedStatements:
             _, prepared, values, formats = bound
             self._pgconn.send_query_prepared(prepared.name, values, formats, prepared.format)
 
-    def _prepare(self, key: _Key, values: Sequence[Any]) -> _Prepared:
+    def _prepare(self, key: _Key, values: Sequence[object]) -> _Prepared:
         while len(self._prepared) >= MAX_STATEMENTS:
             self._deallocate(self._prepared.popitem(last=False)[1])
         query = PostgresQuery(Transformer(self._connection))

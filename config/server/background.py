@@ -1,0 +1,44 @@
+"""What a process does again and again beside its requests: in a thread, on a database connection of its own."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from threading import Event, Thread
+
+from django.db import connections
+
+logger = logging.getLogger(__name__)
+
+
+class Repetition:
+    """Calls a function again and again until it is stopped.
+
+    Args:
+        function: is called first after `seconds`, and whatever it raises is told in the log.
+        seconds: between the end of a call and the next one.
+        keeps_connection: whether its database connection stays open in between.
+    """
+
+    def __init__(self, function: Callable[[], None], seconds: float, *, keeps_connection: bool = False) -> None:
+        self._function, self._seconds, self._keeps_connection = function, seconds, keeps_connection
+        self._stopped = Event()
+        self._thread = Thread(target=self._repeat, name=function.__qualname__, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the thread, after the call that is under way."""
+        self._stopped.set()
+        self._thread.join()
+
+    def _repeat(self) -> None:
+        while not self._stopped.wait(self._seconds):
+            try:
+                self._function()
+            except Exception:
+                logger.exception("%s failed", self._function.__qualname__)
+            if not self._keeps_connection:
+                connections.close_all()
+        connections.close_all()

@@ -1,0 +1,131 @@
+"""The fast lane: short requests in the thread of the event loop, those that arrived together in one batch.
+
+While a batch runs, the loop stands still. So a request that turns out to be slow leaves the lane: where it is known
+beforehand by `leave_fast_lane`, and else when PostgreSQL ends a statement after some tens of milliseconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from asyncio import AbstractEventLoop
+from collections.abc import Callable, Sequence
+from contextvars import Context
+from functools import cache, partial
+
+from django.conf import settings
+
+from config.http.lanes import Lane
+from config.server import metrics
+from config.server.queues import FairQueue, Task
+
+logger = logging.getLogger(__name__)
+
+_batch_size = cache(metrics.BATCH_SIZE.labels)
+
+# How many requests are run side by side at the most. They are answered at about the same time.
+MAX_BATCH = 16
+# What a batch may take of the processor, as far as those before it tell.
+SECONDS_OF_A_BATCH = 0.010
+# After that its database connection is cut.
+MAX_SECONDS_OF_A_BATCH = 3.0
+
+
+class FastLane:
+    """Runs tasks, the callers in turn.
+
+    Args:
+        loop: the event loop.
+        run: runs a task.
+
+    Attributes:
+        has_waited: whether a task of the present batch left the lane. It may have waited for as long as one may.
+    """
+
+    def __init__(self, loop: AbstractEventLoop, run: Callable[[Task], None]) -> None:
+        self._loop = loop
+        self._run = run
+        self.queue = FairQueue()
+        self._is_scheduled = False
+        self.has_waited = False
+        # Of the processor, for a request, on average.
+        self._seconds = 0.0
+        # When the batch that runs began, by the monotonic clock; 0 between two.
+        self._began = 0.0
+
+    async def run(self, task: Task) -> None:
+        """Ends when the task was run, or will never be."""
+        self.queue.put(task)
+        # Those that arrived meanwhile are received too.
+        await asyncio.sleep(0)
+        if not task.is_done and not self._is_scheduled:
+            # The first one does what there is for all; the others find it done.
+            self._run_batch()
+        if not task.is_done:
+            task.waiting = self._loop.create_future()
+            await task.waiting
+
+    def _run_batch(self) -> None:
+        self._is_scheduled = False
+        tasks = self.queue.take(self._get_size())
+        if not tasks:
+            return
+        self._began = time.monotonic()
+        self.has_waited = False
+        try:
+            self._run_and_measure(tasks)
+        finally:
+            self._began = 0.0
+            for task in tasks:
+                task.finish()
+            if self.queue:
+                # After what arrived meanwhile was received, and what needs no lane was answered.
+                self._is_scheduled = True
+                self._loop.call_soon(self._run_batch)
+
+    def _run_and_measure(self, tasks: Sequence[Task]) -> None:
+        _batch_size(Lane.FAST.value).observe(len(tasks))
+        began = time.thread_time()
+        run_together([partial(self._run, task) for task in tasks])
+        self._seconds += 0.2 * ((time.thread_time() - began) / len(tasks) - self._seconds)
+
+    @property
+    def hangs(self) -> bool:
+        """Whether a batch waits for a database or a network that is silent."""
+        began = self._began
+        return bool(began) and time.monotonic() - began > MAX_SECONDS_OF_A_BATCH
+
+    def _get_size(self) -> int:
+        if self._seconds * MAX_BATCH <= SECONDS_OF_A_BATCH:
+            return MAX_BATCH
+        return max(1, int(SECONDS_OF_A_BATCH / self._seconds))
+
+
+def run_together(tasks: Sequence[Callable[[], None]]) -> None:
+    """Does together what uses the database; whatever it raises ends neither the loop nor the worker.
+
+    For that time this thread has no running loop. Where there is one, Django refuses the database, and its connection
+    would be one for each task instead of one for the thread (asgiref.local).
+    """
+    loop = asyncio._get_running_loop()
+    asyncio._set_running_loop(None)
+    try:
+        # A request that is not answered gets Granian's own 500.
+        _run_tasks(tasks)
+    finally:
+        asyncio._set_running_loop(loop)
+
+
+def _run_tasks(tasks: Sequence[Callable[[], None]]) -> None:
+    if settings.FAST_PATH:
+        from config.fastpath import batching
+        from config.fastpath.postgresql.base import get_connection
+
+        batching.run(tasks, get_connection("default").run_batches)
+        return
+    for task in tasks:
+        try:
+            Context().run(task)
+        except BaseException:
+            logger.critical("A task failed", exc_info=True)

@@ -1,0 +1,41 @@
+"""The time-outs of the fast lane: what exceeds them is rolled back, and run again in the slow lane."""
+
+from typing import Any
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.utils import DatabaseErrorWrapper
+from psycopg.errors import LockNotAvailable, QueryCanceled
+
+from config.http.lanes import leave_fast_lane
+from config.postgresql.transactions import has_committed
+
+# A write waits for another one's COMMIT, which takes a few milliseconds; whoever waits longer waits for something slow.
+LOCK_MILLISECONDS = 25
+# Most statements take less than one millisecond. On a busy machine they take several times as long.
+STATEMENT_MILLISECONDS = 75
+
+
+class _ImpatientErrorWrapper(DatabaseErrorWrapper):
+    """Django's translation of errors, through which every error of the connection passes first.
+
+    PostgreSQL ends a statement, and never a COMMIT: what has timed out is rolled back.
+    """
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        if isinstance(error, QueryCanceled | LockNotAvailable) and not has_committed.get():
+            leave_fast_lane()
+        super().__exit__(kind, error, traceback)
+
+
+def shorten_waits(connection: BaseDatabaseWrapper) -> None:
+    """Gives a connection that is not open yet the time-outs of the fast lane.
+
+    Args:
+        connection: of the thread in which the fast lane runs.
+    """
+    options = connection.settings_dict["OPTIONS"]
+    waits = f"-c lock_timeout={LOCK_MILLISECONDS}ms -c statement_timeout={STATEMENT_MILLISECONDS}ms"
+    # PostgreSQL obeys the last one of several.
+    shortened = {**options, "options": f"{options.get('options', '')} {waits}"}
+    connection.settings_dict = {**connection.settings_dict, "OPTIONS": shortened}
+    connection.wrap_database_errors = _ImpatientErrorWrapper(connection)  # a cached property

@@ -1,0 +1,284 @@
+"""The requests of a worker, from their reception to their response: in which lane, and whether at all.
+
+The fast lane is the thread of the event loop. The slow lane is another process, so that neither its work nor the
+interpreter's lock delays what is fast. What must be answered whatever waits is run beside both.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import time
+from asyncio import AbstractEventLoop, ensure_future
+from collections import Counter, OrderedDict
+from collections.abc import Hashable
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from django.conf import settings
+from django.db import connections
+from granian.rsgi import HTTPProtocol  # type: ignore[attr-defined]
+
+from config.http.errors import DomainError, ErrorCode
+from config.http.lanes import Lane, NeedsSlowLane, in_fast_lane
+from config.postgresql.transactions import before_transaction
+from config.server import metrics, slow_lane
+from config.server.answers import Environ, answer, choose_lane, refuse_at_once
+from config.server.background import Repetition
+from config.server.callers import Callers
+from config.server.fast_lane import FastLane, run_together
+from config.server.impatience import shorten_waits
+from config.server.queues import FairQueue, Task
+from config.server.readiness import probe
+from config.server.request_log import LANE
+
+logger = logging.getLogger(__name__)
+
+# Of a worker, beside those that run. A longer queue would only be waited for in vain.
+MAX_WAITING_FAST = 512
+MAX_WAITING_SLOW = 64
+# A request that was not begun by then is answered 503: its client has hardly any patience left.
+SECONDS_TO_WAIT = 5.0
+# From then on a waiting request is dropped when its client leaves. To watch all of them would cost more than many take.
+SECONDS_TO_WATCH = 0.02
+SECONDS_BETWEEN_SWEEPS = 0.02
+# How many requests of one caller the slow lane runs at once: it has threads left for others.
+MAX_SLOW_OF_A_CALLER = slow_lane.THREADS // 2
+RETRY_AFTER_SECONDS = 1
+SECONDS_BETWEEN_LOOKS = 0.5
+# For so long, what is like a request that has left the fast lane is run in the slow one from the beginning.
+SECONDS_TO_STAY_SLOW = 1.0
+
+
+class SlowLane:
+    """Has tasks run by the process of the slow lane, as many as it has channels, the callers in turn.
+
+    Args:
+        loop: the event loop.
+        process: the process.
+    """
+
+    def __init__(self, loop: AbstractEventLoop, process: slow_lane.SlowProcess) -> None:
+        self._loop = loop
+        self._free = list(process.channels)
+        self._running: Counter[Hashable] = Counter()
+        self._has_died = False
+        self.queue = FairQueue()
+        process.watch(loop, self._end_worker)
+
+    @property
+    def is_full(self) -> bool:
+        return self._has_died or len(self.queue) >= MAX_WAITING_SLOW
+
+    async def run(self, task: Task) -> None:
+        """Ends when the task was run, or will never be."""
+        self.queue.put(task)
+        self._start_waiting()
+        if task.channel is None:
+            task.waiting = self._loop.create_future()
+            await task.waiting
+        if task.is_done:
+            return
+        try:
+            outcome = await slow_lane.send(self._loop, task.channel, task.environ)
+        except ConnectionError:
+            logger.exception("A slow request was lost")
+            task.respond(refuse_at_once(task.environ, build_overload("The request may have been lost half-way.")))
+            self._end_worker()
+            return
+        self._free.append(task.channel)
+        self._running[task.caller] -= 1
+        self._start_waiting()
+        task.environ |= outcome.noted
+        task.respond(outcome.response)
+
+    def _start_waiting(self) -> None:
+        while self._free and (task := self.queue.take_one(self._may_run)):
+            task.channel = self._free.pop()
+            self._running[task.caller] += 1
+            task.wake()
+
+    def _may_run(self, caller: Hashable) -> bool:
+        return self._running[caller] < MAX_SLOW_OF_A_CALLER
+
+    def _end_worker(self) -> None:
+        """A fork needs a process without threads: the one that starts workers also starts those beside them."""
+        if self._has_died:
+            return
+        self._has_died = True
+        for task in list(self.queue):
+            self.queue.remove(task)
+            metrics.LANE_EVENTS.labels(Lane.SLOW.value, "refused").inc()
+            task.respond(refuse_at_once(task.environ, build_overload("The request was not begun.")))
+            task.finish()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+class Lanes:
+    """Runs requests in their lanes.
+
+    Args:
+        django: Django's WSGI application.
+        loop: the event loop.
+        process: of the slow lane; without one, everything runs in the fast one, as long as it takes.
+    """
+
+    def __init__(self, django: Any, loop: AbstractEventLoop, process: slow_lane.SlowProcess | None) -> None:
+        self._django, self._loop = django, loop
+        self._fast = FastLane(loop, self._run_fast)
+        self._slow = SlowLane(loop, process) if process else None
+        self._callers = Callers()
+        self._in_flight: dict[Hashable, int] = {}
+        self._slow_now: OrderedDict[Hashable, float] = OrderedDict()
+        if process:
+            run_together([self._prepare_connection])
+            Repetition(self._cut_hanging_connection, SECONDS_BETWEEN_LOOKS).start()
+        self._queues = {Lane.FAST: self._fast.queue} | ({Lane.SLOW: self._slow.queue} if self._slow else {})
+        self._was_waiting = dict.fromkeys(self._queues, False)
+        self.sweep()
+
+    def _prepare_connection(self) -> None:
+        self._connection = connections["default"]
+        shorten_waits(self._connection)
+
+    def _cut_hanging_connection(self) -> None:
+        """Ends what the fast lane waits for in vain. No time-out of PostgreSQL's holds where nothing comes from it."""
+        connection = self._connection.connection
+        if self._fast.hangs and connection is not None and not connection.closed:
+            logger.error("The database is silent; the connection of the fast lane is cut.")
+            # Of a copy: the descriptor itself belongs to libpq.
+            with socket.socket(fileno=os.dup(connection.fileno())) as copy, suppress(OSError):
+                copy.shutdown(socket.SHUT_RDWR)
+
+    async def run(self, environ: Environ, protocol: HTTPProtocol) -> None:
+        """Answers a request. A client that leaves meanwhile changes nothing where the request was begun."""
+        lane = choose_lane(environ)
+        environ[LANE] = lane.value
+        if lane is Lane.NONE:
+            run_together([lambda: protocol.response_bytes(*answer(self._django, environ))])
+            return
+        caller, credential = self._callers.identify(environ)
+        task = Task(environ, protocol, caller)
+        if problem := self._find_excess(caller):
+            self._refuse(task, problem, lane)
+            return
+        in_flight = self._in_flight
+        in_flight[caller] = in_flight.get(caller, 0) + 1
+        try:
+            if self._slow is None or (lane is Lane.FAST and not self._is_slow_now(task) and not probe.is_silent):
+                original = environ.copy()
+                await self._fast.run(task)
+                if task.needs_slow_lane:
+                    task.start_again(original)
+                    await self._run_slow(task)
+            else:
+                await self._run_slow(task)
+        finally:
+            if in_flight[caller] == 1:
+                del in_flight[caller]
+            else:
+                in_flight[caller] -= 1
+            self._callers.learn(credential, task.environ)
+
+    def _find_excess(self, caller: Hashable) -> DomainError | None:
+        limit = settings.MAX_IN_FLIGHT
+        if limit and self._in_flight.get(caller, 0) >= limit:
+            return _build_excess(limit)
+        if len(self._fast.queue) < MAX_WAITING_FAST:
+            return None
+        # Whom most of the waiting requests are of, gives way: what others send is no reason to refuse a caller.
+        overload = build_overload("Too many requests wait.")
+        displaced = self._fast.queue.take_newest(caller)
+        if displaced is None:
+            return overload
+        self._refuse(displaced, overload, Lane.FAST)
+        displaced.finish()
+        return None
+
+    async def _run_slow(self, task: Task) -> None:
+        slow: Any = self._slow
+        task.environ[LANE] = Lane.SLOW.value
+        if slow.is_full:
+            self._refuse(task, build_overload("Too many slow requests wait."), Lane.SLOW)
+        else:
+            await slow.run(task)
+
+    def _refuse(self, task: Task, problem: DomainError, lane: Lane, event: str = "refused") -> None:
+        metrics.LANE_EVENTS.labels(lane.value, event).inc()
+        task.respond(refuse_at_once(task.environ, problem))
+
+    def _run_fast(self, task: Task) -> None:
+        if self._slow is not None:
+            in_fast_lane.set(True)
+            before_transaction.set(partial(self._leave_if_slow_now, task))
+        try:
+            task.respond(answer(self._django, task.environ))
+        except NeedsSlowLane:
+            task.needs_slow_lane = self._fast.has_waited = True
+            metrics.LANE_EVENTS.labels(Lane.FAST.value, "left").inc()
+            kind = _get_kind(task)
+            self._slow_now.pop(kind, None)
+            self._slow_now[kind] = time.monotonic() + SECONDS_TO_STAY_SLOW
+
+    def _is_slow_now(self, task: Task) -> bool:
+        if not self._slow_now:
+            return False
+        while self._slow_now and next(iter(self._slow_now.values())) < task.received:
+            self._slow_now.popitem(last=False)
+        return _get_kind(task) in self._slow_now
+
+    def _leave_if_slow_now(self, task: Task) -> None:
+        """One has waited for all that were begun with it: they may wait for locks, too, and would do it in turn."""
+        if self._fast.has_waited or self._is_slow_now(task):
+            raise NeedsSlowLane
+
+    # --- Those that wait
+
+    def sweep(self) -> None:
+        """Looks after requests that wait."""
+        now = time.monotonic()
+        for lane, queue in self._queues.items():
+            waiting = sorted(queue, key=lambda task: task.received) if queue else []
+            for task in waiting:
+                if now - task.received > SECONDS_TO_WAIT:
+                    queue.remove(task)
+                    self._refuse(task, build_overload("The request has waited too long."), lane, "expired")
+                    task.finish()
+                elif task.watch is None and now - task.received > SECONDS_TO_WATCH:
+                    task.watch = ensure_future(_drop_without_client(queue, task, lane))
+            if self._was_waiting[lane] or waiting:
+                metrics.QUEUE_LENGTH.labels(lane.value).set(len(queue))
+                metrics.QUEUE_AGE.labels(lane.value).set(now - waiting[0].received if waiting else 0.0)
+            self._was_waiting[lane] = bool(waiting)
+        self._loop.call_later(SECONDS_BETWEEN_SWEEPS, self.sweep)
+
+
+async def _drop_without_client(queue: FairQueue, task: Task, lane: Lane) -> None:
+    await task.protocol.client_disconnect()
+    metrics.LANE_EVENTS.labels(lane.value, "dropped").inc()
+    queue.remove(task)
+    task.finish()
+
+
+def _get_kind(task: Task) -> Hashable:
+    return task.caller, task.environ["REQUEST_METHOD"], task.environ["PATH_INFO"]
+
+
+def build_overload(message: str) -> DomainError:
+    """A SERVICE_UNAVAILABLE for a request that is not run because too many others are."""
+    headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
+    return DomainError(ErrorCode.SERVICE_UNAVAILABLE, f"{message} Try again.", headers=headers)
+
+
+def _build_excess(limit: int) -> DomainError:
+    """draft-ietf-httpapi-ratelimit-headers-10: a policy of its own, in requests that are under way at the same time."""
+    headers = {
+        "Retry-After": str(RETRY_AFTER_SECONDS),
+        "RateLimit-Policy": f'"inflight";q={limit};qu="concurrent-requests"',
+        "RateLimit": '"inflight";r=0',
+    }
+    message = f"Only {limit} requests of one caller are run at the same time; wait for the answers."
+    return DomainError(ErrorCode.RATE_LIMITED, message, headers=headers)

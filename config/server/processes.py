@@ -1,0 +1,34 @@
+"""What a process does after a fork, so that it neither outlives its parent nor keeps what is its parent's."""
+
+import ctypes
+import os
+import signal
+import sys
+from collections.abc import Collection
+from contextlib import suppress
+from pathlib import Path
+
+
+def end_with_parent(parent: int) -> None:
+    """Has the kernel kill this process when `parent`, which forked it, dies.
+
+    SIGTERM is not enough: a worker that is just starting may hang in Granian's handler of it, and nobody is left who
+    would kill it after a while.
+
+    Raises:
+        SystemExit: the parent has died already, between the fork and this call, and the kernel would never tell.
+    """
+    if sys.platform == "linux":
+        parent_death_signal = 1  # PR_SET_PDEATHSIG of prctl(2)
+        ctypes.CDLL(None).prctl(parent_death_signal, signal.SIGKILL)
+    if os.getppid() != parent:
+        sys.exit(1)
+
+
+def close_other_files(needed: Collection[int]) -> None:
+    """Closes all files of this process but those that are needed, and standard input, output and error."""
+    folder = Path("/proc/self/fd" if sys.platform == "linux" else "/dev/fd")
+    for number in sorted(int(path.name) for path in folder.iterdir()):
+        if number > 2 and number not in needed:
+            with suppress(OSError):
+                os.close(number)

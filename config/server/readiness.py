@@ -1,0 +1,100 @@
+"""Whether the database answers, known without asking it: a thread of its own asks again and again.
+
+A request that asks the database waits where everything waits for it. A probe that is asked of a service whose database
+hangs must get its answer all the same.
+"""
+
+import select
+import time
+
+import psycopg
+from django.db import Error, OperationalError, connection
+from psycopg.pq import ExecStatus
+
+from config.server.background import Repetition
+
+# Between two questions. With the time that the answer may take, the last good answer is at most a second old.
+SECONDS_BETWEEN_PROBES = 0.25
+MAX_AGE_SECONDS = 1.0
+# A busy machine may be late.
+MAX_SILENCE_SECONDS = 3.0
+
+
+class Probe:
+    """Asks the database on a connection that nothing else uses, and remembers when it last answered."""
+
+    def __init__(self) -> None:
+        self._answered = 0.0
+        self._repetition: Repetition | None = None
+
+    @property
+    def is_running(self) -> bool:
+        return self._repetition is not None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the database answered a question that is at most a second old."""
+        return time.monotonic() - self._answered <= MAX_AGE_SECONDS
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether the database has not answered for so long that no request should be made to wait for it."""
+        return time.monotonic() - self._answered > MAX_SILENCE_SECONDS
+
+    def start(self) -> None:
+        self._repetition = Repetition(self.ask, SECONDS_BETWEEN_PROBES, keeps_connection=True)
+        self._repetition.start()
+
+    def ask(self) -> None:
+        asked = time.monotonic()
+        try:
+            ask_database(MAX_AGE_SECONDS)
+        except (Error, psycopg.Error):
+            connection.close()
+        else:
+            self._answered = asked
+
+
+def ask_database(seconds: float) -> None:
+    """Asks the database for an answer, on the connection of this thread.
+
+    A server or a network that is silent is not waited for: no time-out of PostgreSQL's holds there.
+
+    Args:
+        seconds: how long an answer may take.
+
+    Raises:
+        django.db.Error, psycopg.Error: the database is away, or does not answer in time.
+    """
+    connection.ensure_connection()
+    pgconn = connection.connection.pgconn
+    deadline = time.monotonic() + seconds
+    readable = select.poll()
+    readable.register(pgconn.socket, select.POLLIN)
+    pgconn.send_query(b"SELECT 1")
+    pgconn.flush()
+    while pgconn.is_busy():
+        if not readable.poll(max(0.0, deadline - time.monotonic()) * 1000):
+            # A late answer would be taken for that to the next question.
+            pgconn.finish()
+            raise OperationalError("The database does not answer.")
+        pgconn.consume_input()
+    while result := pgconn.get_result():
+        if result.status != ExecStatus.TUPLES_OK:
+            raise OperationalError("The database answers with an error.")
+
+
+probe = Probe()
+
+
+def check() -> None:
+    """Asks what the probe knows; where none runs, as under another server than `serve`, the database.
+
+    Raises:
+        OperationalError: the database did not answer within the last second.
+    """
+    if not probe.is_running:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    elif not probe.is_ready:
+        raise OperationalError("The database does not answer.")

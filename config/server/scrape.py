@@ -1,0 +1,59 @@
+"""What is not counted but looked up, each time that Prometheus asks."""
+
+import platform
+from collections.abc import Iterator
+
+import django
+import psycopg
+from django.db import Error, connection
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+
+from config import VERSION
+from config.postgresql import row_counts
+from config.server.readiness import ask_database
+
+# A scrape must come to an end when the database is silent: that is when its figures are wanted.
+SECONDS_FOR_DATABASE = 1.0
+# PostgreSQL shows a role the waits of its own sessions, and those of all to a member of pg_monitor.
+_COUNT_WAITING = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+
+
+class _Collector:
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        versions = {"version": VERSION, "python": platform.python_version(), "django": django.get_version()}
+        build = GaugeMetricFamily("build_info", "What runs; always 1.", labels=list(versions))
+        build.add_metric(list(versions.values()), 1)
+        yield build
+        found = _fetch()
+        totals, waiting = found or (None, None)
+        yield GaugeMetricFamily("database_up", "Whether the database answered this scrape.", totals is not None)
+        rows = GaugeMetricFamily("table_rows", "Rows of each table whose rows are counted.", labels=["table"])
+        for table, total in (totals or {}).items():
+            rows.add_metric([table], total)
+        yield rows
+        if waiting is not None:
+            yield GaugeMetricFamily("database_lock_waiters", "Sessions that wait for a lock.", waiting)
+
+
+def _fetch() -> tuple[dict[str, int], int] | None:
+    """The number of rows by table, and of sessions that wait; None when the database does not answer."""
+    try:
+        ask_database(SECONDS_FOR_DATABASE)
+        totals = row_counts.fetch_totals()
+        with connection.cursor() as cursor:
+            cursor.execute(_COUNT_WAITING)
+            ((waiting,),) = cursor.fetchall()
+    except (Error, psycopg.Error):
+        connection.close()
+        return None
+    return {model._meta.db_table: sum(rows for _, rows in parts) for model, parts in totals.items()}, waiting
+
+
+_registry = CollectorRegistry()
+_registry.register(_Collector())
+
+
+def exposition() -> bytes:
+    """In Prometheus' text format."""
+    return generate_latest(_registry)

@@ -1,0 +1,191 @@
+"""The slow lane: a process beside each worker, whose threads run what would delay the fast lane.
+
+A process, and not threads of the worker: Python's own work holds the interpreter's lock, so that one thread that
+renders an export lets the others wait for milliseconds each time they come back from the database. A process can also
+be given a lower priority. A thread cannot: one that holds the lock and is not scheduled stops all others.
+
+The worker sends a request down one of its channels, one at a time each, and gets the response back.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import socket
+import time
+from asyncio import AbstractEventLoop
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from contextvars import Context
+from io import BytesIO
+from pathlib import Path
+from threading import Thread
+from typing import Any, NamedTuple
+
+from config.api.limits.quotas import NOTED
+from config.api.versions.usage import SECONDS_BETWEEN_WRITES, uses
+from config.http.lanes import Lane
+from config.server import erasing, metrics
+from config.server.answers import Answer, Environ, answer, failure
+from config.server.background import Repetition
+from config.server.processes import close_other_files, end_with_parent
+from config.server.request_log import log
+
+# How many slow requests a worker runs at once, each on a database connection of its own.
+THREADS = 4
+# What is slow leaves the processors to what is fast: of a busy one, it has a quarter.
+NICENESS = 5
+# Of a session, where Linux weighs sessions against each other (sched_autogroup_enabled): among their processes alone
+# does niceness count then. Connections of PostgreSQL are sessions, too.
+SESSION_NICENESS = Path("/proc/self/autogroup")
+_LENGTH_BYTES = 8
+
+
+class Outcome(NamedTuple):
+    """What became of a request.
+
+    Attributes:
+        noted: what the environment of the request holds of whom it was counted for.
+    """
+
+    response: Answer
+    noted: Environ
+
+
+class SlowProcess:
+    """The process, as its worker sees it.
+
+    Args:
+        pid: its process id.
+        channels: the worker's ends.
+        life: nothing is sent over it; it ends when the process ends.
+    """
+
+    def __init__(self, pid: int, channels: Sequence[socket.socket], life: socket.socket) -> None:
+        self._pid = pid
+        self.channels, self._life = channels, life
+        for channel in channels:
+            channel.setblocking(False)
+
+    def watch(self, loop: AbstractEventLoop, died: Callable[[], None]) -> None:
+        """Calls a function once when the process has died."""
+
+        def tell() -> None:
+            loop.remove_reader(self._life)
+            died()
+
+        loop.add_reader(self._life, tell)
+
+    def close(self) -> None:
+        """Lets the process end, after what it has begun."""
+        for channel in (*self.channels, self._life):
+            channel.close()
+        with suppress(ChildProcessError):
+            os.waitpid(self._pid, 0)
+
+
+async def send(loop: AbstractEventLoop, channel: socket.socket, environ: Environ) -> Outcome:
+    """Has a request run.
+
+    Raises:
+        ConnectionError: the process has died. Nobody knows what it did before.
+    """
+    body: BytesIO = environ["wsgi.input"]
+    rest = {name: value for name, value in environ.items() if name != "wsgi.input"}
+    frame = pickle.dumps((rest, body.getvalue()))
+    await loop.sock_sendall(channel, len(frame).to_bytes(_LENGTH_BYTES) + frame)
+    length = int.from_bytes(await _receive(loop, channel, _LENGTH_BYTES))
+    outcome: Outcome = pickle.loads(await _receive(loop, channel, length))  # noqa: S301 - of our own process
+    return outcome
+
+
+async def _receive(loop: AbstractEventLoop, channel: socket.socket, length: int) -> bytearray:
+    received = bytearray(length)
+    view = memoryview(received)
+    while view:
+        count = await loop.sock_recv_into(channel, view)
+        if not count:
+            raise ConnectionResetError("The process of the slow lane has died.")
+        view = view[count:]
+    return received
+
+
+# --- In the process itself
+
+
+def start(django: Any) -> SlowProcess:
+    """Forks the process. The caller must have neither threads nor database connections.
+
+    Args:
+        django: Django's WSGI application.
+    """
+    # One more, over which nothing is sent.
+    pairs = [socket.socketpair() for _ in range(THREADS + 1)]
+    worker = os.getpid()
+    pid = os.fork()
+    if not pid:
+        try:
+            _serve(django, [theirs for _, theirs in pairs], worker)
+        finally:
+            os._exit(0)
+    for _, theirs in pairs:
+        theirs.close()
+    *channels, life = (ours for ours, _ in pairs)
+    return SlowProcess(pid, channels, life)
+
+
+def _serve(django: Any, sockets: Sequence[socket.socket], worker: int) -> None:
+    # It is stopped by its channels, when the worker has got the last response.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    end_with_parent(worker)
+    # The listening socket above all: what nobody accepts there would wait in vain.
+    close_other_files({each.fileno() for each in sockets})
+    _lower_priority()
+    metrics.start(Lane.SLOW)
+    log.start()
+    writing = Repetition(uses.write, SECONDS_BETWEEN_WRITES)
+    writing.start()
+    erasure = erasing.build_repetition()
+    erasure.start()
+    threads = [Thread(target=_serve_channel, args=(django, channel), daemon=True) for channel in sockets[:THREADS]]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    erasure.stop()
+    writing.stop()
+    uses.write()
+    log.stop()
+
+
+def _lower_priority() -> None:
+    os.nice(NICENESS)
+    os.setsid()
+    for _ in range(50):
+        try:
+            SESSION_NICENESS.write_text(str(NICENESS))
+        except BlockingIOError:
+            # Linux changes no more than ten sessions a second; other workers start at the same time.
+            time.sleep(0.1)
+        except OSError:
+            # Sessions are not weighed here.
+            return
+        else:
+            return
+
+
+def _serve_channel(django: Any, channel: socket.socket) -> None:
+    file = channel.makefile("rb")
+    while header := file.read(_LENGTH_BYTES):
+        environ, body = pickle.loads(file.read(int.from_bytes(header)))  # noqa: S301 - of our own worker
+        environ["wsgi.input"] = BytesIO(body)
+        try:
+            response = Context().run(answer, django, environ)
+        except BaseException as exception:  # noqa: BLE001 - the worker waits for an answer, whatever happens
+            response = failure(exception, environ)
+        frame = pickle.dumps(Outcome(response, {name: environ[name] for name in NOTED if name in environ}))
+        with suppress(ConnectionError):
+            # The worker may have died meanwhile.
+            channel.sendall(len(frame).to_bytes(_LENGTH_BYTES) + frame)

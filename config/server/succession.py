@@ -1,0 +1,99 @@
+"""A service that takes the place of another one without a pause: new code and new settings, the same process id.
+
+On SIGHUP the process that starts the workers runs its program anew (execve). Its workers stay its children and go on
+meanwhile. What is handed over stands in the environment: the sockets that listen, so that no connection is lost with
+the worker that would have accepted it; the workers; and the folder of the metrics. When the new workers run, those of
+before end what they have begun.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+logger = logging.getLogger(__name__)
+
+_VARIABLE = "SERVE_PREDECESSOR"
+# What ends the service.
+ENDING = (signal.SIGINT, signal.SIGTERM)
+# To load the code and to look at the settings.
+SECONDS_TO_TRY = 60
+
+
+class Predecessor(NamedTuple):
+    """What was there before.
+
+    Attributes:
+        sockets: the file descriptors that listen, one for each worker.
+        workers: the process ids of the workers that have not ended yet.
+        metrics: the folder of the metrics.
+    """
+
+    sockets: Sequence[int]
+    workers: list[int]
+    metrics: str
+
+    def retire(self, seconds: float) -> None:
+        """Lets the workers end what they have begun, one after the other, and ends those that take longer.
+
+        Args:
+            seconds: that each of them has.
+        """
+        while self.workers:
+            pid = self.workers[0]
+            with suppress(ProcessLookupError, ChildProcessError):
+                os.kill(pid, signal.SIGTERM)
+                deadline = time.monotonic() + seconds
+                while not os.waitpid(pid, os.WNOHANG)[0]:
+                    if time.monotonic() > deadline:
+                        logger.warning("A worker did not end in %s s, and is killed.", seconds)
+                        os.kill(pid, signal.SIGKILL)
+                    time.sleep(0.02)
+            # From now on its process id may be another one's.
+            with suppress(ValueError):
+                self.workers.remove(pid)
+
+
+def get_predecessor() -> Predecessor | None:
+    """What this service takes the place of; None where there was none."""
+    handed_over = os.environ.pop(_VARIABLE, None)
+    # Until the workers run, another SIGHUP would end the process.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    return Predecessor(**json.loads(handed_over)) if handed_over else None
+
+
+def succeed(present: Predecessor, environment: Mapping[str, str]) -> None:
+    """Runs the program anew. Returns only if it would not start: then everything stays as it is.
+
+    Args:
+        present: what it takes the place of.
+        environment: in which it runs.
+    """
+    command = [sys.executable, *sys.orig_argv[1:]]
+    # With the new code and settings, in a process that may fail.
+    trial = [sys.executable, sys.argv[0], "check", "--fail-level", "ERROR"]
+    try:
+        tried = subprocess.run(  # noqa: S603 - what runs already
+            trial, capture_output=True, text=True, timeout=SECONDS_TO_TRY, check=False, env=environment
+        )
+    except subprocess.TimeoutExpired:
+        logger.error("The service is not replaced: it does not start within %s s.", SECONDS_TO_TRY)  # noqa: TRY400
+        return
+    if tried.returncode:
+        logger.error("The service is not replaced, since it would not start: %s", tried.stderr.strip()[-2000:])
+        return
+    for file in present.sockets:
+        os.set_inheritable(file, True)
+    handed_over = {_VARIABLE: json.dumps(present._asdict())}
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    # Until the new program knows what it was handed over: it would leave the workers without an end.
+    signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+    os.execve(sys.executable, command, {**environment, **handed_over})  # noqa: S606 - what runs already

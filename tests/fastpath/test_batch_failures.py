@@ -1,0 +1,312 @@
+"""Each kind of failure, of each kind of work, at each position of a batch: who meets it, and what is committed."""
+
+import gc
+import signal
+from dataclasses import dataclass, field
+
+import psycopg
+import pytest
+from django.db import OperationalError, connection
+from greenlet import GreenletExit, getcurrent
+from psycopg.adapt import Loader
+from psycopg.types import TypeInfo
+
+from config.fastpath import batching, inserts
+from config.fastpath.postgresql.base import get_connection
+from orders.models import Order
+from tests.conftest import connect_elsewhere, end_connection, wait_until
+from tests.faults.proxy import FATES
+
+pytestmark = pytest.mark.usefixtures("outcomes")
+
+# `fail` gives an outcome, of which Python can load one, or fails in the way that is named.
+CREATE = """
+CREATE TYPE outcome AS ENUM ('fine', 'broken');
+CREATE FUNCTION fail(how text) RETURNS outcome LANGUAGE plpgsql AS $$
+BEGIN
+    CASE how
+        WHEN 'unique' THEN RAISE unique_violation;
+        WHEN 'serialization' THEN RAISE serialization_failure;
+        WHEN 'deadlock' THEN RAISE deadlock_detected;
+        WHEN 'slow' THEN PERFORM pg_sleep(10);
+        WHEN 'cancelled' THEN PERFORM pg_cancel_backend(pg_backend_pid()), pg_sleep(10);
+        WHEN 'lost' THEN PERFORM pg_terminate_backend(pg_backend_pid()), pg_sleep(10);
+        WHEN 'broken' THEN RETURN 'broken';
+        ELSE RETURN 'fine';
+    END CASE;
+END $$
+"""
+DROP = "DROP FUNCTION fail; DROP TYPE outcome"
+
+
+class LoaderError(psycopg.errors.FeatureNotSupported):
+    """What the server says of a statement that it will not run; here it comes from code that reads a value."""
+
+
+class OutcomeLoader(Loader):
+    def load(self, data):
+        if bytes(data) == b"broken":
+            raise LoaderError
+        return bytes(data).decode()
+
+
+@pytest.fixture
+def outcomes(transactional_db):
+    with connection.cursor() as cursor:
+        cursor.execute(CREATE)
+    prepare_connection()
+    yield
+    connection.close()
+    with connection.cursor() as cursor:
+        cursor.execute(DROP)
+
+
+def prepare_connection():
+    """Opens a connection that can load outcomes."""
+    connection.close()
+    connection.ensure_connection()
+    opened = connection.connection
+    opened.adapters.register_loader(TypeInfo.fetch(opened, "outcome").oid, OutcomeLoader)
+
+
+# --- Kinds of work: each sends one statement, which fails as it is told
+
+INSERT = "INSERT INTO orders_order (user_id, item, qty) VALUES (%s, %s, 1) RETURNING item, fail(%s)"
+
+
+@dataclass
+class Work:
+    """A task of one statement.
+
+    Attributes:
+        kind: how the statement is run.
+        item: what it gives, and of all but reads the row that it adds.
+        how: the failure it meets.
+        result: what it gave or raised.
+    """
+
+    kind: str
+    owner: int
+    item: str
+    how: object = "not at all"
+    result: object = field(default=None, init=False)
+
+    def __post_init__(self):
+        if self.kind == "deferred":
+            values = {"user_id": self.owner, "item": self.item, "qty": 1}
+            self.pending = inserts.reserve(Order, values, "default")
+
+    def __call__(self):
+        try:
+            self.result = self.run()
+        except Exception as error:  # noqa: BLE001 - what it is, is the result
+            self.result = error
+
+    def run(self):
+        match self.kind:
+            case "read":
+                ((row,),) = connection.run(("SELECT %s::text, fail(%s::text)", [self.item, self.how]))
+                return row[0]
+            case "shared":
+                ((row,),) = connection.run((INSERT, [self.owner, self.item, self.how]), shared_transaction=True)
+                return row[0]
+            case "deferred":
+                return self.pending.commit(("WITH guard AS (SELECT fail(%s::text))", [self.how])) and self.item
+        raise AssertionError(self.kind)
+
+    @property
+    def cause(self):
+        return type(getattr(self.result, "__cause__", None) or self.result)
+
+
+KINDS = ("read", "shared", "deferred")
+POSITIONS = {"first": 0, "middle": 2, "last": 4, "only": None}
+# The value that makes a statement fail, the error it meets, and whether its row is there all the same.
+FAILURES = {
+    "not sent": ("\0", psycopg.DataError, False),
+    "not converted": (object(), psycopg.ProgrammingError, False),
+    "unique violation": ("unique", psycopg.errors.UniqueViolation, False),
+    "serialization failure": ("serialization", psycopg.errors.SerializationFailure, False),
+    "deadlock": ("deadlock", psycopg.errors.DeadlockDetected, False),
+    "statement timeout": ("slow", psycopg.errors.QueryCanceled, False),
+    "cancelled": ("cancelled", psycopg.errors.QueryCanceled, False),
+    "not loaded": ("broken", LoaderError, True),
+}
+in_each_position = pytest.mark.parametrize("position", POSITIONS)
+beside_others = pytest.mark.parametrize("position", [name for name in POSITIONS if name != "only"])
+of_each_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+@pytest.fixture
+def batch(make_user):
+    """Makes a piece of work and what runs beside it: of each kind one."""
+    owner = make_user().pk
+
+    def make(kind, position, how):
+        failing = Work(kind, owner, "fails", how)
+        if POSITIONS[position] is None:
+            return failing, []
+        others = [Work(each, owner, f"{each} {number}") for number, each in enumerate((*KINDS, "shared"))]
+        return failing, others
+
+    return make
+
+
+def run(position, failing, others, execute=None):
+    """Runs work side by side; the failing one stands at the position. Returns how many were sent at once."""
+    sizes = []
+
+    def run_batches(batches):
+        sizes.append(len(batches))
+        return get_connection("default").run_batches(batches)
+
+    works = [*others]
+    works.insert(POSITIONS[position] or 0, failing)
+    batching.run(works, execute or run_batches)
+    return sizes
+
+
+def get_items():
+    """What is committed, as another connection sees it."""
+    with connect_elsewhere() as other:
+        return sorted(item for (item,) in other.execute("SELECT item FROM orders_order"))
+
+
+def get_backend():
+    return connection.connection.info.backend_pid
+
+
+def assert_alone(failing, others, expected, *, added, backend):
+    assert failing.cause is expected
+    assert [work.result for work in others] == [work.item for work in others]
+    items = [work.item for work in others if work.kind != "read"]
+    assert get_items() == sorted(items + [failing.item] * added)
+    # The connection is the same, and in no transaction.
+    assert get_backend() == backend
+    assert (connection.is_usable(), connection.get_autocommit(), connection.needs_rollback) == (True, True, False)
+    after = Work("shared", failing.owner, "after")
+    after()
+    assert after.result == "after"
+
+
+@in_each_position
+@of_each_kind
+@pytest.mark.parametrize("failure", FAILURES)
+def test_failure_stays_with_its_task_and_nothing_is_run_twice(batch, kind, position, failure):
+    how, expected, stored = FAILURES[failure]
+    if (kind, failure) == ("deferred", "not loaded"):
+        pytest.skip("A deferred insert returns nothing but a 1.")
+    failing, others = batch(kind, position, how)
+    if how == "slow":
+        with connection.cursor() as cursor:
+            cursor.execute("SET statement_timeout = '1s'")
+    backend = get_backend()
+    sizes = run(position, failing, others)
+    assert sizes == [1 + len(others)] * bool(others)
+    assert_alone(failing, others, expected, added=stored and kind != "read", backend=backend)
+
+
+# --- A connection that is lost
+
+
+def assert_lost_for_all(works):
+    assert [type(work.result) for work in works] == [OperationalError] * len(works)
+    assert get_items() == []
+    # The next one finds a connection, and nothing of the lost one is done later.
+    after = Work("shared", works[0].owner, "after", "not at all")
+    prepare_connection()
+    after()
+    assert (after.result, get_items()) == ("after", ["after"])
+
+
+@in_each_position
+@of_each_kind
+def test_connection_that_was_lost_before_is_lost_for_the_whole_batch(batch, kind, position):
+    failing, others = batch(kind, position, "not at all")
+    end_connection()
+    run(position, failing, others)
+    assert_lost_for_all([failing, *others])
+
+
+@in_each_position
+@of_each_kind
+def test_connection_that_is_lost_during_a_statement_is_lost_for_the_whole_batch(batch, kind, position):
+    failing, others = batch(kind, position, "lost")
+    run(position, failing, others)
+    # What is a transaction of its own and was answered before is as good as lost: nobody read it.
+    assert_lost_for_all([failing, *others])
+
+
+@in_each_position
+@pytest.mark.parametrize("fate", FATES)
+def test_connection_that_is_lost_at_the_commit_leaves_all_rows_or_none(proxy, batch, position, fate):
+    """Nothing is run again, whichever it was."""
+    prepare_connection()
+    failing, others = batch("deferred", position, "not at all")
+    # Prepared before, so that the proxy meets it at work.
+    Work("deferred", failing.owner, "before")()
+    works, (before,) = [failing, *others], get_items()
+    assert before == "before"
+    proxy.rate, proxy.fates = 1, (fate,)
+    run(position, failing, others)
+    proxy.rate = 0
+    assert [type(work.result) for work in works] == [OperationalError] * len(works)
+    assert proxy.cuts == {fate: 1}
+    added = sorted(work.item for work in works if work.kind != "read")
+    # A server that cannot send the answer to a read ends the connection, also within what was sent behind it.
+    possible = [[]] * (fate == FATES[0] or bool(others)) + [added] * (fate == FATES[1])
+    wait_until(lambda: get_items() in [sorted(["before", *items]) for items in possible])
+
+
+# --- A task that is ended
+
+
+@beside_others
+@of_each_kind
+def test_task_that_is_killed_while_it_waits_ends_alone(batch, kind, position, caplog):
+    failing, others = batch(kind, position, "not at all")
+    waiting = []
+    work = failing.run
+    failing.run = lambda: waiting.append(getcurrent()) or work()
+
+    def run_batches(batches):
+        waiting[0].throw(GreenletExit)
+        return get_connection("default").run_batches(batches)
+
+    backend = get_backend()
+    run(position, failing, others, run_batches)
+    assert (failing.result, caplog.messages) == (None, ["A task failed"])
+    failing.result = GreenletExit()
+    # It had been submitted.
+    assert_alone(failing, others, GreenletExit, added=kind != "read", backend=backend)
+
+
+@pytest.fixture
+def interrupt():
+    """Ctrl-C after a moment."""
+
+    def raise_interrupt(*_):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, raise_interrupt)
+    yield lambda: signal.setitimer(signal.ITIMER_REAL, 0.1)
+    signal.signal(signal.SIGALRM, before)
+
+
+@beside_others
+def test_interrupt_ends_all_tasks_and_their_connection(batch, interrupt, position, caplog):
+    failing, others = batch("read", position, "slow")
+    interrupt()
+    with pytest.raises(KeyboardInterrupt):
+        run(position, failing, others)
+    gc.collect()
+    # As when a connection is lost: what had been sent is there or not, and nobody was told that it is.
+    assert {work.result for work in (failing, *others)} == {None}
+    assert caplog.messages == ["A task failed"] * (1 + len(others))
+    assert connection.connection.closed
+    connection.close_if_unusable_or_obsolete()
+    wait_until(lambda: get_items() in ([], sorted(work.item for work in others if work.kind != "read")))
+    prepare_connection()
+    after = Work("read", failing.owner, "after")
+    after()
+    assert after.result == "after"

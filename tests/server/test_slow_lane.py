@@ -1,0 +1,191 @@
+"""The slow lane when it is full, when clients leave it, and when its process stands still or dies."""
+
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from http.client import HTTPConnection, HTTPResponse
+from typing import Any
+
+import psutil
+import psycopg
+import pytest
+
+from config.local.account import get_accessible_folder
+from config.local.cluster import Cluster
+from config.server.lanes import MAX_SLOW_OF_A_CALLER, MAX_WAITING_SLOW
+from tests.server.conftest import Copy, Service, wait_for
+
+PASSWORD = "four plain words here"
+# As many as one caller can have in the slow lane.
+MAX_IN_FLIGHT = MAX_SLOW_OF_A_CALLER + MAX_WAITING_SLOW
+LOGIN = ("POST", "/api/login", {"email": "nobody@example.net", "password": PASSWORD})
+LIMIT = 10
+
+
+@pytest.fixture(scope="module")
+def single(checkout: Copy, first_start: list[str]) -> Iterator[Service]:
+    """One worker, so that whatever is sent meets in it."""
+    running = Service(checkout, WORKERS="1", MAX_IN_FLIGHT=str(MAX_IN_FLIGHT))
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="module")
+def key(single: Service) -> dict[str, str]:
+    return {"X-API-Key": single.copy.manage("create_api_key", "admin@example.com").stdout.strip()}
+
+
+@pytest.fixture
+def database(single: Service) -> Iterator[psycopg.Connection]:
+    url = Cluster(get_accessible_folder(single.copy.folder / ".data/postgresql")).url
+    with psycopg.connect(url, autocommit=True) as connection:
+        yield connection
+
+
+def send(service: Service, method: str, path: str, body: Any = None, **headers: str) -> HTTPConnection:
+    connection = HTTPConnection("127.0.0.1", service.port, timeout=30)
+    sent = None if body is None else json.dumps(body).encode()
+    connection.request(method, path, sent, {**headers, **({"Content-Type": "application/json"} if sent else {})})
+    return connection
+
+
+def receive(connection: HTTPConnection) -> HTTPResponse:
+    response = connection.getresponse()
+    response.content = response.read()  # type: ignore[attr-defined]
+    connection.close()
+    return response
+
+
+def ask(service: Service, method: str, path: str, body: Any = None, **headers: str) -> HTTPResponse:
+    return receive(send(service, method, path, body, **headers))
+
+
+def get_message(response: HTTPResponse) -> str:
+    message: str = json.loads(response.content)["error"]["message"]  # type: ignore[attr-defined]
+    return message
+
+
+def get_slow_process(service: Service) -> psutil.Process:
+    (worker,) = service.workers()
+    (process,) = psutil.Process(worker).children()
+    return process
+
+
+@contextmanager
+def standing_still(service: Service) -> Iterator[None]:
+    """What is slow is received, and not gone on with."""
+    process = get_slow_process(service)
+    process.suspend()
+    try:
+        yield
+    finally:
+        process.resume()
+
+
+def build_long_post(title: str) -> tuple[str, str, dict[str, str]]:
+    """A request whose body is longer than what the fast lane takes."""
+    return "POST", "/api/v1/users/1/posts", {"title": title, "body": "x" * 18_000}
+
+
+def count_posts(database: psycopg.Connection, title: str) -> int:
+    ((count,),) = database.execute("SELECT count(*) FROM posts_post WHERE title = %s", [title]).fetchall()
+    return int(count)
+
+
+def test_full_slow_lane_answers_at_once_and_those_who_leave_make_room_at_once(
+    single: Service, key: dict[str, str], database: psycopg.Connection
+) -> None:
+    title = f"Left {time.monotonic_ns()}"
+    assert ask(single, "GET", "/api/v1/users/1", **key).status == 200
+    with standing_still(single):
+        waiting = [send(single, *LOGIN) for _ in range(MAX_IN_FLIGHT)]
+        wait_for(lambda: ask(single, "GET", "/api/v1/users").status == 429, seconds=4)
+        # Another caller, who has the lane's last threads and no room to wait.
+        beyond = [send(single, *build_long_post("Begun"), **key) for _ in range(MAX_SLOW_OF_A_CALLER)]
+        began = time.monotonic()
+        refused = [receive(each) for each in beyond]
+        seconds = time.monotonic() - began
+        for each in waiting:
+            each.close()
+        wait_for(lambda: ask(single, "GET", "/api/v1/users").status == 401, seconds=2)
+        taken = [send(single, *build_long_post(title), **key) for _ in range(MAX_SLOW_OF_A_CALLER + 1)]
+        # It left while it waited for one of the caller's threads.
+        time.sleep(0.3)
+        taken.pop().close()
+        time.sleep(0.3)
+    assert [each.status for each in refused] == [503] * MAX_SLOW_OF_A_CALLER
+    assert {get_message(each) for each in refused} == {"Too many slow requests wait. Try again."}
+    assert {each.headers["Retry-After"] for each in refused} == {"1"}
+    assert seconds < 1
+    assert [receive(each).status for each in taken] == [201] * MAX_SLOW_OF_A_CALLER
+    assert count_posts(database, title) == MAX_SLOW_OF_A_CALLER
+    assert count_posts(database, "Begun") == 0
+
+
+def test_request_that_has_waited_for_longer_than_its_deadline_is_refused_unrun(
+    single: Service, key: dict[str, str], database: psycopg.Connection
+) -> None:
+    title = f"Late {time.monotonic_ns()}"
+    with standing_still(single):
+        running = [send(single, *build_long_post(title), **key) for _ in range(MAX_SLOW_OF_A_CALLER)]
+        time.sleep(0.3)
+        late = ask(single, *build_long_post(title), **key)
+    assert (late.status, get_message(late)) == (503, "The request has waited too long. Try again.")
+    assert late.headers["Retry-After"] == "1"
+    assert [receive(each).status for each in running] == [201] * MAX_SLOW_OF_A_CALLER
+    assert count_posts(database, title) == MAX_SLOW_OF_A_CALLER
+
+
+def test_slow_process_that_dies_is_started_again_with_its_worker_and_nothing_is_lost(
+    single: Service, key: dict[str, str], database: psycopg.Connection
+) -> None:
+    title = f"Kept {time.monotonic_ns()}"
+    assert ask(single, *build_long_post(title), **key).status == 201
+    (worker,) = single.workers()
+    process = get_slow_process(single)
+    process.suspend()
+    # Half of them are begun, the others wait.
+    waiting = [send(single, *build_long_post("Lost"), **key) for _ in range(2 * MAX_SLOW_OF_A_CALLER)]
+    time.sleep(0.5)
+    process.kill()
+    began = time.monotonic()
+    answers = [receive(each) for each in waiting]
+    assert [each.status for each in answers] == [503] * len(waiting)
+    assert time.monotonic() - began < 3
+    assert Counter(map(get_message, answers)) == {
+        "The request may have been lost half-way. Try again.": MAX_SLOW_OF_A_CALLER,
+        "The request was not begun. Try again.": MAX_SLOW_OF_A_CALLER,
+    }
+    wait_for(lambda: single.workers() not in ([], [worker]) and single.status() == 200)
+    assert ask(single, *build_long_post(title), **key).status == 201
+    assert count_posts(database, title) == 2
+
+
+def test_slow_request_is_answered_although_the_service_is_stopped(checkout: Copy, first_start: list[str]) -> None:
+    stopped = Service(checkout, WORKERS="1", RATE_LIMIT_LOGIN_ADDRESS="0", RATE_LIMIT_LOGIN_ACCOUNT="0")
+    with standing_still(stopped):
+        waiting = [send(stopped, *LOGIN) for _ in range(2 * MAX_SLOW_OF_A_CALLER)]
+        time.sleep(0.3)
+        stopped.process.terminate()
+        time.sleep(0.3)
+    assert [receive(each).status for each in waiting] == [401] * len(waiting)
+    assert stopped.stop() == 0
+
+
+def test_wrong_passwords_at_once_are_told_to_be_wrong_no_more_often_than_the_limit(
+    checkout: Copy, first_start: list[str]
+) -> None:
+    """Each of two workers has threads that hash at the same time."""
+    flooded = Service(checkout, WORKERS="2", RATE_LIMIT_LOGIN_ADDRESS="0", RATE_LIMIT_LOGIN_ACCOUNT=str(LIMIT))
+    login = ("POST", "/api/login", {"email": f"n{time.time_ns()}@example.net", "password": PASSWORD})
+    try:
+        # The whole flood falls into one minute.
+        wait_for(lambda: time.time() % 60 < 40)
+        with ThreadPoolExecutor(16) as pool:
+            statuses = Counter(pool.map(lambda _: ask(flooded, *login).status, range(5 * LIMIT)))
+    finally:
+        flooded.stop()
+    assert statuses == {401: LIMIT, 429: 4 * LIMIT}
