@@ -1,4 +1,4 @@
-from config.api.representation.links import Link
+from config.api.representation.envelope import Link
 from config.api.viewsets import ResourceViewSet
 from config.api.writing.idempotency import KeyPolicy
 from orders.models import Order
@@ -10,6 +10,7 @@ from users.views import NestedUnderUserMixin
 class OrderViewSet(ResourceViewSet):
     """The orders that the caller may see. They are created and never change."""
 
+    texts = {"create": "Adds one order, on every call.\n\nA retry with an `Idempotency-Key` adds nothing."}
     queryset = Order.objects.all()
     serializer_class = OrderSerializer
     scope = "orders"

@@ -1,4 +1,4 @@
-from config.api.representation.links import Link
+from config.api.representation.envelope import Link
 from config.api.viewsets import ResourceViewSet
 from config.api.writing.idempotency import KeyPolicy
 from payments.models import Payment
@@ -10,6 +10,7 @@ from users.views import NestedUnderUserMixin
 class PaymentViewSet(ResourceViewSet):
     """The payments that the caller may see. They are created and never change."""
 
+    texts = {"create": "Makes one payment, once.\n\nA retry with its `Idempotency-Key` gets the first answer again."}
     queryset = Payment.objects.all()
     serializer_class = PaymentSerializer
     scope = "payments"

@@ -113,6 +113,11 @@ class UserAdmin(UserImportMixin, DjangoUserAdmin):
     ordering = ("id",)
     filter_horizontal = ()
     actions: Sequence[str] = ("deactivate", "activate")
+    removal_consequences = (
+        "Name, email and password are wiped, for good. The email is free for a new user at once.",
+        "All of their keys, tokens and sessions are refused from the next request on.",
+        "Orders and payments stay for the books, under the id alone.",
+    )
     export_fields = ("id", *COLUMNS, "created_at", "updated_at")
     readonly_fields = READONLY_FIELDS
     fieldsets = ((None, {"fields": (*COLUMNS, "password", *READONLY_FIELDS)}),)
@@ -142,8 +147,7 @@ class UserAdmin(UserImportMixin, DjangoUserAdmin):
         return bool(request.user.is_superuser)
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
-        for user in queryset.order_by("id").select_for_update():
-            services.remove(user)
+        services.remove(*queryset.order_by("id").select_for_update())
 
     @admin.action(description="Deactivate", permissions=["change"])
     def deactivate(self, request: HttpRequest, queryset: QuerySet[User]) -> HttpResponse | None:

@@ -1,5 +1,3 @@
-from typing import Any
-
 import django_filters
 
 from config.api.listing.filters import StrictFilterSet
@@ -11,10 +9,14 @@ def _build_choice_filter(choices: type[Role] | type[Status]) -> django_filters.C
     return django_filters.ChoiceFilter(choices=choices.choices, error_messages={"invalid_choice": message})
 
 
+class UniqueFilter(django_filters.CharFilter):
+    is_small = True
+
+
 class UserFilterSet(StrictFilterSet):
     status = _build_choice_filter(Status)
     role = _build_choice_filter(Role)
-    email = django_filters.CharFilter(method="with_email", strip=False)
+    email = UniqueFilter(method="with_email", strip=False)
 
-    def with_email(self, rows: UserQuerySet, name: str, value: Any) -> UserQuerySet:
+    def with_email(self, rows: UserQuerySet, name: str, value: str) -> UserQuerySet:
         return rows.with_email(value)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
@@ -7,14 +8,14 @@ from django.contrib.auth.models import AbstractBaseUser, BaseUserManager
 from django.db import models
 from django.db.models import Func, Q, Value
 from django.db.models.lookups import Exact, StartsWith
+from django.utils.crypto import salted_hmac
 
 from config import audit
 from config.api.representation.text import validate_line
-from config.http.digests import salted_hmac
 from config.http.errors import not_found
 from config.models import ChangingResource, keep_updated_at
-from config.postgresql.locks import lock_key_share
 from config.postgresql.row_counts import track_counts
+from config.postgresql.transactions import lock_key_share
 
 if TYPE_CHECKING:
     from config.api.principal import Principal
@@ -62,7 +63,7 @@ class UserQuerySet(models.QuerySet["User"]):
         return self.filter(role=Role.ADMIN, status=Status.ACTIVE)
 
 
-class OwnedQuerySet(models.QuerySet[Any]):
+class OwnedQuerySet(models.QuerySet):
     """Rows with a `user`: the staff sees all of them, a plain user its own."""
 
     def visible_to(self, principal: Principal) -> OwnedQuerySet:
@@ -148,13 +149,13 @@ class User(AbstractBaseUser, ChangingResource):
         return f"{self.name} ({self.email})" if self.removed_at is None else f"removed user {self.pk}"
 
     @classmethod
-    def from_db(cls, db: str | None, field_names: Any, values: Any, **options: Any) -> User:
+    def from_db(cls, db: str | None, field_names: Collection[str], values: Collection[object], **options: Any) -> User:
         user = super().from_db(db, field_names, values, **options)
         user._loaded = loaded = vars(user).copy()
         del loaded["_state"]
         return user
 
-    def save(self, *args: Any, update_fields: Any = None, **options: Any) -> None:
+    def save(self, *args: Any, update_fields: Iterable[str] | None = None, **options: Any) -> None:
         """Writes, of a user that is there, no more than what was changed since it was read.
 
         Django's forms and commands save whole rows: read before a removal and written after it, such a row would
@@ -182,7 +183,8 @@ class User(AbstractBaseUser, ChangingResource):
         at that moment is as dead as all others, without one being looked for.
         """
         seen = f"{self.password} {self.credentials_ended_at or ''}"
-        return salted_hmac("users.User.get_session_auth_hash", seen, secret or settings.SECRET_KEY).hexdigest()
+        salt, secret = "users.User.get_session_auth_hash", secret or settings.SECRET_KEY
+        return salted_hmac(salt, seen, secret, algorithm="sha256").hexdigest()
 
     @property
     def is_active(self) -> bool:  # type: ignore[override]

@@ -1,3 +1,4 @@
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -5,16 +6,17 @@ from django.contrib.auth.hashers import check_password
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError as DjangoValidationError
 from rest_framework.exceptions import ValidationError
-from rest_framework.fields import SkipField
+from rest_framework.fields import SkipField, empty
 
 from config.api.representation.fields import MAX_ID, CharField, EmailField, IntegerField
 from config.api.representation.serializers import ResourceSerializer
-from config.http.errors import forbidden
+from config.http.errors import Detail, DomainError, ErrorCode, forbidden
 from users import services
 from users.models import Role, Status, User
 from users.validators import MAX_PASSWORD_LENGTH
 
-PRIVILEGED_ROLES = frozenset({Role.ADMIN, Role.SUPPORT})
+# No set, in which what a body holds need not be found: a list has no hash.
+PRIVILEGED_ROLES = (Role.ADMIN, Role.SUPPORT)
 
 
 class UserSerializer(ResourceSerializer):
@@ -45,9 +47,13 @@ class UserSerializer(ResourceSerializer):
             "updated_at",
         )
 
-    def to_internal_value(self, data: Any) -> Any:
-        """Also asks for the current password, here so that it is told beside every other problem."""
-        problems: dict[str, Any] = {}
+    def to_internal_value(self, data: Mapping[str, object]) -> dict[str, object]:
+        """Also asks for the current password, here so that it is told beside every other problem.
+
+        What the caller may not set is refused before any value is looked at.
+        """
+        self._refuse_forbidden(data)
+        problems: dict[str, object] = {}
         if self._changes_own_password and "current_password" not in data:
             problems["current_password"] = "Is required to change one's own password."
         elif "current_password" in data and "password" not in data:
@@ -73,17 +79,14 @@ class UserSerializer(ResourceSerializer):
     def validate_current_password(self, value: str) -> str:
         if self._changes_own_password:
             right = check_password(value, self.instance.password)
-            self.context["password_checks"].append(right)
+            self.context["view"].password_checks.append(right)
             if not right:
                 raise ValidationError("Is not the current password.")
         return value
 
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+    def validate(self, attrs: dict[str, object]) -> dict[str, object]:
         attrs.pop("current_password", None)
-        if "password" in attrs and self.instance and self.principal and not self.principal.made_from_password:
-            raise forbidden("Changing a password needs a credential made from the password.", "password")
         self._keep_what_is_not_the_callers(attrs)
-        self._check_privileges(attrs)
         return attrs
 
     def closed_fields(self) -> set[str]:
@@ -104,7 +107,7 @@ class UserSerializer(ResourceSerializer):
             return False
         return self.instance.pk == principal.user.pk and "password" in self.initial_data
 
-    def _keep_what_is_not_the_callers(self, attrs: dict[str, Any]) -> None:
+    def _keep_what_is_not_the_callers(self, attrs: dict[str, object]) -> None:
         """On PUT, a field that the caller may not change and leaves out stays as it is."""
         if self.instance is None or self.principal is None or self.principal.user.is_administrator:
             return
@@ -112,21 +115,38 @@ class UserSerializer(ResourceSerializer):
             if name not in self.initial_data:
                 attrs.pop(name, None)
 
-    def _check_privileges(self, attrs: dict[str, Any]) -> None:
-        present = self.instance or User()
-        changed = {name for name in ("role", "status") if name in attrs and attrs[name] != getattr(present, name)}
-        if not changed:
-            return
-        if self.principal is None or not self.principal.user.is_administrator:
-            raise forbidden("Only an administrator may set this.", *sorted(changed))
-        gives = "role" in changed and attrs["role"] in PRIVILEGED_ROLES
-        if gives and not self.principal.made_from_password:
-            raise forbidden("Giving this role needs a credential made from the password.", "role")
+    def _refuse_forbidden(self, data: Mapping[str, object]) -> None:
+        """Raises DomainError, a FORBIDDEN that names every field of a body that the caller may not set."""
+        refused = dict(self._find_forbidden(data))
+        if refused:
+            details = [Detail(name, message) for name, message in refused.items()]
+            raise DomainError(ErrorCode.FORBIDDEN, details[0].message, details)
+
+    def _find_forbidden(self, data: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+        is_administrator = self.principal is not None and self.principal.user.is_administrator
+        may_do_all = self.principal is not None and self.principal.made_from_password
+        for name in ("role", "status"):
+            if not self._sets(name, data):
+                continue
+            if not is_administrator:
+                yield name, "Only an administrator may set this."
+            elif name == "role" and data[name] in PRIVILEGED_ROLES and not may_do_all:
+                yield name, "Giving this role needs a credential made from the password."
+        if "password" in data and self.instance and not may_do_all:
+            yield "password", "Changing a password needs a credential made from the password."
+
+    def _sets(self, name: str, data: Mapping[str, object]) -> bool:
+        """Whether a body has another value for a field than the present one, or than the default of a new user."""
+        if name not in data:
+            return False
+        # In a merge patch null stands for the default.
+        value = self.get_default_of(name) if self.partial and data[name] is None else data[name]
+        return bool(value != getattr(self.instance or User(), name))
 
     def create(self, validated_data: dict[str, Any]) -> User:
         return services.create(**{"password": None, **validated_data})
 
-    def update(self, instance: User, validated_data: dict[str, Any]) -> User:
+    def update(self, instance: User, validated_data: dict[str, object]) -> User:
         return services.change(instance, validated_data)
 
 
@@ -137,7 +157,7 @@ class OwnerField(IntegerField):
     # Another user is locked until the row that refers to it is there.
     needs_transaction = True
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, **options: object) -> None:
         super().__init__(**{"required": False, **options})
 
     @property
@@ -149,15 +169,20 @@ class OwnerField(IntegerField):
             raise SkipField
         return int(self.context["principal"].user.pk)
 
-    def to_internal_value(self, data: Any) -> int:
+    def run_validation(self, data: object = empty) -> object:
+        """Refuses another user, before the value is looked at: nobody learns which users there are. Null is none."""
+        if data is not empty and data is not None and self.parent.instance is None:
+            caller = self.context["principal"].user
+            if not caller.is_administrator and (type(data) is not int or data != caller.pk):
+                raise forbidden("Only an administrator may act for another user.", "user_id")
+        return super().run_validation(data)
+
+    def to_internal_value(self, data: object) -> int:
         user_id = super().to_internal_value(data)
-        caller = self.context["principal"].user
         if self.parent.instance is not None and user_id != self.parent.instance.user_id:
             raise ValidationError("Cannot be changed.")
-        if user_id == caller.pk:
+        if user_id == self.context["principal"].user.pk:
             return user_id
         if not 0 < user_id <= MAX_ID or not User.objects.lock_key_share(user_id):
             raise ValidationError("There is no such user.")
-        if not caller.is_administrator:
-            raise forbidden("Only an administrator may act for another user.", "user_id")
         return user_id

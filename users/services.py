@@ -4,16 +4,16 @@ from typing import Any
 
 from django.contrib.admin.models import LogEntry
 from django.contrib.contenttypes.models import ContentType
-from django.db import IntegrityError, models, transaction
+from django.db import IntegrityError, transaction
 from django.db.models.functions import Now
 
 from config.http.errors import Detail, DomainError, ErrorCode
-from config.postgresql.locks import advisory_lock
+from config.models import Erasure
+from config.postgresql.transactions import advisory_lock
 from users.models import EMAIL_TAKEN, Role, Status, User
 
-# Any constants will do, as long as nobody else takes the same advisory locks.
+# Any constant will do, as long as nobody else takes the same advisory lock.
 _ADMINISTRATORS_LOCK = 0x7573_6572
-_REMOVALS_LOCK = 0x7573_6573
 
 
 def create(*, name: str, email: str, role: str = Role.USER, status: str = Status.ACTIVE, password: str | None) -> User:
@@ -31,58 +31,59 @@ def create(*, name: str, email: str, role: str = Role.USER, status: str = Status
 def change(user: User, changes: dict[str, Any]) -> User:
     """Writes new values, of the password too, to a user whose row is locked.
 
-    A password of None leaves the user without one.
+    Present values leave the row's version as it is; a password is new whatever it was. A password of None leaves the
+    user without one.
 
     Raises:
         DomainError: CONFLICT on `email` when another user has it, or for the last active administrator.
     """
     was_administrator = user.is_superuser
-    columns = list(changes)
-    for name, value in changes.items():
+    columns = [name for name, value in changes.items() if name == "password" or getattr(user, name) != value]
+    for name in columns:
         if name == "password":
-            user.set_password(value)
+            user.set_password(changes[name])
         else:
-            setattr(user, name, value)
+            setattr(user, name, changes[name])
     if was_administrator and not user.is_superuser:
-        _keep_an_administrator(user)
+        _keep_an_administrator(user.pk)
     if columns:
         _save(user, columns)
         user.refresh_from_db()
     return user
 
 
-def remove(user: User) -> None:
-    """Leaves a nameless tombstone of a user whose row is locked FOR UPDATE, in the caller's transaction.
+def remove(*users: User) -> None:
+    """Leaves nameless tombstones of users whose rows are locked FOR UPDATE, in the caller's transaction.
 
     A weaker lock would let in a post that holds the user at that moment (see UserManager.lock_key_share).
 
-    What becomes of a row that refers to the user stands beside its foreign key: CASCADE goes, PROTECT stays.
+    What becomes of a row that refers to a user stands beside its foreign key: CASCADE goes, PROTECT stays. What goes is
+    invisible from the commit on (config.models.VisibleManager) and erased after it (config.erasure), so that this takes
+    the same time whatever the users own. Their credentials end with them: all ask for an active user.
 
     Raises:
         DomainError: CONFLICT for the last active administrator.
     """
-    # Two removals may touch each other's posts: one after the other, they cannot wait for each other.
-    advisory_lock(_REMOVALS_LOCK)
-    if user.is_superuser:
-        _keep_an_administrator(user)
-    for relation in User._meta.related_objects:
-        if relation.on_delete is models.CASCADE:
-            relation.related_model._default_manager.filter(**{relation.field.name: user.pk}).delete()
-    # The admin's log names the rows that were written. Of all models, only a user's name is a person's.
-    LogEntry.objects.filter(content_type=ContentType.objects.get_for_model(User), object_id=str(user.pk)).delete()
-    User.objects.filter(pk=user.pk).update(
+    ids = [user.pk for user in users]
+    if any(user.is_superuser for user in users):
+        _keep_an_administrator(*ids)
+    User.objects.filter(pk__in=ids).update(
         name="", email="", password="", role=Role.USER, status=Status.INACTIVE, removed_at=Now()
     )
+    Erasure.objects.bulk_create(Erasure(user_id=pk) for pk in ids)
+    # The admin's log names the rows that were written. Of all models, only a user's name is a person's.
+    about_users = LogEntry.objects.filter(content_type=ContentType.objects.get_for_model(User))
+    about_users.filter(object_id__in=map(str, ids)).delete()
 
 
-def _keep_an_administrator(leaving: User) -> None:
-    """Refuses when `leaving`, whose row is locked, is the last active administrator.
+def _keep_an_administrator(*leaving: int) -> None:
+    """Refuses when no active administrator is left without those who leave, by their ids; their rows are locked.
 
     Two administrators that leave at once would each count the other: the advisory lock lets the second count
     only after the first has committed.
     """
     advisory_lock(_ADMINISTRATORS_LOCK)
-    if not User.objects.administrators().exclude(pk=leaving.pk).exists():
+    if not User.objects.administrators().exclude(pk__in=leaving).exists():
         raise DomainError(
             ErrorCode.CONFLICT,
             "This is the last active administrator; make another one first.",

@@ -1,5 +1,5 @@
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from django.db.models import QuerySet
 from rest_framework.request import Request
@@ -7,7 +7,7 @@ from rest_framework.response import Response
 
 from config.api.limits.login_attempts import login_attempt
 from config.api.principal import Principal
-from config.api.representation.links import Link
+from config.api.representation.envelope import Link
 from config.api.viewsets import ResourceViewSet
 from config.http.errors import ErrorCode
 from users import services
@@ -20,6 +20,16 @@ from users.serializers import UserSerializer
 class UserViewSet(ResourceViewSet):
     """The users that the caller may see."""
 
+    texts = {
+        "create": "Adds one user.\n\n"
+        "Administrators add users of any role. Where sign-up is open, anybody adds a plain one.",
+        "update": "Replaces one user.\n\n"
+        "A field that you leave out returns to its default; the password stays as it is. "
+        "To change your own password, send `current_password` beside it.",
+        "destroy": "Removes one user, at once and for good.\n\n"
+        "Name, email and password are wiped, every credential ends, "
+        "posts and comments go. Orders and payments stay for the books. A second time it is answered 404.",
+    }
     queryset = User.objects.all()
     serializer_class = UserSerializer
     permission_classes = [UserPermission]
@@ -37,10 +47,13 @@ class UserViewSet(ResourceViewSet):
         Link("delete", "/users/{0.id}", "users:write", "DELETE", UserPermission.may_change),
     )
 
+    password_checks: list[bool]
+    """The results of the checks of `current_password` by the serializer."""
+
     def perform_destroy(self, instance: User) -> None:
         services.remove(instance)
 
-    def update(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+    def update(self, request: Request, *args: object, **kwargs: object) -> Response:
         user = self.principal.user
         attempt: AbstractContextManager[list[bool]] = nullcontext([])
         if self.kwargs["id"] == str(user.pk) and "current_password" in request.data:
@@ -50,9 +63,6 @@ class UserViewSet(ResourceViewSet):
             return super().update(request, *args, **kwargs)
 
     partial_update = update
-
-    def get_serializer_context(self) -> dict[str, Any]:
-        return super().get_serializer_context() | {"password_checks": getattr(self, "password_checks", [])}
 
 
 class NestedUnderUserMixin:

@@ -3,23 +3,24 @@
 import logging
 import sys
 from collections.abc import Iterator, Mapping
-from typing import Any
 
+from django.conf import settings
 from django.core.exceptions import BadRequest, DisallowedHost, PermissionDenied, RequestDataTooBig, SuspiciousOperation
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.multipartparser import MultiPartParserError
 from rest_framework import exceptions as drf
+from rest_framework.request import Request
 from rest_framework.response import Response
 
 from config.api.representation import envelope
 from config.api.representation.renderers import ProblemRenderer, render_as_data
 from config.api.versions import versioning
-from config.api.versions.paths import is_oauth_endpoint, is_versioned
+from config.api.versions.versioning import is_oauth_endpoint, is_versioned, prefers_problem_json
 from config.http.errors import Detail, DomainError, ErrorCode, invalid, not_found
 from config.http.json import to_json
-from config.http.media_types import PROBLEM_JSON, accepts_problem_json
+from config.http.media_types import PROBLEM_JSON
 from config.http.middleware import GetResponse
-from config.http.request_limits import REFUSED
+from config.http.request_limits import REFUSED, body_too_long
 from config.postgresql.transactions import is_unavailable
 
 logger = logging.getLogger(__name__)
@@ -38,7 +39,7 @@ _CODES = {
 _NO_STORE = {"Cache-Control": "no-store"}
 
 
-def handle(exception: Exception, context: Mapping[str, Any]) -> Response:
+def handle(exception: Exception, context: Mapping[str, object]) -> Response:
     """DRF's hook: every exception of a view becomes an error body."""
     problem = _get_problem(exception)
     request = context["request"]
@@ -46,16 +47,16 @@ def handle(exception: Exception, context: Mapping[str, Any]) -> Response:
     return _answer(problem, request)
 
 
-def _log(problem: DomainError, request: Any, exception: BaseException | None) -> None:
+def _log(problem: DomainError, request: Request, exception: BaseException | None) -> None:
     """A fault of ours with its trace; a database that is away in one line, since it fails every request."""
     if problem.code == ErrorCode.INTERNAL_ERROR:
         logger.error("%s in %s %s", problem.code, request.method, request.path, exc_info=exception)
-    elif problem.status >= 500:
+    elif problem.code == ErrorCode.SERVICE_UNAVAILABLE:
         logger.error("%s in %s %s: %s", problem.code, request.method, request.path, exception)
 
 
-def _answer(problem: DomainError, request: Any) -> Response:
-    if accepts_problem_json(request.META.get("HTTP_ACCEPT", "")):
+def _answer(problem: DomainError, request: Request) -> Response:
+    if prefers_problem_json(request.META.get("HTTP_ACCEPT", "")):
         response = Response(envelope.problem_details(problem), problem.status, content_type=PROBLEM_JSON)
         request.accepted_renderer, request.accepted_media_type = ProblemRenderer(), PROBLEM_JSON
     else:
@@ -86,7 +87,7 @@ def _get_problem(exception: BaseException | None) -> DomainError:
         case PermissionDenied():
             return DomainError(ErrorCode.FORBIDDEN, "You may not do this.")
         case RequestDataTooBig():
-            return DomainError(ErrorCode.PAYLOAD_TOO_LARGE, "The body is too long.")
+            return body_too_long(settings.DATA_UPLOAD_MAX_MEMORY_SIZE or 0)
         case DisallowedHost():
             return invalid(Detail("Host", "This service does not answer to that host name."))
         case SuspiciousOperation() | BadRequest() | MultiPartParserError():
@@ -98,7 +99,7 @@ def _get_problem(exception: BaseException | None) -> DomainError:
     return DomainError(ErrorCode.INTERNAL_ERROR, "Something failed on our side; the Request-Id finds it in the log.")
 
 
-def _flatten(detail: Any, path: str = "") -> Iterator[Detail]:
+def _flatten(detail: object, path: str = "") -> Iterator[Detail]:
     """DRF's nested details as dotted fields. Errors of `many=True` come as a dict keyed by index, or as a list."""
     if isinstance(detail, Mapping):
         for name, inner in detail.items():
@@ -116,7 +117,7 @@ def plain_response(problem: DomainError, request: HttpRequest) -> HttpResponse:
     """An error body where there is no DRF view: unknown paths, CSRF, middleware, the admin; of OAuth, its own."""
     if is_oauth_endpoint(request.path_info):
         body, content_type = envelope.oauth_error(problem), "application/json"
-    elif accepts_problem_json(request.META.get("HTTP_ACCEPT", "")):
+    elif prefers_problem_json(request.META.get("HTTP_ACCEPT", "")):
         body, content_type = envelope.problem_details(problem), PROBLEM_JSON
     else:
         body, content_type = envelope.error(problem), "application/json"
@@ -131,10 +132,22 @@ def answer_to(exception: BaseException | None, request: HttpRequest) -> HttpResp
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Django's `handler400`.
+
+    Args:
+        request: that was refused before a view saw it.
+        exception: a SuspiciousOperation or the like, which decides the code of the error.
+    """
     return answer_to(exception, request)
 
 
 def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Django's `handler404`: NOT_FOUND, or what is wrong with the version that the request asks for.
+
+    Args:
+        request: whose address leads to no view.
+        exception: Django's Http404, whose text would tell of the URL map and is not shown.
+    """
     problem = DomainError(ErrorCode.NOT_FOUND, "There is nothing at this address.")
     if is_versioned(request.path_info):
         try:

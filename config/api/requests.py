@@ -1,20 +1,35 @@
-"""The request that views get: DRF's, but that no body is an empty body, and every header about the body is obeyed."""
+"""The request that views get: DRF's, but that no body is an empty body, and every header about the body is obeyed.
+
+And its parsers, and how long its body may be: as long as its view can use.
+"""
 
 import re
-from collections.abc import Sequence
-from functools import lru_cache
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache, lru_cache
+from typing import IO, Any
 
+from django.conf import settings
+from django.http import HttpRequest
 from rest_framework.parsers import BaseParser
 from rest_framework.request import Request
+from rest_framework.serializers import BaseSerializer
 
-from config.http import request_limits
 from config.http.errors import Detail, DomainError, ErrorCode, invalid
-from config.http.json import malformed
+from config.http.json import JSONObject, malformed, parse_json
+from config.http.request_limits import MAX_SHORT_BODY, SENT_CONTENT_TYPE, body_too_long
+from config.http.url_map import find_view, get_declaration
+
+METHODS_WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
+# JSON may write a character as the escapes of two surrogates, `\ud83d\ude00` (RFC 8259, section 7).
+MAX_CHARACTER_BYTES = 12
 
 # RFC 9110, section 8.3.1: a media type and its parameters, each of which may be empty.
 _TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _PARAMETER = re.compile(rf'({_TOKEN})=({_TOKEN}|"[^"\\]*")')
+
+
+# Django's, or DRF's around it: for code that both of them reach.
+AnyRequest = HttpRequest | Request
 
 
 class StrictRequest(Request):
@@ -37,10 +52,12 @@ class StrictRequest(Request):
 
     @property
     def content_type(self) -> str:
-        return request_limits.content_type(self.META)
+        """The header as it was sent, of which Django sees a part."""
+        sent: str = self.META.get(SENT_CONTENT_TYPE, self.META.get("CONTENT_TYPE", ""))
+        return sent
 
 
-def select_parser(request: Request, parsers: Sequence[Any]) -> BaseParser:
+def select_parser(request: Request, parsers: Sequence[BaseParser]) -> BaseParser:
     """The parser of a request's body, by the headers about it.
 
     Args:
@@ -66,7 +83,7 @@ def select_parser(request: Request, parsers: Sequence[Any]) -> BaseParser:
     return by_type[media_type]
 
 
-def _unsupported(request: Request, message: str, media_types: Any) -> DomainError:
+def _unsupported(request: Request, message: str, media_types: Iterable[str]) -> DomainError:
     # RFC 5789, section 2.2
     header = "Accept-Patch" if request.method == "PATCH" else "Accept"
     return DomainError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, message, headers={header: ", ".join(media_types)})
@@ -80,3 +97,55 @@ def _parse_content_type(header: str) -> tuple[str, list[str]] | None:
     if None in parameters:
         return None
     return media_type, [found[2].strip('"') for found in parameters if found and found[1] == "charset"]
+
+
+def find_max_body(method: str, path: str) -> int:
+    """The bytes that a request's body may have, known before the body is read.
+
+    It is what the view at the address declares as `max_body`. A view that does not, and has a serializer, takes what
+    the longest values of the writable fields need when every character is escaped, rounded up to a power of two:
+    MAX_SHORT_BODY at least, DATA_UPLOAD_MAX_MEMORY_SIZE at most. The latter is also what all others take, pages above
+    all.
+
+    Args:
+        method: methods that have no use for a body leave room for a short one, which is ignored.
+        path: as a WSGI environment has it.
+    """
+    if method not in METHODS_WITH_BODY:
+        return MAX_SHORT_BODY
+    view = find_view(path)
+    return _get_max_body(get_declaration(view, "max_body"), get_declaration(view, "serializer_class"))
+
+
+@cache
+def _get_max_body(declared: int | None, serializer_class: type[BaseSerializer] | None) -> int:
+    if declared is not None:
+        return declared
+    ceiling: int = settings.DATA_UPLOAD_MAX_MEMORY_SIZE or 0
+    characters: int | None = getattr(serializer_class and serializer_class(), "max_characters", None)
+    if characters is None:
+        return ceiling
+    return min(max(1 << (characters * MAX_CHARACTER_BYTES - 1).bit_length(), MAX_SHORT_BODY), ceiling)
+
+
+class JSONParser(BaseParser):
+    media_type = "application/json"
+    methods = METHODS_WITH_BODY
+
+    def parse(
+        self, stream: IO[bytes], media_type: str | None = None, parser_context: Mapping[str, object] | None = None
+    ) -> JSONObject:
+        # On a server that asked before it received the body, this is the second time.
+        view = (parser_context or {}).get("view")
+        limit = _get_max_body(getattr(view, "max_body", None), getattr(view, "serializer_class", None))
+        body = stream.read(limit + 1)
+        if len(body) > limit:
+            raise body_too_long(limit)
+        return parse_json(body)
+
+
+class MergePatchParser(JSONParser):
+    """RFC 7396."""
+
+    media_type = "application/merge-patch+json"
+    methods = frozenset({"PATCH"})

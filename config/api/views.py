@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.db.models import Model
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from rest_framework.exceptions import APIException, MethodNotAllowed
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -14,18 +14,25 @@ from rest_framework.views import APIView
 from config.api.limits.quotas import consume_quota
 from config.api.listing.query import QueryParameters
 from config.api.representation import envelope
-from config.api.representation.parsers import JSONParser, MergePatchParser
 from config.api.representation.renderers import is_browsable, render_as_data
-from config.api.requests import StrictRequest
+from config.api.requests import JSONParser, MergePatchParser, StrictRequest
 from config.http.errors import DomainError, ErrorCode
 from config.http.etags import NO_PRECONDITIONS, Preconditions, finalize_etag, parse_preconditions
 from config.http.headers import set_default_headers, vary_on
+from config.http.lanes import Lane
 
 VARY = ("Accept", "Authorization", "X-API-Key", "Cookie")
 ACCEPT_PATCH = f"{JSONParser.media_type}, {MergePatchParser.media_type}"
 
 
-class ConventionsMixin:
+if TYPE_CHECKING:
+    # What the mixin stands in front of.
+    from rest_framework.views import APIView as _View
+else:
+    _View = object
+
+
+class ConventionsMixin(_View):
     """What every DRF view here obeys.
 
     Attributes:
@@ -33,24 +40,31 @@ class ConventionsMixin:
         own_errors: by method, the errors that do not follow from the conventions (for config.api.schema).
         envelope_known: whether it takes `?envelope=` (for config.api.schema).
         names_version: whether it takes `?version=` though its path stands at the root only (for config.api.schema).
+        lanes: by method, the lane of a request; the fast one for methods that are not named.
+        max_body: the bytes that a body may have; None, as long as its serializer can use (config.api.requests).
+        texts: by method, what it does, in words for callers; by action in a viewset (config.api.descriptions).
         own_security: OpenAPI's security requirements, where a credential is needed that is no user's.
         row: the one row that the response represents, if it represents one; `version_digest` is the row's.
     """
 
     request: Request
+    # A Principal, which it is in every view that asks for a credential; None without one.
     principal: Any
     parameters: QueryParameters
     cache_control: str = "private, no-cache"
     own_errors: ClassVar[Mapping[str, Sequence[ErrorCode]]] = {}
     envelope_known: ClassVar[bool] = True
     names_version: ClassVar[bool] = False
+    lanes: ClassVar[Mapping[str, Lane]] = {}
+    max_body: ClassVar[int | None] = None
+    texts: ClassVar[Mapping[str, str]] = {}
     own_security: ClassVar[Sequence[Mapping[str, Sequence[str]]] | None] = None
     enveloped = True
     preconditions: Preconditions = NO_PRECONDITIONS
     version_digest: str | None = None
     row: Model | None = None
 
-    def initialize_request(self: Any, request: HttpRequest, *args: Any, **kwargs: Any) -> StrictRequest:
+    def initialize_request(self, request: HttpRequest, *args: object, **kwargs: object) -> StrictRequest:
         return StrictRequest(
             request,
             parsers=self.get_parsers(),
@@ -59,7 +73,7 @@ class ConventionsMixin:
             parser_context=self.get_parser_context(request),
         )
 
-    def initial(self: Any, request: Request, *args: Any, **kwargs: Any) -> None:
+    def initial(self, request: Request, *args: object, **kwargs: object) -> None:
         """Runs DRF's checks in the order in which a client can mend them: what it speaks, then who it is."""
         self.format_kwarg = self.get_format_suffix(**kwargs)
         request.accepted_renderer, request.accepted_media_type = self.perform_content_negotiation(request)
@@ -87,11 +101,26 @@ class ConventionsMixin:
             raise
         consume_quota(request, user)
 
+    def describe(self, action: str) -> str:
+        """What an operation does, in words for callers.
+
+        Args:
+            action: an action of a viewset, such as `list`; of another view its method, such as `get`.
+
+        Returns:
+            A sentence, which may be followed by paragraphs; empty where nothing is declared.
+        """
+        return self.texts.get(action, "")
+
+    def get_view_description(self, html: bool = False) -> str:
+        """The text of what one reads here, in DRF's place for it; never the docstring, which is for developers."""
+        return self.describe(next(iter(self.texts), ""))
+
     def required_scope(self, method: str) -> str | None:
         """The scope that a method needs; None where any credential will do."""
         return None
 
-    def options(self: Any, request: Request, *args: Any, **kwargs: Any) -> Response:
+    def options(self, request: Request, *args: object, **kwargs: object) -> Response:
         render_as_data(request)
         scopes = {scope for method in self.allowed_methods if (scope := self.required_scope(method))}
         description = {
@@ -105,34 +134,37 @@ class ConventionsMixin:
             response["Accept-Patch"] = ACCEPT_PATCH
         return response
 
-    def build_response(self, data: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    def build_response(self, data: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
         """The one place where views make responses."""
         return Response(data, status, headers=headers)
 
-    def success(self, data: Any, status: int = 200) -> Response:
+    def success(self, data: object, status: int = 200) -> Response:
         """The response that holds one object, in the envelope unless the request wants it bare."""
         return self.build_response(envelope.single(data) if self.enveloped else data, status)
 
-    def finalize_response(self: Any, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
-        response = super().finalize_response(request, response, *args, **kwargs)  # type: ignore[misc]
+    def finalize_response(
+        self, request: Request, response: HttpResponse, *args: object, **kwargs: object
+    ) -> HttpResponse:
+        response = super().finalize_response(request, response, *args, **kwargs)
         set_default_headers(response, {"Cache-Control": self.cache_control})
         vary_on(response, *VARY)
         if isinstance(response, Response):
             response.add_post_render_callback(partial(self.finalize_etag, request))
         return response
 
-    def finalize_etag(self: Any, request: Request, response: Response) -> Any:
+    def finalize_etag(self, request: Request, response: Response) -> Any:
         """Gives the rendered response its entity tag and coding; returns a 412 in its place where If-Match fails."""
         salt, page = str(getattr(request, "version", None)), is_browsable(response)
         try:
             finalize_etag(request, response, self.preconditions, self.version_digest, salt=salt, is_page=page)
         except DomainError as problem:
-            return self.finalize_response(request, self.handle_exception(problem)).render()
+            refused: Response = self.finalize_response(request, self.handle_exception(problem))
+            return refused.render()
 
 
 class View(ConventionsMixin, APIView):
     """An endpoint that is no resource."""
 
-    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+    def initial(self, request: Request, *args: object, **kwargs: object) -> None:
         super().initial(request, *args, **kwargs)
         self.parameters.check()

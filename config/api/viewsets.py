@@ -1,27 +1,32 @@
 """The one base viewset: an app's viewset is declarations, and obeys every convention without saying so."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, ClassVar
 
+import orjson
 from django.db.models import Exists, Model, QuerySet
 from rest_framework.generics import GenericAPIView
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.serializers import BaseSerializer
 from rest_framework.viewsets import ViewSetMixin
 
-from config.api.listing.filters import FilterBackend, StrictFilterSet
-from config.api.listing.ordering import OrderingFilter
+from config.api.descriptions import RESOURCE_TEXTS
+from config.api.included import IncludingMixin
+from config.api.listing.filters import FilterBackend, OrderingFilter, StrictFilterSet, build_filterset_class
 from config.api.listing.pagination import ListPagination
-from config.api.representation.links import LINKS, Link, build_address, build_row_links
-from config.api.views import ConventionsMixin
-from config.api.writing.idempotency import KeyPolicy, parse_key
+from config.api.representation.envelope import LINKS, Link, build_address, build_row_links
+from config.api.representation.serializers import Representation, ResourceSerializer
+from config.api.writing.idempotency import REPLAYED, KeyPolicy, parse_key
 from config.http.errors import DomainError, not_found
 from config.http.etags import get_version_digest
 from config.postgresql.transactions import run_in_transaction
 
+# On the answer to a write that was only tried.
+DRY_RUN_HEADER = "Dry-Run"
 _MAX_ID = 2**63 - 1
 _ID = re.compile(r"[1-9][0-9]{0,18}")
 
@@ -38,12 +43,18 @@ def parse_id(text: str) -> int:
 
 
 @cache
-def get_readable_fields(serializer_class: Any) -> tuple[str, ...]:
-    """The names of the fields that a serializer's representation has."""
-    return tuple(name for name, field in serializer_class().fields.items() if not field.write_only)
+def get_readable_fields(serializer_class: type[ResourceSerializer], *, created: bool = False) -> tuple[str, ...]:
+    """The names of the fields that a serializer's representation has.
+
+    Args:
+        created: in the response that creates the resource, which alone has the fields that are `shown_once`.
+    """
+    shown_once = () if created else serializer_class.shown_once
+    fields = serializer_class().fields.items()
+    return tuple(name for name, field in fields if not field.write_only and name not in shown_once)
 
 
-class ResourceViewSet(ViewSetMixin, ConventionsMixin, GenericAPIView):
+class ResourceViewSet(ViewSetMixin, IncludingMixin, GenericAPIView):
     """A collection and its resources: DRF's GenericViewSet with the conventions of the API.
 
     A subclass declares; `http_method_names` says which methods there are. DRF's hooks do here what they do in DRF.
@@ -53,7 +64,8 @@ class ResourceViewSet(ViewSetMixin, ConventionsMixin, GenericAPIView):
         serializer_class: a ResourceSerializer.
         scope: the part of a scope before the colon; None where any credential will do.
         sortable: the fields a list may be sorted by, `id` among them.
-        filterset_class: the equality filters of the list.
+        filterset_class: the filters of the list, beside those that `build_filterset_class` adds.
+        staff_filters: the names of filters that are for those who see more than their own rows.
         links: of a single resource, `self` first.
         version_columns: those of which one changes whenever a row changes, or what it shows beside its own columns.
         parent_field: of a nested collection, the foreign key to the parent, under which the address names it too;
@@ -65,6 +77,7 @@ class ResourceViewSet(ViewSetMixin, ConventionsMixin, GenericAPIView):
     sortable: ClassVar[Sequence[str]] = ("id",)
     filter_backends = (OrderingFilter, FilterBackend)
     filterset_class: ClassVar[type[StrictFilterSet]] = StrictFilterSet
+    staff_filters: ClassVar[Sequence[str]] = ("user_id",)
     pagination_class = ListPagination
     links: ClassVar[Sequence[Link]]
     version_columns: ClassVar[Sequence[str]] = ("row_version",)
@@ -75,14 +88,22 @@ class ResourceViewSet(ViewSetMixin, ConventionsMixin, GenericAPIView):
 
     chosen_fields: frozenset[str] | None = None
     parent_id: Any = None
+    is_dry_run = False
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        rows: Any = getattr(cls, "queryset", None)
+        if rows is not None:
+            declared: Any = cls.filterset_class
+            cls.filterset_class = build_filterset_class(declared, rows.model, tuple(cls.sortable), cls.parent_field)
 
     # --- Hooks of this service, beside DRF's
 
-    def get_parents(self) -> QuerySet[Any]:
+    def get_parents(self) -> QuerySet[Model]:
         """The parents below which the caller may look. It may ask for the principal's role, kind and user id alone."""
         raise NotImplementedError
 
-    def with_related(self, queryset: QuerySet[Any], names: frozenset[str], *, single: bool) -> QuerySet[Any]:
+    def with_related(self, queryset: QuerySet[Model], names: frozenset[str], *, single: bool) -> QuerySet[Model]:
         """Adds to rows what the named fields show beside their own columns.
 
         It is read in the same statement: an entity tag must not pair a row with the related rows of another moment.
@@ -92,9 +113,18 @@ class ResourceViewSet(ViewSetMixin, ConventionsMixin, GenericAPIView):
     def lock_related(self) -> None:
         """Takes the locks that come before that of the row, in the order in which every writer takes them."""
 
+    def describe(self, action: str) -> str:
+        names = self.queryset.model._meta
+        parent = f" of one {self.parent_field.removesuffix('_id')}" if self.parent_field else ""
+        texts = {**RESOURCE_TEXTS, **self.texts}
+        return texts.get(action, "").format(one=names.verbose_name, many=names.verbose_name_plural, parent=parent)
+
+    def get_view_description(self, html: bool = False) -> str:
+        return self.describe("list" if self.suffix == "List" else "retrieve")
+
     # --- Actions
 
-    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+    def list(self, request: Request, *args: object, **kwargs: object) -> Response:
         try:
             page = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
         except DomainError:
@@ -103,18 +133,21 @@ class ResourceViewSet(ViewSetMixin, ConventionsMixin, GenericAPIView):
         if not page:
             # Rows exist only below a parent that the caller may look into: the statement that read them checked it.
             self.check_parent()
-        return self.get_paginated_response(self.represent(page or []))
+        response = self.get_paginated_response(self.represent(page or []))
+        return self.include(response, page or []) if self.included else response
 
-    def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        return self.respond(self.get_object())
+    def retrieve(self, request: Request, *args: object, **kwargs: object) -> Response:
+        row = self.get_object()
+        response = self.respond(row)
+        return self.include(response, [row]) if self.included else response
 
-    def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+    def create(self, request: Request, *args: object, **kwargs: object) -> Response:
         data = request.data
         key = parse_key(request, self.idempotency)
 
         def write() -> Response:
-            if key is not None and (replay := key.fetch_replay()):
-                return replay
+            if key is not None and (replay := key.fetch_replay(is_counted=not self.is_dry_run)):
+                return self.build_response(*replay)
             if self.principal is not None:
                 # No row, nor a record of a key, shall be added after the user's removal took the others.
                 self.principal.lock_key_share()
@@ -128,9 +161,9 @@ class ResourceViewSet(ViewSetMixin, ConventionsMixin, GenericAPIView):
                 key.store(response, serializer.instance)
             return response
 
-        return run_in_transaction(write)
+        return self.run_write(write)
 
-    def update(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+    def update(self, request: Request, *args: object, **kwargs: object) -> Response:
         data, partial = request.data, request.method == "PATCH"
 
         def write() -> Response:
@@ -142,18 +175,37 @@ class ResourceViewSet(ViewSetMixin, ConventionsMixin, GenericAPIView):
             response["Content-Location"] = request.get_full_path()
             return response
 
-        return run_in_transaction(write)
+        return self.run_write(write)
 
     partial_update = update
 
-    def destroy(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        run_in_transaction(lambda: self.perform_destroy(self.get_object(lock=True)))
-        return self.build_response(None, 204)
+    def destroy(self, request: Request, *args: object, **kwargs: object) -> Response:
+        def write() -> Response:
+            self.perform_destroy(self.get_object(lock=True))
+            return self.build_response(None, 204)
 
-    def perform_create(self, serializer: Any) -> None:
+        return self.run_write(write)
+
+    def run_write(self, write: Callable[[], Response]) -> Response:
+        """The response to a write, which is done in a transaction of its own; in a dry run nothing of it is kept."""
+        if not self.is_dry_run:
+            return run_in_transaction(write)
+        response = run_in_transaction(write, keep=False)
+        # Another state may come to have the version of this one, whose entity tag must not match it then.
+        self.row = self.version_digest = None
+        if response.status_code == 204:
+            tried = self.success(None) if self.enveloped else self.build_response(orjson.Fragment(b"null"))
+        else:
+            tried = self.build_response(response.data)
+        tried[DRY_RUN_HEADER] = "true"
+        if REPLAYED in response.headers:
+            tried[REPLAYED] = response[REPLAYED]
+        return tried
+
+    def perform_create(self, serializer: BaseSerializer) -> None:
         serializer.save()
 
-    def perform_update(self, serializer: Any) -> None:
+    def perform_update(self, serializer: BaseSerializer) -> None:
         serializer.save()
 
     def perform_destroy(self, instance: Any) -> None:
@@ -161,10 +213,14 @@ class ResourceViewSet(ViewSetMixin, ConventionsMixin, GenericAPIView):
 
     # --- Requests
 
-    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+    def initial(self, request: Request, *args: object, **kwargs: object) -> None:
         super().initial(request, *args, **kwargs)
         # Parsed before anything is written: a request that is refused must not have had an effect.
-        self.chosen_fields = self.parameters.parse_fields(get_readable_fields(self.get_serializer_class()))
+        self.chosen_fields = self.parameters.parse_fields(self.readable_fields)
+        if request.method not in SAFE_METHODS:
+            self.is_dry_run = self.parameters.parse_dry_run()
+        elif self.parameters.takes_later and self.action != "metadata":
+            self.parse_include()
         if self.action != "list":
             self.parameters.check()
         if self.parent_field and self.action != "metadata":
@@ -182,7 +238,7 @@ class ResourceViewSet(ViewSetMixin, ConventionsMixin, GenericAPIView):
         writable = {name for name, field in self.get_serializer().fields.items() if not field.read_only}
         return [name for name in request.data if name in writable]
 
-    def get_serializer_context(self) -> dict[str, Any]:
+    def get_serializer_context(self) -> dict[str, object]:
         return {
             **super().get_serializer_context(),
             "principal": getattr(self.request, "auth", None),
@@ -191,8 +247,8 @@ class ResourceViewSet(ViewSetMixin, ConventionsMixin, GenericAPIView):
 
     # --- Rows
 
-    def get_queryset(self) -> QuerySet[Any]:
-        rows: Any = super().get_queryset()
+    def get_queryset(self) -> QuerySet[Model]:
+        rows = super().get_queryset()
         if getattr(self, "swagger_fake_view", False):
             return rows
         rows = rows.visible_to(self.principal)
@@ -215,7 +271,8 @@ class ResourceViewSet(ViewSetMixin, ConventionsMixin, GenericAPIView):
         """
         if lock:
             self.lock_related()
-        row = self.build_object_query(parse_id(self.kwargs["id"]), lock=lock).first()
+        pk = parse_id(self.kwargs["id"])
+        row = self.build_object_query(self.filter_queryset(self.get_queryset()), pk, lock=lock).first()
         if row is None:
             raise not_found()
         self.check_object_permissions(self.request, row)
@@ -224,9 +281,15 @@ class ResourceViewSet(ViewSetMixin, ConventionsMixin, GenericAPIView):
             self.preconditions.check(get_version_digest(row, self.version_columns))
         return row
 
-    def build_object_query(self, pk: Any, *, lock: bool) -> QuerySet[Any]:
-        """The row of an id with what its links look at; with a lock, without what it shows beside its own columns."""
-        rows = self.get_queryset().filter(pk=pk)
+    def build_object_query(self, rows: QuerySet[Model], pk: object, *, lock: bool) -> QuerySet[Model]:
+        """The row of an id with what its links look at; with a lock, without what it shows beside its own columns.
+
+        Args:
+            rows: those among which it is looked for.
+            pk: the id, or a bind parameter.
+            lock: whether the row will be written.
+        """
+        rows = rows.filter(pk=pk)
         if related := [link.select_related for link in self.links if link.select_related]:
             rows = rows.select_related(*related)
         if lock:
@@ -237,13 +300,18 @@ class ResourceViewSet(ViewSetMixin, ConventionsMixin, GenericAPIView):
     # --- Responses
 
     @property
+    def readable_fields(self) -> tuple[str, ...]:
+        """The fields that the representation has, for the request to choose from."""
+        return get_readable_fields(self.get_serializer_class(), created=self.action == "create")
+
+    @property
     def field_names(self) -> frozenset[str]:
         """The fields that the representation shows."""
-        return self.chosen_fields or frozenset(get_readable_fields(self.get_serializer_class()))
+        return self.chosen_fields or frozenset(self.readable_fields)
 
-    def represent(self, rows: Sequence[Model]) -> Sequence[dict[str, Any]]:
+    def represent(self, rows: Sequence[Model]) -> Sequence[Representation]:
         """The representations of rows, in the fields that were asked for."""
-        data: Sequence[dict[str, Any]] = self.get_serializer(rows, many=True, fields=self.chosen_fields).data
+        data: Sequence[Representation] = self.get_serializer(rows, many=True, fields=self.chosen_fields).data
         return data
 
     def respond(self, row: Model, status: int = 200) -> Response:

@@ -56,7 +56,8 @@ def test_error_is_problem_details_where_they_are_accepted(
     error = error_of(ask(user, method, path, sent), status, code)
     for accept in (
         "application/problem+json",
-        "application/json, application/problem+json",
+        "application/problem+json, application/json",
+        "application/problem+json, application/vnd.users.v1+json",
         "application/json;q=0.5, application/problem+json;q=0.6",
         "Application/Problem+JSON",
     ):
@@ -75,8 +76,14 @@ def test_error_is_problem_details_where_they_are_accepted(
 def test_problem_details_that_are_refused_or_not_preferred_are_not_sent(
     user: Caller, *, method: str, path: str, sent: dict[str, Any], status: int, code: str
 ) -> None:
-    for quality in ("0", "0.5"):
-        accept = f"application/json, application/problem+json;q={quality}"
+    for accept in (
+        "application/json, application/problem+json;q=0",
+        "application/json, application/problem+json;q=0.5",
+        # Of equals the first.
+        "application/json, application/problem+json",
+        "application/vnd.users.v1+json, application/problem+json",
+        "*/*, application/problem+json",
+    ):
         error_of(ask(user, method, path, sent, Accept=accept), status, code)
 
 

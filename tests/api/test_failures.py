@@ -104,9 +104,9 @@ def test_unexpected_exception_is_an_internal_error_that_tells_nothing(
     def fail(*arguments: object) -> None:
         raise error
 
-    assert user.get("/orders").status == 200
+    assert user.get("/api/v1/orders").status == 200
     monkeypatch.setattr(KeysetQuery, "slice", fail)
-    response = send("GET", "/orders", headers={**user.headers, "Accept": accept, "X-Request-Id": "known"})
+    response = send("GET", "/api/v1/orders", headers={**user.headers, "Accept": accept, "X-Request-Id": "known"})
     assert response.status_code == 500
     assert response.headers["Request-Id"] == "known"
     text = response.content.decode()
@@ -155,7 +155,7 @@ FAULTS = {
     "rendering": ("config.api.representation.renderers.JSONRenderer.render", "GET", "/users"),
     "a middleware": ("config.http.middleware.HostMiddleware.__call__", "GET", "/users"),
     "the outermost middleware": ("config.server.metrics.MetricsMiddleware.__call__", "GET", "/users"),
-    "a page": ("accounts.pages.LoginView.get_context_data", "GET", "/session/login"),
+    "a page": ("accounts.oauth.consent.GrantsView.get", "GET", "/oauth/grants"),
     "OAuth": ("accounts.oauth.endpoints.MetadataView.get", "GET", "/.well-known/oauth-authorization-server"),
     "the admin": ("users.admin.UserAdmin.get_queryset", "GET", "/admin/users/user/"),
 }

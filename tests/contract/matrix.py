@@ -81,13 +81,15 @@ endpoint                                  method  nobody  session
 openapi.json                              GET     200     200
 docs                                      GET     200     200
 docs/guide                                GET     302     302
+docs/search.json                          GET     200     200
+docs/requests.http                        GET     200     200
 docs/versions                             GET     200     200
 docs/<slug:page>                          GET     200     200
 health/live                               GET     200     200
 health/ready                              GET     200     200
 metrics                                   GET     404     404
-session/login                             GET     200     200
-session/login                             POST    403     200
+session/login                             GET     200     302
+session/login                             POST    403     302
 session/logout                            POST    403     302
 oauth/authorize                           GET     400     400
 oauth/authorize                           POST    403     400
@@ -97,6 +99,7 @@ oauth/token                               POST    400     400
 oauth/revoke                              POST    400     400
 oauth/introspect                          POST    401     401
 .well-known/oauth-authorization-server    GET     200     200
+.well-known/jwks.json                     GET     200     200
 admin                                     GET     302     302
 admin/                                    GET     302     200
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -63,6 +64,11 @@ class Way:
     version: int
     refused: tuple[int, str] | None = None
 
+    @property
+    def is_unknown(self) -> bool:
+        """Whether it names a version that there never was, whose answer names the default and no notice."""
+        return self.refused is not None and self.refused[1] == "UNSUPPORTED_VERSION"
+
     def path(self, route, ids) -> str:
         return route.path(self.prefix, **ids[route.template.split("/")[0]]) + (f"?{self.query}" if self.query else "")
 
@@ -77,20 +83,27 @@ WAYS = [
     Way("/api", "version=2", "application/json", 2),
     Way("", "", "application/vnd.api+json;version=2", 2),
     Way("/api", "", "application/vnd.api+json", 1),
+    Way("", "", "application/json;version=2", 2),
+    Way("/api", "version=2", "application/json; version=2, application/json;q=0.9", 2),
+    Way("/api/v2", "", 'application/json;version="2"', 2),
     Way("", "", "application/vnd.users.v2+json", 2),
     Way("/api", "", "application/vnd.users.v1+json", 1),
     Way("/api/v2", "version=2", "application/vnd.users.v2+json, application/vnd.api+json;version=1;q=0.9", 2),
     Way("/api/v1", "version=2", "", 1, (400, "VERSION_CONFLICT")),
     Way("/api/v2", "", "application/vnd.users.v1+json", 2, (400, "VERSION_CONFLICT")),
     Way("", "version=1", "application/vnd.api+json;version=2", 1, (400, "VERSION_CONFLICT")),
+    Way("/api/v1", "", "application/json;version=2", 1, (400, "VERSION_CONFLICT")),
+    Way("", "version=2", "application/json;version=1", 1, (400, "VERSION_CONFLICT")),
     Way("/api/v9", "", "", 1, (404, "UNSUPPORTED_VERSION")),
     Way("/api/v01", "", "", 1, (404, "UNSUPPORTED_VERSION")),
     Way("", "version=9", "", 1, (400, "UNSUPPORTED_VERSION")),
     Way("/api", "version=", "", 1, (400, "UNSUPPORTED_VERSION")),
-    Way("/api/v2", "version=%00", "", 2, (400, "UNSUPPORTED_VERSION")),
+    Way("/api/v2", "version=%00", "", 1, (400, "UNSUPPORTED_VERSION")),
     Way("", "version=1&version=1", "", 1, (400, "VALIDATION_ERROR")),
     Way("", "", "application/vnd.users.v9+json", 1, (406, "UNSUPPORTED_VERSION")),
-    Way("/api/v2", "", "application/vnd.api+json;version=", 2, (406, "UNSUPPORTED_VERSION")),
+    Way("/api/v2", "", "application/vnd.api+json;version=", 1, (406, "UNSUPPORTED_VERSION")),
+    Way("", "", "application/json;version=9", 1, (406, "UNSUPPORTED_VERSION")),
+    Way("/api/v2", "", "application/json;version=1;version=2", 1, (406, "UNSUPPORTED_VERSION")),
     Way("/api", "", "application/vnd.others.v2+json", 1, (406, "NOT_ACCEPTABLE")),
 ]
 
@@ -104,9 +117,9 @@ def expected(route, method, way):
 
 def check_notice(answer, way, route, ids):
     links = answer.headers.get("Link", "")
-    if way.version == 2:
+    if way.version == 2 or way.is_unknown:
         assert not {"Deprecation", "Sunset"} & set(answer.headers)
-        assert "successor-version" not in links
+        assert not {"deprecation", "sunset", "successor-version"} & set(re.findall(r'rel="([^"]*)"', links))
         return
     # Read by the parser of the standard that the header is written in (RFC 9651), not by a pattern of our own.
     assert http_sf.parse(answer.headers["Deprecation"].encode(), tltype="item")[0] == datetime(2026, 12, 1, tzinfo=UTC)

@@ -120,7 +120,7 @@ class World:
             method: instead of the line's own.
         """
         method = method or line.method
-        body = self._body(line, target) if method in {"POST", "PUT", "PATCH"} else None
+        body = self.body_of(line, target) if method in {"POST", "PUT", "PATCH"} else None
         headers = {"Idempotency-Key": "k"} if str(line) == "POST payments" else {}
         with rolled_back():
             answer = caller(method, self.path(route, target), body, **headers)
@@ -128,7 +128,7 @@ class World:
             assert not refused or state() == self.state, f"{line} was refused, and had an effect"
         return answer
 
-    def _body(self, line: Line, target: User) -> dict[str, Any]:
+    def body_of(self, line: Line, target: User) -> dict[str, Any]:
         user = {"name": "New", "email": "new@example.com"}
         bodies: dict[str, dict[str, Any]] = {
             "POST users": user,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import re
 import time
 from collections import Counter
@@ -19,6 +20,7 @@ from django.test import Client
 from django.test.client import ClientHandler
 
 from config.fastpath import handler, replacements
+from config.server.request_log import log
 from tests.conftest import new_client
 from tests.contract.world import SAFE, rolled_back
 
@@ -29,6 +31,9 @@ _APPS = ("users", "orders", "posts", "payments", "accounts", "config", "oauth2_p
 _EXCLUDED = frozenset({"config_rowcount"})
 # Columns with random values: salted hashes, tokens, and the Request-Id in the audit trail.
 _RANDOM = "{password,digest,refresh_digest,previous_digest,password_digest,access_id,request_id}"
+
+# In the line of a request: random, told by a header, or what the fast path is there for.
+_DIFFERS = frozenset({"time", "request_id", "bytes", "duration_ms", "database_ms", "statements"})
 
 # Headers that would hide all else in the message of a failure.
 _CREDENTIALS = frozenset({"Authorization", "X-API-Key", "X-CSRFToken", "Cookie"})
@@ -69,19 +74,25 @@ class Sent:
 
     def send(self, client: Client) -> Outcome:
         headers = {"Content-Type": "application/json", **self.headers} if self.body else {**self.headers}
-        with patch.object(handler, "get_response", wraps=handler.get_response) as fast_path:
+        with (
+            patch.object(handler, "get_response", wraps=handler.get_response) as fast_path,
+            patch.object(log, "add", wraps=log.add) as add,
+        ):
             response: Any = client.generic(self.method, self.path, self.body, headers=headers, QUERY_STRING=self.query)
-        return Outcome(response.status_code, dict(response.headers.items()), response.content, fast_path.called)
+        ((logged,),) = [call.args for call in add.call_args_list]
+        line = {name: value for name, value in json.loads(logged).items() if name not in _DIFFERS}
+        return Outcome(response.status_code, dict(response.headers.items()), response.content, fast_path.called, line)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A response, and whether it came by the fast path."""
+    """A response, whether it came by the fast path, and the line of the request in the log."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes
     was_fast: bool
+    line: Mapping[str, Any]
 
 
 def set_sequences(last_id: int) -> None:
@@ -118,7 +129,7 @@ class Comparison:
         with connection.cursor() as cursor:
             cursor.execute("SELECT prefix FROM accounts_apikey")
             self._prefixes = {prefix for (prefix,) in cursor.fetchall()}
-        self._rows = _fetch_rows()
+        self._rows = fetch_rows()
 
     def __call__(self, *requests: Sent) -> Sequence[Outcome]:
         """Sends requests one after the other, first all of them to the reference, then all on the fast path.
@@ -159,11 +170,11 @@ class Comparison:
 
     def _fetch_effects(self) -> Sequence[str]:
         """The rows that are new, changed or gone, without what is never the same twice."""
-        return sorted(_UUID.sub("<uuid>", self._mask(row)) for row in _fetch_rows() ^ self._rows)
+        return sorted(_UUID.sub("<uuid>", self._mask(row)) for row in fetch_rows() ^ self._rows)
 
     def _find_differences(self, request: Sent, one: Outcome, other: Outcome, *, is_first: bool) -> dict[str, Any]:
         """What differs and should not, by name: the value of the reference, and that of the fast path."""
-        if (one.status, one.headers, one.body) == (other.status, other.headers, other.body):
+        if (one.status, one.headers, one.body, one.line) == (other.status, other.headers, other.body, other.line):
             return {}
         parts = [self._normalize(request, outcome, is_first=is_first) for outcome in (one, other)]
         names = parts[0].keys() | parts[1].keys()
@@ -185,7 +196,7 @@ class Comparison:
             headers |= {name: "<masked>" for name in ("ETag", "Content-Length") if name in headers}
         for name, value in headers.items():
             headers[name] = self._normalize_header(name, value, is_first=is_first)
-        return {"status": outcome.status, "body": masked, **headers}
+        return {"status": outcome.status, "body": masked, "line": outcome.line, **headers}
 
     @staticmethod
     def _normalize_header(name: str, value: str, *, is_first: bool) -> str:
@@ -221,7 +232,7 @@ def _excerpt(*values: Any) -> Sequence[str]:
     return [text[start : start + 120] for text in texts]
 
 
-def _fetch_rows() -> frozenset[str]:
+def fetch_rows() -> frozenset[str]:
     """All rows of the tables, as JSON."""
     with connection.cursor() as cursor:
         cursor.execute(_build_rows_query())

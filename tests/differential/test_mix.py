@@ -89,13 +89,18 @@ def test_reads(compare: Any, world: LargeWorld, route: Route) -> None:
 def test_writes(compare: Any, world: LargeWorld, template: str) -> None:
     route = ROUTES[template]
     methods = st.sampled_from(sorted(route.methods & {"POST", "PUT", "PATCH"}) * 4 + ["DELETE"])
-    request = st.tuples(methods, strategies.bodies(MEMBERS[template]), strategies.body_headers)
+    tries = st.sampled_from(["", "", "", "dry_run=true", "dry_run=false", "dry_run=x"])
+    request = st.tuples(methods, strategies.bodies(MEMBERS[template]), strategies.body_headers, tries)
 
     @compared
     @given(callers, prefixes, st.sampled_from(["user", "other"]), st.lists(request, min_size=1, max_size=4))
     def check(who: tuple[str, str], prefix: str, whose: str, requests: list[Any]) -> None:
         caller, path = world.callers[who[0]][who[1]], world.get_path(route, prefix, whose=whose)
-        built = [Sent(method, path, b"" if method == "DELETE" else body, headers) for method, body, headers in requests]
+        built = [
+            # A server hides the charset from Django, which would read the query by it.
+            Sent(method, path, b"" if method == "DELETE" else body, headers, "" if "16" in str(headers) else query)
+            for method, body, headers, query in requests
+        ]
         completed = [complete(compare, caller, each) for each in built]
         compare(*completed, Sent("GET", path, headers=caller.headers or {}, query="sort=id&order=desc"))
 

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from config.fastpath import handler, replacements
-from config.fastpath.requests import _PLAIN_QUERY, parse_plain_query
+from config.fastpath.http import _PLAIN_QUERY, parse_plain_query
 from config.http.request_limits import REFUSED
 from tests.conftest import new_client
 from tests.contract.routes import root_only
@@ -160,4 +160,4 @@ def test_fault_beside_a_view(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (expected.status, actual.status, actual.was_fast) == (500, 500, True)
     assert actual.body == expected.body
     counted = {name: actual.headers[name] for name in ("RateLimit", "RateLimit-Policy") if name in actual.headers}
-    assert actual.headers == {**expected.headers, **counted, "Vary": "Accept, origin"}
+    assert actual.headers == {**expected.headers, **counted, "Vary": "origin, Accept"}

@@ -29,6 +29,7 @@ VERSIONS: Sequence[tuple[str, str, str]] = (
     ("/api", "application/vnd.users.v2+json", ""),
     ("/api", "application/vnd.users.v2+json;q=0.2, application/json;q=0.1", ""),
     ("/api", "application/vnd.api+json;version=2", ""),
+    ("/api", "application/json;version=2", ""),
     ("/api", "", "version=2"),
     ("", "", "version=2"),
     ("/api", "", "version=3"),

@@ -141,6 +141,14 @@ def test_password_cannot_be_changed_by_an_api_key(administrator, person, method,
     assert logs_in(row, PASSWORD)
 
 
+@pytest.mark.parametrize("password", ["weak", "", None, 5, "x" * 129, ["a"], {}, "password"])
+@pytest.mark.parametrize("method", ["PUT", "PATCH"])
+def test_api_key_that_sends_a_password_is_refused_before_it_is_looked_at(administrator, person, method, password):
+    for caller in (administrator, person):
+        answer = with_key(caller)(method, f"/users/{person.pk}", {"name": "", "password": password})
+        assert (answer.status, answer.code, answer.fields) == (403, "FORBIDDEN", {"password"})
+
+
 @pytest.mark.parametrize("current", [{}, {"current_password": NEW}, {"current_password": PASSWORD}])
 def test_api_key_tells_nothing_about_the_current_password(person, current):
     answer = with_key(person).patch(f"/users/{person.pk}", {"password": NEW, **current})
@@ -148,7 +156,7 @@ def test_api_key_tells_nothing_about_the_current_password(person, current):
     assert logs_in(person, PASSWORD)
 
 
-@pytest.mark.parametrize("current", ["\ud800", "x\0y", "x" * 100_000])
+@pytest.mark.parametrize("current", ["\ud800", "x\0y", "x" * 10_000])
 def test_current_password_that_is_no_password_is_refused(person, current):
     answer = with_password(person).patch(f"/users/{person.pk}", {"password": NEW, "current_password": current})
     assert (answer.status, answer.fields) == (400, {"current_password"})
@@ -158,10 +166,10 @@ def test_current_password_that_is_no_password_is_refused(person, current):
 @pytest.mark.parametrize(
     "body",
     [
-        {"name": "abcdefghijklm " * 60_000, "password": "fourteen words " * 8},
-        {"name": "a", "password": "abcdefghijklmno " * 60_000},
-        {"name": ("n" * 20_000 + " ") * 25, "password": "pq" * 100_000},
-        {"email": "abcdefghijklm." * 60_000 + "com", "password": "fourteen words " * 8},
+        {"name": "abcdefghijklm " * 1_000, "password": "fourteen words " * 8},
+        {"name": "a", "password": "abcdefghijklmno " * 1_000},
+        {"name": ("n" * 300 + " ") * 25, "password": "pq" * 3_500},
+        {"email": "abcdefghijklm." * 1_000 + "com", "password": "fourteen words " * 8},
     ],
     ids=["long name", "long password", "both long", "long email"],
 )

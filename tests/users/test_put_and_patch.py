@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.conftest import PASSWORD, with_password
+from tests.conftest import PASSWORD, with_bearer_of, with_password
 from users.models import User
 
 MERGE = "application/merge-patch+json"
@@ -59,7 +59,8 @@ def test_put_without_a_required_field_is_refused(admin, sue, missing):
 @pytest.mark.parametrize("field", ["name", "email", "role", "status", "password"])
 def test_put_with_null_is_refused(admin, sue, field):
     before = read(admin, sue)
-    answer = admin.put(f"/users/{sue.pk}", {"name": "Susan", "email": "susan@example.com", field: None})
+    administrator = with_bearer_of(admin.user)
+    answer = administrator.put(f"/users/{sue.pk}", {"name": "Susan", "email": "susan@example.com", field: None})
     assert (answer.status, answer.code, answer.fields) == (400, "VALIDATION_ERROR", {field})
     assert read(admin, sue) == before
 

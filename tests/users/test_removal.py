@@ -7,12 +7,16 @@ from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.db import connection, models
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from accounts.models import APIKey
+from config import erasure
+from config.models import Erasure, VisibleManager
 from orders.models import Order
 from payments.models import Payment
 from posts.models import Comment, Post
 from tests.conftest import PASSWORD, with_key, with_password
+from users import services
 from users.models import User
 
 NAME, EMAIL = "Nadia Nameless", "nadia@example.com"
@@ -67,6 +71,92 @@ def test_every_relation_to_a_user_says_what_becomes_of_it():
 
 def test_no_relation_to_a_user_is_hidden_from_the_walk():
     assert set(relations()) == set(User._meta.related_objects)
+
+
+def test_rows_that_go_with_a_user_are_invisible_before_they_are_erased():
+    """Except those of libraries, whose managers know nothing of it: see the admin pages and the look-ups of tokens."""
+    going = {relation.related_model for relation in relations() if relation.on_delete is models.CASCADE}
+    own = {model for model in going if not model.__module__.startswith(("django.", "oauth2_provider."))} - {Erasure}
+    assert len(own) >= 8
+    for model in own:
+        assert isinstance(model._default_manager, VisibleManager), model
+        assert "config_erasure" in str(model._default_manager.all().query), model
+
+
+def test_removal_takes_as_many_statements_whatever_the_users_own(make_user, everything, nadia):
+    ContentType.objects.get_for_model(User)
+    with CaptureQueriesContext(connection) as of_one:
+        services.remove(nadia)
+    more = [make_user() for _ in range(30)]
+    Post.objects.bulk_create(Post(user=user, title="T") for user in more for _ in range(10))
+    with CaptureQueriesContext(connection) as of_many:
+        services.remove(*more)
+    assert len(of_many) == len(of_one) == 3
+
+
+def test_nothing_but_the_books_is_left_once_it_is_erased(remove, everything, nadia, other):
+    with_key(nadia)
+    with_password(nadia).get("/api/protected")
+    remove()
+    posts = {row.pk: row.row_version for row in Post.objects.all()}
+    assert Erasure.objects.filter(user_id=nadia.pk).exists()
+    assert erasure.erase() == 1
+    referring = {
+        relation.related_model._meta.label
+        for relation in relations()
+        if relation.related_model._base_manager.filter(**{relation.field.name: nadia.pk}).exists()
+    }
+    assert referring == {"orders.Order", "payments.Payment"}
+    assert not Comment._base_manager.filter(pk=everything["comment on own post"].pk).exists()
+    # To be erased changes nothing that anybody sees.
+    assert {row.pk: row.row_version for row in Post.objects.all()} == posts
+    assert erasure.erase() == 0
+
+
+def test_entity_tags_of_posts_move_when_a_commenter_is_removed_and_not_when_its_comments_are_erased(
+    remove, everything, other
+):
+    path = f"/posts/{everything['post of another'].pk}"
+    before = other.get(path).response["ETag"]
+    remove()
+    after = other.get(path)
+    assert after.response["ETag"] != before
+    assert other.patch(path, {"title": "Late"}, if_match=before).status == 412
+    erasure.erase()
+    again = other.get(path)
+    assert (again.response["ETag"], again.body) == (after.response["ETag"], after.body)
+    assert other.patch(path, {"title": "In time"}, if_match=after.response["ETag"]).status == 200
+
+
+def test_stored_answer_about_a_row_of_the_removed_user_is_not_replayed(nadia, admin, make_user):
+    second = make_user()
+    path, key = f"/users/{nadia.pk}/posts", {"idempotency_key": "k-1"}
+    assert admin.post(path, {"title": "T"}, **key).status == 201
+    assert admin.post(path, {"title": "T"}, **key).response["Idempotent-Replayed"] == "true"
+    assert admin.delete(f"/users/{nadia.pk}").status == 204
+    assert admin.post(path, {"title": "T"}, **key).status == 404
+    order = {"user_id": (admin.user.pk), "item": "Book", "qty": 1}
+    removed = admin.post("/orders", {**order, "user_id": second.pk}, idempotency_key="k-2")
+    assert removed.status == 201
+    assert admin.delete(f"/users/{second.pk}").status == 204
+    # The same key, for somebody else: as if it had never been used.
+    again = admin.post("/orders", order, idempotency_key="k-2")
+    assert (again.status, "Idempotent-Replayed" in again.response) == (201, False)
+    assert admin.post("/orders", order, idempotency_key="k-2").data["id"] == again.data["id"] != removed.data["id"]
+    erasure.erase()
+    assert admin.post(path, {"title": "T"}, **key).status == 404
+
+
+def test_keys_and_trail_of_the_removed_user_are_in_no_list_of_administrators(remove, nadia, admin, administrator):
+    with_key(nadia)
+    assert nadia.pk in APIKey.objects.values_list("user_id", flat=True)
+    remove()
+    assert admin.get("/api-keys").meta["total"] == APIKey._base_manager.exclude(user_id=nadia.pk).count()
+    browser = Client()
+    browser.force_login(administrator)
+    for name in ("accounts/apikey", "accounts/loginsession", "config/auditevent", "posts/post", "posts/comment"):
+        rows = browser.get(f"/admin/{name}/?user__id__exact={nadia.pk}").context["cl"].result_list
+        assert list(rows) == [], name
 
 
 def test_removed_user_is_not_found_by_any_method(remove, nadia, admin):
@@ -180,8 +270,14 @@ def test_admin_log_entries_that_name_the_user_go(remove, nadia, everything, admi
     stays = log(administrator, everything["order"], str(everything["order"]))
     by_the_user = log(nadia, everything["order"], "2 × Book")
     remove()
+    # What others wrote of the user names it, and goes at once.
+    assert set(LogEntry.objects.values_list("pk", flat=True)) == {stays.pk, by_the_user.pk}
+    browser = Client()
+    browser.force_login(administrator)
+    history = browser.get(f"/admin/orders/order/{everything['order'].pk}/history/")
+    assert [entry.pk for entry in history.context["action_list"]] == [stays.pk]
+    erasure.erase()
     assert list(LogEntry.objects.values_list("pk", flat=True)) == [stays.pk]
-    assert not LogEntry.objects.filter(pk=by_the_user.pk).exists()
 
 
 @pytest.mark.parametrize("door", ["single", "bulk"])

@@ -137,6 +137,33 @@ def test_giving_a_role_needs_a_credential_made_from_the_password(make_user, meth
     assert User.objects.get(name="New").role == given
 
 
+WRONG = [None, "", "captain", "x" * 9000, 5, True, 1.5, [], {}, ["admin"], {"role": "admin"}]
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("method", ["PUT", "PATCH"])
+@pytest.mark.parametrize("value", WRONG)
+@pytest.mark.parametrize("field", ["role", "status"])
+def test_field_of_administrators_is_refused_before_any_value_is_looked_at(make_user, *, version, method, field, value):
+    caller = with_key(make_user("support"))
+    if (field, method, value) == ("status", "PATCH", None):
+        pytest.skip("The default, which it is.")
+    body = {"name": "", "email": 5, field: value, "password": "weak", "colour": "red"}
+    answer = caller(method, f"/api/v{version}/users/{caller.user.pk}", body)
+    assert (answer.status, answer.code, answer.fields) == (403, "FORBIDDEN", {field, "password"})
+
+
+@pytest.mark.parametrize("given", ["admin", "support"])
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH"])
+def test_role_that_a_key_may_not_give_is_refused_before_any_value_is_looked_at(admin, user, method, given):
+    path = "/users" if method == "POST" else f"/users/{user.user.pk}"
+    answer = admin(method, path, {"name": "", "email": 5, "role": given, "status": "gone"})
+    assert (answer.status, answer.code, answer.fields) == (403, "FORBIDDEN", {"role"})
+    # The key may give another role, of which these are none.
+    answer = admin(method, path, {"name": "New", "email": "new@example.com", "role": f"{given}s"})
+    assert (answer.status, answer.code, answer.fields) == (400, "VALIDATION_ERROR", {"role"})
+
+
 def test_taking_a_role_needs_no_password(admin, make_user):
     row = make_user("support")
     answer = admin.patch(f"/users/{row.pk}", {"role": "user"})

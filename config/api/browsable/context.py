@@ -18,8 +18,9 @@ from rest_framework.views import APIView
 
 from config.api.browsable import navigation
 from config.api.browsable.forms import Data, Form, build_forms
-from config.api.browsable.highlighting import render_header, render_json
+from config.api.browsable.highlighting import parse_links, render_header, render_json, render_link
 from config.api.browsable.lists import build_page_links, build_query_form, describe_position
+from config.api.browsable.tables import build_table
 from config.api.viewsets import ResourceViewSet
 
 Context: TypeAlias = Mapping[str, object]
@@ -72,7 +73,7 @@ def _build_view_context(request: HttpRequest, view: APIView | None) -> Context:
     if view is None:
         return {}
     return {
-        "description": "" if "id" in view.kwargs else view.get_view_description(),
+        "description": "" if "id" in view.kwargs else view.get_view_description().partition("\n")[0],
         "methods": view.allowed_methods,
         "versions": list(navigation.build_version_links(request)),
         "is_partial": bool(getattr(view, "chosen_fields", None)),
@@ -86,7 +87,13 @@ def _build_caller_context(request: HttpRequest, response: HttpResponse) -> Conte
     if principal is None and response.status_code != HTTPStatus.UNAUTHORIZED:
         user = _get_session_user(request)
     by_session = user is not None and (principal is None or principal.kind == "session")
-    return {"user": user, "principal": principal, "csrf_token": get_token(request) if by_session else ""}
+    return {
+        "user": user,
+        "account": user,
+        "section": "Browse",
+        "principal": principal,
+        "csrf_token": get_token(request) if by_session else "",
+    }
 
 
 def _get_session_user(request: HttpRequest) -> AbstractBaseUser | None:
@@ -105,6 +112,9 @@ def _build_response_context(request: HttpRequest, response: HttpResponse) -> Con
         "status": HTTPStatus(response.status_code),
         "headers": list(_render_headers(request, response)),
         "etag": response.get("ETag", ""),
+        "location": render_link(response.get("Location", "")),
+        "is_deprecated": "Deprecation" in response,
+        "successor": next((to for to, rel in parse_links(response.get("Link", "")) if rel == "successor-version"), ""),
     }
 
 
@@ -122,6 +132,7 @@ def _build_list_context(request: HttpRequest, response: HttpResponse, view: APIV
     return {
         "pages": build_page_links(response),
         "position": describe_position(request, body),
+        "table": build_table(request, view, body) if view and is_list and response.status_code < 400 else None,
         "query": build_query_form(request, view) if view and shows_query else None,
     }
 

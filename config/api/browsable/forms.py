@@ -5,9 +5,9 @@ as its original JSON, which is sent again unless the text is edited. So JavaScri
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from django.db.models import Model
 from rest_framework.exceptions import APIException
@@ -26,8 +26,8 @@ from config.api.representation.fields import (
     MoneyField,
     MultiChoiceField,
 )
-from config.api.representation.parsers import JSONParser, MergePatchParser
 from config.api.representation.serializers import ResourceSerializer
+from config.api.requests import JSONParser, MergePatchParser
 from config.api.viewsets import ResourceViewSet
 from config.api.writing.idempotency import KeyPolicy
 from config.http.errors import DomainError
@@ -36,7 +36,6 @@ from config.http.json import to_json
 VERBS = {"POST": "Create", "PUT": "Replace", "PATCH": "Change", "DELETE": "Delete", "OPTIONS": "Describe"}
 _ROW_METHODS = frozenset({"PUT", "PATCH", "DELETE"})
 
-AnyField: TypeAlias = Field[Any, Any, Any, Any]
 Data: TypeAlias = Mapping[str, object]
 
 
@@ -141,6 +140,9 @@ def _build_form(view: APIView, method: str, row: Model | None, data: Data | None
     if method in {"POST", "PUT", "PATCH"}:
         form.takes_body = True
         form.controls = list(_build_controls(_get_serializer(view, row), data if row is not None else None))
+    if method == "PATCH":
+        # What a merge patch leaves out stays as it is.
+        form.controls = [replace(control, required=False) for control in form.controls]
     if method == "POST" and isinstance(view, ResourceViewSet):
         form.takes_key = view.idempotency in {KeyPolicy.REQUIRED, KeyPolicy.HONOURED}
         form.needs_key = view.idempotency is KeyPolicy.REQUIRED
@@ -171,7 +173,7 @@ def _build_controls(serializer: Serializer, data: Data | None) -> Iterator[Contr
         yield control
 
 
-def _add_widget(control: Control, declared: AnyField) -> None:
+def _add_widget(control: Control, declared: Field) -> None:
     """Sets the kind, the widget and the attributes of a control by the class of its field."""
     attributes = control.attributes
     match declared:

@@ -8,9 +8,9 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from config.api.browsable.highlighting import parse_links
 from config.api.browsable.navigation import get_query
 from config.api.listing.pagination import DEFAULT_LIMIT, MAX_LIMIT
-from config.api.versions.paths import VERSION_PARAMETER
-from config.api.viewsets import ResourceViewSet, get_readable_fields
-from config.http.paths import quote_address
+from config.api.versions.versioning import VERSION_PARAMETER
+from config.api.viewsets import ResourceViewSet
+from config.http.headers import quote_address
 
 _RELATIONS = ("first", "prev", "next", "last")
 # The parameters that choose a page, each with the value that begins at the start of the list.
@@ -39,7 +39,10 @@ def describe_position(request: HttpRequest, body: object) -> Mapping[str, str]:
     query = [(name, value) for name, value in get_query(request).items() if name not in _START]
     if "hasMore" in meta:
         return {"summary": "", "other": "page by number", "address": _build_address(request, query, "page")}
-    summary = f"Page {meta['page']:,} of {meta['totalPages']:,}; {meta['total']:,} in all."
+    if meta["total"] is None:
+        summary = f"Page {meta['page']:,}; more than {meta['totalAtLeast']:,} in all."
+    else:
+        summary = f"Page {meta['page']:,} of {meta['totalPages']:,}; {meta['total']:,} in all."
     return {"summary": summary, "other": "page by cursor", "address": _build_address(request, query, "cursor")}
 
 
@@ -68,7 +71,7 @@ def build_query_form(request: HttpRequest, view: ResourceViewSet) -> Mapping[str
         "default_limit": DEFAULT_LIMIT,
         "max_limit": MAX_LIMIT,
         "fields": query.get("fields", ""),
-        "get_readable_fields": ", ".join(get_readable_fields(view.serializer_class)),
+        "readable_fields": ", ".join(view.readable_fields),
         "hidden": hidden | {name: start for name, start in _START.items() if name in query},
     }
 
@@ -81,4 +84,5 @@ def _build_filters(query: QueryDict, view: ResourceViewSet) -> Sequence[Mapping[
             "choices": [value for value, _ in declared.extra.get("choices", ())],
         }
         for name, declared in view.filterset_class.base_filters.items()
+        if name in view.filterset_class.first
     ]

@@ -1,9 +1,11 @@
 """The browsable API: the JSON that a program would get, on a page for a person, with links and forms.
 
-Views respond alike to programs and browsers. Where HTML won the negotiation, the middleware puts the response on a
+Views give programs and browsers the same response. Where HTML won the negotiation, the middleware puts it on a
 page: its status, all its headers and its body, unchanged. So an error is a page whatever raised it, and everything that
 is shown is escaped in one place.
 """
+
+from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
@@ -11,8 +13,7 @@ from django.template.loader import render_to_string
 from config.api.browsable.context import build_context
 from config.api.exceptions import BEARER, CHALLENGE
 from config.api.representation.renderers import JSONRenderer, is_browsable
-from config.api.versions.accept import choose_media_type
-from config.api.versions.paths import is_oauth_endpoint
+from config.api.versions.versioning import choose_media_type, is_oauth_endpoint
 from config.http import compression
 from config.http.headers import vary_on
 from config.http.media_types import HTML
@@ -42,7 +43,11 @@ def _prefers_page(request: HttpRequest) -> bool:
 
 def _render_page(request: HttpRequest, response: HttpResponse) -> None:
     """Replaces the body by a page. It is another representation, so that the entity tag does not apply to it."""
-    response.content = render_to_string("config/browsable.html", build_context(request, response)).encode()
+    view: Any = getattr(response, "renderer_context", {}).get("view")
+    template, more = "config/browsable.html", dict[str, object]()
+    if response.status_code < 400 and hasattr(view, "get_page"):
+        template, more = view.get_page(request) or (template, more)
+    response.content = render_to_string(template, {**build_context(request, response), **more}, request).encode()
     response["Content-Type"] = "text/html; charset=utf-8"
     # A view may have a policy for what it renders itself; the page has that of all pages.
     del response["ETag"], response["Content-Security-Policy"]

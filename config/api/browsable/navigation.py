@@ -11,9 +11,9 @@ from django.urls import Resolver404, resolve
 from rest_framework.views import APIView
 
 from config.api.versions import versioning
-from config.api.versions.paths import VERSION_PARAMETER, get_prefix, is_versioned, strip_prefix
 from config.api.versions.table import Status
-from config.http.paths import quote_address
+from config.api.versions.versioning import VERSION_PARAMETER, get_prefix, is_versioned, strip_prefix
+from config.http.headers import quote_address
 
 # No route has more segments below its prefix. A client may send thousands, and each would be resolved.
 _MAX_BREADCRUMBS = 4

@@ -73,6 +73,6 @@ def rate_limited(seconds: float) -> DomainError:
     )
 
 
-def past(now: datetime) -> QuerySet[Counter]:
+def expired(now: datetime) -> QuerySet[Counter]:
     """The counters of windows that are over: such a key begins anew when it is counted again."""
     return Counter.objects.filter(window__lte=now - timedelta(seconds=WINDOW_SECONDS))

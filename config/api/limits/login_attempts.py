@@ -5,25 +5,29 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
 
 from django.conf import settings
+from django.db.models import Model
 
 from config import audit
 from config.api.limits import counters
+from config.api.requests import AnyRequest
 from config.http.client_address import client_address, get_network
 
 
 @contextmanager
-def login_attempt(request: Any, account: str, *, user: Any = None, **facts: Any) -> Iterator[list[bool]]:
+def login_attempt(
+    request: AnyRequest, account: str, *, user: Model | None = None, **facts: object
+) -> Iterator[list[bool]]:
     """Wraps the check of a secret: `with login_attempt(request, email) as results: results.append(check(...))`.
 
     The block appends the result of its check; without a check nothing is counted.
 
     Nothing is checked once the limit is used up. A failure is counted before it is answered, so that of many at once no
     more than the limit are told that they failed. A success is not counted at all: to count it and take it back would
-    refuse a client with many simultaneous requests and the right password. Each process checks one secret at a time,
-    so that at most as many attempts as processes are under way beyond the limit.
+    refuse a client with many simultaneous requests and the right password. So attempts that are begun at the same time
+    can exceed the limit, by no more than the threads of all slow lanes less one: only those hash. Whichever of them
+    fails is told no more than that there were too many; one with the right secret succeeds.
 
     Call it outside of a transaction: the count must outlive the refusal.
 
@@ -31,7 +35,7 @@ def login_attempt(request: Any, account: str, *, user: Any = None, **facts: Any)
         request: the request that brings the secret, for its address.
         account: whose secret it is meant to be: an email, or a client id; of an account that there is, the stored one,
             and else what was sent.
-        user: whom the account belongs to, for the audit audit.
+        user: whom the account belongs to, for the audit.
         facts: what else the audit trail should know, such as the door.
 
     Raises:

@@ -9,15 +9,17 @@ from typing import Any
 
 from django.conf import settings
 from django.db import Error
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
+from prometheus_client import Counter
 from rest_framework.exceptions import APIException
 from rest_framework.request import Request
 from rest_framework.settings import api_settings
 
 from config.api.exceptions import plain_response
 from config.api.limits import counters
-from config.api.versions.paths import is_oauth, is_versioned
+from config.api.requests import AnyRequest
+from config.api.versions.versioning import is_oauth, is_versioned
 from config.http.client_address import client_address, get_network
 from config.http.errors import DomainError
 from config.http.middleware import GetResponse
@@ -25,7 +27,18 @@ from config.postgresql.transactions import is_unavailable
 
 logger = logging.getLogger(__name__)
 
-_FIELDS = "config.quota"
+# Where the environment of a request holds the fields that say what was counted for it: it is not counted again.
+FIELDS = "config.quota"
+# What the look-up of a credential has counted meanwhile: the key, and its usage.
+COUNTED = "config.counted"
+# And the id of the user whose good credential it carries.
+CALLER = "config.caller"
+# All of them: a request that is run again is not counted again.
+NOTED = (FIELDS, COUNTED, CALLER)
+# A fault of ours, and a database that is away.
+_UNCOUNTED = frozenset({500, 503})
+POLICIES = ("anonymous", "principal")
+REFUSALS = Counter("quota_refusals", "Requests refused since a quota was used up.", ["policy"])
 
 
 class CredentialLookup:
@@ -36,10 +49,10 @@ class CredentialLookup:
             database can tell, with the id of its user as `principal_id`.
     """
 
-    def __init__(self, build_queryset: Callable[..., QuerySet[Any]]) -> None:
+    def __init__(self, build_queryset: Callable[..., QuerySet[Model]]) -> None:
         self.build_queryset = build_queryset
 
-    def find(self, request: Any, **values: Any) -> Any:
+    def find(self, request: AnyRequest | None, **values: object) -> Any:
         """The row of a credential, None for one that is no good.
 
         Args:
@@ -49,7 +62,7 @@ class CredentialLookup:
         return self.build_queryset(**values).first()
 
 
-def consume_quota(request: Any, user: Any) -> None:
+def consume_quota(request: AnyRequest, user: Model | None) -> None:
     """Counts a request, once, before anything is done for it.
 
     A credential that is no good counts for the address it comes from: nobody uses up the quota of another user by
@@ -62,12 +75,14 @@ def consume_quota(request: Any, user: Any) -> None:
     Raises:
         DomainError: RATE_LIMITED, the quota of this minute is used up.
     """
+    if user is not None:
+        request.META[CALLER] = user.pk
     if not is_counted(request):
         return
     policy, limit = (
         ("anonymous", settings.RATE_LIMIT_ANONYMOUS) if user is None else ("principal", settings.RATE_LIMIT_PRINCIPAL)
     )
-    request.META[_FIELDS] = {}
+    request.META[FIELDS] = {}
     key = f"quota:{get_network(client_address(request)) if user is None else user.pk}"
     try:
         usage = count_request(request, key, limit)
@@ -78,18 +93,18 @@ def consume_quota(request: Any, user: Any) -> None:
         return
     if usage is None:
         return
-    request.META[_FIELDS] = _get_fields(policy, limit, usage)
-    wait = counters.get_wait({key: usage}, {key: limit})
-    if wait is not None:
-        raise counters.rate_limited(wait)
+    request.META[FIELDS] = _get_fields(policy, limit, usage)
+    if usage.count > limit:
+        REFUSALS.labels(policy).inc()
+        raise counters.rate_limited(usage.reset)
 
 
-def is_counted(request: Any) -> bool:
+def is_counted(request: AnyRequest) -> bool:
     """Whether a request counts and was not counted yet."""
-    return _FIELDS not in request.META and (is_versioned(request.path_info) or is_oauth(request.path_info))
+    return FIELDS not in request.META and (is_versioned(request.path_info) or is_oauth(request.path_info))
 
 
-def count_request(request: Any, key: str, limit: int) -> counters.Usage | None:
+def count_request(request: AnyRequest, key: str, limit: int) -> counters.Usage | None:
     """Counts a request under a key; None, and no count, where the limit is 0."""
     return counters.increment([key])[key] if limit else None
 
@@ -113,17 +128,17 @@ class QuotaMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
-        if is_counted(request) and response.status_code < 500:
+        if is_counted(request) and response.status_code not in _UNCOUNTED:
             try:
                 consume_quota(request, _get_caller(request))
             except DomainError as problem:
                 response = plain_response(problem, request)
-        for name, value in request.META.get(_FIELDS, {}).items():
+        for name, value in request.META.get(FIELDS, {}).items():
             response.headers[name] = value
         return response
 
 
-def _get_caller(request: HttpRequest) -> Any:
+def _get_caller(request: HttpRequest) -> Model | None:
     """The user whom the credential of a request belongs to, None when it has no good one."""
     if is_oauth(request.path_info):
         return None

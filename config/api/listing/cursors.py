@@ -6,6 +6,7 @@ page that has not changed keeps its bytes. The list, filters and order of a posi
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -13,11 +14,13 @@ import orjson
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 from django.conf import settings
+from django.core.signing import b64_decode, b64_encode
 from django.db.models import Model
 from django.utils.crypto import salted_hmac
 
-from config.http import base64url
 from config.http.errors import Detail, DomainError, ErrorCode
+
+_OPPOSITES = {">": "<=", ">=": "<", "<": ">=", "<=": ">"}
 
 
 class CursorPosition(NamedTuple):
@@ -30,6 +33,11 @@ class CursorPosition(NamedTuple):
     def backwards(self) -> bool:
         return self.comparison.startswith("<")
 
+    @property
+    def opposite(self) -> "CursorPosition":
+        """All other rows."""
+        return CursorPosition(_OPPOSITES[self.comparison], self.key)
+
 
 # Most cursors are of a few lists; of the others there are as many as clients like.
 @lru_cache(maxsize=256)
@@ -40,7 +48,8 @@ def build_binding(*facts: tuple[str, str]) -> bytes:
 
 def seal_cursor(position: CursorPosition, binding: bytes) -> str:
     key = [value if isinstance(value, int) else str(value) for value in position.key]
-    return base64url.encode(_cipher(settings.SECRET_KEY).encrypt(orjson.dumps([position.comparison, *key]), [binding]))
+    sealed = _cipher(settings.SECRET_KEY).encrypt(orjson.dumps([position.comparison, *key]), [binding])
+    return b64_encode(sealed).decode()
 
 
 def open_cursor(cursor: str, binding: bytes, model: type[Model], columns: Sequence[str]) -> CursorPosition:
@@ -50,11 +59,11 @@ def open_cursor(cursor: str, binding: bytes, model: type[Model], columns: Sequen
         DomainError: INVALID_CURSOR when it was altered, made elsewhere, or made for another list, filter or order.
     """
     try:
-        sealed = base64url.decode(cursor)
+        sealed = b64_decode(cursor.encode("ascii"))
         # Base64 has several spellings for the same bytes; only one of them was given out.
-        if base64url.encode(sealed) != cursor:
+        if b64_encode(sealed).decode() != cursor:
             raise ValueError(cursor)
-        comparison, *key = orjson.loads(_cipher(settings.SECRET_KEY).decrypt(sealed, [binding]))
+        comparison, *key = orjson.loads(_decrypt(sealed, binding))
     except (ValueError, InvalidTag):
         message = "Not a cursor of this list in this order; start again with an empty one."
         raise DomainError(ErrorCode.INVALID_CURSOR, message, [Detail("cursor", message)]) from None
@@ -62,6 +71,19 @@ def open_cursor(cursor: str, binding: bytes, model: type[Model], columns: Sequen
     return CursorPosition(comparison, tuple([field.to_python(value) for field, value in zip(fields, key, strict=True)]))
 
 
-@lru_cache(maxsize=1)
+def _decrypt(sealed: bytes, binding: bytes) -> bytes:
+    """What was sealed by SECRET_KEY, or by one of before.
+
+    Raises:
+        InvalidTag: by none of them.
+    """
+    for earlier in settings.SECRET_KEY_FALLBACKS:
+        with suppress(InvalidTag):
+            return _cipher(earlier).decrypt(sealed, [binding])
+    return _cipher(settings.SECRET_KEY).decrypt(sealed, [binding])
+
+
+# Of the present secret and of a few before.
+@lru_cache(maxsize=16)
 def _cipher(secret_key: str) -> AESSIV:
     return AESSIV(salted_hmac("config.api.cursors", "", secret_key, algorithm="sha512").digest())

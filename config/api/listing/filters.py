@@ -1,8 +1,12 @@
-"""Equality filters, declared with django-filter and strict about their values."""
+"""The filter backends: filters, declared with django-filter, and the order.
 
-from collections.abc import Mapping, Sequence
+A list is ordered by one sortable field, ties broken by `id` in the same direction. As in DRF, the backends of a view
+are asked for a single row, too: one that limits rows limits both. The two here read parameters that only lists have.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 from django.core.exceptions import ValidationError
 from django.db.models import Model, QuerySet
@@ -10,25 +14,75 @@ from django_filters import Filter, FilterSet
 from rest_framework.filters import BaseFilterBackend
 from rest_framework.request import Request
 
+from config.api.listing.filter_values import (
+    BOUNDS,
+    MAX_VALUES,
+    SEPARATOR,
+    WITH_BOUNDS,
+    BoundFilter,
+    IdsFilter,
+    LaterFilter,
+    build_bound,
+    split_values,
+)
 from config.api.listing.query import QueryParameters
+from config.http.errors import forbidden
+
+# The lookups of a column of times or numbers, and of one of ids.
+RANGE = BOUNDS
+IDS = ("in",)
 
 
 class StrictFilterSet(FilterSet):
     """A FilterSet that refuses an empty value, which django-filter takes for no filter at all.
 
-    Its filters are used without a form, and bound once for a class: they may not look at the request.
+    Its filters are used without a form, and bound once for a class: they may not look at the request. Those that are
+    made of `Meta.fields` are of later versions: `{"created_at": RANGE}` makes `created_at[gte]` and the like, and
+    `{"user": IDS}` makes `user_id=1,2`. There, a choice takes several values, too.
+
+    Attributes:
+        first: the names of the filters that every version has.
+        later: those of the others.
     """
+
+    first: ClassVar[Sequence[str]]
+    later: ClassVar[Sequence[str]]
+
+    @classmethod
+    def get_filters(cls) -> Any:
+        filters = super().get_filters()
+        cls.later = [name for name, one in filters.items() if isinstance(one, LaterFilter)]
+        cls.first = [name for name in filters if name not in cls.later]
+        return filters
+
+    @classmethod
+    def get_filter_name(cls, field_name: str, lookup_expr: str) -> str:
+        name: str = cls._meta.model._meta.get_field(field_name).attname
+        return name if lookup_expr in IDS else f"{name}[{lookup_expr}]"
+
+    @classmethod
+    def filter_for_field(cls, field: Any, field_name: str, lookup_expr: Any = None) -> Filter:
+        if lookup_expr not in IDS:
+            return build_bound(field, lookup_expr)
+        return IdsFilter(field)
 
     @classmethod
     def parse(cls, parameters: QueryParameters) -> dict[str, str]:
         """The filters that a request uses, with their values; what is wrong with them is refused in `parameters`."""
-        values = {name: value for name in cls.base_filters if (value := parameters.get(name)) is not None}
+        names = cls.first
+        if parameters.takes_later:
+            parameters.know(*cls.later)
+            names = [*names, *(name for name in cls.later if name in parameters.query)]
+        values = {name: value for name in names if (value := parameters.get(name)) is not None}
         for name, value in values.items():
-            if value == "":
-                parameters.refuse(name, "Must not be empty.")
-                continue
             validate = _validate if cls.is_choice(name) else _validate.__wrapped__
-            for message in validate(cls.base_filters[name], value):
+            several = SEPARATOR in value and cls.is_choice(name) and parameters.takes_later
+            if several or name in cls.later:
+                parameters.uses_later = True
+            given = split_values(value) if several else (value,)
+            if len(given) > MAX_VALUES:
+                parameters.refuse(name, f"Must be at most {MAX_VALUES} values.")
+            for message in dict.fromkeys(text for each in given for text in validate(cls.base_filters[name], each)):
                 parameters.refuse(name, message)
         return values
 
@@ -38,13 +92,58 @@ class StrictFilterSet(FilterSet):
         kind: Any = cls
         filters = _bind_filters(kind, queryset.model) if values else {}
         for name, value in values.items():
-            queryset = filters[name].filter(queryset, filters[name].field.clean(value))
+            several = split_values(value) if cls.is_choice(name) and SEPARATOR in value else [value]
+            if len(several) > 1:
+                queryset = queryset.filter(**{f"{filters[name].field_name}__in": several})
+            else:
+                queryset = filters[name].filter(queryset, filters[name].field.clean(several[0]))
         return queryset
 
     @classmethod
     def is_choice(cls, name: str) -> bool:
         """Whether a filter takes only a few values."""
         return "choices" in cls.base_filters[name].extra
+
+    @classmethod
+    def get_bounds(cls, names: Iterable[str]) -> dict[str, str]:
+        """The columns of which names of filters give bounds, by these names."""
+        filters = ((name, cls.base_filters[name]) for name in names)
+        return {name: one.field_name for name, one in filters if isinstance(one, BoundFilter)}
+
+    @classmethod
+    def get_ids(cls, values: Mapping[str, str]) -> dict[str, Sequence[int]]:
+        """The ids that filters give of a foreign key, by its column."""
+        filters = {name: one for name in values if isinstance(one := cls.base_filters[name], IdsFilter)}
+        return {one.field_name: one.field.clean(values[name]) for name, one in filters.items() if not one.is_small}
+
+    @classmethod
+    def is_small(cls, names: Iterable[str]) -> bool:
+        """Whether filters leave so few rows, at any size of the table, that any order of them will do."""
+        return any(getattr(cls.base_filters[name], "is_small", False) for name in names)
+
+
+@cache
+def build_filterset_class(
+    declared: type[StrictFilterSet], model: type[Model], sortable: tuple[str, ...], parent: str | None
+) -> type[StrictFilterSet]:
+    """A FilterSet with what every list has: bounds of each time and number that it is sorted by, and several ids.
+
+    Args:
+        declared: the filters that the list has beside these.
+        model: of its rows.
+        sortable: the fields by which it is sorted.
+        parent: the column of the parent of a nested collection, if it is one.
+    """
+    if declared.later:
+        # Of the list that this one is derived from.
+        declared = declared.__bases__[0]
+    columns = [model._meta.get_field(name) for name in sortable]
+    fields: dict[str, Sequence[str]] = {column.name: RANGE for column in columns if isinstance(column, WITH_BOUNDS)}
+    fields["id"] = IDS + RANGE
+    if parent is None and any(column.name == "user" for column in model._meta.concrete_fields):
+        fields["user"] = IDS
+    meta = type("Meta", (), {"model": model, "fields": fields})
+    return type(f"{model.__name__}FilterSet", (declared,), {"Meta": meta})
 
 
 class FilterBackend(BaseFilterBackend):
@@ -57,7 +156,12 @@ class FilterBackend(BaseFilterBackend):
         return values
 
     def filter_queryset(self, request: Request, queryset: QuerySet[Any], view: Any) -> QuerySet[Any]:
+        if view.detail:
+            return queryset
         values = self.get_values(view)
+        refused = [name for name in values if name in view.staff_filters]
+        if refused and not view.principal.user.is_staff:
+            raise forbidden("You see your own rows alone, and may not choose by this.", *refused)
         if view.parameters.problems:
             return queryset
         filtered: QuerySet[Any] = view.filterset_class.apply(queryset, values)
@@ -68,6 +172,9 @@ class FilterBackend(BaseFilterBackend):
 @lru_cache(maxsize=256)
 def _validate(declared: Any, value: str) -> Sequence[str]:
     """What is wrong with the value of a filter."""
+    if not value:
+        # Django takes it for no choice at all.
+        return [declared.field.error_messages.get("invalid_choice", "Must not be empty.")]
     try:
         declared.field.clean(value)
     except ValidationError as error:
@@ -80,3 +187,63 @@ def _bind_filters(filterset_class: Any, model: type[Model]) -> Mapping[str, Filt
     """The filters of a class, bound to one instance of it, whose methods they may name."""
     filters: Mapping[str, Filter] = filterset_class(queryset=QuerySet(model)).filters
     return filters
+
+
+AnyModel = TypeVar("AnyModel", bound=Model)
+
+
+class Ordering(NamedTuple):
+    """A sort field and its direction. The whole sort key ends in `id`, so that no two rows share it."""
+
+    field: str = "id"
+    descending: bool = False
+
+    @classmethod
+    def from_queryset(cls, queryset: QuerySet[Any]) -> Self:
+        """The order that a queryset was given by `apply`.
+
+        Raises:
+            ValueError: the queryset is in another order, or in none: its pages would overlap.
+        """
+        first, *rest = map(str, queryset.query.order_by or queryset.model._meta.ordering or ["?"])
+        ordering = cls(first.removeprefix("-"), first.startswith("-"))
+        if first == "?" or rest not in ([], ordering.get_order_by()[1:]):
+            raise ValueError(f"A list of {queryset.model.__name__} must be ordered by one field and `id`.")
+        return ordering
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the sort key."""
+        return ("id",) if self.field == "id" else (self.field, "id")
+
+    def get_order_by(self, *, backwards: bool = False) -> list[str]:
+        """The arguments of `QuerySet.order_by`."""
+        sign = "-" if self.descending != backwards else ""
+        return [sign + column for column in self.columns]
+
+    def apply(self, queryset: QuerySet[AnyModel], *, backwards: bool = False) -> QuerySet[AnyModel]:
+        """The queryset in this order, or in the opposite one."""
+        return queryset.order_by(*self.get_order_by(backwards=backwards))
+
+    def get_key(self, row: Any) -> tuple[Any, ...]:
+        """The sort key of a row."""
+        return tuple([getattr(row, column) for column in self.columns])
+
+
+def parse_ordering(parameters: QueryParameters, sortable: Sequence[str]) -> Ordering:
+    """The order that `?sort=` and `?order=` ask for; what is wrong with them is refused in `parameters`."""
+    field = parameters.get("sort")
+    if field is not None and field not in sortable:
+        parameters.refuse("sort", f"Must be one of: {', '.join(sortable)}.")
+        field = None
+    order = parameters.get("order")
+    if order not in {None, "asc", "desc"}:
+        parameters.refuse("order", "Must be asc or desc.")
+    return Ordering(field or "id", order == "desc")
+
+
+class OrderingFilter(BaseFilterBackend):
+    """Orders a list by `?sort=` and `?order=`, within the `sortable` fields of the view."""
+
+    def filter_queryset(self, request: Request, queryset: QuerySet[Any], view: Any) -> QuerySet[Any]:
+        return queryset if view.detail else parse_ordering(view.parameters, view.sortable).apply(queryset)

@@ -17,13 +17,17 @@ from django.db.models.fields.tuple_lookups import (
     TupleLessThan,
     TupleLessThanOrEqual,
 )
+from django.db.models.functions import Coalesce
 
 from config.api.listing.cursors import CursorPosition
-from config.api.listing.ordering import Ordering
+from config.api.listing.filters import Ordering
+from config.http.lanes import leave_fast_lane
 from config.postgresql import row_counts
 
 # Up to this offset, stepping over rows costs less than finding the way around them.
 MAX_NEAR_OFFSET = 1_000
+# A walk along more keys takes longer than short requests should wait for.
+MAX_FAST_WALK = 10_000
 # PostgreSQL reads no greater numbers.
 MAX_OFFSET = 2**63 - 1
 
@@ -31,6 +35,8 @@ _LOOKUPS = {">": TupleGreaterThan, ">=": TupleGreaterThanOrEqual, "<": TupleLess
 _MIRRORED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
 
 Slice = tuple[list[Any], int]
+WithRelated = Callable[[QuerySet[Any]], QuerySet[Any]]
+Side = tuple[list[Any], bool]
 
 
 class _Count(Subquery):
@@ -48,8 +54,8 @@ class KeysetQuery:
         with_related: adds to a page what its rows show beside their own columns.
 
     Attributes:
-        parts: disjoint querysets that are the list when taken together, each kept in order by one index. Where counts
-            are kept apart by columns, indexes begin with these columns; an undivided list may have an index of its own.
+        parts: disjoint querysets that are the list when taken together, each ordered by one index. Where counts
+            are grouped by columns, indexes begin with these columns; an undivided list may have an index of its own.
     """
 
     def __init__(
@@ -57,7 +63,7 @@ class KeysetQuery:
         queryset: QuerySet[Any],
         ordering: Ordering,
         filters: Mapping[str, str],
-        with_related: Callable[[QuerySet[Any]], QuerySet[Any]] = lambda queryset: queryset,
+        with_related: WithRelated = lambda queryset: queryset,
     ) -> None:
         self.queryset = queryset
         self.model = queryset.model
@@ -99,12 +105,16 @@ class KeysetQuery:
 
     def _fetch_slice(self, start: int, stop: int) -> list[Any]:
         if start < MAX_NEAR_OFFSET or not self.counted:
+            if start > MAX_FAST_WALK:
+                leave_fast_lane()
             return self.fetch(KeysetQuery.build_slice, start, stop)
         if self.ordering.field == "id":
             return self.fetch(KeysetQuery.build_slice_by_id, stop - start, start=start)
         total = self.count()
         if start >= total:
             return []
+        if min(stop, total - start) > MAX_FAST_WALK:
+            leave_fast_lane()
         if start >= total // 2:
             rows = self.fetch(KeysetQuery.build_slice_from_end, max(total - stop, 0), total - start)
             # Otherwise the offset from the end was computed with another total than that of the rows' snapshot.
@@ -118,19 +128,19 @@ class KeysetQuery:
         first = counted.get_id_at(start, descending=self.ordering.descending)
         lookup = "pk__lte" if self.ordering.descending else "pk__gte"
         parts = [part.filter(**{lookup: RawSQL("(SELECT id FROM first)", [])}) for part in self.parts]
-        return self._build_by_keys(parts, 0, limit, first=first)
+        return self.build_by_keys(parts, 0, limit, first=first)
 
     def build_slice(self, start: int, stop: int) -> QuerySet[Any]:
         """A slice, by a walk from the beginning of the list."""
         if len(self.parts) > 1 or start >= MAX_NEAR_OFFSET:
-            return self._build_by_keys(self.parts, start, stop)
+            return self.build_by_keys(self.parts, start, stop)
         return self._with_total(self.ordering.apply(self.parts[0])[start:stop])
 
     def build_slice_from_end(self, start: int, stop: int) -> QuerySet[Any]:
         """A slice whose bounds count from the end of the list, by a walk from there."""
-        return self._build_by_keys(self.parts, start, stop, backwards=True)
+        return self.build_by_keys(self.parts, start, stop, backwards=True)
 
-    def _build_by_keys(
+    def build_by_keys(
         self,
         parts: Sequence[QuerySet[Any]],
         start: int,
@@ -144,40 +154,80 @@ class KeysetQuery:
         Args:
             first: what the parts know by this name.
         """
-        keys = merge_slices(
-            [part.values(*self.ordering.columns) for part in parts], self.ordering, start, stop, backwards
-        )
-        sql, params = keys.query.sql_with_params()
+        sql, params = self.select_keys(parts, start, stop, backwards=backwards)
         if first:
             sql, params = f"WITH first (id) AS {first.sql} {sql}", (*first.params, *params)
         ids = RawSQL(f"(SELECT id FROM ({sql}) AS keys)", params)
         return self._with_total(self.ordering.apply(self.model._default_manager.filter(pk__in=ids)))
 
+    def select_keys(
+        self, parts: Sequence[QuerySet[Any]], start: int, stop: int, *, backwards: bool = False
+    ) -> tuple[str, Sequence[Any]]:
+        """Selects a slice of the sort keys of parts, in SQL with its parameters."""
+        columns = self.ordering.columns
+        keys = merge_slices([part.values(*columns) for part in parts], self.ordering, start, stop, backwards)
+        return keys.query.sql_with_params()
+
     def _with_total(self, page: QuerySet[Any]) -> QuerySet[Any]:
-        total = self.counted.get_total() if self.counted else _Count(self.queryset.order_by().values("pk"))
-        return self.with_related(page).annotate(list_total=total)
+        return self.with_related(page).annotate(list_total=self.get_total())
+
+    def get_total(self) -> Any:
+        """The total of the list, as an expression."""
+        return self.counted.get_total() if self.counted else _Count(self.queryset.order_by().values("pk"))
 
     # --- By cursor
 
-    def seek(self, position: CursorPosition | None, limit: int, *, backwards: bool = False) -> list[Any]:
-        """The first rows on the position's side of its key, or with `backwards` the last ones, from the last on.
+    def seek(self, position: CursorPosition | None, limit: int) -> Side:
+        """The rows nearest to a position on its side of the key, and whether there are rows on the other side.
+
+        Both are of one snapshot. Backwards, the rows stand in the opposite of list order.
 
         Args:
             position: where the list is entered; None for its beginning.
+            limit: how many rows are read at the most.
         """
         if position is None:
-            return self.fetch(KeysetQuery.build_seek, None, limit, backwards)
+            return self.fetch(KeysetQuery.build_seek, None, limit), False
         key = {f"key_{index}": value for index, value in enumerate(position.key)}
-        return self.fetch(KeysetQuery.build_seek, position.comparison, limit, backwards, **key)
+        rows = self.fetch(KeysetQuery.build_seek, position.comparison, limit, **key)
+        if rows:
+            return rows, rows[0].other_side is not None
+        # No row says it.
+        return [], bool(self.fetch(KeysetQuery.build_seek, position.opposite.comparison, 1, **key))
 
-    def build_seek(self, comparison: str | None, limit: int, backwards: bool, **key: Any) -> QuerySet[Any]:
+    def build_seek(self, comparison: str | None, limit: int, **key: Any) -> QuerySet[Any]:
         """By one comparison of rows with a key, which the index of the order serves as it stands."""
-        parts = self.parts
-        if comparison:
-            lookup = _LOOKUPS[_MIRRORED[comparison] if self.ordering.descending else comparison]
-            columns = Tuple(*map(F, self.ordering.columns))
-            parts = [part.filter(lookup(columns, tuple(key.values()))) for part in parts]
-        return self.with_related(merge_slices(parts, self.ordering, 0, limit, backwards))
+        if comparison is None:
+            return self.with_related(merge_slices(self.parts, self.ordering, 0, limit))
+        position = CursorPosition(comparison, tuple(key.values()))
+        other_side = self._get_other_side(position)
+        parts = self.divide_at(position)
+        if len(parts) == 1:
+            rows = self.with_related(merge_slices(parts, self.ordering, 0, limit, position.backwards))
+            return rows.annotate(other_side=other_side)
+        # A union cannot be annotated.
+        parts = [part.annotate(other_side=other_side) for part in parts]
+        return self.with_related(merge_slices(parts, self.ordering, 0, limit, position.backwards))
+
+    def _get_other_side(self, position: CursorPosition) -> Any:
+        """The id of a row on the other side of a position, NULL where there is none.
+
+        Not EXISTS, for which PostgreSQL reads a table from its beginning where it believes that many rows match.
+        """
+        opposite = position.opposite
+        nearest = [
+            Subquery(self.ordering.apply(part, backwards=opposite.backwards).values("pk")[:1])
+            for part in self.divide_at(opposite)
+        ]
+        # The first one that is there is enough; the others are not looked for.
+        return Coalesce(*nearest) if len(nearest) > 1 else nearest[0]
+
+    def divide_at(self, position: CursorPosition) -> list[QuerySet[Any]]:
+        """The rows of each part on the position's side of its key."""
+        comparison = position.comparison
+        lookup = _LOOKUPS[_MIRRORED[comparison] if self.ordering.descending else comparison]
+        columns = Tuple(*map(F, self.ordering.columns))
+        return [part.filter(lookup(columns, position.key)) for part in self.parts]
 
     # --- Both
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from decimal import Decimal
 from functools import partial
 from typing import Any
 
@@ -11,13 +10,15 @@ from rest_framework.pagination import BasePagination
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from config.api.listing.bounded import MAX_COUNTED, BoundedKeysetQuery
+from config.api.listing.combinations import find_refusals
 from config.api.listing.cursors import CursorPosition, build_binding, open_cursor, seal_cursor
+from config.api.listing.filters import Ordering
 from config.api.listing.keyset import KeysetQuery
-from config.api.listing.ordering import Ordering
 from config.api.listing.query import QueryParameters
 from config.api.representation import envelope
-from config.api.versions.paths import strip_prefix
 from config.api.versions.table import Change
+from config.api.versions.versioning import strip_prefix
 from config.http.headers import format_links
 
 DEFAULT_LIMIT = 20
@@ -25,9 +26,13 @@ MAX_LIMIT = 100
 # One position in a list, one way to say it.
 MODES = ("page", "offset", "cursor")
 
+# What clients read into 64 bits.
+MAX_POSITION = 2**63 - 1
+
 _DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
-# Python converts no more digits than these, for the time that it takes.
-_WHOLE = re.compile(r"[0-9]{1,4300}")
+_WHOLE = re.compile(r"[0-9]+")
+# Python converts no number of thousands of digits. One that has more digits than these is beyond 64 bits.
+_MAX_DIGITS = 20
 
 
 class ListPagination(BasePagination):
@@ -54,14 +59,20 @@ class ListPagination(BasePagination):
         for backend in view.filter_backends:
             filters |= backend.get_values(view) if hasattr(backend, "get_values") else {}
         with_related = partial(view.with_related, names=view.field_names, single=False)
-        return self.paginate(
-            KeysetQuery(queryset, Ordering.from_queryset(queryset), filters, with_related), filters, view
-        )
+        ordering, parameters = Ordering.from_queryset(queryset), view.parameters
+        if not parameters.uses_later or parameters.problems:
+            return self.paginate(KeysetQuery(queryset, ordering, filters, with_related), filters, view)
+        parent = [view.parent_field] if view.parent_field else []
+        for name, message in find_refusals(view.filterset_class, queryset.model, filters, ordering, parent):
+            parameters.refuse(name, message)
+        query = BoundedKeysetQuery(queryset, ordering, filters, with_related, view.filterset_class)
+        return self.paginate(query, filters, view)
 
     def paginate(self, query: KeysetQuery, filters: Mapping[str, str], view: Any) -> list[Any]:
         """The rows of the page of a list that is known as a KeysetQuery."""
         self.view = view
         parameters: QueryParameters = view.parameters
+        parameters.know(*MODES)
         present = [name for name in MODES if name in parameters.query]
         for name in present if len(present) > 1 else ():
             parameters.refuse(name, f"Give one of {' and '.join(present)}.")
@@ -75,19 +86,25 @@ class ListPagination(BasePagination):
     def _paginate_by_offset(self, query: KeysetQuery, limit: int) -> list[Any]:
         parameters: QueryParameters = self.view.parameters
         by_offset = "offset" in parameters.query
-        page = parse_whole_number(parameters, "page", 1, 1)
-        offset = parse_whole_number(parameters, "offset", 0, 0) if by_offset else (page - 1) * limit
+        page = parse_whole_number(parameters, "page", 1, 1, MAX_POSITION)
+        offset = parse_whole_number(parameters, "offset", 0, 0, MAX_POSITION) if by_offset else (page - 1) * limit
+        is_bounded = isinstance(query, BoundedKeysetQuery) and query.is_bounded
+        if is_bounded and offset + limit > MAX_COUNTED:
+            message = f"Under these filters, pages reach to the item {MAX_COUNTED}; read on by cursor."
+            parameters.refuse("offset" if by_offset else "page", message)
         parameters.check()
         rows, total = query.slice(offset, offset + limit)
-        page = offset // limit + 1
-        self.meta = {
-            # Written out as a decimal where it is beyond the 64 bits that the JSON library has for integers.
-            "page": page if page < 2**63 else Decimal(page),
-            "limit": limit,
-            "total": total,
-            "totalPages": -(-total // limit),
-        }
-        offsets = _get_offsets(offset, limit, total)
+        self.meta = {"page": offset // limit + 1, "limit": limit}
+        if is_bounded and total > MAX_COUNTED:
+            self.meta |= {"total": None, "totalPages": None, "totalAtLeast": MAX_COUNTED}
+            offsets = _get_offsets(offset, limit, MAX_COUNTED)
+            # Nobody knows which page is the last.
+            del offsets["last"]
+            if offset + 2 * limit > MAX_COUNTED:
+                offsets.pop("next", None)
+        else:
+            self.meta |= {"total": total, "totalPages": -(-total // limit)}
+            offsets = _get_offsets(offset, limit, total)
         if by_offset:
             self.parameter, self.positions = "offset", {relation: str(each) for relation, each in offsets.items()}
         else:
@@ -114,29 +131,25 @@ class ListPagination(BasePagination):
     def _paginate_forwards(
         self, query: KeysetQuery, limit: int, position: CursorPosition | None, binding: bytes
     ) -> list[Any]:
-        rows = query.seek(position, limit + 1)
+        rows, has_earlier = query.seek(position, limit + 1)
         has_more = len(rows) > limit
         del rows[limit:]
+        get_key = query.ordering.get_key
         previous = None
-        if position is not None:
-            # On an empty page the row that the cursor was taken from is the first one before it.
-            get_key = query.ordering.get_key
-            previous = CursorPosition("<", get_key(rows[0])) if rows else CursorPosition("<=", position.key)
-        following = CursorPosition(">", query.ordering.get_key(rows[-1])) if has_more else None
+        if has_earlier and position is not None:
+            previous = CursorPosition("<", get_key(rows[0])) if rows else position.opposite
+        following = CursorPosition(">", get_key(rows[-1])) if has_more else None
         return self._finish_by_cursor(rows, previous, following, has_more, binding)
 
     def _paginate_backwards(
         self, query: KeysetQuery, limit: int, position: CursorPosition, binding: bytes
     ) -> list[Any]:
-        rows = query.seek(position, limit + 1, backwards=True)
+        rows, has_more = query.seek(position, limit + 1)
         has_earlier = len(rows) > limit
         del rows[limit:]
         rows.reverse()
-        # The rows that the walk came from may be gone by now.
-        rest = CursorPosition(">=" if position.comparison == "<" else ">", position.key)
-        has_more = bool(query.seek(rest, 1))
         get_key = query.ordering.get_key
-        following = (CursorPosition(">", get_key(rows[-1])) if rows else rest) if has_more else None
+        following = (CursorPosition(">", get_key(rows[-1])) if rows else position.opposite) if has_more else None
         previous = CursorPosition("<", get_key(rows[0])) if has_earlier else None
         return self._finish_by_cursor(rows, previous, following, has_more, binding)
 
@@ -173,7 +186,7 @@ class ListPagination(BasePagination):
     def get_paginated_response(self, data: Any) -> Response:
         links, enveloped = self.get_links(), self.view.enveloped
         headers = {"Link": format_links(links)}
-        if not enveloped and "total" in self.meta:
+        if not enveloped and self.meta.get("total") is not None:
             headers["X-Total-Count"] = str(self.meta["total"])
         response: Response = self.view.build_response(
             envelope.page(data, self.meta, links) if enveloped else data, headers=headers
@@ -181,16 +194,33 @@ class ListPagination(BasePagination):
         return response
 
 
-def parse_whole_number(parameters: QueryParameters, name: str, default: int, minimum: int) -> int:
-    """A whole number from the query; text that is not a number at all once counted as absent."""
+def parse_whole_number(
+    parameters: QueryParameters, name: str, default: int, minimum: int, maximum: int | None = None
+) -> int:
+    """A whole number from the query; text that is not a number at all once counted as absent.
+
+    Args:
+        parameters: of the request, in which a wrong number is refused.
+        name: of the parameter.
+        default: where it is absent.
+        minimum: the least number that is taken.
+        maximum: the greatest one; None where the caller uses its own in place of a greater one.
+    """
     text = parameters.get(name)
     if text is None:
         return default
-    if _WHOLE.fullmatch(text) and (number := int(text)) >= minimum:
-        return number
-    if _DECIMAL.fullmatch(text) or parameters.obey(Change.NUMBERS_ONLY):
-        parameters.refuse(name, f"Must be a whole number from {minimum}, of at most 4300 digits.")
+    if _WHOLE.fullmatch(text) and (number := _parse_digits(text)) >= minimum:
+        if maximum is None or number <= maximum:
+            return number
+        parameters.refuse(name, f"Must be at most {maximum}.")
+    elif _DECIMAL.fullmatch(text) or parameters.obey(Change.NUMBERS_ONLY):
+        parameters.refuse(name, f"Must be a whole number from {minimum}.")
     return default
+
+
+def _parse_digits(text: str) -> int:
+    """The number; of one that is beyond 64 bits, another one that is."""
+    return int(text if len(text) <= _MAX_DIGITS else text.lstrip("0")[:_MAX_DIGITS] or "0")
 
 
 def _get_offsets(offset: int, limit: int, total: int) -> dict[str, int]:

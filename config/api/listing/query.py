@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 
 from django.http import QueryDict
 
-from config.api.versions.paths import VERSION_PARAMETER
 from config.api.versions.table import Change, Version, has
+from config.api.versions.versioning import VERSION_PARAMETER
 from config.http.errors import Detail, invalid
 
 # RFC 3986, section 3.4, but for what tells parameters apart: a query is repeated in every link of a page.
@@ -16,6 +16,8 @@ _AS_THEY_STAND = "/:@!$'()*,;~?"
 
 # Nothing to encode, which is found out in a fraction of the time that encoding takes.
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]*=[A-Za-z0-9_.-]*")
+DRY_RUN = "dry_run"
+
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
@@ -25,12 +27,19 @@ class QueryParameters:
     Args:
         query: the request's.
         version: that the request speaks, which says how strict to be; None is as strict as the first one.
+
+    Attributes:
+        takes_later: whether the version has the parameters that came after the first one.
+        uses_later: whether filters of the request are such.
     """
 
     def __init__(self, query: QueryDict, version: Version | None) -> None:
         self.query = query
         self.problems: list[Detail] = []
         self._version = version
+        # A version that ignores unknown parameters keeps to those that it came with.
+        self.takes_later = has(version, Change.NO_UNKNOWN_NAMES)
+        self.uses_later = False
         self._known = {VERSION_PARAMETER}
 
     def obey(self, change: Change) -> bool:
@@ -52,11 +61,19 @@ class QueryParameters:
             return None
         return value
 
+    def know(self, *names: str) -> None:
+        """Takes parameters for known that this request does not need to read."""
+        self._known.update(names)
+
     def flag(self, name: str, *, default: bool) -> bool:
         value = self.get(name)
         if value not in {None, "true", "false"}:
             self.refuse(name, "Must be true or false.")
         return default if value is None else value == "true"
+
+    def parse_dry_run(self) -> bool:
+        """Whether a write is only to be tried. `check` refuses it in a version that has no such parameter."""
+        return self.takes_later and DRY_RUN in self.query and self.flag(DRY_RUN, default=False)
 
     def parse_fields(self, known: Sequence[str]) -> frozenset[str] | None:
         """The fields of `?fields=id,name`; None when the request does not choose. What is wrong with them is refused.
@@ -83,9 +100,13 @@ class QueryParameters:
     def check(self) -> None:
         """Call it when every parameter was read: raises DomainError, a VALIDATION_ERROR, when anything was refused."""
         unknown = self.query.keys() - self._known
-        if unknown and self.obey(Change.NO_UNKNOWN_NAMES):
+        if unknown and self.takes_later:
             for name in sorted(unknown):
                 self.refuse(name, f"There is no such parameter here. Known: {', '.join(sorted(self._known))}.")
+        elif DRY_RUN in unknown and self._version is not None:
+            # Ignored like any other, it would let the request write.
+            since = Change.NO_UNKNOWN_NAMES.since
+            self.refuse(DRY_RUN, f"This version cannot try a request; use version {since}, or leave it out.")
         if self.problems:
             # A parameter that several parts of a view read may have been refused by each of them.
             raise invalid(*dict.fromkeys(self.problems))

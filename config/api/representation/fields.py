@@ -14,13 +14,13 @@ from rest_framework.fields import empty
 
 from config.api.representation.text import NOT_TEXT, is_plain
 from config.api.versions.table import Change, Version, has
-from config.http.json import MAX_EXPONENT, MAX_NUMBER_CHARACTERS, UnusableNumber
+from config.http.json import MAX_EXPONENT, MAX_NUMBER_CHARACTERS, JSONObject, UnusableNumber
 
 MAX_ID = 2**63 - 1
 
 _CENT = Decimal("0.01")
 _DIGITS = re.compile(r"[0-9]{1,38}(\.[0-9]{1,2})?")
-_RFC_3339 = re.compile(
+RFC_3339 = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?([Zz]|[+-][0-9]{2}:[0-9]{2})"
 )
 
@@ -32,16 +32,26 @@ class StrictField(serializers.Field):
         unchanged_if_absent: on PUT, a field that is left out stays as it is instead of returning to its default.
         closed: the caller may not set it, so that no form offers it.
         needs_transaction: its validation locks rows, and so belongs into the transaction of the write.
+        max_characters: how many a value of it has at the most in JSON, for the limit of bodies; None if nobody knows.
     """
 
+    default_error_messages = {
+        "required": "Is required.",
+        "null": "Must not be null.",
+        "max_length": "Must have at most {max_length} characters.",
+        "min_value": "Must be at least {min_value}.",
+        "max_value": "Must be at most {max_value}.",
+    }
     unchanged_if_absent = False
     closed = False
     needs_transaction = False
+    # A number, a time, true or false.
+    max_characters: int | None = MAX_NUMBER_CHARACTERS
 
     def obeys(self, change: Change) -> bool:
         return has(self.context["version"], change)
 
-    def described(self, schema: dict[str, Any], version: Version, direction: str) -> dict[str, Any]:
+    def described(self, schema: JSONObject, version: Version, direction: str) -> JSONObject:
         """The field in the OpenAPI document of a version, for a `request` or a `response`.
 
         Args:
@@ -49,7 +59,7 @@ class StrictField(serializers.Field):
         """
         return schema
 
-    def run_validation(self, data: Any = empty) -> Any:
+    def run_validation(self, data: object = empty) -> object:
         if isinstance(data, UnusableNumber):
             raise serializers.ValidationError(
                 f"Numbers have at most {MAX_NUMBER_CHARACTERS} characters and an exponent within ±{MAX_EXPONENT}."
@@ -58,7 +68,7 @@ class StrictField(serializers.Field):
 
 
 class CharField(StrictField, serializers.CharField):
-    """Text, kept as it was sent. Of control characters, `lines=True` lets tab and line breaks pass."""
+    """Text, stored as it was sent. Of control characters, `lines=True` lets tab and line breaks pass."""
 
     default_error_messages = {"blank": "Must not be blank."}
 
@@ -66,14 +76,18 @@ class CharField(StrictField, serializers.CharField):
         self.lines = lines
         super().__init__(trim_whitespace=False, **options)
 
-    def run_validation(self, data: Any = empty) -> Any:
+    @property
+    def max_characters(self) -> int | None:  # type: ignore[override]
+        return self.max_length
+
+    def run_validation(self, data: object = empty) -> object:
         if isinstance(data, str) and (not data or data.isspace()):
             if data or not self.allow_blank:
                 self.fail("blank")
             return data
         return super().run_validation(data)
 
-    def to_internal_value(self, data: Any) -> str:
+    def to_internal_value(self, data: object) -> str:
         if not isinstance(data, str):
             raise serializers.ValidationError("Must be a string.")
         if not is_plain(data, lines=self.lines):
@@ -90,7 +104,7 @@ class EmailField(CharField):
 class IntegerField(StrictField, serializers.IntegerField):
     """A JSON integer: no string, no fraction, no exponent, no boolean."""
 
-    def to_internal_value(self, data: Any) -> int:
+    def to_internal_value(self, data: object) -> int:
         if not isinstance(data, int) or isinstance(data, bool):
             raise serializers.ValidationError("Must be an integer.")
         return data
@@ -99,7 +113,7 @@ class IntegerField(StrictField, serializers.IntegerField):
 class BooleanField(StrictField, serializers.BooleanField):
     """A JSON boolean: no string, no number."""
 
-    def to_internal_value(self, data: Any) -> bool:
+    def to_internal_value(self, data: object) -> bool:
         if not isinstance(data, bool):
             raise serializers.ValidationError("Must be true or false.")
         return data
@@ -112,7 +126,7 @@ class MoneyField(StrictField, serializers.DecimalField):
     def as_text(self) -> bool:
         return self.obeys(Change.MONEY_AS_TEXT)
 
-    def to_internal_value(self, data: Any) -> Decimal:
+    def to_internal_value(self, data: object) -> Decimal:
         if isinstance(data, str) and self.as_text and _DIGITS.fullmatch(data):
             data = Decimal(data)
         if not isinstance(data, int | Decimal) or isinstance(data, bool):
@@ -134,7 +148,7 @@ class MoneyField(StrictField, serializers.DecimalField):
         amount = value.quantize(_CENT)
         return str(amount) if self.as_text else amount
 
-    def described(self, schema: dict[str, Any], version: Version, direction: str) -> dict[str, Any]:
+    def described(self, schema: JSONObject, version: Version, direction: str) -> JSONObject:
         number = schema | {"minimum": float(self.min_value or 0), "maximum": float(self.max_value or 0)}
         if not has(version, Change.MONEY_AS_TEXT):
             return number
@@ -147,8 +161,8 @@ class MoneyField(StrictField, serializers.DecimalField):
 class DateTimeField(StrictField, serializers.DateTimeField):
     """An RFC 3339 time, with its offset."""
 
-    def to_internal_value(self, data: Any) -> datetime:
-        if not isinstance(data, str) or not _RFC_3339.fullmatch(data):
+    def to_internal_value(self, data: object) -> datetime:
+        if not isinstance(data, str) or not RFC_3339.fullmatch(data):
             raise serializers.ValidationError("Must be an RFC 3339 time such as 2030-01-31T12:00:00Z.")
         return super().to_internal_value(data)
 
@@ -159,13 +173,14 @@ class MultiChoiceField(StrictField, serializers.ListField):
     def __init__(self, *, choices: Sequence[str], **options: Any) -> None:
         self.choices = choices
         super().__init__(child=CharField(), allow_empty=False, **options)
+        self.max_characters = sum(map(len, choices))
 
-    def described(self, schema: dict[str, Any], version: Version, direction: str) -> dict[str, Any]:
+    def described(self, schema: JSONObject, version: Version, direction: str) -> JSONObject:
         items = {"type": "string", "enum": list(self.choices)}
         least = 1 if direction == "request" else 0
         return schema | {"items": items, "minItems": least, "maxItems": len(self.choices), "uniqueItems": True}
 
-    def to_internal_value(self, data: Any) -> list[str]:
+    def to_internal_value(self, data: object) -> list[str]:
         if not isinstance(data, list):
             raise serializers.ValidationError("Must be a list.")
         if not data or any(not isinstance(item, str) or item not in self.choices for item in data):
@@ -176,7 +191,11 @@ class MultiChoiceField(StrictField, serializers.ListField):
 
 
 class ChoiceField(StrictField, serializers.ChoiceField):
-    def to_internal_value(self, data: Any) -> Any:
+    @property
+    def max_characters(self) -> int:  # type: ignore[override]
+        return max(map(len, self.choices))
+
+    def to_internal_value(self, data: object) -> str:
         if not isinstance(data, str) or data not in self.choices:
             raise serializers.ValidationError(f"Must be one of: {', '.join(self.choices)}.")
         return data

@@ -1,10 +1,18 @@
-"""Bytes of an answer: JSON for programs, the browsable API for people."""
+"""The renderers, JSON for programs and the browsable API for people, and the negotiation of one of them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from django.http.response import HttpResponseBase
+from rest_framework.negotiation import BaseContentNegotiation
+from rest_framework.parsers import BaseParser
 from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
 
+from config.api.requests import select_parser
+from config.api.versions import versioning
+from config.api.versions.versioning import choose_media_type
+from config.http.errors import DomainError, ErrorCode
 from config.http.json import to_json
 
 
@@ -15,7 +23,7 @@ class JSONRenderer(BaseRenderer):
     charset = None
 
     def render(
-        self, data: Any, accepted_media_type: str | None = None, renderer_context: Mapping[str, Any] | None = None
+        self, data: object, accepted_media_type: str | None = None, renderer_context: Mapping[str, Any] | None = None
     ) -> bytes:
         return b"" if data is None else to_json(data)
 
@@ -37,19 +45,35 @@ class BrowsableRenderer(JSONRenderer):
     format = "page"
 
     def render(
-        self, data: Any, accepted_media_type: str | None = None, renderer_context: Mapping[str, Any] | None = None
+        self, data: object, accepted_media_type: str | None = None, renderer_context: Mapping[str, Any] | None = None
     ) -> bytes:
         if renderer_context is not None and data is not None:
             renderer_context["response"]["Content-Type"] = JSONRenderer.media_type
         return super().render(data, accepted_media_type, renderer_context)
 
 
-def is_browsable(answer: Any) -> bool:
+def is_browsable(answer: HttpResponseBase) -> bool:
     """Whether an answer of a view will be shown on a page."""
     return isinstance(getattr(answer, "accepted_renderer", None), BrowsableRenderer)
 
 
-def render_as_data(request: Any) -> None:
+def render_as_data(request: Request) -> None:
     """Sees to it that an error or a description can be rendered: a page of its own template cannot show one."""
     if not isinstance(getattr(request, "accepted_renderer", None), JSONRenderer):
         request.accepted_renderer, request.accepted_media_type = JSONRenderer(), JSONRenderer.media_type
+
+
+class Negotiation(BaseContentNegotiation):
+    def select_parser(self, request: Request, parsers: Sequence[BaseParser]) -> BaseParser:
+        return select_parser(request, parsers)
+
+    def select_renderer(
+        self, request: Request, renderers: Sequence[BaseRenderer], format_suffix: str | None = None
+    ) -> tuple[BaseRenderer, str]:
+        of_type = {renderer.media_type: renderer for renderer in renderers}
+        media_type, version = choose_media_type(request.META.get("HTTP_ACCEPT", ""), tuple(of_type))
+        if media_type:
+            return of_type[media_type], media_type
+        if version is not None:
+            raise versioning.unsupported(version, status=406)
+        raise DomainError(ErrorCode.NOT_ACCEPTABLE, f"Available: {', '.join(of_type)}.")

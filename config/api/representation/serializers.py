@@ -14,6 +14,7 @@ from rest_framework import serializers
 from rest_framework.fields import empty
 
 from config.api.principal import Principal
+from config.api.representation.envelope import LINKS
 from config.api.representation.fields import (
     BooleanField,
     CharField,
@@ -23,20 +24,29 @@ from config.api.representation.fields import (
     MoneyField,
     StrictField,
 )
-from config.api.representation.links import LINKS
 from config.api.versions.table import Change, has
-from config.http.json import to_json
+from config.http.json import JSONObject, to_json
 
 MAX_NAMES_TOLD = 100
+# Of a row, by the names of fields.
+Representation = dict[str, object]
 
 
-class StrictSerializer(serializers.Serializer[Any]):
+class StrictSerializer(serializers.Serializer):
     """Refuses names that it does not know, and read-only fields that differ, from the version on that says so."""
 
-    def to_internal_value(self, data: Any) -> Any:
+    @property
+    def max_characters(self) -> int | None:
+        """How many the names and values of the writable fields have at the most; None if nobody knows of one."""
+        values = {
+            name: getattr(field, "max_characters", None) for name, field in self.fields.items() if not field.read_only
+        }
+        return None if None in values.values() else sum(len(name) + (most or 0) for name, most in values.items())
+
+    def to_internal_value(self, data: Mapping[str, object]) -> dict[str, object]:
         strict = has(self.context["version"], Change.NO_UNKNOWN_NAMES)
         # Not all of them: a body of a hundred thousand names would take seconds, and get an answer of megabytes.
-        problems: dict[str, Any] = dict(islice(self._find_unwritable(data), MAX_NAMES_TOLD)) if strict else {}
+        problems: dict[str, object] = dict(islice(self._find_unwritable(data), MAX_NAMES_TOLD)) if strict else {}
         try:
             values = self.validate_fields(data)
         except serializers.ValidationError as error:
@@ -45,33 +55,35 @@ class StrictSerializer(serializers.Serializer[Any]):
             raise serializers.ValidationError(problems)
         return values
 
-    def validate_fields(self, data: Mapping[str, Any]) -> Any:
+    def validate_fields(self, data: Mapping[str, object]) -> dict[str, object]:
         """The values of the writable fields: DRF's `to_internal_value`."""
         return super().to_internal_value(data)
 
-    def _find_unwritable(self, data: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
+    def _find_unwritable(self, data: Mapping[str, object]) -> Iterator[tuple[str, list[str]]]:
         for name, value in data.items():
             field = self.fields.get(name)
             if field is None and name != LINKS:
                 yield name, ["There is no such field."]
             elif field is not None and field.read_only and not self.shows(name, value):
-                yield name, ["Is read-only."]
+                yield name, [self.explain_read_only(name)]
 
-    def shows(self, name: str, value: Any) -> bool:
+    def explain_read_only(self, name: str) -> str:
+        """What is wrong with the value that a body has for a read-only field."""
+        return "Is read-only."
+
+    def shows(self, name: str, value: object) -> bool:
         """Whether a read-only field has this value now: what was read may be sent back."""
         return False
 
 
-class ResourceSerializer(StrictSerializer, serializers.ModelSerializer[Any]):
+class ResourceSerializer(StrictSerializer, serializers.ModelSerializer):
     """A resource's representation, and the rules of writing it.
 
     On PUT an optional field that is left out returns to its model's default, but for write-only ones and those that
     stay unchanged if absent; in a merge patch null does the same (RFC 7396, section 2).
     """
 
-    serializer_field_mapping: ClassVar[
-        dict[type[models.Field[Any, Any]], type[serializers.Field[Any, Any, Any, Any]]]
-    ] = {
+    serializer_field_mapping: ClassVar[Mapping[type[models.Field], type[serializers.Field]]] = {
         **serializers.ModelSerializer.serializer_field_mapping,
         models.CharField: CharField,
         models.TextField: CharField,
@@ -83,11 +95,13 @@ class ResourceSerializer(StrictSerializer, serializers.ModelSerializer[Any]):
     }
     serializer_choice_field = ChoiceField
     # What the API's documentation shows, by the sources of the fields.
-    example: ClassVar[Mapping[str, Any]] = {}
+    example: ClassVar[Mapping[str, object]] = {}
     # Fields of the response that creates a resource, which no other response has.
     shown_once: ClassVar[Sequence[str]] = ()
+    # Of read-only fields that are shown in several ways, which of them is the present value.
+    read_only_hints: ClassVar[Mapping[str, str]] = {}
 
-    def __init__(self, *args: Any, fields: Collection[str] | None = None, **options: Any) -> None:
+    def __init__(self, *args: object, fields: Collection[str] | None = None, **options: object) -> None:
         """Makes a serializer.
 
         Args:
@@ -103,54 +117,68 @@ class ResourceSerializer(StrictSerializer, serializers.ModelSerializer[Any]):
         found: Principal | None = self.context["principal"]
         return found
 
-    def shows(self, name: str, value: Any) -> bool:
+    def shows(self, name: str, value: object) -> bool:
         # True is equal to 1, and no read-only field is a boolean.
         return self.instance is not None and self._present[name] == value and not isinstance(value, bool)
+
+    def explain_read_only(self, name: str) -> str:
+        if self.instance is None:
+            return super().explain_read_only(name)
+        sentence = "Is read-only, and this value is not the present one."
+        return f"{sentence} {self.read_only_hints[name]}" if name in self.read_only_hints else sentence
 
     def closed_fields(self) -> set[str]:
         """The writable fields that this caller may not set, on this row; what refuses them is the rules of writing."""
         return {name for name, field in self.fields.items() if getattr(field, "closed", False)}
 
     @cached_property
-    def _present(self) -> Mapping[str, Any]:
+    def _present(self) -> Mapping[str, object]:
         """The row as a client reads it."""
         return json.loads(to_json(self.to_representation(self.instance)))
 
-    def build_standard_field(self, field_name: str, model_field: models.Field[Any, Any]) -> tuple[Any, dict[str, Any]]:
+    def build_standard_field(
+        self, field_name: str, model_field: models.Field
+    ) -> tuple[type[serializers.Field], JSONObject]:
         """DRF's, but a column whose type has no strict field here cannot be written by mistake."""
         field_class, options = super().build_standard_field(field_name, model_field)
         if not options.get("read_only") and not issubclass(field_class, StrictField):
             raise ImproperlyConfigured(f"{type(self).__name__}.{field_name} needs a strict field or read_only.")
         return field_class, options
 
-    def _get_default(self, name: str) -> Any:
+    def get_default_of(self, name: str) -> object:
         """The default of an optional field; `empty` when it has none to return to."""
         field = self.fields[name]
         if field.required or field.read_only or field.write_only or field.unchanged_if_absent:
             return empty
         return self.Meta.model._meta.get_field(name).get_default()
 
-    def to_internal_value(self, data: Any) -> Any:
+    def to_internal_value(self, data: Mapping[str, object]) -> dict[str, object]:
         given = data
         if self.partial:
             given = {
                 name: default
-                if value is None and name in self.fields and (default := self._get_default(name)) is not empty
+                if value is None and name in self.fields and (default := self.get_default_of(name)) is not empty
                 else value
                 for name, value in data.items()
             }
         values = super().to_internal_value(given)
         if self.instance is not None and not self.partial:
             for name in self.fields:
-                if name not in data and (default := self._get_default(name)) is not empty:
+                if name not in data and (default := self.get_default_of(name)) is not empty:
                     values[name] = default
         return values
 
-    def update(self, instance: Any, validated_data: dict[str, Any]) -> Any:
-        """Writes the given columns and no other: a concurrent write to the rest stays. Reads what triggers made."""
-        if validated_data:
-            for name, value in validated_data.items():
+    def update(self, instance: Any, validated_data: dict[str, object]) -> Any:
+        """Writes the columns that change and no other: a concurrent write to the rest stays. Reads what triggers made.
+
+        Args:
+            instance: as it was read under its lock, so that nobody changes what is compared here.
+            validated_data: new values by the names of columns. Present values leave the row's version as it is.
+        """
+        changes = {name: value for name, value in validated_data.items() if getattr(instance, name) != value}
+        if changes:
+            for name, value in changes.items():
                 setattr(instance, name, value)
-            instance.save(update_fields=list(validated_data))
+            instance.save(update_fields=list(changes))
             instance.refresh_from_db()
         return instance

@@ -1,4 +1,4 @@
-"""What text may hold, for the API and the admin alike."""
+"""What text may hold, in the API and in the admin."""
 
 import re
 

@@ -6,11 +6,11 @@ from django.conf import settings
 
 from config.api.limits.counters import rate_limited
 from config.api.representation import envelope
-from config.api.schema.fields import JSONObject
 from config.api.versions import versioning
 from config.api.writing.idempotency import HEADER
 from config.http.errors import Detail, DomainError, ErrorCode, forbidden, invalid, invalid_token, not_found
-from config.http.json import malformed
+from config.http.json import JSONObject, malformed
+from config.http.request_limits import MAX_SHORT_BODY, body_too_long, unknown_transfer_coding
 from config.models import MAX_KEY_LENGTH
 
 
@@ -88,9 +88,9 @@ def _iterate_resource_errors() -> Iterator[DomainError]:
 
 
 def _iterate_service_errors() -> Iterator[DomainError]:
-    message = f"The body is longer than {settings.DATA_UPLOAD_MAX_MEMORY_SIZE} bytes."
-    yield _build_error(ErrorCode.PAYLOAD_TOO_LARGE, message)
+    yield body_too_long(MAX_SHORT_BODY)
     yield _build_error(ErrorCode.UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json.")
     yield rate_limited(42)
+    yield unknown_transfer_coding()
     yield _build_error(ErrorCode.INTERNAL_ERROR, "Something failed on our side; the Request-Id finds it in the log.")
     yield _build_error(ErrorCode.SERVICE_UNAVAILABLE, "The database is away or busy; try again.")

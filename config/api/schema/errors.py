@@ -3,20 +3,23 @@
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from http import HTTPStatus
+from typing import Any
 
 from django.http import HttpRequest
 from rest_framework.request import Request
 
 from config.api.permissions import ResourcePermission
-from config.api.schema.fields import JSONObject, build_integer, build_object, build_string
+from config.api.requests import METHODS_WITH_BODY
+from config.api.schema.fields import build_integer, build_object, build_string
 from config.api.schema.views import DescribedView
-from config.api.versions.paths import is_versioned
+from config.api.versions.table import Change, has
+from config.api.versions.versioning import is_versioned
 from config.api.viewsets import ResourceViewSet
 from config.api.writing.idempotency import KeyPolicy
 from config.http.errors import ErrorCode
+from config.http.json import JSONObject
 from config.http.media_types import PROBLEM_JSON
 
-METHODS_WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 CodesByStatus = dict[int, list[ErrorCode]]
 
 _DETAILS = {"type": "array", "items": {"$ref": "#/components/schemas/ErrorDetail"}, "maxItems": 1_000_000}
@@ -100,6 +103,7 @@ def _iterate_codes(view: DescribedView, path: str, method: str) -> Iterator[Erro
         yield ErrorCode.PRECONDITION_FAILED
     if method in METHODS_WITH_BODY:
         yield from (ErrorCode.MALFORMED_JSON, ErrorCode.PAYLOAD_TOO_LARGE, ErrorCode.UNSUPPORTED_MEDIA_TYPE)
+        yield ErrorCode.NOT_IMPLEMENTED
     if view.authentication_classes:
         yield from _iterate_credential_codes(view, method)
     if isinstance(view, ResourceViewSet):
@@ -118,9 +122,15 @@ def _iterate_credential_codes(view: DescribedView, method: str) -> Iterator[Erro
         yield ErrorCode.FORBIDDEN
 
 
+def _takes_later(view: Any) -> bool:
+    return has(view.described_version, Change.NO_UNKNOWN_NAMES)
+
+
 def _iterate_resource_codes(view: ResourceViewSet, path: str, method: str) -> Iterator[ErrorCode]:
     if view.action == "list":
         yield ErrorCode.INVALID_CURSOR
+        if _takes_later(view) and not set(view.staff_filters).isdisjoint(view.filterset_class.later):
+            yield ErrorCode.FORBIDDEN
     if "{" in path:
         yield ErrorCode.NOT_FOUND
     if method == "POST" and view.idempotency is not KeyPolicy.IGNORED:

@@ -3,23 +3,21 @@
 import json
 from collections.abc import Mapping
 from types import SimpleNamespace
-from typing import Any
 
-from rest_framework.serializers import ListSerializer, Serializer
+from rest_framework.serializers import BaseSerializer, ListSerializer, Serializer
 
 from config.api.listing.pagination import DEFAULT_LIMIT
 from config.api.representation import envelope
-from config.api.representation.links import LINKS
-from config.api.schema.fields import JSONObject
-from config.api.versions.table import Version
+from config.api.representation.envelope import LINKS
+from config.api.versions.table import Change, Version, has
 from config.api.viewsets import ResourceViewSet
-from config.http.json import to_json
+from config.http.json import JSONObject, to_json
 
 _IDS = {"user_id": 42, "post_id": 17, "api_key_id": 3}
 
 
 def build_request_example(
-    serializer: Serializer[Any] | type[Serializer[Any]] | None, version: Version, method: str
+    serializer: Serializer | type[Serializer] | None, version: Version, method: str
 ) -> JSONObject | None:
     """A body that can be sent as it is: the required fields, and of a PATCH one field.
 
@@ -69,9 +67,18 @@ def build_resource_example(view: ResourceViewSet, version: Version, path: str, s
         shown = {name: value for name, value in shown.items() if name not in serializer.shown_once}
     if view.action != "list":
         return envelope.single({**shown, LINKS: _build_links(view, version, declared)})
-    page = {"href": f"{path.format(**_IDS)}?page=1"}
-    meta = {"page": 1, "limit": DEFAULT_LIMIT, "total": 1, "totalPages": 1}
-    return envelope.page([shown], meta, dict.fromkeys(("self", "first", "last"), page))
+    return _build_page(shown, version, path.format(**_IDS))
+
+
+def _build_page(shown: JSONObject, version: Version, path: str) -> JSONObject:
+    """The answer to the path alone, where there is one row: the version says how it is paged."""
+    if has(version, Change.CURSOR_BY_DEFAULT):
+        meta: JSONObject = {"nextCursor": None, "prevCursor": None, "hasMore": False}
+        links = {"self": {"href": path}, "first": {"href": f"{path}?cursor="}}
+    else:
+        meta = {"page": 1, "limit": DEFAULT_LIMIT, "total": 1, "totalPages": 1}
+        links = {"self": {"href": path}} | {name: {"href": f"{path}?page=1"} for name in ("first", "last")}
+    return envelope.page([shown], meta, links)
 
 
 def build_response_example(serializer: object) -> JSONObject | None:
@@ -95,7 +102,7 @@ def build_response_example(serializer: object) -> JSONObject | None:
     return envelope.single([shown] if many else shown)
 
 
-def _instantiate(serializer: Any) -> Any:
+def _instantiate(serializer: BaseSerializer | type[BaseSerializer]) -> BaseSerializer:
     return serializer() if isinstance(serializer, type) else serializer
 
 
@@ -108,7 +115,7 @@ def _build_links(view: ResourceViewSet, version: Version, declared: Mapping[str,
     }
 
 
-def _represent(serializer: Serializer[Any], declared: Mapping[str, object]) -> JSONObject:
+def _represent(serializer: Serializer, declared: Mapping[str, object]) -> JSONObject:
     if any(not field.write_only and field.source not in declared for field in serializer.fields.values()):
         # The serializer of a request only: its example cannot be represented.
         return _read_json(declared)

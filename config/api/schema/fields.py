@@ -1,16 +1,15 @@
 """JSON Schema objects, and the bounds that neither the column nor the serializer of a field declares."""
 
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from django.conf import settings
 from rest_framework import serializers
 
 from config.api.representation.fields import MAX_ID, CharField
+from config.http.json import JSONObject
 from config.http.middleware import MAX_REQUEST_ID_LENGTH, SANE_REQUEST_ID
 
-# A part of the OpenAPI document: nested JSON, whose shape depends on the object it describes.
-JSONObject: TypeAlias = dict[str, Any]
-Field: TypeAlias = serializers.Field[Any, Any, Any, Any]
+Field: TypeAlias = serializers.Field
 
 MAX_INT32 = 2**31 - 1
 # RFC 3339 with microseconds and an offset.

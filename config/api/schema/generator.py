@@ -1,9 +1,7 @@
 """The OpenAPI document as a whole: which endpoints it describes, and its components."""
 
 import json
-from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 from django.conf import settings
 from drf_spectacular.generators import EndpointEnumerator, SchemaGenerator
@@ -14,11 +12,12 @@ from rest_framework.views import APIView
 from config.api.representation.serializers import ResourceSerializer, StrictSerializer
 from config.api.schema import errors, headers, parameters, responses
 from config.api.schema.error_examples import build_error_examples
-from config.api.schema.fields import JSONObject
 from config.api.schema.views import DescribedView
 from config.api.versions import versioning
-from config.api.versions.paths import is_versioned
 from config.api.versions.table import Version
+from config.api.versions.versioning import is_versioned
+from config.http.json import JSONObject
+from config.http.url_map import View
 
 _PREFIX = "/api/v{version}"
 
@@ -37,7 +36,7 @@ def get_doc_excludes() -> list[type]:
 class CanonicalEndpointEnumerator(EndpointEnumerator):
     """Leaves out the endpoints that repeat those of the canonical prefix under another one."""
 
-    def should_include_endpoint(self, path: str, callback: Callable[..., Any]) -> bool:
+    def should_include_endpoint(self, path: str, callback: View) -> bool:
         is_canonical = path.startswith(_PREFIX) or not is_versioned(path)
         return is_canonical and super().should_include_endpoint(path, callback)
 
@@ -54,7 +53,7 @@ class Generator(SchemaGenerator):
     def described_version(self) -> Version:
         return versioning.get_versions()[str(self.api_version or settings.DEFAULT_API_VERSION)]
 
-    def create_view(self, callback: Callable[..., Any], method: str, request: Request | None = None) -> DescribedView:
+    def create_view(self, callback: View, method: str, request: Request | None = None) -> DescribedView:
         view = super().create_view(callback, method, request)
         view.versioning_class = None
         view.described_version = self.described_version

@@ -2,13 +2,14 @@
 
 from collections.abc import Collection
 
-from config.api.schema.fields import PRINTABLE, REQUEST_ID, JSONObject, build_integer, build_string
-from config.api.schema.views import DescribedView
+from config.api.schema.fields import PRINTABLE, REQUEST_ID, build_integer, build_string
+from config.api.schema.views import DescribedView, takes_dry_run
 from config.api.versions.table import Version
-from config.api.viewsets import ResourceViewSet
+from config.api.viewsets import DRY_RUN_HEADER, ResourceViewSet
 from config.api.writing import idempotency
 from config.api.writing.idempotency import KeyPolicy
 from config.http.errors import ErrorCode
+from config.http.json import JSONObject
 
 # Prefix of a component for responses that always carry the header.
 REQUIRED = "Required-"
@@ -37,6 +38,7 @@ _HEADERS: dict[str, tuple[str, JSONObject]] = {
     "Content-Location": ("The address of what the body represents.", build_string(32_768, "^/")),
     "X-Total-Count": ("The total of a list that is asked for without its envelope.", build_integer()),
     idempotency.REPLAYED: ("On the answer to a retry: nothing was made now.", {"type": "boolean", "const": True}),
+    DRY_RUN_HEADER: ("On the answer to a dry run: nothing was changed.", {"type": "boolean", "const": True}),
     "Retry-After": ("The seconds to wait.", build_integer(1, 86_400)),
     "WWW-Authenticate": (
         "The schemes by which to authenticate, and what is missing.",
@@ -79,8 +81,19 @@ def get_quota_headers() -> JSONObject:
     return build_references(sometimes=("RateLimit-Policy", "RateLimit"))
 
 
-def get_version_headers(version: Version) -> JSONObject:
+def get_version_headers(version: Version, codes: Collection[ErrorCode] = ()) -> JSONObject:
+    """The headers of a response that tell its version.
+
+    Args:
+        version: the version that the document is about.
+        codes: the error codes that the response may carry: about an unknown version it gives no notice.
+
+    Returns:
+        The `headers` of the response.
+    """
     notice = ("Deprecation", *(("Sunset",) if version.sunset else ()), "Link") if version.deprecated else ()
+    if ErrorCode.UNSUPPORTED_VERSION in codes:
+        return build_references(("API-Version", "Vary"), notice)
     return build_references(("API-Version", "Vary", *notice))
 
 
@@ -111,6 +124,14 @@ def get_success_headers(view: DescribedView, method: str, status: int) -> JSONOb
             always += ("ETag",)
     if method in {"PUT", "PATCH"}:
         always += ("ETag", "Content-Location")
+    if status == 200 and takes_dry_run(view, method):
+        if method == "POST" and view.idempotency in {KeyPolicy.REQUIRED, KeyPolicy.HONOURED}:
+            sometimes += (idempotency.REPLAYED,)
+        # What is only tried has neither an address nor a version: of what a PUT or PATCH does, both are told.
+        if method in {"PUT", "PATCH"}:
+            always, sometimes = (), (*sometimes, *always, DRY_RUN_HEADER)
+        else:
+            always += (DRY_RUN_HEADER,)
     return build_references(always, sometimes)
 
 

@@ -1,6 +1,7 @@
 """One operation of the OpenAPI document, from what its view declares."""
 
 import re
+from collections.abc import Collection
 from typing import Any
 
 from drf_spectacular.openapi import AutoSchema
@@ -9,12 +10,16 @@ from drf_spectacular.utils import OpenApiResponse
 from rest_framework.serializers import BaseSerializer, ListSerializer
 
 from config.api.listing.pagination import MAX_LIMIT
+from config.api.representation import envelope
 from config.api.representation.fields import StrictField
 from config.api.schema import errors, examples, fields, headers, parameters, responses
-from config.api.schema.fields import Field, JSONObject
-from config.api.versions.paths import is_versioned, strip_prefix
+from config.api.schema.fields import Field
+from config.api.schema.views import takes_dry_run
 from config.api.versions.table import Change, has
+from config.api.versions.versioning import is_versioned, strip_prefix
 from config.api.viewsets import ResourceViewSet
+from config.http.errors import ErrorCode
+from config.http.json import JSONObject
 
 _VERBS = {
     "list": "List",
@@ -52,17 +57,21 @@ class Schema(AutoSchema):
 
     def get_summary(self) -> str:
         if not isinstance(self.view, ResourceViewSet):
-            return self.get_description().partition(":")[0].partition(",")[0].strip().rstrip(".")
+            return self._describe().partition("\n")[0].rstrip(".")
         *_, plural = re.findall(r"/([a-z-]+)(?=/|$)", self.path)
         noun = plural if self.view.action == "list" else plural.removesuffix("s")
         parents = "".join(f" of one {parent}" for parent in re.findall(r"\{(\w+)_id\}", self.path))
         return f"{_VERBS[self.view.action]} {noun}{parents}".replace("-", " ").replace("_", " ")
 
     def get_description(self) -> str:
-        """The docstring of the view, never that of a method, which is written for developers of the service."""
-        description: str = self.view.get_view_description()
+        """What the view says of the operation; never a docstring, which is for developers of the service."""
+        description = self._describe()
         scope = self.view.required_scope(self.method)
         return f"{description}\n\nScope: `{scope}`." if scope else description
+
+    def _describe(self) -> str:
+        description: str = self.view.describe(getattr(self.view, "action", None) or self.method.lower())
+        return description
 
     def get_operation_id(self) -> str:
         return super().get_operation_id() if is_versioned(self.path) else re.sub(r"\W+", "_", self.path).strip("_")
@@ -90,10 +99,12 @@ class Schema(AutoSchema):
         fields.add_bounds(field, schema)
 
     def _postprocess_serializer_schema(
-        self, schema: JSONObject, serializer: BaseSerializer[Any], direction: str
+        self, schema: JSONObject, serializer: BaseSerializer, direction: str
     ) -> JSONObject:
         """A response has all its fields; a request has no unknown ones from the version on that refuses them."""
         mapped: JSONObject = super()._postprocess_serializer_schema(schema, serializer, direction)
+        # A docstring, which is for developers of the service.
+        mapped.pop("description", None)
         for nested in mapped["properties"].values():
             if nested.get("type") == "array":
                 nested.setdefault("maxItems", MAX_LIMIT)
@@ -140,12 +151,25 @@ class Schema(AutoSchema):
             successes: what drf-spectacular derived from the declared serializers, by status.
         """
         found = {status: self._build_success(int(status), response) for status, response in successes.items()}
+        if takes_dry_run(self.view, self.method):
+            found.setdefault("200", self._build_dry_run())
         if self.method == "GET":
             found["304"] = self._add_headers(304, {"description": "What the client has is still the same."})
         for status, codes in errors.get_error_codes(self.view, self.path, self.method).items():
-            names = self._get_common_headers() | headers.get_error_headers(self.view, status, codes)
+            names = self._get_common_headers(codes) | headers.get_error_headers(self.view, status, codes)
             found[str(status)] = errors.build_error_response(status, codes, names)
         return dict(sorted(found.items()))
+
+    def _build_dry_run(self) -> JSONObject:
+        """The response to a dry run of what otherwise is 201 or 204."""
+        if self.method == "POST":
+            response = self._build_resource_response(201)
+        else:
+            schema = responses.register_component(
+                self.registry, "NothingAnswer", responses.build_envelope({"type": "null"})
+            )
+            response = {"content": {"application/json": {"schema": schema, "example": envelope.single(None)}}}
+        return self._add_headers(200, {**response, "description": "What would have been answered, of a dry run."})
 
     def _build_success(self, status: int, response: JSONObject) -> JSONObject:
         if isinstance(self.view, ResourceViewSet):
@@ -174,13 +198,12 @@ class Schema(AutoSchema):
             data = {**data, "maxItems": MAX_LIMIT}
             name = f"{name}List"
         envelope = responses.build_envelope(data)
-        enveloped = responses.register_component(self.registry, f"{name}Answer", envelope)
-        return responses.build_any_of(enveloped, data)
+        return responses.register_component(self.registry, f"{name}Answer", envelope)
 
-    def _get_common_headers(self) -> JSONObject:
+    def _get_common_headers(self, codes: Collection[ErrorCode] = ()) -> JSONObject:
         if not is_versioned(self.path):
             return headers.get_common_headers()
-        version = headers.get_version_headers(self.view.described_version)
+        version = headers.get_version_headers(self.view.described_version, codes)
         return headers.get_common_headers() | headers.get_quota_headers() | version
 
     def _add_headers(self, status: int, response: JSONObject) -> JSONObject:

@@ -1,15 +1,26 @@
 """The parameters of operations: path, query and headers."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from django_filters import Filter
 
-from config.api.listing.pagination import DEFAULT_LIMIT, MAX_LIMIT
-from config.api.schema.fields import REQUEST_ID, JSONObject, build_integer, build_string
-from config.api.schema.views import DescribedView
-from config.api.viewsets import ResourceViewSet, get_readable_fields
+from config.api import included
+from config.api.listing.filter_values import (
+    MAX_VALUES,
+    MONEY_PATTERN,
+    TIME_PATTERN,
+    IdsFilter,
+    TimeField,
+    WholeNumberField,
+)
+from config.api.listing.pagination import DEFAULT_LIMIT, MAX_LIMIT, MAX_POSITION
+from config.api.schema.fields import MAX_TIME_LENGTH, REQUEST_ID, build_integer, build_string
+from config.api.schema.views import DescribedView, takes_dry_run, takes_include
+from config.api.versions.table import Change, has
+from config.api.viewsets import ResourceViewSet
 from config.api.writing import idempotency
 from config.api.writing.idempotency import KeyPolicy
+from config.http.json import JSONObject
 from config.http.request_limits import MAX_HEADER, MAX_TARGET
 from config.models import MAX_KEY_LENGTH
 
@@ -35,8 +46,12 @@ _KEY = {
     "example": "invoice-4711",
 }
 COMPONENTS: JSONObject = {
-    "page": _build_query_parameter("page", build_integer(1), "Page from 1, instead of `offset` and `cursor`."),
-    "offset": _build_query_parameter("offset", build_integer(0), "Items to skip, instead of `page` and `cursor`."),
+    "page": _build_query_parameter(
+        "page", build_integer(1, MAX_POSITION), "Page from 1, instead of `offset` and `cursor`."
+    ),
+    "offset": _build_query_parameter(
+        "offset", build_integer(0, MAX_POSITION), "Items to skip, instead of `page` and `cursor`."
+    ),
     "cursor": _build_query_parameter(
         "cursor",
         build_string(MAX_TARGET, "^[A-Za-z0-9_=-]*$"),
@@ -54,7 +69,14 @@ COMPONENTS: JSONObject = {
     "envelope": _build_query_parameter(
         "envelope",
         {"type": "boolean", "default": True},
-        "`false` answers the bare `data`; a list then tells its links in `Link` and its total in `X-Total-Count`.",
+        "`false` answers what stands under `data`, bare; a list then tells its links in `Link` and its total in "
+        "`X-Total-Count`.",
+    ),
+    "dry_run": _build_query_parameter(
+        "dry_run",
+        {"type": "boolean", "default": False},
+        "`true` checks everything and changes nothing: 200 with `Dry-Run: true` and what would have been answered, or "
+        "the error. An id in it is not kept.",
     ),
     "If-None-Match": _build_header_parameter(
         "If-None-Match",
@@ -95,6 +117,7 @@ def build_parameters(view: DescribedView, method: str, path_variables: Sequence[
     if isinstance(view, ResourceViewSet):
         parameters += _build_list_parameters(view) if view.action == "list" else []
         parameters += [_build_fields_parameter(view)] if method != "DELETE" else []
+        parameters += [_build_include_parameter(view)] if takes_include(view) else []
     if view.names_version:
         description = "The version to describe, instead of the default."
         parameters.append(_build_query_parameter("version", build_string(10, "^[0-9]+$"), description))
@@ -104,6 +127,8 @@ def build_parameters(view: DescribedView, method: str, path_variables: Sequence[
 def _get_shared_names(view: DescribedView, method: str) -> list[str]:
     """The components that an operation has by its method."""
     names = ["envelope"] if method != "DELETE" and view.envelope_known else []
+    if takes_dry_run(view, method):
+        names.append("dry_run")
     if method == "GET":
         names.append("If-None-Match")
     elif method in {"PUT", "PATCH", "DELETE"}:
@@ -120,10 +145,20 @@ def _build_path_parameter(name: str) -> JSONObject:
 
 
 def _build_fields_parameter(view: ResourceViewSet) -> JSONObject:
-    names = get_readable_fields(view.serializer_class)
+    names = view.readable_fields
     name = f"({'|'.join(names)})"
     schema = build_string(len(",".join(names)), f"^{name}(,{name})*$")
-    return _build_query_parameter("fields", schema, "Comma-separated names of the fields to answer, each once.")
+    return _build_query_parameter(
+        "fields",
+        schema,
+        "Comma-separated names of the fields to answer, each once; no other is there then, and no `_links`.",
+    )
+
+
+def _build_include_parameter(view: ResourceViewSet) -> JSONObject:
+    names = {"type": "string", "enum": included.get_names(view)}
+    description = "Related resources that stand under `included`, by commas."
+    return _build_list_parameter(included.PARAMETER, names, description)
 
 
 def _build_list_parameters(view: ResourceViewSet) -> list[JSONObject]:
@@ -132,12 +167,48 @@ def _build_list_parameters(view: ResourceViewSet) -> list[JSONObject]:
         *build_references("page", "offset", "cursor", "limit"),
         _build_query_parameter("sort", sortable, "The field to sort by; `id` breaks ties."),
         *build_references("order"),
-        *(_build_filter_parameter(name, declared) for name, declared in view.filterset_class.base_filters.items()),
+        *_build_filter_parameters(view),
     ]
 
 
-def _build_filter_parameter(name: str, declared: Filter) -> JSONObject:
+def _build_filter_parameters(view: ResourceViewSet) -> Iterator[JSONObject]:
+    filters = view.filterset_class.base_filters
+    takes_later = has(view.described_version, Change.NO_UNKNOWN_NAMES)
+    for name in view.filterset_class.first:
+        yield _build_filter_parameter(name, filters[name], takes_several=takes_later)
+    for name in view.filterset_class.later if takes_later else ():
+        yield _build_later_parameter(view, name)
+
+
+def _build_filter_parameter(name: str, declared: Filter, *, takes_several: bool) -> JSONObject:
     schema = build_string(_MAX_FILTER_VALUE, minLength=1)
     if "choices" in declared.extra:
         schema = {"type": "string", "enum": [value for value, _ in declared.extra["choices"]]}
+        if takes_several:
+            return _build_list_parameter(name, schema, f"Only those with one of these, by commas: {name}.")
     return _build_query_parameter(name, schema, f"Only those with this {name}.")
+
+
+def _build_list_parameter(name: str, items: JSONObject, description: str) -> JSONObject:
+    schema = {"type": "array", "items": items, "minItems": 1, "maxItems": MAX_VALUES}
+    return _build_query_parameter(name, schema, description, style="form", explode=False)
+
+
+_BOUNDS = {"gte": "from this on", "gt": "beyond this", "lt": "below this", "lte": "up to this"}
+
+
+def _build_later_parameter(view: ResourceViewSet, name: str) -> JSONObject:
+    declared = view.filterset_class.base_filters[name]
+    if isinstance(declared, IdsFilter):
+        whose = " For those who see more than their own." if name in view.staff_filters else ""
+        return _build_list_parameter(name, build_integer(1), f"Only those with one of these, by commas: {name}.{whose}")
+    match declared.field:
+        case TimeField():
+            schema = build_string(MAX_TIME_LENGTH, TIME_PATTERN, format="date-time")
+        case WholeNumberField(minimum=minimum, maximum=maximum):
+            schema = build_integer(minimum, maximum)
+        case _:
+            schema = build_string(14, MONEY_PATTERN)
+    column = declared.field_name
+    description = f"Only those whose {column} is {_BOUNDS[declared.lookup_expr]}. Goes with `sort={column}`."
+    return _build_query_parameter(name, schema, description)

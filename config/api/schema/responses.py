@@ -1,13 +1,23 @@
-"""Success responses: representations, their envelope, and what `fields` and `envelope=false` leave of them."""
+"""Success responses: representations, and their envelope.
+
+They are described as they are without `fields` and `envelope=false`, which leave out parts of them: their parameters
+say so. A schema of every form, an `anyOf` in an `anyOf`, made clients that had to find out which one they got.
+"""
 
 from collections.abc import Sequence
+from typing import Any
 
 from drf_spectacular.plumbing import ComponentRegistry, ResolvedComponent
 
-from config.api.listing.pagination import MAX_LIMIT
-from config.api.representation.links import LINKS
-from config.api.schema.fields import PATH, JSONObject, build_integer, build_object, build_string
+from config.api.included import get_names, get_relations
+from config.api.listing.bounded import MAX_COUNTED
+from config.api.listing.pagination import MAX_LIMIT, MAX_POSITION
+from config.api.representation.envelope import LINKS
+from config.api.schema.fields import PATH, build_integer, build_object, build_string
+from config.api.schema.views import takes_include
+from config.api.versions.table import Change, has
 from config.api.viewsets import ResourceViewSet
+from config.http.json import JSONObject
 from config.http.request_limits import MAX_TARGET
 
 _LINK = {"$ref": "#/components/schemas/Link"}
@@ -24,8 +34,8 @@ SCHEMAS: JSONObject = {
     ),
     "PageMeta": build_object(
         {
-            # Unbounded: the requested page number is repeated, also one beyond 64 bits.
-            "page": {"type": "integer", "minimum": 1},
+            # The greatest `offset`, with a `limit` of 1, is on the page after the greatest `page`.
+            "page": build_integer(1, MAX_POSITION + 1),
             "limit": build_integer(1, MAX_LIMIT),
             "total": build_integer(),
             "totalPages": build_integer(),
@@ -37,14 +47,18 @@ SCHEMAS: JSONObject = {
         description="Of a page by `cursor`.",
     ),
 }
-_PAGE: JSONObject = {
-    "meta": {"anyOf": [{"$ref": "#/components/schemas/PageMeta"}, {"$ref": "#/components/schemas/CursorMeta"}]},
-    LINKS: {"$ref": "#/components/schemas/PageLinks"},
-}
-
-
-def build_any_of(*schemas: JSONObject) -> JSONObject:
-    return {"anyOf": list(schemas)}
+_METAS = [{"$ref": "#/components/schemas/PageMeta"}, {"$ref": "#/components/schemas/CursorMeta"}]
+_PAGE_LINKS: JSONObject = {LINKS: {"$ref": "#/components/schemas/PageLinks"}}
+_BOUNDED_META = build_object(
+    {
+        "page": build_integer(1, MAX_COUNTED),
+        "limit": build_integer(1, MAX_LIMIT),
+        "total": {"type": "null"},
+        "totalPages": {"type": "null"},
+        "totalAtLeast": build_integer(MAX_COUNTED, MAX_COUNTED),
+    },
+    description="Of a page by `page` or `offset` of a list with more rows than are counted under its filters.",
+)
 
 
 def build_envelope(data: JSONObject, **members: JSONObject) -> JSONObject:
@@ -57,7 +71,8 @@ def build_envelope(data: JSONObject, **members: JSONObject) -> JSONObject:
     Returns:
         The schema of the envelope.
     """
-    return build_object({"success": {"const": True}, "data": data, **members})
+    optional = ("included",) if "included" in members else ()
+    return build_object({"success": {"const": True}, "data": data, **members}, optional)
 
 
 class ResourceSchemas:
@@ -75,6 +90,11 @@ class ResourceSchemas:
         self._name = self._serializer.Meta.model.__name__
         self._properties = properties
         self._registry = registry
+        described: Any = view
+        has_later = has(described.described_version, Change.NO_UNKNOWN_NAMES)
+        self._view = view
+        self._includes = takes_include(described)
+        self._is_bounded = has_later and bool(view.filterset_class.later)
 
     def build_single(self, *, created: bool) -> JSONObject:
         """The schema of a response with one resource.
@@ -89,28 +109,37 @@ class ResourceSchemas:
         prefix = "New" if created and self._serializer.shown_once else ""
         links = build_object(dict.fromkeys(self._links, _LINK), self._links)
         whole = self._register(f"{prefix or 'Single'}{self._name}", build_object({**properties, LINKS: links}))
-        part = self._register_part(prefix, properties)
-        enveloped = self._register(f"{prefix}{self._name}Answer", build_envelope(build_any_of(whole, part)))
-        return build_any_of(enveloped, whole, part)
+        if self._includes:
+            members = {"included": self._build_included()}
+            return self._register(f"{prefix}{self._name}ReadAnswer", build_envelope(whole, **members))
+        return self._register(f"{prefix}{self._name}Answer", build_envelope(whole))
 
     def build_page(self) -> JSONObject:
         """The schema of a response with a page of the list."""
         properties = self._get_properties(created=False)
         whole = self._register(self._name, build_object(properties), type(self._serializer))
-        item = build_any_of(whole, self._register_part("", properties))
-        items = {"type": "array", "items": item, "maxItems": MAX_LIMIT}
-        enveloped = self._register(f"{self._name}Page", build_envelope(items, **_PAGE))
-        return build_any_of(enveloped, items)
+        items = {"type": "array", "items": whole, "maxItems": MAX_LIMIT}
+        metas = [*_METAS, self._register("BoundedPageMeta", _BOUNDED_META)] if self._is_bounded else _METAS
+        members = {"meta": {"anyOf": metas}, **_PAGE_LINKS}
+        if self._includes:
+            members["included"] = self._build_included()
+        return self._register(f"{self._name}Page", build_envelope(items, **members))
+
+    def _build_included(self) -> JSONObject:
+        """What is included, by name: resources as their lists show them."""
+        view_class: Any = type(self._view)
+        relations = get_relations(view_class)
+        properties: JSONObject = {}
+        for name in get_names(self._view):
+            model = relations[name].view_class.serializer_class.Meta.model.__name__
+            data = {"type": "array", "items": {"$ref": f"#/components/schemas/{model}"}, "maxItems": MAX_LIMIT}
+            following = build_object({"next": _LINK})
+            properties[name] = build_object({"data": data, LINKS: following}, (LINKS,))
+        return build_object(properties, tuple(properties), description="What `include` names.")
 
     def _get_properties(self, *, created: bool) -> JSONObject:
         hidden: Sequence[str] = () if created else self._serializer.shown_once
         return {name: schema for name, schema in self._properties.items() if name not in hidden}
-
-    def _register_part(self, prefix: str, properties: JSONObject) -> JSONObject:
-        description = "The fields that `fields` names."
-        part = build_object(properties, tuple(properties), minProperties=1, description=description)
-        del part["required"]
-        return self._register(f"{prefix}{self._name}Part", part)
 
     def _register(self, name: str, schema: JSONObject, identity: object = None) -> JSONObject:
         return register_component(self._registry, name, schema, identity)

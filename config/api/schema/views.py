@@ -4,9 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, Protocol
 
 from rest_framework.authentication import BaseAuthentication
-from rest_framework.permissions import BasePermission
+from rest_framework.permissions import SAFE_METHODS, BasePermission
 
-from config.api.versions.table import Version
+from config.api.included import get_names
+from config.api.versions.table import Change, Version, has
+from config.api.viewsets import ResourceViewSet
 from config.http.errors import ErrorCode
 
 
@@ -21,3 +23,16 @@ class DescribedView(Protocol):
     own_errors: ClassVar[Mapping[str, Sequence[ErrorCode]]]
 
     def required_scope(self, method: str) -> str | None: ...
+
+
+def takes_include(view: DescribedView) -> bool:
+    """Whether an operation may include related resources."""
+    is_read = isinstance(view, ResourceViewSet) and view.action in {"list", "retrieve"}
+    has_later = has(view.described_version, Change.NO_UNKNOWN_NAMES)
+    return is_read and has_later and bool(get_names(view))
+
+
+def takes_dry_run(view: DescribedView, method: str) -> bool:
+    """Whether an operation may be tried without being done."""
+    is_write = isinstance(view, ResourceViewSet) and method not in SAFE_METHODS
+    return is_write and has(view.described_version, Change.NO_UNKNOWN_NAMES)

@@ -1,8 +1,12 @@
-"""Which version of the API a request speaks, and the notice that its answer gives."""
+"""Which version of the API a request asks for, by path, query and Accept header, and the notice of the response.
 
-from collections.abc import Mapping
+Of the acceptable media types the one of the highest `q` wins, then the first (RFC 9110, section 12.5.1).
+"""
+
+import re
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote_plus
 
 from django.conf import settings
@@ -12,14 +16,165 @@ from django.utils.http import http_date
 from rest_framework.request import Request
 from rest_framework.versioning import BaseVersioning
 
-from config.api.versions.accept import choose_media_type
-from config.api.versions.paths import VERSION_PARAMETER, is_versioned, parse_version, strip_prefix
 from config.api.versions.table import Status, Version, midnight
 from config.api.versions.usage import uses
 from config.http.errors import Detail, DomainError, ErrorCode, invalid
-from config.http.headers import set_headers, vary_on
+from config.http.headers import quote_address, set_headers, vary_on
+from config.http.media_types import HTML, JSON, JSON_API, PROBLEM_JSON, parse_elements
 from config.http.middleware import GetResponse
-from config.http.paths import quote_address
+
+_VENDOR_JSON = re.compile(rf"application/vnd\.{re.escape(settings.API_VENDOR)}\.v(?P<version>[0-9].*)\+json")
+
+
+class MediaRange(NamedTuple):
+    """One element of an Accept header.
+
+    Attributes:
+        media_type: in lower case; may be `*/*` or end in `/*`.
+        quality: its `q`, 1.0 when it has none.
+        version: the number that a JSON type names, as it was sent.
+    """
+
+    media_type: str
+    quality: float
+    version: str | None
+
+    @property
+    def is_json(self) -> bool:
+        """Whether it names `application/json`, which is what the answer will say."""
+        return self.media_type in {JSON, PROBLEM_JSON, JSON_API} or bool(_VENDOR_JSON.fullmatch(self.media_type))
+
+
+class Choice(NamedTuple):
+    """Where an Accept header leads.
+
+    Attributes:
+        media_type: of the answer; None when none that there is can be accepted.
+        version: that the chosen type names; without a type, one that is asked for and does not exist.
+    """
+
+    media_type: str | None
+    version: str | None
+
+
+def parse_ranges(header: str) -> Iterator[MediaRange]:
+    """The media ranges of an Accept header, in the order given."""
+    for name, quality, parameters in parse_elements(header):
+        yield MediaRange(name, quality, _version(name, parameters.get("version", [])))
+
+
+def _version(media_type: str, given: list[str]) -> str | None:
+    if media_type in {JSON, JSON_API}:
+        return ", ".join(dict.fromkeys(given)) if given else None
+    vendor = _VENDOR_JSON.fullmatch(media_type)
+    return vendor["version"] if vendor else None
+
+
+def choose_media_type(header: str, available: tuple[str, ...] = (JSON, HTML)) -> Choice:
+    """Which of the available media types answers, and which version of the API the header asks for by it.
+
+    A range that names an unknown version can be met as little as an unknown type: the next one is taken.
+    """
+    return _choose(header or "*/*", available, tuple(settings.API_VERSIONS))
+
+
+def prefers_problem_json(header: str) -> bool:
+    """Whether an error shall be problem details: they are named, and nothing else that there is comes before them."""
+    return choose_media_type(header, (JSON, HTML, PROBLEM_JSON)).media_type == PROBLEM_JSON
+
+
+# Clients send the same few headers over and over; the longest one has 8 KiB (config.http.request_limits).
+@lru_cache(maxsize=512)
+def _choose(header: str, available: tuple[str, ...], versions: tuple[Version, ...]) -> Choice:
+    numbers = {None, *map(str, versions)}
+    given = list(parse_ranges(header))
+    candidates = [MediaRange(media_type, 1.0, None) for media_type in available]
+    candidates += [one for one in given if one.is_json and JSON in available]
+    weighed = [(_weight(candidate, given), candidate) for candidate in candidates]
+    acceptable = [(weight, one) for weight, one in weighed if weight > (0, 0) and one.version in numbers]
+    if acceptable:
+        _, best = max(acceptable, key=lambda pair: pair[0])
+        return Choice(best.media_type if best.media_type in available else JSON, best.version)
+    return Choice(None, next((one.version for (quality, _), one in weighed if quality), None))
+
+
+def _weight(candidate: MediaRange, given: list[MediaRange]) -> tuple[float, int]:
+    """How welcome a type is: its `q`, then how early it stands. The most specific range that fits it decides."""
+    fitting = [
+        (specificity, one.quality, -place)
+        for place, one in enumerate(given)
+        if (specificity := _specificity(one, candidate))
+    ]
+    if not fitting:
+        return 0.0, 0
+    _, quality, place = max(fitting)
+    return (quality, place) if quality else (0.0, 0)
+
+
+def _specificity(one: MediaRange, candidate: MediaRange) -> int:
+    """3 for the type itself, 2 for `application/*`, 1 for `*/*`, 0 for another type."""
+    if (one.media_type, one.version) == (candidate.media_type, candidate.version):
+        return 3
+    main_type = candidate.media_type.partition("/")[0]
+    return {f"{main_type}/*": 2, "*/*": 1}.get(one.media_type, 0)
+
+
+VERSION_PARAMETER = "version"
+_NUMBER = "[0-9][^/]*"
+_PREFIX = re.compile(rf"/api(?:/v(?P<version>{_NUMBER}))?(?=/|$)")
+# What stands at the root only, unversioned: pages for people, health, OAuth, files. Every other address is one of the
+# API's, one that leads nowhere too, since the root is one of the prefixes.
+_ROOT_ONLY = re.compile(
+    r"/(?:\.well-known|admin|docs|favicon\.ico|health|metrics|oauth|openapi\.json|session|static)(?:/|$)"
+)
+_OAUTH = re.compile(r"/(?:\.well-known|oauth)(?:/|$)")
+_OAUTH_ENDPOINT = re.compile(
+    r"/(?:\.well-known/(?:jwks\.json|oauth-authorization-server)|oauth/(?:token|revoke|introspect))"
+)
+
+
+class VersionConverter:
+    """What stands behind `/api/v` in an address of the URL map; `/api/versions` is none."""
+
+    regex = _NUMBER
+
+    def to_python(self, value: str) -> str:
+        return value
+
+    def to_url(self, value: object) -> str:
+        return str(value)
+
+
+def get_prefix(path: str) -> str:
+    """The part of a path before the resource: `/api/v1`, `/api` or nothing."""
+    found = _PREFIX.match(path)
+    return found[0] if found else ""
+
+
+def strip_prefix(path: str) -> str:
+    """The path of a resource, the same under every prefix."""
+    found = _PREFIX.match(path)
+    return path[found.end() :] if found else path
+
+
+def parse_version(path: str) -> str | None:
+    found = _PREFIX.match(path)
+    return found["version"] if found else None
+
+
+def is_versioned(path: str) -> bool:
+    return not _ROOT_ONLY.match(path)
+
+
+def is_oauth(path: str) -> bool:
+    """Whether `Authorization: Basic` holds a client's secret here, and is no credential of a user."""
+    return bool(_OAUTH.match(path))
+
+
+def is_oauth_endpoint(path: str) -> bool:
+    """Whether programs speak OAuth here, whose own bodies errors have; the pages for people stand beside it."""
+    return bool(_OAUTH_ENDPOINT.fullmatch(path))
+
 
 _PAGE = "/docs/versions"
 
@@ -45,6 +200,8 @@ def format_supported() -> str:
 def get_version(request: HttpRequest | Request) -> Version:
     """The version that a request asks for by path, query and Accept header together, or the default.
 
+    A person who asks for none gets the newest: a page has no program behind it that a change could break.
+
     Raises:
         DomainError: UNSUPPORTED_VERSION for one that there never was, VERSION_CONFLICT for two.
     """
@@ -59,10 +216,10 @@ def get_version(request: HttpRequest | Request) -> Version:
     )
 
 
-# Of what fails nothing is kept, so that of paths and queries only numbers of versions are.
+# Failures are not cached, so that of paths and queries only the numbers of versions are.
 @lru_cache(maxsize=512)
 def _asked(path: str | None, query: str | None, header: str, versions: tuple[Version, ...]) -> Version | None:
-    asked, accepted = {}, choose_media_type(header).version
+    asked, (media_type, accepted) = {}, choose_media_type(header)
     for number, status in ((path, 404), (query, 400), (accepted, 406)):
         if number is not None:
             version = _get_versions(versions).get(number)
@@ -72,7 +229,7 @@ def _asked(path: str | None, query: str | None, header: str, versions: tuple[Ver
     if len(asked) > 1:
         message = f"The request asks for the versions {' and '.join(map(str, sorted(asked)))}; name one."
         raise DomainError(ErrorCode.VERSION_CONFLICT, message)
-    return next(iter(asked.values()), None)
+    return next(iter(asked.values()), versions[-1] if media_type == HTML else None)
 
 
 def unsupported(number: str, status: int) -> DomainError:
@@ -81,17 +238,28 @@ def unsupported(number: str, status: int) -> DomainError:
 
 
 def get_response_version(request: HttpRequest) -> Version:
-    """The version that an answer names, also one which says that the request asks for none or for two."""
+    """The version that an answer names, also one which says that the request asks for two, or for an unknown one."""
+    return find_response_version(request) or get_default_version()
+
+
+def find_response_version(request: HttpRequest) -> Version | None:
+    """The version that answers; None for a request that asks for one that there never was."""
     try:
         return getattr(request, "api_version", None) or get_version(request)
-    except (DomainError, SuspiciousOperation):
-        return get_versions().get(parse_version(request.path) or "", get_default_version())
+    except DomainError as problem:
+        if problem.code == ErrorCode.UNSUPPORTED_VERSION:
+            return None
+    except SuspiciousOperation:
+        # The query cannot be read.
+        pass
+    number = parse_version(request.path)
+    return get_default_version() if number is None else get_versions().get(number)
 
 
 class Versioning(BaseVersioning):
     """Gives DRF's `request.version`."""
 
-    def determine_version(self, request: Request, *args: Any, **kwargs: Any) -> Version:
+    def determine_version(self, request: Request, *args: object, **kwargs: object) -> Version:
         asked: Any = request._request
         version = asked.api_version = get_version(asked)
         if version.status == Status.RETIRED:
@@ -105,6 +273,7 @@ class Versioning(BaseVersioning):
 class VersionMiddleware:
     """Every answer under the prefixes tells its version, and the notice of a deprecated one.
 
+    About a version that there never was, an answer names the default, whose notice would be none of the request.
     RFC 9745 (Deprecation), RFC 8594 (Sunset), RFC 5829 (successor-version).
     """
 
@@ -114,9 +283,10 @@ class VersionMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
         if is_versioned(request.path_info):
-            version = get_response_version(request)
-            uses.count(version, getattr(request, "principal", None), response.status_code)
-            headers, links = _notice(version)
+            version = find_response_version(request)
+            if version:
+                uses.count(version, getattr(request, "principal", None), response.status_code)
+            headers, links = _notice(version) if version else ({"API-Version": str(get_default_version())}, "")
             set_headers(response, headers)
             vary_on(response, "Accept")
             if links:

@@ -3,28 +3,41 @@
 Contract section 7. A view declares what it does with the header in one line; `ResourceViewSet.create` does the rest.
 """
 
+from __future__ import annotations
+
 import hashlib
+import json
+import math
 import re
+from collections.abc import Mapping, Sequence
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from enum import Enum
 from typing import Any, NamedTuple
 
 import orjson
+from django.conf import settings
 from django.db import IntegrityError
 from django.db.models import Model
+from django.utils.crypto import salted_hmac
+from prometheus_client import Counter
 from psycopg.errors import UniqueViolation
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from config.api.versions.paths import strip_prefix
-from config.api.writing.fingerprint import build_fingerprint
+from config.api.versions.usage import uses
+from config.api.versions.versioning import strip_prefix
 from config.http.errors import Detail, DomainError, ErrorCode
-from config.http.json import to_json
+from config.http.json import UnusableNumber, to_json
 from config.models import MAX_KEY_LENGTH, IdempotencyRecord
-from config.postgresql.locks import try_advisory_lock
+from config.postgresql.transactions import try_advisory_lock
 
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotent-Replayed"
 _VARIABLE = "HTTP_IDEMPOTENCY_KEY"
+OUTCOMES = ("replayed", "reused", "in_progress")
+REPEATED = Counter(
+    "idempotency_keys_repeated", "Keys that were not new, by what their request was answered.", ["outcome"]
+)
 
 # Visible ASCII; a bare key without the characters that lists, parameters and strings are made of (RFC 9651).
 BARE_KEY = re.compile(rf"[!#-+\--:<-~]{{1,{MAX_KEY_LENGTH}}}")
@@ -41,13 +54,36 @@ class KeyPolicy(Enum):
     IGNORED = "ignored"
 
 
+class StoredAnswer(NamedTuple):
+    """What a replay needs of a record."""
+
+    id: int
+    fingerprint: bytes
+    status: int
+    location: str
+    body: str
+
+
+class Replay(NamedTuple):
+    """The stored response, as a view makes a response of it (`build_response`)."""
+
+    data: orjson.Fragment
+    status: int
+    headers: Mapping[str, str]
+
+
 class IdempotencyKey(NamedTuple):
-    """A key and the request that brings it, in the order of a record's columns."""
+    """A key and the request that brings it, in the order of a record's columns.
+
+    Attributes:
+        earlier_fingerprints: those of the same request by the secrets of before, which a record may have.
+    """
 
     user_id: int
     operation: str
     key: str
     fingerprint: bytes
+    earlier_fingerprints: Sequence[bytes] = ()
 
     @property
     def lock_number(self) -> int:
@@ -55,10 +91,13 @@ class IdempotencyKey(NamedTuple):
         name = f"{self.user_id} {self.operation} {self.key}".encode()
         return int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), "big", signed=True)
 
-    def fetch_replay(self) -> Response | None:
+    def fetch_replay(self, *, is_counted: bool = True) -> Replay | None:
         """The stored response where the key was used for this request before; None where it is new.
 
-        A new key is kept from all other requests until the transaction ends. No request waits for another's key.
+        A new key is locked until the transaction ends. No request waits for another's key.
+
+        Args:
+            is_counted: whether a replay is counted.
 
         Raises:
             DomainError: IDEMPOTENCY_KEY_REUSED or IDEMPOTENCY_IN_PROGRESS.
@@ -66,27 +105,36 @@ class IdempotencyKey(NamedTuple):
         # The lock before the look-up: whoever had the lock released it after its record could be seen, so the snapshot
         # of the next statement has that record. One statement for both would look with a snapshot from before the lock.
         is_alone = try_advisory_lock(self.lock_number)
-        records = IdempotencyRecord.objects.filter(user_id=self.user_id, operation=self.operation, key=self.key)
+        records = IdempotencyRecord._base_manager.filter(user_id=self.user_id, operation=self.operation, key=self.key)
         if record := records.first():
-            return self.build_replay(record)
+            if not record.shows_removed_user():
+                return self.build_replay(record, is_counted=is_counted)
+            # The key is new again, as it will be when the record is erased.
+            record.delete()
         if not is_alone:
             raise _in_progress()
         return None
 
-    def build_replay(self, record: IdempotencyRecord) -> Response:
-        """The stored response, which is counted.
+    def build_replay(self, record: IdempotencyRecord | StoredAnswer, *, is_counted: bool = True) -> Replay:
+        """The stored response.
+
+        Args:
+            record: of the key.
+            is_counted: whether the replay is counted.
 
         Raises:
             DomainError: IDEMPOTENCY_KEY_REUSED when the record is of another request.
         """
-        if bytes(record.fingerprint) != self.fingerprint:
+        if bytes(record.fingerprint) not in {self.fingerprint, *self.earlier_fingerprints}:
             message = (
                 "This key was used for another request; send a new key with this body, or the old body with this key."
             )
+            REPEATED.labels("reused").inc()
             raise _refused(ErrorCode.IDEMPOTENCY_KEY_REUSED, message)
-        record.count_replay()
-        headers = {"Location": record.location, REPLAYED: "true"}
-        return Response(orjson.Fragment(record.body), record.status, headers=headers)
+        if is_counted:
+            REPEATED.labels("replayed").inc()
+            uses.count_replay(record.id)
+        return Replay(orjson.Fragment(record.body), record.status, {"Location": record.location, REPLAYED: "true"})
 
     def store(self, response: Response, row: Model) -> None:
         """Stores a response to the request.
@@ -96,7 +144,8 @@ class IdempotencyKey(NamedTuple):
             row: the new row that it represents.
         """
         try:
-            IdempotencyRecord.objects.create(**dict(zip(RECORD_COLUMNS, self.get_record(response, row), strict=True)))
+            record = IdempotencyRecord(**dict(zip(RECORD_COLUMNS, self.get_record(response, row), strict=True)))
+            record.save(force_insert=True)
         except IntegrityError as error:
             cause = error.__cause__
             if not isinstance(cause, UniqueViolation) or cause.diag.table_name != IdempotencyRecord._meta.db_table:
@@ -108,10 +157,10 @@ class IdempotencyKey(NamedTuple):
         """The values of RECORD_COLUMNS. The response is stored as JSON, whatever page a browser was shown of it."""
         owner_id = getattr(row, "user_id", self.user_id)
         other_owner_id = None if owner_id == self.user_id else owner_id
-        return [*self, other_owner_id, response.status_code, response["Location"], to_json(response.data).decode()]
+        return [*self[:4], other_owner_id, response.status_code, response["Location"], to_json(response.data).decode()]
 
 
-RECORD_COLUMNS = (*IdempotencyKey._fields, "owner_id", "status", "location", "body")
+RECORD_COLUMNS = (*IdempotencyKey._fields[:4], "owner_id", "status", "location", "body")
 
 
 def parse_key(request: Request, policy: KeyPolicy) -> IdempotencyKey | None:
@@ -119,6 +168,38 @@ def parse_key(request: Request, policy: KeyPolicy) -> IdempotencyKey | None:
 
     Args:
         request: authenticated, with its body read.
+        policy: what the view does with a key.
+
+    Raises:
+        DomainError: IDEMPOTENCY_KEY_REQUIRED or IDEMPOTENCY_KEY_INVALID.
+    """
+    key = parse_header(request, policy)
+    return None if key is None else build_key(request, get_operation(request), key)
+
+
+def build_key(request: Request, operation: str, key: str) -> IdempotencyKey:
+    """The key of a request, which is authenticated and has its body read.
+
+    Args:
+        operation: of `get_operation`.
+        key: of `parse_header`.
+    """
+    version, body = str(request.version), request.data
+    fingerprint = build_fingerprint(version, body)
+    earlier = [build_fingerprint(version, body, secret) for secret in settings.SECRET_KEY_FALLBACKS]
+    return IdempotencyKey(request.auth.user.pk, operation, key, fingerprint, earlier)
+
+
+def get_operation(request: Request) -> str:
+    """What a key is used for: the method and the path without prefix."""
+    return f"{request.method} {strip_prefix(request.path)}"
+
+
+def parse_header(request: Request, policy: KeyPolicy) -> str | None:
+    """The value of a key; None where there is none, and need not be.
+
+    Args:
+        request: of which the headers are looked at alone.
         policy: what the view does with a key.
 
     Raises:
@@ -133,16 +214,14 @@ def parse_key(request: Request, policy: KeyPolicy) -> IdempotencyKey | None:
     if policy is KeyPolicy.REFUSED:
         message = "The answer holds a secret and is not stored; send the request without the header."
         raise _refused(ErrorCode.IDEMPOTENCY_KEY_INVALID, message)
-    key = _parse_header(header.strip(" \t"))
+    key = _parse_value(header.strip(" \t"))
     if key is None:
         message = f'Send the header once, with 1 to {MAX_KEY_LENGTH} visible ASCII characters: abc-1 or "abc-1".'
         raise _refused(ErrorCode.IDEMPOTENCY_KEY_INVALID, message)
-    operation = f"{request.method} {strip_prefix(request.path)}"
-    fingerprint = build_fingerprint(str(request.version), request.data)
-    return IdempotencyKey(request.auth.user.pk, operation, key, fingerprint)
+    return key
 
 
-def _parse_header(value: str) -> str | None:
+def _parse_value(value: str) -> str | None:
     """The key in a header's value; None for what is no single key.
 
     Servers join repeated headers by commas: a bare key has none. A string that was cut in two by them has a blank,
@@ -159,7 +238,67 @@ def _refused(code: ErrorCode, message: str) -> DomainError:
 
 
 def _in_progress() -> DomainError:
+    REPEATED.labels("in_progress").inc()
     message = "A request with this key is still running; send it again to get its answer."
     return DomainError(
         ErrorCode.IDEMPOTENCY_IN_PROGRESS, message, [Detail(HEADER, message)], headers={"Retry-After": "1"}
     )
+
+
+# --- The fingerprint of a body: a keyed digest of what it means, however it is written
+
+# Exact for every number that fits into a body.
+_EXACT = Context(prec=2 * 1024 * 1024, Emax=MAX_EMAX, Emin=MIN_EMIN)
+_normalize = _EXACT.normalize
+# Exponents of fewer digits are in the reach of Decimal, whatever the digits of the mantissa move them by.
+_REACH = 17
+# Numbers that the parser converts have fewer digits, so that it does not matter what it made of them.
+_MAX_DIGITS = 64
+
+
+def build_fingerprint(version: str, body: Any, secret: str | None = None) -> bytes:
+    """A keyed digest, by SECRET_KEY or another secret: bodies hold people's data, and short ones could be guessed."""
+    text = f"{version} {canonical(body)}"
+    return salted_hmac("config.api.idempotency", text, secret or settings.SECRET_KEY, algorithm="sha256").digest()
+
+
+def canonical(body: Any) -> str:
+    """The one ASCII text of all bodies that mean the same: members sorted, numbers by value.
+
+    Integers stand as JSON's. What stands for another number begins with NaN, which no body can hold.
+    """
+    # It has no cycles to look for.
+    return json.dumps(body, sort_keys=True, separators=(",", ":"), default=_by_value, check_circular=False)
+
+
+def _by_value(number: Decimal | UnusableNumber) -> int | tuple[float, str]:
+    """What stands for a number; a body may hold thousands."""
+    exact = number if isinstance(number, Decimal) else _get_value(number)
+    if isinstance(exact, str):
+        return math.nan, exact
+    reduced = _normalize(exact)
+    text = str(reduced)
+    # Without zeros at its end a number is whole unless its exponent is negative. Only what is known to be small becomes
+    # an integer: `int()` takes a power of ten for each exponent.
+    if ("E+" in text or not ("." in text or "E" in text)) and reduced.adjusted() < _MAX_DIGITS:
+        return int(reduced)
+    return math.nan, text
+
+
+def _get_value(number: UnusableNumber) -> Decimal | str:
+    """The value of a number; where it is out of the reach of Decimal the one text of its value."""
+    token = number.token
+    if number.exact is not None and len(token) <= _REACH:
+        return number.exact
+    mantissa, _, exponent = token.lower().partition("e")
+    if len(exponent) < _REACH:
+        return Decimal(token)
+    whole, _, fraction = mantissa.partition(".")
+    digits = (whole + fraction).removeprefix("-").lstrip("0")
+    significant = digits.rstrip("0")
+    if not significant:
+        return Decimal(0)
+    # Not `int()`, which refuses long ones, or takes quadratic time.
+    power = _EXACT.add(Decimal(exponent), len(digits) - len(significant) - len(fraction))
+    text = f"{'-' * mantissa.startswith('-')}{significant}E{power:f}"
+    return Decimal(text) if power.adjusted() < _REACH else text

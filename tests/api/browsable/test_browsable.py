@@ -106,7 +106,7 @@ def shown_json(response):
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/versions", "/api/v1/users", "/api/v2/users?cursor=", "/api/v2/users/{}", "/users?envelope=false"]
+    "path", ["/api", "/versions", "/api/v1/users", "/api/v2/users?cursor=", "/api/v2/users/{}", "/users?envelope=false"]
 )
 def test_page_shows_the_json_that_a_program_gets(ada, uma, path):
     path = path.format(uma.pk)
@@ -117,7 +117,6 @@ def test_page_shows_the_json_that_a_program_gets(ada, uma, path):
 
 
 HEADINGS = {
-    "/": "Entry",
     "/api": "Entry",
     "/api/v2": "Entry",
     "/versions": "Versions",
@@ -250,6 +249,52 @@ def test_pages_of_a_list_are_links(ada, make_user, path, rels):
     assert re.findall(r">(first|prev|next|last)</a>", navigation) == rels
 
 
+# --- The table
+
+
+@pytest.mark.parametrize("more", ["", "&envelope=false"])
+def test_rows_of_a_list_are_a_table_whose_ids_are_links(ada, make_user, more):
+    owner = make_user()
+    post = Post.objects.create(user=owner, title="A <b>title", body="x" * 200)
+    text = ada(f"/api/v2/posts?sort=title{more}").content.decode()
+    assert f'<a href="/api/v2/posts/{post.pk}">{post.pk}</a>' in text
+    assert f'<a href="/api/v2/users/{owner.pk}">{owner.pk}</a>' in text
+    assert "<bdi>A &lt;b&gt;title</bdi>" in text
+    assert f"<bdi>{'x' * 80}…</bdi>" in text
+    # The JSON is a click away.
+    assert re.search(r'<details class="body"><summary>JSON</summary>\s*<pre class="json">', text)
+
+
+@pytest.mark.parametrize(
+    ("path", "target"),
+    [
+        ("/api/v2/users/{0.user_id}/orders", "/api/v2/orders/{0.id}"),
+        ("/users/{0.user_id}/orders?version=2", "/orders/{0.id}?version=2"),
+        ("/api/orders?fields=id", "/api/orders/{0.id}"),
+    ],
+)
+def test_rows_lead_to_the_addresses_of_their_resource(ada, make_user, path, target):
+    order = Order.objects.create(user=make_user(), item="Tea", qty=1)
+    text = ada(path.format(order)).content.decode()
+    assert f'href="{target.format(order)}">{order.id}</a>' in text
+
+
+def test_column_heads_sort_and_keep_the_filters(ada, make_user):
+    make_user()
+    text = ada("/api/v2/users?status=active&sort=name&order=asc&page=2&limit=1").content.decode()
+    assert (
+        'aria-sort="ascending"><a href="/api/v2/users?status=active&amp;limit=1&amp;sort=name&amp;order=desc">' in text
+    )
+    assert 'href="/api/v2/users?status=active&amp;limit=1&amp;sort=email&amp;order=asc"' in text
+    assert '<th scope="col">role</th>' in text
+
+
+def test_page_of_a_deprecated_version_leads_to_the_current_one(ada):
+    text = ada("/api/v1/users").content.decode()
+    assert re.search(r'This version is deprecated: <a href="[^"]*/api/v2/users">', text)
+    assert "is deprecated" not in ada("/api/v2/users").content.decode()
+
+
 # --- Forms
 
 
@@ -264,7 +309,17 @@ def test_list_offers_its_filters_and_sortable_fields_alone(ada):
         *("asc", "desc"),
     ]
     assert [value for chosen, value in options if "selected" in chosen] == ["active", "name", "desc"]
+    assert "All, or some of: id, name, email, role, status, created_at, updated_at" in form
     assert re.findall(r'type="hidden" name="(\w+)" value="(\w*)"', form) == [("version", "2"), ("page", "1")]
+
+
+def test_form_of_a_patch_requires_nothing(ada, page_of, make_user):
+    page = page_of(ada(f"/api/v1/users/{make_user().pk}"))
+    assert "required" in page.inputs["put-name"]
+    assert page.fields["PATCH"]
+    assert not [
+        name for name, attributes in page.inputs.items() if name.startswith("patch-") and "required" in attributes
+    ]
 
 
 def test_form_shows_fields_and_bounds(ada, page_of):
@@ -291,13 +346,13 @@ def test_amount_is_a_number_in_version_1_and_text_in_version_2(ada, page_of):
 
 
 def test_forms_of_a_resource_begin_with_what_it_is(ada, uma, page_of):
-    response = ada(f"/users/{uma.pk}")
+    response = ada(f"/api/v2/users/{uma.pk}")
     page = page_of(response)
     assert list(page.forms) == ["sign-out", "PUT", "PATCH", "DELETE", "OPTIONS"]
     assert list(page.fields["PUT"]) == ["name", "email", "role", "status", "password"]
     assert json.loads(page.fields["PATCH"]["name"]["data-present"]) == "Uma User"
     assert page.inputs["patch-name"]["value"] == "Uma User"
-    tag = ada(f"/users/{uma.pk}", Accept="application/json").headers["ETag"]
+    tag = ada(f"/api/v2/users/{uma.pk}", Accept="application/json").headers["ETag"]
     assert page.inputs["patch-if-match"]["value"] == page.inputs["delete-if-match"]["value"] == tag
     assert "data-present" not in page.fields["PUT"]["password"]
 
@@ -508,17 +563,17 @@ def queries(ask, path, accept):
 @pytest.mark.parametrize(
     ("path", "more"),
     [
-        ("/users", 0),
-        ("/users/{0}", 0),
-        ("/orders", 0),
-        ("/posts", 0),
-        ("/posts/{1}", 0),
-        ("/api-keys", 0),
+        ("/api/v2/users", 0),
+        ("/api/v2/users/{0}", 0),
+        ("/api/v2/orders", 0),
+        ("/api/v2/posts", 0),
+        ("/api/v2/posts/{1}", 0),
+        ("/api/v2/api-keys", 0),
         # The parent decides who may create there.
-        ("/users/{0}/posts", 1),
-        ("/posts/{1}/comments", 1),
+        ("/api/v2/users/{0}/posts", 1),
+        ("/api/v2/posts/{1}/comments", 1),
         # The user of the session, whom the view does not need.
-        ("/versions", 0),
+        ("/api/v2/versions", 0),
         ("/health/live", 2),
     ],
 )

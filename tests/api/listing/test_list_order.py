@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from accounts.models import APIKey
 from orders.models import Order
 from payments.models import Payment
 from posts.models import Comment, Post
@@ -58,7 +59,18 @@ def lists(admin: Caller, make_user) -> dict[str, str]:
     Payment.objects.bulk_create(Payment(user=owner, amount=amount) for amount in AMOUNTS)
     posts = Post.objects.bulk_create(Post(user=owner, title=text) for text in TEXTS)
     Comment.objects.bulk_create(Comment(user=owner, post=posts[0], text=text) for text in TEXTS)
+    APIKey.objects.bulk_create(
+        APIKey(
+            user=admin.user,
+            name=text,
+            prefix="urs_",
+            digest=text.encode()[:32] + bytes([number]),
+            scopes=["users:read"],
+        )
+        for number, text in enumerate(TEXTS)
+    )
     for model, columns in (
+        (APIKey, ("created_at",)),
         (User, ("created_at", "updated_at")),
         (Order, ("created_at",)),
         (Payment, ("created_at",)),
@@ -79,6 +91,7 @@ def lists(admin: Caller, make_user) -> dict[str, str]:
         "orders of a user": f"/users/{owner.pk}/orders",
         "payments of a user": f"/users/{owner.pk}/payments",
         "posts of a user": f"/users/{owner.pk}/posts",
+        "API keys": "/api-keys",
     }
 
 
@@ -93,6 +106,7 @@ SORTS = [
         "orders of a user": "id item qty created_at",
         "payments of a user": "id amount created_at",
         "posts of a user": "id title created_at updated_at",
+        "API keys": "id name created_at",
     }.items()
     for field in fields.split()
 ]

@@ -30,7 +30,9 @@ NOT_A_NUMBER = [
 NOT_A_NUMBER += ["--1", "1-1", "[]", "1 2", "😀", "%", "'", "e5", "\ufffd"]
 REFUSED_NUMBER = ["0", "00", "-0", "-1", "1.5", "1.0", "0.5", ".5", "1e1", "1E2", "1e+1", "1e-1", "1e400", "-1e400"]
 REFUSED_NUMBER += ["-" + "9" * 30, "0." + "0" * 30 + "1"]
-BEYOND = [10**6, 2**31, 2**63 - 1, 2**63, 2**64, 10**18, 10**30, 10**39]
+MAX_POSITION = 2**63 - 1
+FAR = [10**6, 2**31, 10**18, MAX_POSITION]
+BEYOND = [str(2**63), str(2**64), *("1" + "0" * zeros for zeros in (19, 20, 30, 4_299, 4_300, 6_000))]
 
 
 @pytest.fixture
@@ -75,7 +77,7 @@ def test_limit_within_its_maximum_is_used(user: Caller, orders: list[int], limit
     assert [item["id"] for item in answer.data] == orders[:limit]
 
 
-@pytest.mark.parametrize("page", [3, 4, *BEYOND])
+@pytest.mark.parametrize("page", [3, 4, *FAR])
 def test_page_past_the_end_is_empty_with_right_totals(user: Caller, orders: list[int], page: int) -> None:
     answer = user.get(f"/orders?page={page}")
     assert (answer.status, answer.data) == (200, [])
@@ -84,7 +86,7 @@ def test_page_past_the_end_is_empty_with_right_totals(user: Caller, orders: list
     assert user.get(answer.body["_links"]["prev"]["href"]).status == 200
 
 
-@pytest.mark.parametrize("offset", [TOTAL, TOTAL + 1, *BEYOND])
+@pytest.mark.parametrize("offset", [TOTAL, TOTAL + 1, *FAR])
 def test_offset_past_the_end_is_empty_with_right_totals(user: Caller, orders: list[int], offset: int) -> None:
     answer = user.get(f"/orders?offset={offset}")
     assert (answer.status, answer.data) == (200, [])
@@ -92,7 +94,7 @@ def test_offset_past_the_end_is_empty_with_right_totals(user: Caller, orders: li
     assert "next" not in answer.body["_links"]
 
 
-@pytest.mark.parametrize(("page", "limit"), [(10**18, 100), (2**63 - 1, 100), (10**30, 10**30), (2**57, 64)])
+@pytest.mark.parametrize(("page", "limit"), [(10**18, 100), (MAX_POSITION, 100), (MAX_POSITION, 10**30), (2**57, 64)])
 def test_page_and_limit_that_overflow_together_are_past_the_end(
     user: Caller, orders: list[int], page: int, limit: int
 ) -> None:
@@ -128,15 +130,45 @@ def test_two_ways_through_a_list_are_refused_by_name(
     assert (answer.status, answer.code, answer.fields) == (400, "VALIDATION_ERROR", given)
 
 
+@pytest.mark.parametrize("number", BEYOND, ids=len)
+@pytest.mark.parametrize("name", ["page", "offset"])
+@pytest.mark.parametrize("version", [1, 2])
+def test_number_beyond_64_bits_is_refused_naming_the_bound(
+    user: Caller, orders: list[int], name: str, number: str, version: int
+) -> None:
+    answer = user.get(f"/api/v{version}/orders?{name}={number}")
+    assert (answer.status, answer.code) == (400, "VALIDATION_ERROR")
+    assert answer.error["details"] == [{"field": name, "message": "Must be at most 9223372036854775807."}]
+
+
+@pytest.mark.parametrize(("name", "least"), [("page", 1), ("limit", 1), ("offset", 0)])
+@pytest.mark.parametrize("wrong", ["-1", "1.5", "1e400"])
+def test_ordinary_wrong_number_is_refused_without_a_word_of_digits(
+    user: Caller, name: str, least: int, wrong: str
+) -> None:
+    assert user.get(f"/orders?{name}={wrong}").error["details"] == [
+        {"field": name, "message": f"Must be a whole number from {least}."}
+    ]
+
+
+@pytest.mark.parametrize("zeros", [1, 30, 6_000])
+def test_leading_zeros_leave_a_number_as_it_is(user: Caller, orders: list[int], zeros: int) -> None:
+    assert user.get(f"/orders?page={'0' * zeros}2").meta["page"] == 2
+    assert user.get(f"/orders?limit={'0' * zeros}2").meta["limit"] == 2
+    assert user.get(f"/orders?offset={'0' * zeros}").meta["page"] == 1
+    assert user.get(f"/orders?page={'0' * zeros}").fields == {"page"}
+
+
 @pytest.mark.parametrize("digits", [41, 4_000, 4_301, 30_000])
 @pytest.mark.parametrize("name", ["page", "limit", "offset"])
 @pytest.mark.parametrize("sign", ["", "-", "0.", "1e"])
 def test_number_of_thousands_of_digits_is_answered_at_once(user: Caller, name: str, digits: int, sign: str) -> None:
     with quickly():
         answer = user.get(f"/orders?{name}={sign}{'1' * digits}")
-    # Without a sign both are in the contract: section 2 lets no number have more than 40 characters, section 3 lets
-    # a page be past any end.
-    assert (answer.status == 200 and not sign) or (answer.status, answer.fields) == (400, {name})
+    if name == "limit" and not sign:
+        assert (answer.status, answer.meta["limit"]) == (200, 100)
+    else:
+        assert (answer.status, answer.fields) == (400, {name})
 
 
 @pytest.mark.parametrize("path", ["/users", "/payments", "/posts", "/users/{id}/orders", "/users/{id}/posts"])

@@ -20,6 +20,8 @@ CHOICES = {
     "application/json;indent=4": JSON,
     "application/vnd.api+json": JSON,
     "application/vnd.users.v1+json": JSON,
+    "application/json;version=1": JSON,
+    "application/json;version=9, text/html;q=0.1": HTML,
     "application/problem+json": JSON,
     "text/html": HTML,
     "text/*": HTML,
@@ -86,7 +88,7 @@ def test_accept_of_nothing_there_is_refused_in_json_and_has_no_effect(user: Call
 @pytest.mark.parametrize("value", ["json", "html", "api", "xml", "admin", "", "%00"])
 def test_format_is_no_parameter(user: Caller, value: str) -> None:
     for accept, kind in ((JSON, JSON), (HTML, "text/html; charset=utf-8")):
-        response = send("GET", f"/users?format={value}", headers={**user.headers, "Accept": accept})
+        response = send("GET", f"/api/v1/users?format={value}", headers={**user.headers, "Accept": accept})
         assert (response.status_code, response.headers["Content-Type"]) == (200, kind)
 
 
@@ -142,7 +144,7 @@ def test_page_escapes_what_users_wrote(admin: Caller, make_user, evil: str) -> N
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [
-        ("GET", "/", 200),
+        ("GET", "/api", 200),
         ("GET", "/users", 200),
         ("GET", "/users/0", 404),
         ("GET", "/users?limit=0", 400),

@@ -72,10 +72,10 @@ def test_number_out_of_reach_in_an_ignored_field_is_ignored(user: Caller, member
 
 @pytest.mark.parametrize(
     "number",
-    ["1" * 1_000_000, "-" + "9" * 1_000_000, "1." + "1" * 1_000_000, "1e" + "1" * 1_000_000, "0." + "0" * 1_000_000],
+    ["1" * 15_000, "-" + "9" * 15_000, "1." + "1" * 15_000, "1e" + "1" * 15_000, "0." + "0" * 15_000],
     ids=["integer", "negative", "fraction", "exponent", "zeros"],
 )
-def test_number_of_a_million_digits_is_refused_at_once(user: Caller, number: str) -> None:
+def test_number_that_fills_a_body_is_refused_at_once(user: Caller, number: str) -> None:
     for path, frame, field in (("/orders", QTY, "qty"), ("/payments", AMOUNT, "amount")):
         with quickly():
             answer = user("POST", path, raw=frame.format(number).encode(), idempotency_key="k")

@@ -1,5 +1,6 @@
 """The OpenAPI document: the bounds of every field, and examples that are valid and true."""
 
+import inspect
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -11,6 +12,7 @@ from accounts.services import create_api_key
 from config.api.schema import get_document
 from config.api.versions import versioning
 from tests.conftest import with_password
+from users.models import User
 
 PASSWORD = "correct horse battery staple"
 VERSIONS = ["1", "2"]
@@ -72,8 +74,13 @@ def test_every_field_is_bounded(document):
         if isinstance(one.get("type"), str | list) and "securitySchemes" not in where and "/example" not in where
     ]
     assert len(schemas) > 300
-    # The requested page number is repeated, also one beyond 64 bits.
-    assert [where for where, one in schemas if is_unbounded(one)] == ["/components/schemas/PageMeta/properties/page"]
+    assert [where for where, one in schemas if is_unbounded(one)] == []
+
+
+def test_position_in_a_list_is_bounded_at_64_bits(document):
+    for name in ("page", "offset"):
+        schema = document["components"]["parameters"][name]["schema"]
+        assert (schema["format"], schema["maximum"]) == ("int64", 2**63 - 1)
 
 
 def test_every_operation_of_a_deprecated_version_is_deprecated(document, version):
@@ -142,6 +149,69 @@ def test_every_tag_is_described_by_a_sentence_without_a_path(document, version):
     assert set(descriptions) == {tag for _, _, operation in operations(document) for tag in operation["tags"]}
     assert descriptions["entry"] == document["paths"][f"/api/v{version}"]["get"]["description"]
     assert all(re.fullmatch(r"[A-Z][^/]+\.", sentence) for sentence in descriptions.values())
+
+
+def test_every_operation_is_described_for_callers(document):
+    summaries = [operation["summary"] for _, _, operation in operations(document)]
+    assert len(set(summaries)) == len(summaries)
+    for path, method, operation in operations(document):
+        assert re.fullmatch(r"[A-Z][^.:;]+", operation["summary"]), (path, method)
+        assert re.match(r"[A-Z][^\n]+\.", operation["description"]), (path, method)
+
+
+def find_docstrings() -> set[str]:
+    """The first paragraphs of the docstrings of the views in the URL map, of their methods, and of the serializers."""
+    from django.urls import get_resolver
+    from rest_framework.serializers import Serializer
+
+    views = {getattr(pattern.callback, "cls", None) for pattern in walk_patterns(get_resolver().url_patterns)}
+    classes = {one for view in views if view for one in view.__mro__ if one is not object}
+    members = [member for one in classes for member in vars(one).values() if callable(member)]
+    texts = [inspect.getdoc(one) for one in (*classes, *members, *walk_subclasses(Serializer))]
+    return {sentence for text in texts if text for sentence in [" ".join(text.split("\n\n")[0].split())]}
+
+
+def walk_subclasses(one: type) -> Iterator[type]:
+    for subclass in one.__subclasses__():
+        yield subclass
+        yield from walk_subclasses(subclass)
+
+
+def walk_patterns(patterns: Any) -> Iterator[Any]:
+    for pattern in patterns:
+        yield from walk_patterns(pattern.url_patterns) if hasattr(pattern, "url_patterns") else [pattern]
+
+
+def test_no_docstring_of_a_view_is_in_the_document(document):
+    docstrings = find_docstrings()
+    assert "The users that the caller may see." in docstrings
+    texts = {" ".join(text.split()) for _, one in walk(document) for text in texts_of(one)}
+    found = {(docstring, text) for docstring in docstrings for text in texts if docstring in text}
+    assert not found
+
+
+def texts_of(one: Any) -> list[str]:
+    return [text for name in ("description", "summary") if isinstance(text := one.get(name), str)]
+
+
+def test_answers_are_described_as_one_type(document):
+    """A generated client returns the plain type, with nothing to find out about it."""
+    for path, method, operation in operations(document):
+        for status in ("200", "201"):
+            response = resolve(document, operation["responses"].get(status, {}))
+            for media in response.get("content", {}).values():
+                schema = resolve(document, media["schema"])
+                assert "anyOf" not in schema, (path, method)
+                if "data" in schema.get("properties", {}):
+                    assert "anyOf" not in resolve(document, schema["properties"]["data"]), (path, method)
+
+
+def test_example_of_a_list_is_paged_as_the_version_pages(admin, document, version):
+    User.objects.exclude(pk=admin.user.pk).delete()
+    answer = admin.get(f"/api/v{version}/users")
+    example = document["paths"][f"/api/v{version}/users"]["get"]["responses"]["200"]["content"]["application/json"]
+    assert answer.meta == example["example"]["meta"]
+    assert answer.body["_links"] == example["example"]["_links"]
 
 
 def test_no_description_tells_of_the_implementation(document):

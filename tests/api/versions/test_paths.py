@@ -5,8 +5,8 @@ from urllib.parse import quote
 from hypothesis import given
 from hypothesis import strategies as st
 
-from config.api.versions.paths import get_prefix, strip_prefix
-from config.http.paths import quote_address
+from config.api.versions.versioning import get_prefix, strip_prefix
+from config.http.headers import quote_address
 
 PATHS = st.text(st.sampled_from("/apiv12-._~ %ü=&;@\n"), max_size=12)
 QUERIES = st.text(st.sampled_from("ab1=&%-._~ /?;\xfc\n"), max_size=12)

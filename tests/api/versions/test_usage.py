@@ -3,7 +3,7 @@ from django.db import transaction
 
 from config.api.versions import usage
 from config.api.versions.usage import uses
-from config.models import VersionUse
+from config.models import IdempotencyRecord, VersionUse
 from tests.conftest import Caller, with_bearer_of, with_key
 
 
@@ -80,3 +80,35 @@ def test_an_administrator_reads_who_uses_which_version(make_user, client):
     page = client.get("/admin/config/versionuse/?version=1").content.decode()
     assert user.api_keys.get().prefix in page
     assert client.get("/admin/config/versionuse/add/").status_code == 403
+
+
+def test_version_that_there_never_was_is_nobodys_use(user):
+    for path in ("/api/v9/users", "/users?version=9"):
+        assert user.get(path).code == "UNSUPPORTED_VERSION"
+    assert written() == {}
+
+
+def test_replays_that_could_not_be_written_are_kept_and_those_of_many_records_bounded(make_user, monkeypatch):
+    monkeypatch.setattr(usage, "MAX_REPLAYED", 2)
+    caller = with_key(make_user())
+    for _ in range(2):
+        for key in "abc":
+            caller.post("/payments", {"amount": 5}, idempotency_key=key)
+    caller.post("/payments", {"amount": 5}, idempotency_key="a")
+    with transaction.atomic(), monkeypatch.context() as patch:
+        patch.setattr(usage, "_WRITE_REPLAYS", "SELECT nothing")
+        uses.write()
+    assert set(IdempotencyRecord.objects.values_list("replays", flat=True)) == {0}
+    uses.write()
+    uses.write()
+    assert dict(IdempotencyRecord.objects.values_list("key", "replays")) == {"a": 2, "b": 1, "c": 0}
+
+
+def test_replay_of_a_record_that_was_purged_is_not_written(make_user):
+    caller = with_key(make_user())
+    for _ in range(2):
+        caller.post("/payments", {"amount": 5}, idempotency_key="k")
+    IdempotencyRecord.objects.all().delete()
+    caller.post("/payments", {"amount": 5}, idempotency_key="k")
+    uses.write()
+    assert [record.replays for record in IdempotencyRecord.objects.all()] == [0]

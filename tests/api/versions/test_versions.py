@@ -48,9 +48,16 @@ def test_every_change_is_asked_for_where_it_is_expected():
         change.name: [path for path in paths if path != "config/api/schema/operations.py"]
         for change, paths in asked.items()
     } == {
-        "CURSOR_BY_DEFAULT": ["config/api/listing/pagination.py"],
+        "CURSOR_BY_DEFAULT": ["config/api/listing/pagination.py", "config/api/schema/examples.py"],
         "NUMBERS_ONLY": ["config/api/listing/pagination.py"],
-        "NO_UNKNOWN_NAMES": ["config/api/listing/query.py", "config/api/representation/serializers.py"],
+        "NO_UNKNOWN_NAMES": [
+            "config/api/listing/query.py",
+            "config/api/representation/serializers.py",
+            "config/api/schema/errors.py",
+            "config/api/schema/parameters.py",
+            "config/api/schema/responses.py",
+            "config/api/schema/views.py",
+        ],
         "MONEY_AS_TEXT": ["config/api/representation/fields.py"],
     }
 
@@ -140,6 +147,28 @@ def test_a_posts_comments_can_be_put_back_and_not_changed(admin, post):
     comments = admin.get(path).data["comments"]
     assert admin.patch(path, {"comments": comments}).status == 200
     assert admin.patch(path, {"comments": [{**comments[0], "text": "Another"}]}).fields == {"comments"}
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH"])
+def test_a_post_of_a_list_put_back_is_told_that_a_list_shows_some_comments_only(user, post, method):
+    path = f"/api/v2/posts/{post}"
+    for text in "abc":
+        user.post(f"{path}/comments", {"text": text})
+    listed = user.get("/api/v2/posts").data[0]
+    assert user(method, path, listed).status == 200
+    user.post(f"{path}/comments", {"text": "d"})
+    listed = user.get("/api/v2/posts").data[0]
+    refused = user(method, path, listed)
+    assert (refused.status, refused.fields) == (400, {"comments"})
+    assert refused.error["details"][0]["message"] == (
+        "Is read-only, and this value is not the present one. A list shows the first 3 comments of a post; the post "
+        "itself shows 20, and may be sent back as it is."
+    )
+    assert user(method, path, {**listed, "id": 0}).error["details"][0]["message"] == (
+        "Is read-only, and this value is not the present one."
+    )
+    new = user.post(f"/api/v2/users/{user.user.pk}/posts", {"title": "A title", "id": 1})
+    assert new.error["details"][0]["message"] == "Is read-only."
 
 
 @pytest.mark.parametrize(
@@ -304,7 +333,7 @@ def test_unknown_version_of_an_unknown_address_is_told(nobody):
 
 
 def test_body_of_very_many_unknown_names_is_refused_at_once_and_briefly(nobody):
-    body = {"email": "n@example.com", "password": "x", **dict.fromkeys(map(str, range(60_000)), 1)}
+    body = {"email": "n@example.com", "password": "x", **dict.fromkeys(map(str, range(1_400)), 1)}
     started = time.process_time()
     answer = nobody.post("/api/v2/login", body)
     assert answer.status == 400
@@ -315,3 +344,57 @@ def test_body_of_very_many_unknown_names_is_refused_at_once_and_briefly(nobody):
 def test_links_of_a_page_repeat_a_query_without_making_it_longer(admin):
     query = "limit=1&page=1&q=" + "(" * 2000
     assert len(admin.get(f"/api/v1/users?{query}").headers["Link"]) < 8 * len(query)
+
+
+@pytest.mark.parametrize("accept", ["application/json", "text/html"])
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/api/v9/users", 404),
+        ("POST", "/api/v9/orders", 404),
+        ("OPTIONS", "/api/v9/users", 404),
+        ("GET", "/api/v9/nowhere", 404),
+        ("GET", "/api/v9/users/", 308),
+        ("GET", "/api/v9", 404),
+        ("GET", "/users?version=9", 400),
+        ("GET", "/api/v2/users?version=9", 400),
+        ("GET", "/api/v1/users?version=9", 400),
+        ("GET", "/api/v9/users?" + "&".join(["a=1"] * 1100), 400),
+    ],
+)
+def test_answer_about_an_unknown_version_gives_no_notice_of_another(nobody, method, path, status, accept):
+    response = nobody.fetch(method, path, accept=accept)
+    assert (response.status_code, response.headers["API-Version"]) == (status, "1")
+    assert not {"Deprecation", "Sunset"} & set(response.headers)
+    assert set(http_links(response)) <= {"help"}
+    with override_settings(DEFAULT_API_VERSION=2):
+        assert nobody.fetch(method, path, accept=accept).headers["API-Version"] == "2"
+
+
+CHROMIUM = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+
+
+@pytest.mark.parametrize("path", ["/users", "/api/users", "/versions", "/api"])
+@pytest.mark.parametrize(
+    ("accept", "version"),
+    [
+        (CHROMIUM, "2"),
+        ("*/*", "1"),
+        ("application/json", "1"),
+        ("application/json, text/html", "1"),
+        ("text/html;q=0.9, application/vnd.users.v1+json;q=0.8", "2"),
+        ("application/vnd.users.v1+json, text/html", "1"),
+    ],
+)
+def test_person_who_names_no_version_gets_the_newest_and_a_program_the_default(admin, path, accept, version):
+    assert admin.fetch("GET", path, Accept=accept)["API-Version"] == version
+
+
+@pytest.mark.parametrize("path", ["/users?version=1", "/api/v1/users"])
+def test_person_who_names_a_version_gets_that(admin, path):
+    assert admin.fetch("GET", path, Accept=CHROMIUM)["API-Version"] == "1"
+
+
+@pytest.mark.parametrize(("accept", "version"), [(CHROMIUM, "2"), ("*/*", "1")])
+def test_document_in_a_browser_is_that_of_the_newest_version(admin, accept, version):
+    assert json.loads(admin.fetch("GET", "/openapi.json", Accept=accept).content)["info"]["version"] == version

@@ -95,7 +95,9 @@ UNKNOWN = {
     "a.b": [],
     "\ud800": "\ud800",
 }
-READ_ONLY = {"id": 5, "user_id": 7, "row_version": 9, "created_at": "1999-01-01T00:00:00Z", "updated_at": None}
+# Ids that no row of the tests reaches.
+NO_ID = 10**12
+READ_ONLY = {"id": NO_ID, "user_id": NO_ID, "row_version": 9, "created_at": "1999-01-01T00:00:00Z", "updated_at": None}
 
 
 @pytest.mark.parametrize(
@@ -104,12 +106,12 @@ READ_ONLY = {"id": 5, "user_id": 7, "row_version": 9, "created_at": "1999-01-01T
         ("POST", "/users", {"name": "a", "email": "new@example.com"}, READ_ONLY),
         ("PUT", "/users/{id}", {"name": "a", "email": "new@example.com", "role": "admin"}, READ_ONLY),
         ("PATCH", "/users/{id}", {"name": "a"}, READ_ONLY),
-        ("POST", "/orders", {"item": "a", "qty": 1}, {"id": 5, "created_at": "x"}),
-        ("POST", "/payments", {"amount": 1}, {"id": 5, "created_at": []}),
+        ("POST", "/orders", {"item": "a", "qty": 1}, {"id": NO_ID, "created_at": "x"}),
+        ("POST", "/payments", {"amount": 1}, {"id": NO_ID, "created_at": []}),
         ("POST", "/users/{id}/posts", {"title": "a"}, {**READ_ONLY, "comments": [{"text": "x"}], "comments_count": 9}),
         ("PUT", "/posts/{post}", {"title": "a"}, {**READ_ONLY, "comments": None, "comments_count": "x"}),
         ("PATCH", "/posts/{post}", {"title": "a"}, {**READ_ONLY, "comments": [], "comments_count": -1}),
-        ("POST", "/posts/{post}/comments", {"text": "a"}, {**READ_ONLY, "post_id": 5}),
+        ("POST", "/posts/{post}/comments", {"text": "a"}, {**READ_ONLY, "post_id": NO_ID}),
         ("PUT", "/comments/{comment}", {"text": "a"}, {**READ_ONLY, "post_id": {}}),
     ],
 )
@@ -148,6 +150,84 @@ def test_replacement_returns_what_it_leaves_out_to_its_default(admin: Caller, ma
     assert admin.put(address("/posts/{post}"), {"title": "a"}).data["body"] == ""
 
 
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("method", ["PUT", "PATCH"])
+@pytest.mark.parametrize("path", ["/users/{id}", "/posts/{post}", "/comments/{comment}"])
+def test_write_of_the_present_values_changes_nothing(admin: Caller, address, *, path: str, method: str, version: int):
+    path = f"/api/v{version}{address(path)}"
+    before = admin.get(path)
+    for headers in ({}, {"if_match": before.headers["ETag"]}, {"if_match": "*"}):
+        written = admin(method, path, before.data, **headers)
+        assert (written.status, written.data) == (200, before.data)
+        assert written.headers["ETag"] == before.headers["ETag"]
+    after = admin.get(path)
+    assert (after.data, after.headers["ETag"]) == (before.data, before.headers["ETag"])
+    assert admin.get(path, if_none_match=before.headers["ETag"]).status == 304
+
+
+@pytest.mark.parametrize(
+    ("path", "same", "changed"),
+    [
+        ("/users/{id}", {"name": "Ada Admin", "role": "admin", "status": None}, {"email": "ADMIN1@example.com"}),
+        ("/posts/{post}", {"title": "first"}, {"body": "something"}),
+        ("/posts/{post}", {"body": None}, {"title": "first "}),
+        ("/comments/{comment}", {"text": "first"}, {"text": "First"}),
+    ],
+)
+def test_change_beside_present_values_moves_the_tag_and_updated_at(
+    admin: Caller, address, *, path: str, same: dict[str, Any], changed: dict[str, Any]
+) -> None:
+    path = address(path)
+    before = admin.get(path)
+    assert admin.patch(path, same).headers["ETag"] == before.headers["ETag"]
+    after = admin.patch(path, {**same, **changed})
+    assert {name: after.data[name] for name in changed} == changed
+    assert after.data["updated_at"] > before.data["updated_at"]
+    assert after.headers["ETag"] != before.headers["ETag"]
+    assert admin.patch(path, changed, if_match=before.headers["ETag"]).status == 412
+
+
+def test_comment_that_stays_as_it_is_leaves_its_post_as_it_is(admin: Caller, address) -> None:
+    before = admin.get(address("/posts/{post}")).headers["ETag"]
+    assert admin.put(address("/comments/{comment}"), {"text": "first"}).status == 200
+    assert admin.get(address("/posts/{post}")).headers["ETag"] == before
+
+
+def test_same_password_once_more_is_a_change(make_user) -> None:
+    administrator, somebody = with_password(make_user("admin", password=PASSWORD)), make_user(password=PASSWORD)
+    path = f"/users/{somebody.pk}"
+    before = administrator.get(path)
+    after = administrator.patch(path, {"password": PASSWORD})
+    # No field of the representation has changed, but the sessions are over, and of two writers one wins.
+    assert after.data == before.data
+    assert after.headers["ETag"] != before.headers["ETag"]
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_required_and_null_are_told_in_the_same_words(admin: Caller, address, version: int) -> None:
+    def told(method: str, path: str, body: dict[str, Any]) -> dict[str, str]:
+        answer = admin(method, f"/api/v{version}{address(path)}", body, idempotency_key="k")
+        return {detail["field"]: detail["message"] for detail in answer.error["details"]}
+
+    assert told("POST", "/orders", {"item": None, "user_id": None}) == {
+        "item": "Must not be null.",
+        "qty": "Is required.",
+        "user_id": "Must not be null.",
+    }
+    assert told("POST", "/orders", {"item": "a" * 201, "qty": 0}) == {
+        "item": "Must have at most 200 characters.",
+        "qty": "Must be at least 1.",
+    }
+    assert told("POST", "/orders", {"item": "a", "qty": 1_000_001}) == {"qty": "Must be at most 1000000."}
+    assert told("POST", "/payments", {"amount": 0}) == {"amount": "Must be at least 0.01."}
+    assert told("POST", "/payments", {"amount": 10**10}) == {"amount": "Must be at most 9999999999.99."}
+    assert told("PATCH", "/posts/{post}", {"title": None, "body": "a" * 20_001}) == {
+        "title": "Must not be null.",
+        "body": "Must have at most 20000 characters.",
+    }
+    assert told("POST", "/login", {"email": None}) == {"email": "Must not be null.", "password": "Is required."}
+
+
 def test_times_are_rfc_3339_in_utc(admin: Caller, address) -> None:
     data = admin.get(address("/posts/{post}")).data
     for value in (data["created_at"], data["updated_at"], data["comments"][0]["created_at"]):
@@ -155,7 +235,7 @@ def test_times_are_rfc_3339_in_utc(admin: Caller, address) -> None:
 
 
 @pytest.mark.parametrize(
-    "current", ["\ud800", "\x00", "a\udfff", "x" * 200_000, 5, None, [], {}], ids=lambda one: repr(one)[:12]
+    "current", ["\ud800", "\x00", "a\udfff", "x" * 15_000, 5, None, [], {}], ids=lambda one: repr(one)[:12]
 )
 def test_current_password_that_is_no_text_is_refused(make_user, current: Any) -> None:
     caller = with_password(make_user(password=PASSWORD))
@@ -167,12 +247,12 @@ def test_current_password_that_is_no_text_is_refused(make_user, current: Any) ->
 
 @pytest.mark.parametrize("field", ["name", "email"])
 @pytest.mark.parametrize(
-    ("password", "part"), [("p" * 30, "abcdefghij "), ("pq" * 60, "x" * 60 + " "), ("pq" * 50_000, "x" * 20_000 + " ")]
+    ("password", "part"), [("p" * 30, "abcdefghij "), ("pq" * 60, "x" * 60 + " "), ("pq" * 3_000, "x" * 2_000 + " ")]
 )
 def test_password_beside_an_endless_name_is_refused_at_once(
     admin: Caller, *, field: str, password: str, part: str
 ) -> None:
-    body = {"name": "a", "email": "new@example.com", "password": password, field: part * (900_000 // len(part))}
+    body = {"name": "a", "email": "new@example.com", "password": password, field: part * (9_000 // len(part))}
     with quickly():
         answer = admin.post("/users", body)
     assert (answer.status, answer.code) == (400, "VALIDATION_ERROR")

@@ -1,5 +1,4 @@
 from argparse import ArgumentParser
-from typing import Any
 
 from config.management.command import ServiceCommand
 from users.management import operator
@@ -21,6 +20,6 @@ class Command(ServiceCommand):
             "--role", choices=Role.values, default=Role.USER.value, help="the role of the user (default: user)"
         )
 
-    def handle(self, *args: object, **options: Any) -> None:
+    def handle(self, *args: object, **options: object) -> None:
         data = {name: options[name] for name in ("email", "name", "role")}
         self.stdout.write(str(operator.save_user(data | {"password": operator.read_password()}).pk))

@@ -1,0 +1,141 @@
+"""`?include=`: related resources beside the data of a response, once each.
+
+What is related is what the links of a resource lead to: a resource, or a collection of which the beginning is shown.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+from rest_framework.response import Response
+
+from config.api.listing.cursors import CursorPosition, build_binding, seal_cursor
+from config.api.permissions import require_scope
+from config.api.representation.envelope import LINKS, Link, build_address
+from config.api.views import ConventionsMixin
+from config.http.url_map import find_view
+
+PARAMETER = "include"
+# Of a collection.
+MAX_INCLUDED = 20
+_COLUMN = re.compile(r"\{0\.(\w+)\}")
+
+
+class Relation(NamedTuple):
+    """What a link of a resource leads to.
+
+    Attributes:
+        column: of the resource, which fills in the address.
+        view_class: that of the address.
+        is_list: whether it is a collection.
+    """
+
+    link: Link
+    column: str
+    view_class: Any
+    is_list: bool
+
+
+@cache
+def get_relations(view_class: Any) -> Mapping[str, Relation]:
+    """What the resources of a viewset are related to, by name."""
+    links = [link for link in view_class.links if link.method == "GET" and link.rel != "self"]
+    return {link.rel: _find_relation(link) for link in links}
+
+
+def _find_relation(link: Link) -> Relation:
+    (column,) = _COLUMN.findall(link.path)
+    view: Any = find_view(link.path.format(SimpleNamespace(**{column: 0})))
+    return Relation(link, column, view.cls, view.actions.get("get") == "list")
+
+
+def get_names(view: Any) -> list[str]:
+    """The names that a request may include; a list has no collections of each of its resources."""
+    relations = get_relations(view.__class__)
+    return [name for name, relation in relations.items() if view.action == "retrieve" or not relation.is_list]
+
+
+def parse_include(view: Any) -> Sequence[str]:
+    """The names that the request of a view includes. What is wrong with them is refused in its parameters.
+
+    Raises:
+        DomainError: INSUFFICIENT_SCOPE.
+    """
+    parameters, known = view.parameters, get_names(view)
+    value = parameters.get(PARAMETER) if known else None
+    if value is None:
+        return ()
+    names = value.split(",")
+    if unknown := [name for name in names if name not in known]:
+        shown = ", ".join(dict.fromkeys(unknown))
+        parameters.refuse(PARAMETER, f"Cannot be included here: {shown or 'an empty name'}. Known: {', '.join(known)}.")
+        return ()
+    if len({*names}) < len(names):
+        parameters.refuse(PARAMETER, "Must not name one twice.")
+    if not view.enveloped:
+        parameters.refuse(PARAMETER, "Stands beside the data in the envelope; leave out envelope=false.")
+    relations = get_relations(view.__class__)
+    for name in names:
+        if scope := relations[name].link.scope:
+            require_scope(view.principal, scope)
+    return names
+
+
+def fetch_included(view: Any, names: Sequence[str], rows: Sequence[Any]) -> dict[str, Any]:
+    """What rows of a view are related to, by name; one statement for each.
+
+    Args:
+        view: with its request and its principal.
+        names: of relations.
+        rows: those of the response.
+    """
+    relations = get_relations(view.__class__)
+    return {name: _fetch(view, relations[name], rows) for name in names}
+
+
+def _fetch(view: Any, relation: Relation, rows: Sequence[Any]) -> dict[str, Any]:
+    related = relation.view_class(action="list", request=view.request, principal=view.principal, format_kwarg=None)
+    if relation.is_list:
+        (row,) = rows
+        return _fetch_beginning(related, relation, row)
+    ids = {getattr(row, relation.column) for row in rows}
+    if not ids:
+        return {"data": []}
+    found = related.get_queryset().filter(pk__in=ids).order_by("pk")
+    return {"data": related.represent(list(related.with_related(found, related.field_names, single=False)))}
+
+
+def _fetch_beginning(related: Any, relation: Relation, row: Any) -> dict[str, Any]:
+    related.parent_id = getattr(row, relation.column)
+    first = related.get_queryset().order_by("pk")[: MAX_INCLUDED + 1]
+    found = list(related.with_related(first, related.field_names, single=False))
+    included: dict[str, Any] = {"data": related.represent(found[:MAX_INCLUDED])}
+    if len(found) > MAX_INCLUDED:
+        path = relation.link.path.format(row)
+        position = CursorPosition(">", (found[MAX_INCLUDED - 1].pk,))
+        cursor = seal_cursor(position, build_binding(("list", path), ("sort", "id"), ("order", "asc")))
+        address = build_address(related.request, path)
+        included[LINKS] = {"next": {"href": f"{address}{'&' if '?' in address else '?'}cursor={cursor}"}}
+    return included
+
+
+class IncludingMixin(ConventionsMixin):
+    """What every view of resources has beside the conventions of all views.
+
+    Attributes:
+        included: what the request includes.
+    """
+
+    included: Sequence[str] = ()
+
+    def parse_include(self) -> None:
+        if PARAMETER in self.parameters.query:
+            self.included = parse_include(self)
+
+    def include(self, response: Response, rows: Sequence[Any]) -> Response:
+        """The response with what the request includes beside its rows."""
+        if self.included:
+            response.data["included"] = fetch_included(self, self.included, rows)
+        return response

@@ -1,0 +1,119 @@
+"""Lists whose filters leave any number of rows: read from an index in parts, and counted up to a bound."""
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import product
+from typing import Any
+
+from django.db import connections
+from django.db.models import QuerySet
+from django.db.models.expressions import RawSQL
+
+from config.api.listing.cursors import CursorPosition
+from config.api.listing.filter_values import split_values
+from config.api.listing.filters import Ordering, StrictFilterSet
+from config.api.listing.keyset import KeysetQuery, WithRelated
+from config.postgresql.row_counts import get_counts
+
+# So many rows are counted where counts are not kept.
+MAX_COUNTED = 10_000
+
+
+class BoundedKeysetQuery(KeysetQuery):
+    """A KeysetQuery under filters that came with a later version.
+
+    Args:
+        filterset_class: of the filters.
+
+    Attributes:
+        listed: of a foreign key for which there are several ids, its column and the ids: the rows of each are read
+            from an index, and merged.
+    """
+
+    def __init__(
+        self,
+        queryset: QuerySet[Any],
+        ordering: Ordering,
+        filters: Mapping[str, str],
+        with_related: WithRelated,
+        filterset_class: type[StrictFilterSet],
+    ) -> None:
+        self._is_small = filterset_class.is_small(filters)
+        several = {column: ids for column, ids in filterset_class.get_ids(filters).items() if len(ids) > 1}
+        self.listed = None if self._is_small else next(iter(several.items()), None)
+        super().__init__(queryset, ordering, {}, with_related)
+        counts = get_counts(self.model)
+        chosen = {name: split_values(filters[name]) for name in counts.columns if name in filters} if counts else {}
+        self.parts, self.counted = [queryset], None
+        if counts and chosen and not self._is_small:
+            values = (chosen.get(column) or counts.get_values(column) for column in counts.columns)
+            self.parts = [queryset.filter(**dict(zip(counts.columns, part, strict=True))) for part in product(*values)]
+        if counts and chosen.keys() == filters.keys():
+            self.counted = counts.filter_many(queryset, chosen)
+        if self.listed:
+            # Nothing but the name of a column of the statement around it.
+            self.parts = [queryset.filter(**{self.listed[0]: RawSQL("listed.value", [])})]
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether the rows are counted up to MAX_COUNTED, and one more."""
+        return not self.counted and not self._is_small
+
+    def fetch(self, build: Callable[..., QuerySet[Any]], *args: Any, **values: Any) -> list[Any]:
+        # Of this class, and not of the one that names it.
+        return list(getattr(self, build.__name__)(*args, **values))
+
+    def count(self) -> int:
+        if not self.is_bounded:
+            return super().count()
+        sql, params = self._count_up_to_bound()
+        with connections[self.queryset.db].cursor() as cursor:
+            cursor.execute(f"SELECT {sql}", params)
+            return int(cursor.fetchone()[0])
+
+    def get_total(self) -> Any:
+        if not self.is_bounded:
+            return super().get_total()
+        return RawSQL(*self._count_up_to_bound())
+
+    def _count_up_to_bound(self) -> tuple[str, Sequence[Any]]:
+        # In the order of the list, so that the rows are counted in the index in which they stand together.
+        keys, params = self.select_keys(self.parts, 0, MAX_COUNTED + 1, is_sorted=False)
+        return f"(SELECT count(*) FROM ({keys}) AS counted)", params
+
+    def build_slice(self, start: int, stop: int) -> QuerySet[Any]:
+        return self.build_by_keys(self.parts, start, stop) if self.listed else super().build_slice(start, stop)
+
+    def build_seek(self, comparison: str | None, limit: int, **key: Any) -> QuerySet[Any]:
+        if not self.listed:
+            return super().build_seek(comparison, limit, **key)
+        if comparison is None:
+            return self.with_related(self._get_rows(self.parts, limit))
+        position = CursorPosition(comparison, tuple(key.values()))
+        rows = self.with_related(self._get_rows(self.divide_at(position), limit, backwards=position.backwards))
+        opposite = position.opposite
+        keys, params = self.select_keys(self.divide_at(opposite), 0, 1, backwards=opposite.backwards)
+        return rows.annotate(other_side=RawSQL(f"(SELECT id FROM ({keys}) AS other)", params))
+
+    def _get_rows(self, parts: Sequence[QuerySet[Any]], limit: int, *, backwards: bool = False) -> QuerySet[Any]:
+        keys, params = self.select_keys(parts, 0, limit, backwards=backwards)
+        rows = self.model._default_manager.filter(pk__in=RawSQL(f"(SELECT id FROM ({keys}) AS keys)", params))
+        return self.ordering.apply(rows, backwards=backwards)
+
+    def select_keys(
+        self, parts: Sequence[QuerySet[Any]], start: int, stop: int, *, backwards: bool = False, is_sorted: bool = True
+    ) -> tuple[str, Sequence[Any]]:
+        if not self.listed:
+            if is_sorted or len(parts) == 1:
+                return super().select_keys(parts, start, stop, backwards=backwards)
+            slices = [self.ordering.apply(part.values("pk"))[:stop] for part in parts]
+            merged: QuerySet[Any] = slices[0].union(*slices[1:], all=True)
+            return merged[:stop].query.sql_with_params()
+        columns = self.ordering.columns
+        part = self.ordering.apply(parts[0].values(*columns), backwards=backwards)[:stop]
+        sql, params = part.query.sql_with_params()
+        direction = "DESC" if self.ordering.descending != backwards else "ASC"
+        order = ", ".join(f"{column} {direction}" for column in columns)
+        lateral = f"unnest(%s::bigint[]) AS listed (value) CROSS JOIN LATERAL ({sql}) AS keys"
+        ordered = f"ORDER BY {order}" if is_sorted else ""
+        limits = f"LIMIT {stop - start} OFFSET {start}"
+        return f"SELECT keys.* FROM {lateral} {ordered} {limits}", (self.listed[1], *params)

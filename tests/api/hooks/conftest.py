@@ -1,0 +1,62 @@
+"""DRF's hooks do in a viewset of the service what they do in DRF, on the fast path as on the full stack."""
+
+import json
+
+import pytest
+from django.conf import settings as configured
+
+from accounts import logins
+from orders.models import Order
+from tests.api.hooks import probes
+from tests.conftest import new_client
+from tests.fastpath.test_calls import build_environ
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(True, id="fast", marks=pytest.mark.skipif(not configured.FAST_PATH, reason="not installed")),
+        pytest.param(False, id="full"),
+    ]
+)
+def fast(request, settings):
+    settings.FAST_PATH = request.param
+    probes.show()
+    # Sends the signal at which the handler forgets where addresses lead.
+    settings.ROOT_URLCONF = probes.__name__
+    return request.param
+
+
+@pytest.fixture
+def token(admin):
+    return logins.log_in(admin.user).access
+
+
+@pytest.fixture
+def call(fast, token):
+    """Sends a request. Returns the response, with `data` where there is any."""
+
+    def send(path, body=None, method=None):
+        environ = build_environ(path, token, body)
+        environ["REQUEST_METHOD"] = method or environ["REQUEST_METHOD"]
+        if fast:
+            from config.fastpath import handler
+
+            assert handler.build_request(dict(environ)) is not None
+        response = new_client().handler(environ)
+        response.json = json.loads(response.content) if response.content else {}
+        response.data = response.json.get("data")
+        return response
+
+    return send
+
+
+@pytest.fixture
+def orders(admin):
+    return [Order.objects.create(user=admin.user, item=item, qty=qty) for item, qty in [("a", 1), ("b", 2), ("c", 3)]]
+
+
+@pytest.fixture(autouse=True)
+def once_more(call, orders):
+    """What is made at the first requests for an action must not be right by chance: each test runs warm."""
+    for _ in range(2):
+        assert call("/orders").status_code == 200

@@ -1,0 +1,124 @@
+"""A dry run answers as the request would be answered, and leaves nothing, at every endpoint that writes a resource."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from tests.conftest import Answer, Caller
+from tests.contract.matrix import PLACES, Line, lines
+from tests.contract.routes import resource_routes
+from tests.contract.world import SAFE, World, populated, rolled_back
+from tests.differential.comparison import fetch_rows
+from users.models import User
+
+pytestmark = pytest.mark.django_db
+
+ROUTES = {route.template: route for route in resource_routes()}
+WRITES = [line for line in lines() if line.template in ROUTES and line.method not in SAFE]
+every_write = pytest.mark.parametrize("line", WRITES, ids=str)
+# What is made up for each answer.
+MADE_UP = {"id", "created_at", "updated_at", "_links", "key", "prefix", "expires_at"}
+# What a request counts of itself, tried or not.
+OF_REQUESTS = ("config_counter ", "config_versionuse ")
+
+
+@pytest.fixture(scope="module")
+def world(django_db_setup: None, django_db_blocker: Any) -> Iterator[World]:
+    with django_db_blocker.unblock(), populated() as made:
+        yield made
+
+
+def everything() -> frozenset[str]:
+    """All rows of all tables, and the totals; not when a key was last used."""
+    rows = {row for row in fetch_rows() if not row.startswith(OF_REQUESTS)}
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT relation, bits, block, part::text, sum(rows) FROM config_rowcount GROUP BY 1, 2, 3, 4")
+        totals = {str(row) for row in cursor.fetchall()}
+    return frozenset(rows | totals)
+
+
+def ask(world: World, line: Line, caller: Caller, target: User, address: str = "/api/v2{}") -> Answer:
+    """Sends the request of a line, in the form of an address with a place for the path."""
+    body = world.body_of(line, target) if line.method != "DELETE" else None
+    headers = {"Idempotency-Key": "k"} if line.template == "payments" else {}
+    path = world.path(ROUTES[line.template], target).partition("?")[0].removeprefix("/api/v1")
+    return caller(line.method, address.format(path), body, **headers)
+
+
+def told(answer: Answer) -> Any:
+    """What an answer says, but for what is made up anew each time."""
+    if answer.status >= 400:
+        return answer.status, answer.error
+    data = answer.body and answer.data
+    return data and {name: value for name, value in data.items() if name not in MADE_UP}
+
+
+@every_write
+def test_dry_run_answers_as_the_request_and_changes_nothing(world: World, line: Line) -> None:
+    for place in PLACES:
+        for name, caller in world.credentials[place[0]].items():
+            target = world.target(*place)
+            with rolled_back():
+                done = ask(world, line, caller, target)
+            with rolled_back():
+                # The key of the caller is used.
+                caller.get("/api/v2/protected")
+                before = everything()
+                tried = ask(world, line, caller, target, "/api/v2{}?dry_run=true")
+                assert everything() == before, (place, name)
+            assert told(tried) == told(done), (place, name)
+            if done.status < 400:
+                assert (tried.status, tried.headers["Dry-Run"]) == (200, "true")
+                assert not {"ETag", "Location", "Content-Location"} & {*tried.headers}
+            else:
+                assert tried.status == done.status
+                assert "Dry-Run" not in tried.headers
+
+
+@every_write
+@pytest.mark.parametrize("prefix", ["/api/v1", "/api", ""])
+@pytest.mark.parametrize("value", ["true", "false", "", "true&dry_run=false"])
+def test_version_that_does_not_know_it_refuses_it(world: World, line: Line, prefix: str, value: str) -> None:
+    for caller in world.credentials["admin"].values():
+        caller.get("/api/v2/protected")
+        before = everything()
+        answer = ask(world, line, caller, world.target("admin", "own"), f"{prefix}{{}}?dry_run={value}")
+        if answer.status != 403:
+            assert (answer.status, answer.code, answer.fields) == (400, "VALIDATION_ERROR", {"dry_run"})
+        assert everything() == before
+
+
+@every_write
+def test_value_is_true_or_false(world: World, line: Line) -> None:
+    caller, target = world.credentials["admin"]["JWT"], world.target("admin", "other")
+    before = everything()
+    for value in ("", "1", "True", "yes", "true&dry_run=true"):
+        answer = ask(world, line, caller, target, f"/api/v2{{}}?dry_run={value}")
+        if answer.status != 403:
+            assert (answer.status, answer.code, answer.fields) == (400, "VALIDATION_ERROR", {"dry_run"})
+    assert everything() == before
+    with rolled_back():
+        answer = ask(world, line, caller, target, "/api/v2{}?dry_run=false")
+        assert "Dry-Run" not in answer.headers
+        assert (everything() == before) == (answer.status >= 400)
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_reads_know_no_such_parameter(world: World, method: str) -> None:
+    for path in ("/api/v2/users", f"/api/v2/users/{world.other.pk}", "/api/v1/users", "/api/v2/versions"):
+        assert world.credentials["admin"]["API key"](method, f"{path}?dry_run=true").status == 400
+
+
+def test_log_in_that_was_only_to_be_tried_is_refused(world: World) -> None:
+    for prefix in ("/api/v1", "/api/v2", "/api"):
+        answer = Caller().post(f"{prefix}/login?dry_run=true", {"email": "a@example.com", "password": "x"})
+        assert (answer.status, answer.fields) == (400, {"dry_run"})
+
+
+def test_options_describes_also_with_it(world: World) -> None:
+    for prefix in ("/api/v1", "/api/v2"):
+        assert world.credentials["admin"]["API key"]("OPTIONS", f"{prefix}/users?dry_run=true").status == 200
