@@ -7,7 +7,10 @@ from typing import Any, ClassVar
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.contrib.admin.models import LogEntry
+from django.contrib.admin.utils import unquote
 from django.contrib.admin.views.main import SEARCH_VAR
+from django.core.exceptions import ValidationError
 from django.core.paginator import Paginator
 from django.db import models
 from django.db.models import Model, QuerySet
@@ -15,10 +18,13 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 
 from config.admin import changelist
+from config.admin.conflicts import VersionedForm
 from config.admin.export import ExportMixin
+from config.admin.removal import Effect, get_effects
 from config.api.principal import ALL_SCOPES, Principal
 from config.http.errors import DomainError, ErrorCode
 from config.postgresql import row_counts, transactions
+from config.postgresql.visibility import IsVisible
 
 # A longer text gets a textarea.
 MAX_INPUT_LENGTH = 254
@@ -45,6 +51,7 @@ class ServiceAdmin(ExportMixin, admin.ModelAdmin):
     Attributes:
         search_fields: `column` or `column__startswith`, each with an index (config.admin.changelist).
         sortable_by: columns that an index begins with.
+        removal_consequences: sentences that say what a removal does, beside the numbers of `config.admin.removal`.
         linked_filters: lookups, beside those of `list_filter`, that links of other pages filter the list by.
     """
 
@@ -53,6 +60,7 @@ class ServiceAdmin(ExportMixin, admin.ModelAdmin):
     show_facets = admin.ShowFacets.NEVER
     sortable_by: ClassVar[tuple[str, ...]] = ("id",)
     linked_filters: Sequence[str] = ()
+    removal_consequences: Sequence[str] = ("This cannot be undone.",)
 
     def get_changelist(self, request: HttpRequest, **kwargs: object) -> type[changelist.ChangeList]:
         return changelist.ChangeList
@@ -65,6 +73,9 @@ class ServiceAdmin(ExportMixin, admin.ModelAdmin):
         orphans: int = 0,
         allow_empty_first_page: bool = True,
     ) -> Paginator:
+        if queryset.model is LogEntry:
+            # Of a row's history, which leads to the users who wrote it.
+            queryset = queryset.filter(IsVisible(LogEntry))
         counts = row_counts.get_counts(self.model)
         columns = counts.columns if counts else ()
         parameters = {column: request.GET.get(f"{column}__exact") for column in columns}
@@ -138,12 +149,40 @@ class ServiceAdmin(ExportMixin, admin.ModelAdmin):
         form_url: str = "",
         extra_context: dict[str, object] | None = None,
     ) -> HttpResponse:
-        view = super().changeform_view
-        return self._run_in_transaction(request, partial(view, request, object_id, form_url, extra_context))
+        show_or_save = super().changeform_view
+
+        def view() -> HttpResponse:
+            self._lock(request, object_id)
+            return show_or_save(request, object_id, form_url, extra_context)
+
+        return self._run_in_transaction(request, view)
+
+    def get_form(
+        self, request: HttpRequest, obj: Model | None = None, change: bool = False, **kwargs: Any
+    ) -> type[forms.ModelForm]:
+        form = super().get_form(request, obj, change=change, **kwargs)
+        return (
+            type(form.__name__, (VersionedForm, form), {}) if change and self.has_change_permission(request) else form
+        )
+
+    def _lock(self, request: HttpRequest, object_id: str | None) -> None:
+        """Locks the row that a submitted form is about, so that it is compared with what it would overwrite."""
+        if object_id is None or request.method != "POST" or not self.has_change_permission(request):
+            return
+        try:
+            key = self.opts.pk.to_python(unquote(object_id))
+        except ValidationError:
+            # Django answers that there is no such row.
+            return
+        self.get_queryset(request).select_for_update(no_key=True, of=("self",)).filter(pk=key).values("pk").first()
 
     def delete_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, object] | None = None
     ) -> HttpResponse:
+        row = self.get_object(request, unquote(object_id)) if request.method == "GET" else None
+        if row and self.has_delete_permission(request, row):
+            effects = get_effects(self.get_queryset(request).filter(pk=row.pk))
+            extra_context = {"consequences": self.removal_consequences, "effects": effects, **(extra_context or {})}
         return self._run_in_transaction(request, partial(super().delete_view, request, object_id, extra_context))
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, object] | None = None) -> HttpResponse:
@@ -154,7 +193,14 @@ class ServiceAdmin(ExportMixin, admin.ModelAdmin):
             return HttpResponseRedirect(request.path)
 
     def confirm_action(
-        self, request: HttpRequest, queryset: QuerySet[Any], action: str, title: str, consequences: Sequence[str]
+        self,
+        request: HttpRequest,
+        queryset: QuerySet[Model],
+        action: str,
+        title: str,
+        consequences: Sequence[str],
+        *,
+        effects: Sequence[Effect] = (),
     ) -> HttpResponse | None:
         """Asks for the confirmation of an action on chosen rows.
 
@@ -164,6 +210,7 @@ class ServiceAdmin(ExportMixin, admin.ModelAdmin):
             action: the name of the action, as in `actions`.
             title: the title of the confirmation page.
             consequences: sentences that say what the action does.
+            effects: what becomes of the rows that refer to the chosen ones.
 
         Returns:
             The confirmation page, or None when `request` confirms.
@@ -176,6 +223,7 @@ class ServiceAdmin(ExportMixin, admin.ModelAdmin):
             "opts": self.opts,
             "title": title,
             "consequences": consequences,
+            "effects": effects,
             "rows": queryset[:MAX_CONFIRMATION_ROWS],
             "more": max(0, count - MAX_CONFIRMATION_ROWS),
             "action": action,

@@ -21,8 +21,8 @@ from django.db.models.expressions import Combinable
 from django.http import HttpRequest
 from django.utils.functional import cached_property
 
+from config.api.listing.filters import Ordering
 from config.api.listing.keyset import KeysetQuery
-from config.api.listing.ordering import Ordering
 from config.postgresql import row_counts
 
 # What a filter, an order or a selection raises that no link or form of the admin produces.
@@ -108,6 +108,10 @@ class ChangeList(main.ChangeList):
         for column in get_date_fields(self.model, self.list_filter):
             if f"{column}__gte" in self.params:
                 # In the order of ids, PostgreSQL might walk the whole primary key to fill a page from this period.
+                return column, True
+        for list_filter in self.list_filter:
+            column = getattr(list_filter, "index_continues_with", "")
+            if column and getattr(list_filter, "parameter_name", "") in self.params:
                 return column, True
         default = str(next(iter(self.model_admin.ordering or self.lookup_opts.ordering or ())))
         return default.removeprefix("-"), default.startswith("-")
@@ -205,9 +209,11 @@ class ChoiceListFilter(SimpleListFilter):
 
     Attributes:
         options: pairs of a value and its label.
+        index_continues_with: the column by which filtered rows are ordered, descending, because their index is.
     """
 
     options: Sequence[tuple[str, str]] = ()
+    index_continues_with = ""
 
     def lookups(self, request: HttpRequest, model_admin: ModelAdmin) -> Sequence[tuple[str, str]]:
         return self.options

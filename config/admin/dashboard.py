@@ -154,9 +154,9 @@ def build_service_charts(days: Sequence[date]) -> Iterator[Chart]:
     answers = AnswerCount.objects.filter(day__gte=days[0])
     yield _build_errors(answers, days)
     failures = AuditEvent.objects.filter(event="login.failed")
-    failed = aggregate_by_day(failures, "at", days, **{"failed log-ins": Count("pk")})
+    failed = aggregate_by_day(failures, "at", days, **{"failed sign-ins": Count("pk")})
     description = "Wrong passwords and client secrets, by day, over all endpoints and pages."
-    yield Chart("Failed log-ins", description, days, to_integers(failed))
+    yield Chart("Failed sign-ins", description, days, to_integers(failed))
     yield _build_version_use(answers, days)
 
 

@@ -2,7 +2,10 @@
 
 from django.conf import settings
 from django.contrib import admin
+from django.urls import reverse
+from django.utils.html import format_html
 
+from config import audit
 from config.admin.base import ReadOnlyAdmin
 from config.admin.changelist import ChoiceListFilter
 from config.models import AuditEvent, IdempotencyRecord, VersionUse
@@ -13,14 +16,35 @@ class VersionFilter(ChoiceListFilter):
     options = [(str(version.number), f"version {version}") for version in settings.API_VERSIONS]
 
 
+class EventFilter(ChoiceListFilter):
+    title = parameter_name = "event"
+    options = [(event, event) for event in audit.EVENTS]
+    # The rows of a rare event are far apart in the order of ids.
+    index_continues_with = "at"
+
+
 @admin.register(AuditEvent)
 class AuditEventAdmin(ReadOnlyAdmin):
-    list_display = ("id", "at", "event", "user_id", "address", "request_id", "facts")
-    list_filter = ("at",)
+    list_display = ("id", "at", "event", "user_link", "facts_text", "address", "request_id")
+    list_filter = (EventFilter, "at")
     sortable_by = ("id", "at")
     search_fields = ("event", "user", "request_id")
     search_help_text = "The whole name of an event, the id of a user, or the Request-Id of an answer"
     linked_filters = ("user__id",)
+
+    @admin.display(description="user")
+    def user_link(self, obj: AuditEvent) -> str:
+        if obj.user_id is None:
+            return ""
+        return format_html('<a href="{}">{}</a>', reverse("admin:users_user_change", args=[obj.user_id]), obj.user_id)
+
+    @admin.display(description="facts")
+    def facts_text(self, obj: AuditEvent) -> str:
+        return ", ".join(f"{name}: {_to_text(value)}" for name, value in obj.facts.items())
+
+
+def _to_text(fact: object) -> str:
+    return " ".join(map(str, fact)) if isinstance(fact, list) else str(fact)
 
 
 @admin.register(VersionUse)

@@ -7,7 +7,7 @@ from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.urls import reverse
 
-from config.admin import dashboard
+from config.admin import dashboard, removal
 
 
 class AdminSite(admin.AdminSite):
@@ -19,6 +19,10 @@ class AdminSite(admin.AdminSite):
 
     site_title = site_header = "Users Resource Service"
     password_change_form: type[PasswordChangeForm]
+
+    def __init__(self, name: str = "admin") -> None:
+        super().__init__(name)
+        self.add_action(removal.delete_selected, "delete_selected")
 
     def index(self, request: HttpRequest, extra_context: dict[str, object] | None = None) -> TemplateResponse:
         return super().index(request, {**dashboard.build_context(self), **(extra_context or {})})

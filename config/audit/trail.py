@@ -8,18 +8,45 @@ from functools import partial
 from typing import Any
 
 from django.db import transaction
+from prometheus_client import Counter
 
 from config.http.client_address import client_address
 from config.http.middleware import present_request
 from config.models import AuditEvent
 
 logger = logging.getLogger("audit")
+# Every event there is, in the order in which the admin offers them.
+EVENTS = (
+    "login",
+    "login.failed",
+    "login.refused",
+    "logout",
+    "token.refreshed",
+    "token.reused",
+    "password.changed",
+    "credentials.ended",
+    "api_key.created",
+    "api_key.rotated",
+    "api_key.revoked",
+    "api_key.refused",
+    "oauth_application.created",
+    "oauth_application.changed",
+    "oauth_application.secret_rotated",
+    "oauth_application.removed",
+    "oauth_code.issued",
+    "oauth_code.reused",
+    "oauth_token.revoked",
+    "oauth_refresh_token.reused",
+    "oauth_grant.ended",
+    "rows.exported",
+)
+COUNTED = Counter("audit_events", "Events of the audit trail; log-ins by their outcome among them.", ["event"])
 _told: ContextVar[bool] = ContextVar("told", default=True)
 
 
 @contextmanager
 def rows_alone() -> Iterator[None]:
-    """Leaves the lines of the log out: a command prints what it made and nothing else."""
+    """Leaves log and metrics out: a command prints what it made and nothing else."""
     token = _told.set(False)
     try:
         yield
@@ -27,10 +54,11 @@ def rows_alone() -> Iterator[None]:
         _told.reset(token)
 
 
-def record(event: str, *, user: Any = None, by: Any = None, **facts: Any) -> None:
+def record(event: str, *, user: Any = None, by: Any = None, **facts: object) -> None:
     """Notes an event, `login.failed` for one, with the address and Request-Id of the present request, if there is one.
 
-    The line is written when the row is committed: what is rolled back did not happen, and may be run again.
+    The line is written, and the event counted, when the row is committed: what is rolled back did not happen, and may
+    be run again.
 
     Args:
         event: what happened, as `thing.happening`.
@@ -47,3 +75,4 @@ def record(event: str, *, user: Any = None, by: Any = None, **facts: Any) -> Non
     line = {"request": request, "facts": {"user": getattr(user, "pk", None), "address": address, **facts}}
     if _told.get():
         transaction.on_commit(partial(logger.info, event, extra=line))
+        transaction.on_commit(COUNTED.labels(event).inc)

@@ -3,16 +3,18 @@
 from datetime import date
 
 from django.conf import settings
+from django.http import HttpRequest
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from config.api.permissions import PublicPermission
-from config.api.representation import links
-from config.api.versions.paths import get_prefix
+from config.api.representation.envelope import LINKS, build_address
 from config.api.versions.table import Status, Version
+from config.api.versions.versioning import get_prefix
 from config.api.views import View
+from config.site import landing
 
 
 class VersionSerializer(serializers.Serializer[Version]):
@@ -46,7 +48,14 @@ class EntrySerializer(serializers.Serializer):
 class EntryView(View):
     """Where everything is."""
 
+    texts = {"get": "Tells where everything is."}
+
     permission_classes = [PublicPermission]
+
+    def get_page(self, request: HttpRequest) -> tuple[str, dict[str, object]] | None:
+        """The landing page in the place of the page with this document, at the root alone."""
+        is_landing = request.path == "/" and request.method in {"GET", "HEAD"}
+        return ("config/landing.html", landing.build_context(request)) if is_landing else None
 
     @extend_schema(responses=EntrySerializer)
     def get(self, request: Request, **kwargs: str) -> Response:
@@ -54,17 +63,21 @@ class EntryView(View):
         # Log-in and what it protects are served under /api only.
         credentials = "" if prefix else "/api"
         collections = {
-            name: {"href": links.build_address(request, f"/{name}")}
-            for name in ("users", "orders", "posts", "payments")
+            name: {"href": build_address(request, f"/{name}")}
+            for name in ("users", "orders", "posts", "payments", "api-keys")
+        }
+        tokens = {
+            name: {"href": build_address(request, f"{credentials}/{name}"), "method": "POST"}
+            for name in ("login", "token/refresh", "logout")
         }
         data = {
             "name": "Users Resource Service",
-            links.LINKS: {
-                "self": {"href": links.build_address(request, "" if prefix else "/")},
+            LINKS: {
+                "self": {"href": build_address(request, "" if prefix else "/")},
                 **collections,
-                "login": {"href": links.build_address(request, f"{credentials}/login"), "method": "POST"},
-                "protected": {"href": links.build_address(request, f"{credentials}/protected")},
-                "versions": {"href": links.build_address(request, "/versions")},
+                **tokens,
+                "protected": {"href": build_address(request, f"{credentials}/protected")},
+                "versions": {"href": build_address(request, "/versions")},
                 "documentation": {"href": "/docs"},
                 "schema": {"href": "/openapi.json"},
             },
@@ -74,6 +87,8 @@ class EntryView(View):
 
 class VersionsView(View):
     """The versions of the API: their dates, and what changed with each."""
+
+    texts = {"get": "Lists the versions of the API.\n\nWith the dates of each, and what changed with it."}
 
     permission_classes = [PublicPermission]
 

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-from django.db import connection
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.authentication import BaseAuthentication
@@ -12,6 +11,8 @@ from rest_framework.response import Response
 
 from config.api.permissions import PublicPermission
 from config.api.views import View
+from config.http.lanes import Lane
+from config.server import readiness
 
 
 class UnversionedMixin:
@@ -29,7 +30,10 @@ class HealthSerializer(serializers.Serializer):
 class LiveView(UnversionedMixin, View):
     """The process answers."""
 
+    texts = {"get": "Tells whether the service runs."}
+
     cache_control = "no-store"
+    lanes = {"GET": Lane.NONE, "HEAD": Lane.NONE}
 
     @extend_schema(responses=HealthSerializer)
     def get(self, request: Request) -> Response:
@@ -39,8 +43,9 @@ class LiveView(UnversionedMixin, View):
 class ReadyView(LiveView):
     """The process answers, and so does the database; otherwise the exception handler says 503."""
 
+    texts = {"get": "Tells whether the service can answer requests.\n\n503 while its database is away."}
+
     @extend_schema(responses=HealthSerializer)
     def get(self, request: Request) -> Response:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT 1")
+        readiness.check()
         return super().get(request)

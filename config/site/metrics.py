@@ -1,4 +1,4 @@
-"""The metrics in Prometheus' text format; config.server.metrics counts them."""
+"""The metrics in Prometheus' text format; config.server.metrics counts them, config.server.scrape looks them up."""
 
 from django.conf import settings
 from django.utils.crypto import constant_time_compare
@@ -10,7 +10,8 @@ from rest_framework.response import Response
 
 from config.api.views import View
 from config.http.errors import DomainError, ErrorCode, not_found
-from config.server import metrics
+from config.http.lanes import Lane
+from config.server import metrics, scrape
 from config.site.health import UnversionedMixin
 
 
@@ -27,7 +28,11 @@ class ExpositionRenderer(BaseRenderer):
 class MetricsView(UnversionedMixin, View):
     """What Prometheus reads, with METRICS_TOKEN as its bearer token; without that setting nothing is here."""
 
+    texts = {"get": "Metrics in the text format of Prometheus.\n\nFor the operator, with a token of its own."}
+
     cache_control = "no-store"
+    # It reads the files of all processes.
+    lanes = {"GET": Lane.SLOW, "HEAD": Lane.SLOW}
     renderer_classes = [ExpositionRenderer]
     envelope_known = False
     own_errors = {"GET": (ErrorCode.UNAUTHENTICATED, ErrorCode.INVALID_TOKEN, ErrorCode.NOT_FOUND)}
@@ -48,4 +53,4 @@ class MetricsView(UnversionedMixin, View):
 
     @extend_schema(responses={200: {"type": "string", "maxLength": 16_000_000, "pattern": "^#"}})
     def get(self, request: Request) -> Response:
-        return Response(metrics.exposition(), content_type=CONTENT_TYPE_PLAIN_0_0_4)
+        return Response(metrics.exposition() + scrape.exposition(), content_type=CONTENT_TYPE_PLAIN_0_0_4)

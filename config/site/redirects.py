@@ -3,7 +3,7 @@
 from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
 from django.views.decorators.csrf import csrf_exempt
 
-from config.http.paths import quote_address
+from config.http.headers import quote_address
 
 
 class PermanentRedirect(HttpResponsePermanentRedirect):

@@ -8,15 +8,20 @@ from config.api.representation.renderers import JSONRenderer
 from config.api.schema import get_document
 from config.api.versions import versioning
 from config.api.views import View
+from config.http.lanes import Lane
 from config.site.health import UnversionedMixin
 
 
 class SchemaView(UnversionedMixin, View):
     """The OpenAPI document of the version that `?version=` names, or the Accept header."""
 
+    texts = {"get": "This document.\n\nOf the version that `version` names, or the `Accept` header."}
+
     renderer_classes = [JSONRenderer]
     envelope_known = False
     names_version = True
+    # The first time it is made, and it is long.
+    lanes = {"GET": Lane.SLOW, "HEAD": Lane.SLOW}
 
     @extend_schema(
         responses={

@@ -68,7 +68,7 @@ def test_sign_ups_and_failed_logins_are_counted(chief, make_user):
     AuditEvent.objects.create(event="login", user=user)
     series = get_series(signed_in(chief))
     assert (series["Sign-ups"]["users"][-3], series["Sign-ups"]["users"][-1]) == (1, 1)
-    assert series["Failed log-ins"]["failed log-ins"][-1] == 1
+    assert series["Failed sign-ins"]["failed sign-ins"][-1] == 1
 
 
 def test_answers_are_counted_by_version_and_status(chief, nobody, admin):

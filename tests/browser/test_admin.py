@@ -37,7 +37,7 @@ def dashboard(page: Page, administrator: tuple[str, str]) -> Page:
     page.goto("/admin/")
     page.get_by_label("Email").fill(email)
     page.get_by_label("Password").fill(password)
-    page.get_by_role("button", name="Log in").click()
+    page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_role("heading", name="How much there is")).to_be_visible()
     return page
 
@@ -56,14 +56,14 @@ def needle(service: Service, api_key: str) -> tuple[int, str, str]:
 
 def test_sign_in_of_the_admin(page: Page, look: Look) -> None:
     page.goto("/admin/")
-    expect(page.get_by_role("button", name="Log in")).to_be_visible()
+    expect(page.get_by_role("button", name="Sign in")).to_be_visible()
     look(page, "admin-sign-in")
 
 
 def test_dashboard_tells_what_there_is(dashboard: Page, look: Look) -> None:
     users = dashboard.locator(".totals > div").filter(has=dashboard.get_by_role("link", name="Users", exact=True))
     assert int(users.locator(".total").inner_text().replace(",", "")) >= USERS
-    for title in ("Sign-ups", "Payments", "Amount paid", "Errors", "Failed log-ins", "Use of versions"):
+    for title in ("Sign-ups", "Payments", "Amount paid", "Errors", "Failed sign-ins", "Use of versions"):
         expect(dashboard.get_by_role("img", name=title, exact=False).first).to_be_visible()
     dashboard.get_by_text("Errors as a table").click()
     expect(dashboard.get_by_role("table").filter(has_text="refused (4xx)")).to_be_visible()

@@ -1,7 +1,9 @@
 """The browsable API: reading, filtering, and writing with the forms of its pages."""
 
 import json
+import os
 import re
+import subprocess
 from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import urlsplit
@@ -45,11 +47,12 @@ def status_of(part: Locator) -> Locator:
 
 
 def shown(part: Page | Locator) -> Any:
-    return json.loads(part.locator(".answer pre").inner_text())
+    # The JSON of a list is folded.
+    return json.loads(part.locator(".answer pre").text_content() or "")
 
 
 def shown_header(part: Locator, name: str) -> str:
-    return part.locator(f".answer dt:text-is('{name}') + dd").inner_text()
+    return part.locator(f".answer dt:text-is('{name}') + dd").text_content() or ""
 
 
 def path_of(page: Page) -> str:
@@ -170,9 +173,15 @@ def test_user_is_created_edited_and_deleted_and_a_stale_tag_is_told(
     expect(tool.get_by_label("If-Match")).to_have_attribute("aria-invalid", "true")
     expect(tool.locator("#patch-if-match-problem")).to_contain_text("It has changed since")
     look(page, "browsable-412")
-    tool.get_by_label("If-Match").fill(fresh)
+    tool.get_by_role("button", name="Reload and keep my edits").click()
+    tool = form_of(page, "PATCH")
+    expect(tool.locator(".notice")).to_be_focused()
+    expect(tool.locator(".notice")).to_contain_text("Kept of what you typed: name.")
+    expect(tool.get_by_label("If-Match")).to_have_value(fresh)
     send(tool)
-    expect(page.locator(".answer h2").first).to_contain_text("200")
+    # The page's own answer was 200 before, too.
+    expect(page.locator(".answer .request")).to_contain_text(f"PATCH {path}")
+    expect(page.locator(".answer h2")).to_contain_text("200")
     assert shown(page)["data"]["name"] == "Nina Stale"
 
     tool = form_of(page, "PUT")
@@ -191,6 +200,68 @@ def test_user_is_created_edited_and_deleted_and_a_stale_tag_is_told(
     look(page, "browsable-204")
     page.reload()
     expect(page.locator(".answer h2")).to_have_text("404 Not Found")
+
+
+def test_edits_of_a_stale_form_are_kept_beside_what_somebody_else_changed(
+    at: Callable[[str], Page], watch: Watch, look: Look
+) -> None:
+    watch.expected = {412}
+    page = at("/api/v2/users")
+    path = create_user(page, "Two Tabs", "two.tabs@example.com")
+    other = page.context.new_page()
+    other.goto(path)
+    tool = form_of(other, "PATCH")
+    tool.get_by_label("name", exact=True).fill("From the other tab")
+    tool.get_by_label("status").select_option("inactive")
+    send(tool)
+    expect(other.locator(".answer .request")).to_contain_text("PATCH")
+
+    tool = form_of(page, "PUT")
+    tool.get_by_label("name", exact=True).fill("From this tab")
+    tool.get_by_label("email", exact=True).fill("changed.tabs@example.com")
+    send(tool)
+    tool.get_by_role("button", name="Reload and keep my edits").click()
+    tool = form_of(page, "PUT")
+    expect(tool.locator(".notice")).to_contain_text("name, email")
+    # What only the other one changed is taken over; what both did is told.
+    expect(tool.get_by_label("status")).to_have_value("inactive")
+    expect(tool.get_by_label("name", exact=True)).to_have_value("From this tab")
+    expect(tool.locator("#put-name-problem")).to_have_text("Somebody else has changed it to: From the other tab")
+    expect(tool.locator("#put-email-problem")).to_have_text("")
+    look(page, "browsable-412-kept")
+    send(tool)
+    expect(page.locator(".answer .request")).to_contain_text("PUT")
+    row = shown(page)["data"]
+    assert (row["name"], row["email"], row["status"]) == ("From this tab", "changed.tabs@example.com", "inactive")
+
+
+def test_requests_are_copied_as_curl_commands_that_work(
+    at: Callable[[str], Page], service: Service, api_key: str
+) -> None:
+    page = at("/api/v2/users?limit=2")
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+
+    def copied() -> str:
+        return str(page.evaluate("navigator.clipboard.readText()"))
+
+    def run(command: str) -> Any:
+        done = subprocess.run(
+            ["/bin/sh", "-c", command.replace("curl ", "curl -s --noproxy '*' ", 1)],
+            env={**os.environ, "KEY": api_key},
+            capture_output=True,
+            check=True,
+        )
+        return json.loads(done.stdout)
+
+    page.locator("#answer").get_by_role("button", name="Copy as curl").click()
+    assert copied() == f"curl -H \"X-API-Key: $KEY\" '{service.url}/api/v2/users?limit=2'"
+    assert len(run(copied())["data"]) == 2
+    tool = form_of(page, "POST")
+    tool.get_by_label("name", exact=True).fill("It's $HOME `id`")
+    tool.get_by_label("email", exact=True).fill("curl@example.com")
+    tool.get_by_role("button", name="Copy as curl").click()
+    assert "csrf" not in copied().lower()
+    assert run(copied())["data"]["name"] == "It's $HOME `id`"
 
 
 def test_problems_are_told_beside_their_fields(at: Callable[[str], Page], watch: Watch, look: Look) -> None:
@@ -232,11 +303,11 @@ def test_payment_sent_twice_with_its_key_is_made_once_and_exact(
     assert tool.locator(".body").input_value() == '{\n  "amount": 9999999999.99\n}'
     send(tool)
     expect(status_of(tool)).to_have_text(re.compile("201"))
-    first = tool.locator(".answer pre").inner_text()
+    first = tool.locator(".answer pre").text_content()
     assert '"amount": 9999999999.99' in first
     send(tool)
     expect(tool.locator(".answer dl")).to_contain_text("Idempotent-Replayed")
-    assert tool.locator(".answer pre").inner_text() == first
+    assert tool.locator(".answer pre").text_content() == first
     look(page, "browsable-replayed")
     tool.get_by_label("Idempotency-Key").fill("")
     send(tool)

@@ -4,9 +4,11 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { before, test } from 'node:test'
 import { fileURLToPath, pathToFileURL } from 'node:url'
+
+import { dereference, validate } from '@scalar/openapi-parser'
 
 const HERE = fileURLToPath(new URL('.', import.meta.url))
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -43,6 +45,17 @@ for (const version of VERSIONS) {
 
   test(`redocly lint has nothing to say of version ${version}`, () => {
     tool('@redocly/cli/bin/cli.js', 'lint', `generated/openapi-v${version}.json`, '--config', 'redocly.yaml')
+  })
+
+  test(`the parser of Scalar takes version ${version}, and finds what each part refers to`, async () => {
+    const document = JSON.parse(readFileSync(`${HERE}generated/openapi-v${version}.json`, 'utf8'))
+    const { valid, errors } = await validate(document)
+    assert.deepEqual({ valid, errors: errors ?? [] }, { valid: true, errors: [] })
+    assert.deepEqual(dereference(document).errors ?? [], [])
+    const broken = structuredClone(document)
+    delete broken.paths['/health/live'].get.responses
+    broken.info = {}
+    assert.equal((await validate(broken)).valid, false)
   })
 
   test(`the types of version ${version} are generated`, () => {

@@ -1,12 +1,16 @@
 """The guide as pages: complete, linked, and true of the service that shows it."""
 
+import json
 import re
 from dataclasses import replace
 from datetime import date
+from html import unescape
 from html.parser import HTMLParser
+from itertools import pairwise
 
 import pytest
 from django.core.checks import run_checks
+from django.utils.html import strip_tags
 
 from config.http.errors import ErrorCode
 from config.site import documentation
@@ -63,6 +67,9 @@ def test_every_link_leads_somewhere(admin: Caller, path):
     for link in set(Document(text_of(path)).links):
         address, _, fragment = (path + link if link[0] in "#?" else link).partition("#")
         response = admin.fetch("GET", address)
+        if response.status_code == 302:
+            # To the sign-in page, for people.
+            response = admin.fetch("GET", response["Location"])
         assert response.status_code == 200, link
         if fragment:
             assert fragment in Document(response.content.decode()).ids, link
@@ -110,7 +117,10 @@ def test_page_of_versions_leads_programs_to_the_same_facts(db):
 
 def test_pages_name_the_service_that_shows_them(db, settings):
     settings.PUBLIC_URL, settings.API_VENDOR = "https://api.shop.example", "shop"
-    assert "export ORIGIN=https://api.shop.example\n" in text_of("/docs/first-request")
+    first = unescape(strip_tags(text_of("/docs/first-request")))
+    assert "export ORIGIN=https://api.shop.example\n" in first
+    assert 'ORIGIN = "https://api.shop.example"\n' in first
+    assert 'const ORIGIN = "https://api.shop.example"\n' in first
     assert "application/vnd.shop.v2+json" in text_of("/docs/versions")
 
 
@@ -121,6 +131,62 @@ def test_what_stands_in_a_file_is_text_and_no_markup(tmp_path, monkeypatch):
     body = documentation.get_guide()["errors"].introduction
     assert not re.search("<(script|b|i)>", body)
     assert "&lt;script&gt;" in body
+
+
+def test_every_call_is_shown_in_three_languages(db):
+    for name in documentation.PAGES:
+        text, source = text_of(f"/docs/{name}"), (documentation.GUIDE_FOLDER / f"{name}.md").read_text()
+        calls = len(re.findall(r"^\$ curl ", source, re.MULTILINE))
+        for language in ("curl", "python", "javascript"):
+            assert text.count(f'class="call in-{language}"') >= calls, (name, language)
+
+
+def test_pages_lead_to_their_neighbours(db):
+    for before, after in pairwise(documentation.PAGES):
+        assert f'rel="next" href="/docs/{after}"' in text_of(f"/docs/{before}")
+        assert f'rel="prev" href="/docs/{before}"' in text_of(f"/docs/{after}")
+
+
+def test_search_finds_every_section_at_an_address_that_there_is(db):
+    index = json.loads(send("GET", "/docs/search.json").content)
+    ids = {name: set(Document(text_of(f"/docs/{name}")).ids) for name in documentation.PAGES}
+    for entry in index:
+        path, _, fragment = entry["address"].partition("#")
+        assert not fragment or fragment in ids[path.removeprefix("/docs/")], entry["address"]
+    sections = sum(len(page.sections) for page in documentation.get_guide().values())
+    assert len(index) == len(documentation.PAGES) + sections
+    (found,) = [entry for entry in index if entry["title"] == "IDEMPOTENCY_KEY_REUSED"]
+    assert "different request has used this key" in found["text"]
+    assert "invoice-1" in found["text"]
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_requests_file_has_every_operation(db, version):
+    response = send("GET", f"/docs/requests.http?version={version}")
+    assert response.headers["Content-Type"] == "text/plain; charset=utf-8"
+    assert f'filename="users-v{version}.http"' in response.headers["Content-Disposition"]
+    sent = re.findall(r"^(GET|POST|PUT|PATCH|DELETE) \{\{origin\}\}(\S+)$", response.content.decode(), re.MULTILINE)
+    document = json.loads(send("GET", f"/openapi.json?version={version}").content)
+    described = {
+        (method.upper(), path.replace("{", "{{").replace("}", "}}"))
+        for path, methods in document["paths"].items()
+        for method in methods
+    }
+    assert len(sent) == len(described)
+    assert set(sent) == described
+
+
+def test_requests_file_is_sent_as_it_stands(admin: Caller):
+    """Its POST of a payment, with the variables of the file replaced as an editor would."""
+    text = send("GET", "/docs/requests.http").content.decode()
+    (request,) = [part for part in text.split("### ") if part.startswith("Create payment\n")]
+    head, _, body = request.partition("\n\n")
+    lines = head.splitlines()[1:]
+    assert lines[0] == "POST {{origin}}/api/v2/payments"
+    given = dict(line.replace("{{$guid}}", "one-2-three").split(": ", 1) for line in lines[1:])
+    assert given.pop("X-API-Key") == "{{key}}"
+    answer = Caller(headers=admin.headers | given)("POST", "/api/v2/payments", raw=body.strip().encode())
+    assert answer.status == 201, answer
 
 
 @pytest.mark.parametrize(("query", "version"), [("", 2), ("?version=1", 1), ("?version=2", 2)])

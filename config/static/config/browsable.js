@@ -126,12 +126,88 @@ function renderEmptyAnswer(form, response) {
   return answer;
 }
 
-function showAnswer(form, answer) {
+function showAnswer(form, answer, status) {
   answer.removeAttribute("id");
   answer.setAttribute("aria-label", `Answer to ${form.dataset.method}`);
   form.parentElement.querySelector(".result").replaceChildren(answer);
   showProblems(form, answer);
+  const takesEdits = form.querySelector("[data-name]");
+  if (status === 412 && takesEdits) answer.querySelector(".problem").append(createReloadButton(form));
   answer.querySelector("h2").focus();
+}
+
+/* --- After 412: the present state, with what was typed */
+
+function createReloadButton(form) {
+  const button = createElement("button", "Reload and keep my edits", { type: "button", className: "button" });
+  button.addEventListener("click", () => reloadWithEdits(form).catch((error) => button.after(error.message)));
+  return button;
+}
+
+function getEdits(form) {
+  const controls = [...form.querySelectorAll("[data-name]")].map((field) => [field.dataset.name, getControl(field)]);
+  return controls
+    .filter(([, control]) => control.type !== "checkbox" && control.value !== getInitialValue(control))
+    .map(([name, control]) => ({ name, typed: control.value, before: getInitialValue(control) }));
+}
+
+async function reloadWithEdits(form) {
+  const { method, address } = form.dataset;
+  const edits = getEdits(form);
+  const response = await fetch(address, { headers: { Accept: HTML } });
+  const page = new DOMParser().parseFromString(await response.text(), HTML);
+  const tool = page.querySelector(`form.sent[data-method="${method}"]`)?.closest("details");
+  if (!tool) throw new Error(` It could not be read again: ${response.status} ${response.statusText}`);
+  tool.open = true;
+  document.querySelector("main").replaceWith(document.adoptNode(page.querySelector("main")));
+  prepare();
+  const fresh = document.querySelector(`form.sent[data-method="${method}"]`);
+  for (const { name, typed, before } of edits) {
+    const field = fresh.querySelector(`[data-name="${CSS.escape(name)}"]`);
+    const control = getControl(field);
+    const present = getInitialValue(control);
+    control.value = typed;
+    control.dispatchEvent(new Event("input", { bubbles: true }));
+    if (present !== before && present !== typed) showProblem(field, `Somebody else has changed it to: ${present || "nothing"}`);
+  }
+  const kept = edits.map(({ name }) => name).join(", ") || "nothing, since nothing was changed";
+  const note = createElement("p", `This is the present state. Kept of what you typed: ${kept}.`, { className: "notice", tabIndex: -1 });
+  fresh.prepend(note);
+  note.focus();
+}
+
+/* --- The same request for a shell */
+
+function quoteForShell(text) {
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+function buildCurl(method, address, headers = {}, body = undefined) {
+  const parts = method === "GET" ? ["curl"] : ["curl", "-X", method];
+  // The variable is for the reader's own key: the session of this browser stays here.
+  parts.push("-H", '"X-API-Key: $KEY"');
+  for (const [name, value] of Object.entries(headers)) parts.push("-H", quoteForShell(`${name}: ${value}`));
+  if (body !== undefined) parts.push("-d", quoteForShell(body));
+  parts.push(quoteForShell(location.origin + address));
+  return parts.join(" ");
+}
+
+function getCurl(form) {
+  const { method, address } = form.dataset;
+  const { Accept, "X-CSRFToken": token, ...headers } = buildHeaders(form);
+  return buildCurl(method, address, headers, form.querySelector(".body")?.value);
+}
+
+function createCopyButton(getText) {
+  const button = createElement("button", "Copy as curl", { type: "button", className: "small quiet copy" });
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(getText());
+    button.textContent = "Copied";
+    setTimeout(() => {
+      button.textContent = "Copy as curl";
+    }, 2000);
+  });
+  return button;
 }
 
 async function send(form) {
@@ -162,7 +238,7 @@ async function send(form) {
     prepare();
     document.querySelector(".answer h2").focus();
   } else {
-    showAnswer(form, document.adoptNode(page.querySelector(".answer")));
+    showAnswer(form, document.adoptNode(page.querySelector(".answer")), response.status);
   }
 }
 
@@ -205,9 +281,13 @@ function prepareForm(form) {
   if (sure) sure.addEventListener("input", () => sure.setCustomValidity(""));
   form.addEventListener("submit", submit);
   form.querySelector(".send").disabled = false;
+  form.querySelector(".send").after(createCopyButton(() => getCurl(form)));
 }
 
 function prepare() {
+  const shown = document.querySelector("#answer .request");
+  const [method, address] = ["method", "address"].map((name) => shown?.dataset[name]);
+  if (method === "GET") shown.append(" ", createCopyButton(() => buildCurl(method, address)));
   for (const form of document.querySelectorAll("form.sent")) prepareForm(form);
   for (const form of document.querySelectorAll("form.query")) {
     form.addEventListener("formdata", ({ formData }) => {

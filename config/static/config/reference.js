@@ -2,7 +2,7 @@
 
 /** Swagger UI within our page, put right where its own markup keeps people out who use a keyboard or a screen reader. */
 
-const ours = ({ React }) => {
+const ours = ({ React, getComponent }) => {
   const e = React.createElement;
 
   // Its own layout has a <main> and an <h1>, which stand beside those of the page.
@@ -21,12 +21,17 @@ const ours = ({ React }) => {
       part("SvgAssets"),
       e("div", { className: "wrapper" }, part("Markdown", { source: specSelectors.info().get("description") || "" })),
       e("div", { className: "wrapper head" }, e("h2", null, "Endpoints"), part("AuthorizeBtnContainer")),
-      e("div", { className: "wrapper" }, part("operations"), part("Models")),
+      // Without the list of schemas: each is shown where it is sent or answered.
+      e("div", { className: "wrapper" }, part("operations")),
     );
   };
 
   return {
-    components: { ReferenceLayout },
+    components: {
+      ReferenceLayout,
+      // An item of an array has its field by type and format, and a warning where there is none for that.
+      JsonSchema_integer_int64: (properties) => e(getComponent("JsonSchema_string"), properties),
+    },
     wrapComponents: {
       // A link within the button that opens an operation: neither could be reached alone.
       DeepLink: () => ({ text }) => e("span", null, text),
@@ -102,7 +107,13 @@ const ui = SwaggerUIBundle({
   },
 });
 
-ui.initOAuth({ usePkceWithAuthorizationCodeGrant: true });
+ui.initOAuth({ clientId: place.dataset.client, usePkceWithAuthorizationCodeGrant: true });
+
+// Swagger UI is dark by a class.
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const followScheme = () => document.documentElement.classList.toggle("dark-mode", dark.matches);
+dark.addEventListener("change", followScheme);
+followScheme();
 
 new MutationObserver(mend).observe(place, { childList: true, subtree: true });
 document.addEventListener("keydown", ({ key }) => {

@@ -1,0 +1,231 @@
+"""The examples of the guide, which are curl commands, as the same calls in Python (httpx) and JavaScript (fetch)."""
+
+import json
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from urllib.parse import parse_qsl
+
+LANGUAGES = {"curl": "curl", "python": "Python", "javascript": "JavaScript"}
+_VARIABLE = re.compile(r"\$([A-Z_]+)")
+_ASSIGNMENT = re.compile(r"export (?P<name>\w+)=(?P<value>.*)")
+_EXCHANGE = re.compile(r"^\$ (?P<command>.*)\n(?P<printed>(?:(?!\$ ).*\n)*)", re.MULTILINE)
+# As wide as a line of code is on a page.
+_WIDTH = 82
+_PYTHON_CONSTANTS = {True: "True", False: "False", None: "None"}
+
+
+@dataclass
+class Call:
+    """A curl command. In its texts, `$NAME` is a variable.
+
+    Attributes:
+        body: an object, a text that is no JSON, or None.
+        form: the fields of a form.
+        shows_head: whether status and headers are printed, too.
+    """
+
+    method: str = ""
+    url: str = ""
+    headers: dict[str, str] = field(default_factory=dict)
+    login: tuple[str, str] | None = None
+    body: object = None
+    form: dict[str, str] | None = None
+    shows_head: bool = False
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A command, and what it prints."""
+
+    command: str
+    printed: str
+
+    @property
+    def is_call(self) -> bool:
+        return self.command.startswith("curl ")
+
+    @property
+    def shown_headers(self) -> list[str]:
+        head, blank, _ = self.printed.partition("\n\n")
+        lines = head.splitlines() if blank or self.printed.startswith("HTTP/") else []
+        return [line.partition(":")[0] for line in lines[1:]]
+
+    @property
+    def has_body(self) -> bool:
+        text = self.printed.partition("\n\n")[2] if self.printed.startswith("HTTP/") else self.printed
+        return bool(text.strip())
+
+
+def read_session(text: str) -> Iterator[Exchange]:
+    """The exchanges of a console session."""
+    for match in _EXCHANGE.finditer(text):
+        yield Exchange(match["command"], match["printed"])
+
+
+def parse_command(command: str) -> Call:
+    """Reads a command as a shell and curl would."""
+    call = Call()
+    words = iter(shlex.split(command)[1:])
+    data: str | None = None
+    for word in words:
+        match word:
+            case "-i":
+                call.shows_head = True
+            case "-X":
+                call.method = next(words)
+            case "-H":
+                name, _, value = next(words).partition(": ")
+                call.headers[name] = value
+            case "-u":
+                user, _, password = next(words).partition(":")
+                call.login = (user, password)
+            case "-d":
+                data = next(words)
+            case _:
+                call.url = word
+    call.method = call.method or ("GET" if data is None else "POST")
+    if data is not None:
+        _read_body(call, data)
+    return call
+
+
+def _read_body(call: Call, data: str) -> None:
+    try:
+        value = json.loads(data)
+    except json.JSONDecodeError:
+        value = data
+    if "Content-Type" not in call.headers and value is data:
+        call.form = dict(parse_qsl(data))
+    elif "Content-Type" not in call.headers:
+        # curl says that it is a form: neither JSON, nor what a form looks like.
+        call.body = data
+    else:
+        call.body = value
+
+
+def write_python(exchange: Exchange) -> str:
+    """The call with httpx, and what the command prints."""
+    call = parse_command(exchange.command)
+    headers = dict(call.headers)
+    arguments = [_quote_python(call.url)]
+    if isinstance(call.body, dict) and headers.get("Content-Type") == "application/json":
+        del headers["Content-Type"]
+    if headers:
+        arguments.append(f"headers={_write_python_value(headers)}")
+    if call.login:
+        arguments.append(f"auth=({', '.join(map(_quote_python, call.login))})")
+    if call.form is not None:
+        arguments.append(f"data={_write_python_value(call.form)}")
+    elif isinstance(call.body, str):
+        arguments.append(f"content={_quote_python(call.body)}")
+    elif call.body is not None:
+        arguments.append(f"json={_write_python_value(call.body)}")
+    shown = ["answer.status_code"] if call.shows_head else []
+    shown += [f"answer.headers[{json.dumps(name)}]" for name in exchange.shown_headers]
+    lines = [_fill(f"answer = httpx.{call.method.lower()}(", arguments, ")")]
+    if shown:
+        lines.append(_fill("print(", shown, ")"))
+    if exchange.has_body:
+        lines.append("print(answer.json())")
+    return "\n".join(lines) + "\n"
+
+
+def write_javascript(exchange: Exchange) -> str:
+    """The call with fetch, and what the command prints."""
+    call = parse_command(exchange.command)
+    headers = {_quote_javascript_name(name): _quote_javascript(value) for name, value in call.headers.items()}
+    if call.login:
+        user, password = call.login
+        headers["Authorization"] = f'"Basic " + btoa({_quote_javascript(f"{user}:{password}")})'
+    options = [f'method: "{call.method}"'] if call.method != "GET" else []
+    if headers:
+        options.append(f"headers: {{ {', '.join(f'{name}: {value}' for name, value in headers.items())} }}")
+    if call.form is not None:
+        options.append(f"body: new URLSearchParams({_write_javascript_value(call.form)})")
+    elif isinstance(call.body, str):
+        options.append(f"body: {_quote_javascript(call.body)}")
+    elif call.body is not None:
+        options.append(f"body: JSON.stringify({_write_javascript_value(call.body)})")
+    shown = ["answer.status"] if call.shows_head else []
+    shown += [f"answer.headers.get({json.dumps(name)})" for name in exchange.shown_headers]
+    address = _quote_javascript(call.url)
+    first = f"const answer = await fetch({address}"
+    lines = [_fill(f"{first}, {{ ", options, " })", indent=2) if options else f"{first})"]
+    if shown:
+        lines.append(_fill("console.log(", shown, ")", indent=2))
+    if exchange.has_body:
+        lines.append("console.log(await answer.json())")
+    return "\n".join(lines) + "\n"
+
+
+def write_settings(text: str) -> Mapping[str, str] | None:
+    """The variables that `export` lines set, in each language; None for any other text."""
+    lines = [_ASSIGNMENT.fullmatch(line) for line in text.splitlines()]
+    if not lines or not all(lines):
+        return None
+    values = [(line["name"], line["value"]) for line in lines if line]
+    return {
+        "curl": text,
+        "python": "import httpx\n\n" + "".join(f"{name} = {_quote_python(value)}\n" for name, value in values),
+        "javascript": "".join(f"const {name} = {_quote_javascript(value)}\n" for name, value in values),
+    }
+
+
+def _fill(opening: str, parts: list[str], closing: str, indent: int = 4) -> str:
+    """A line, or one for each part where it would be too long."""
+    line = opening + ", ".join(parts) + closing
+    if len(line) <= _WIDTH:
+        return line
+    inner = "".join(f"{' ' * indent}{part},\n" for part in parts)
+    return f"{opening.rstrip()}\n{inner}{closing.strip()}"
+
+
+def _quote_python(text: str) -> str:
+    if whole := _VARIABLE.fullmatch(text):
+        return whole[1]
+    quoted = json.dumps(text, ensure_ascii=False)
+    if not _VARIABLE.search(text):
+        return quoted
+    return "f" + _VARIABLE.sub(r"{\1}", quoted.replace("{", "{{").replace("}", "}}"))
+
+
+def _quote_javascript(text: str) -> str:
+    if whole := _VARIABLE.fullmatch(text):
+        return whole[1]
+    if not _VARIABLE.search(text):
+        return json.dumps(text, ensure_ascii=False)
+    return "`" + _VARIABLE.sub(r"${\1}", text.replace("\\", "\\\\").replace("`", "\\`")) + "`"
+
+
+def _quote_javascript_name(name: str) -> str:
+    return name if name.isidentifier() else json.dumps(name)
+
+
+def _write_python_value(value: object) -> str:
+    match value:
+        case dict():
+            pairs = (f"{json.dumps(key)}: {_write_python_value(item)}" for key, item in value.items())
+            return f"{{{', '.join(pairs)}}}"
+        case list():
+            return f"[{', '.join(map(_write_python_value, value))}]"
+        case str():
+            return _quote_python(value)
+        case bool() | None:
+            return _PYTHON_CONSTANTS[value]
+        case _:
+            return repr(value)
+
+
+def _write_javascript_value(value: object) -> str:
+    match value:
+        case dict() if value:
+            pairs = (f"{_quote_javascript_name(key)}: {_write_javascript_value(item)}" for key, item in value.items())
+            return f"{{ {', '.join(pairs)} }}"
+        case list():
+            return f"[{', '.join(map(_write_javascript_value, value))}]"
+        case str():
+            return _quote_javascript(value)
+        case _:
+            return json.dumps(value)

@@ -1,0 +1,42 @@
+"""What the header of every page shows: the doors of the service, and who is signed in."""
+
+from typing import Any, NamedTuple
+
+from django.conf import settings
+from django.contrib.auth.middleware import get_user
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import Error
+from django.http import HttpRequest
+from django.utils.functional import SimpleLazyObject
+
+
+class Door(NamedTuple):
+    name: str
+    address: str
+
+
+# Beside the admin, which is for some alone.
+DOORS = (
+    Door("Guide", "/docs/first-request"),
+    Door("Reference", "/docs"),
+    Door("Browse", f"/api/v{settings.API_VERSIONS[-1]}"),
+    Door("Applications", "/oauth/grants"),
+)
+
+
+def get_account(request: HttpRequest) -> AbstractBaseUser | None:
+    """The user of the session, whatever other credential a request has; None without the database."""
+    if settings.SESSION_COOKIE_NAME not in request.COOKIES or not hasattr(request, "session"):
+        return None
+    try:
+        # That of the middleware, which reads the user once a request.
+        user = get_user(request)
+    except Error:
+        return None
+    return user if isinstance(user, AbstractBaseUser) else None
+
+
+def add_shell(request: Any) -> dict[str, object]:
+    """A context processor. DRF's request is another one around Django's, and has its own user."""
+    plain: HttpRequest = getattr(request, "_request", request)
+    return {"account": SimpleLazyObject(lambda: get_account(plain)), "doors": DOORS}

@@ -1,0 +1,63 @@
+"""The list of audit events: what happened is read in the list itself, and one kind of event is found among millions."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from config import audit
+from config.models import AuditEvent
+from tests.admin.test_pages import signed_in
+
+LIST = "/admin/config/auditevent/"
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def browser(make_user: Any) -> Client:
+    return signed_in(make_user("admin"))
+
+
+def find_recorded_events() -> set[str]:
+    """The first argument of each call that records an event, as the code has it."""
+    found = set()
+    for folder in ("accounts", "config", "orders", "payments", "posts", "users"):
+        for file in ROOT.joinpath(folder).rglob("*.py"):
+            for node in ast.walk(ast.parse(file.read_text())):
+                if isinstance(node, ast.Call) and node.args and ast.unparse(node.func).endswith("record"):
+                    constants = [each.value for each in ast.walk(node.args[0]) if isinstance(each, ast.Constant)]
+                    found.update(value for value in constants if isinstance(value, str))
+    return found
+
+
+def test_each_event_that_the_code_records_can_be_chosen():
+    assert find_recorded_events() == set(audit.EVENTS)
+
+
+def test_list_is_filtered_by_event_along_its_index(browser):
+    AuditEvent.objects.all().delete()
+    for event in ("login", "login.failed", "login"):
+        AuditEvent.objects.create(event=event)
+    with CaptureQueriesContext(connection) as queries:
+        page = browser.get(f"{LIST}?event=login.failed")
+    assert [row.event for row in page.context["cl"].result_list] == ["login.failed"]
+    assert any('ORDER BY "config_auditevent"."at" DESC' in query["sql"] for query in queries)
+    assert 'href="?event=login.failed"' in browser.get(LIST).content.decode()
+
+
+def test_facts_are_read_beside_the_event(browser, make_user):
+    user = make_user()
+    facts = {"door": "basic", "scopes": ["users:read", "<b>"]}
+    AuditEvent.objects.create(event="login.failed", user=user, facts=facts)
+    page = browser.get(LIST).content.decode()
+    columns = re.findall(r'class="(?:sortable )?column-(\w+)', page)
+    assert columns.index("facts_text") == columns.index("event") + 2
+    assert "door: basic, scopes: users:read &lt;b&gt;" in page
+    assert f'<a href="/admin/users/user/{user.pk}/change/">{user.pk}</a>' in page

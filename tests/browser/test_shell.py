@@ -1,0 +1,100 @@
+"""The pages share one shell: light and dark, on a phone and on a wide screen, and every door leads on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+Look = Callable[[Page, str], None]
+PAGES = {
+    "landing": "/",
+    "guide": "/docs/first-request",
+    "versions": "/docs/versions",
+    "reference": "/docs",
+    "list": "/api/v2/users?limit=5",
+    "deprecated": "/api/v1/posts?limit=3",
+    "applications": "/oauth/grants",
+    "admin-overview": "/admin/",
+    "admin-user": "/admin/users/user/12/change/",
+    "admin-removal": "/admin/users/user/12/delete/",
+    "admin-audit": "/admin/config/auditevent/",
+}
+DOORS = ["Guide", "Reference", "Browse", "Applications", "Admin"]
+
+
+def show(page: Page, path: str) -> None:
+    page.goto(path)
+    if path == "/docs":
+        expect(page.get_by_role("heading", level=2, name="Endpoints")).to_be_visible(timeout=30_000)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1440])
+def test_pages_are_read_in_light_and_dark_on_phone_and_desktop(
+    signed_in: Page, look: Look, width: int, scheme: str
+) -> None:
+    signed_in.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]  # one of its literals
+    signed_in.set_viewport_size({"width": width, "height": 900})
+    for name, path in PAGES.items():
+        show(signed_in, path)
+        doors = signed_in.get_by_role("navigation", name="Service", exact=True).get_by_role("link")
+        assert doors.all_inner_texts() == DOORS, name
+        assert signed_in.evaluate("document.documentElement.scrollWidth") <= width, name
+        look(signed_in, f"shell-{name}-{width}-{scheme}")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_sign_in_leads_to_the_landing_page_and_every_door_opens(
+    page: Page, administrator: tuple[str, str], look: Look, scheme: str
+) -> None:
+    page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]  # one of its literals
+    page.goto("/")
+    look(page, f"shell-anonymous-{scheme}")
+    page.get_by_role("banner").get_by_role("link", name="Sign in").click()
+    look(page, f"shell-sign-in-{scheme}")
+    page.get_by_label("Email").fill(administrator[0])
+    page.get_by_label("Password").fill(administrator[1])
+    page.get_by_role("main").get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("over HTTP")
+    for door in DOORS:
+        page.get_by_role("banner").get_by_role("link", name=door, exact=True).click()
+        current = page.get_by_role("banner").locator("nav [aria-current]")
+        expect(current).to_have_text(door)
+    page.goto("/session/login")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("over HTTP")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_opened_operation_fits_on_a_phone(page: Page, look: Look, scheme: str) -> None:
+    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]  # one of its literals
+    page.set_viewport_size({"width": 390, "height": 800})
+    show(page, "/docs")
+    for method, path in (("post", "/api/v2/users"), ("get", "/api/v2/users")):
+        block = page.locator(f".opblock:has(.opblock-summary-{method} [data-path='{path}'])")
+        block.locator(".opblock-summary-control").click()
+        expect(block.locator(".opblock-body")).to_be_visible()
+        block.get_by_role("button", name="Try it out").click()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        # What is wider than the screen scrolls in its place, and is not cut.
+        right = block.evaluate("block => block.getBoundingClientRect().right")
+        assert right <= 390
+        look(page, f"shell-operation-{method}-{scheme}")
+
+
+def test_two_tabs_of_a_user_in_the_admin(signed_in: Page, look: Look) -> None:
+    path = "/admin/users/user/13/change/"
+    signed_in.goto(path)
+    other = signed_in.context.new_page()
+    other.goto(path)
+    other.get_by_label("Name:").fill("Saved in another tab")
+    other.get_by_role("button", name="Save", exact=True).click()
+    expect(other.get_by_text("was changed successfully")).to_be_visible()
+    signed_in.get_by_label("Role:").select_option("support")
+    signed_in.get_by_role("button", name="Save", exact=True).click()
+    expect(signed_in.get_by_role("heading", name="What somebody else changed")).to_be_visible()
+    expect(signed_in.get_by_label("Name:")).to_have_value("Saved in another tab")
+    look(signed_in, "admin-conflict")
+    signed_in.get_by_role("button", name="Save", exact=True).click()
+    expect(signed_in.get_by_text("was changed successfully")).to_be_visible()

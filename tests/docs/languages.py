@@ -1,0 +1,73 @@
+"""Runs what the guide shows in Python and JavaScript, and collects what it prints."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import httpx
+
+RUNNER = Path(__file__).with_name("run.mjs")
+# That of `make test-clients`, where the machine has none.
+NODE_OF_THE_CLIENTS = Path(__file__).resolve().parents[1] / "clients/.venv/bin/node"
+
+
+class Language(Protocol):
+    """A page is run from its first block to its last; what one block defines, the next ones know."""
+
+    def run(self, code: str, variables: Mapping[str, str]) -> Sequence[Sequence[Any]]:
+        """Runs a block. Returns what each `print` or `console.log` of it was given."""
+
+    def close(self) -> None: ...
+
+
+class Python:
+    name = "python"
+
+    def __init__(self) -> None:
+        self.names: dict[str, Any] = {"httpx": httpx}
+
+    def run(self, code: str, variables: Mapping[str, str]) -> Sequence[Sequence[Any]]:
+        printed: list[Sequence[Any]] = []
+        self.names |= {**variables, "print": lambda *values: printed.append(values)}
+        exec(compile(code, "<guide>", "exec"), self.names)  # noqa: S102 - our own pages
+        return printed
+
+    def close(self) -> None:
+        for value in self.names.values():
+            if isinstance(value, httpx.Client) or inspect.isgenerator(value):
+                value.close()
+
+
+class JavaScript:
+    """Node, which runs one block after the other."""
+
+    name = "javascript"
+
+    def __init__(self) -> None:
+        node = shutil.which("node") or str(NODE_OF_THE_CLIENTS)
+        # It must not ask the proxy of the machine for our own host.
+        environment = {**os.environ, "NO_PROXY": "127.0.0.1,localhost"}
+        self.process = subprocess.Popen(
+            [node, RUNNER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+        )
+
+    def run(self, code: str, variables: Mapping[str, str]) -> Sequence[Sequence[Any]]:
+        assert self.process.stdin
+        assert self.process.stdout
+        self.process.stdin.write(json.dumps({"code": code, "variables": dict(variables)}) + "\n")
+        self.process.stdin.flush()
+        answer = json.loads(self.process.stdout.readline())
+        assert "failure" not in answer, (code, answer)
+        printed: Sequence[Sequence[Any]] = answer["printed"]
+        return printed
+
+    def close(self) -> None:
+        # Which ends with its input, and closes both pipes.
+        self.process.communicate(timeout=10)

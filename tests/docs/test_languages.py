@@ -1,0 +1,121 @@
+"""Every exchange and every function of the guide, in each of the languages that the pages show."""
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from accounts.services import create_api_key
+from config.management.demo.load import load_demo_data
+from config.site import documentation, examples
+from tests.accounts.oauth.actors import register
+from tests.conftest import PASSWORD
+from tests.docs.exchanges import Exchange, matches
+from tests.docs.languages import JavaScript, Language, Python
+from tests.docs.test_exchanges import SITUATIONS, given_by
+from users import services
+
+GUIDE = Path(documentation.GUIDE_FOLDER)
+_PART = re.compile(r"^#+ (?P<heading>[^\n]+)$|^```(?P<info>\w*)\n(?P<block>.*?)^```$", re.MULTILINE | re.DOTALL)
+WRITERS = {"python": examples.write_python, "javascript": examples.write_javascript}
+PAGES_WITH_FUNCTIONS = ("walking-lists", "retries", "polling")
+
+
+@pytest.fixture(params=[Python, JavaScript], ids=lambda kind: kind.name)
+def language(request: pytest.FixtureRequest) -> Iterator[Language]:
+    running = request.param()
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def variables(
+    transactional_db: None, live_server: Any, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> dict[str, str]:
+    """The demo data behind a server, and what the examples call by name."""
+    settings.RATE_LIMIT_PRINCIPAL, settings.RATE_LIMIT_ANONYMOUS = 600, 60
+    settings.PUBLIC_URL = live_server.url
+    # An open connection of the server's threads would prevent dropping the database.
+    monkeypatch.setitem(connection.settings_dict, "CONN_MAX_AGE", 0)
+    load_demo_data()
+    administrator = services.create(name="Administrator", email="admin@example.com", role="admin", password=PASSWORD)
+    key = create_api_key(administrator, name="First key")[1]
+    robot = register(administrator, grant="client-credentials", redirect_uris="")
+    return {
+        "KEY": key,
+        "PASSWORD": PASSWORD,
+        "CLIENT": robot.client_id,
+        "SECRET": robot.secret,
+        "ORIGIN": live_server.url,
+        "API": f"{live_server.url}/api/v2",
+        "MEBIBYTE": "x" * 1024 * 1024,
+    }
+
+
+def blocks(page: str) -> Iterator[tuple[str, str, str]]:
+    """The blocks of a page: the heading above each, its language and its text."""
+    heading = ""
+    for part in _PART.finditer((GUIDE / f"{page}.md").read_text()):
+        heading = part["heading"] or heading
+        if part["block"]:
+            yield heading.strip("`"), part["info"], part["block"]
+
+
+@pytest.mark.django_db(transaction=True, reset_sequences=True)
+@pytest.mark.parametrize("page", documentation.PAGES)
+def test_every_exchange_prints_what_is_shown(page, language, variables, request):
+    if page == "errors":
+        request.getfixturevalue("one_minute")
+    for heading, info, block in blocks(page):
+        if info != "console":
+            continue
+        for exchange in examples.read_session(block):
+            if not exchange.is_call:
+                continue
+            code = WRITERS[language.name](exchange)
+            with SITUATIONS.get(heading, nullcontext)():
+                printed = list(language.run(code, variables))
+            told = exchange.printed.replace("http://127.0.0.1:8000", variables["ORIGIN"])
+            shown = Exchange(heading, exchange.command, told, shows_head=" -i " in exchange.command)
+            if exchange.has_body:
+                (body,) = printed.pop()
+                assert matches(shown.expected_body, body), (code, body)
+                variables |= given_by(body)
+            head = list(printed.pop()) if printed else []
+            expected = [shown.expected_status, *shown.expected_headers.values()] if shown.shows_head else []
+            assert matches(expected, head), (code, head)
+            if "ETag" in shown.expected_headers and examples.parse_command(exchange.command).method == "GET":
+                variables["ETAG"] = head[1 + list(shown.expected_headers).index("ETag")]
+            assert not printed
+
+
+def as_text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+@pytest.mark.django_db(transaction=True, reset_sequences=True)
+@pytest.mark.parametrize("page", PAGES_WITH_FUNCTIONS)
+def test_every_function_does_what_is_shown(page, language, variables):
+    printed: list[str] = []
+    compared = 0
+    for _, info, block in blocks(page):
+        if info == language.name:
+            printed += [" ".join(map(as_text, values)) for values in language.run(block, variables)]
+        elif info == "printed":
+            compared += 1
+            assert matches(block.splitlines(), printed), (page, printed)
+            printed.clear()
+    assert compared >= 2
+    assert not printed
+
+
+def test_functions_stand_in_both_languages():
+    for page in documentation.PAGES:
+        infos = [info for _, info, _ in blocks(page) if info in WRITERS]
+        assert infos == ["python", "javascript"] * (len(infos) // 2)
+        assert bool(infos) == (page in PAGES_WITH_FUNCTIONS)
