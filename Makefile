@@ -4,14 +4,17 @@ PYTHON ?= python3
 HOST ?= 127.0.0.1
 PORT ?= 8000
 KILLS ?= 1000
+USERS ?= 1000000
+MINUTES ?= 60
 SIZE ?= 1m
 SIZES ?= 10k,1m,10m
 SECONDS ?= 5
+FUZZ_SECONDS ?= 60
 ROUNDS ?= 3
 
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help run test test-clients test-browser faults bench bench-growth lint format lock runtime-environment development-environment \
+.PHONY: help run test test-clients test-schema test-browser test-load soak faults restore-drill bench bench-growth lint format lock runtime-environment development-environment \
 	benchmark-environment browser-environment client-environment node
 
 help:  ## lists the targets
@@ -34,11 +37,23 @@ test-clients: runtime-environment client-environment  ## runs clients and linter
 	@cd tests/clients && export ORIGIN='$(or $(ORIGIN),http://$(HOST):$(PORT))' PATH="$$PATH:$(CURDIR)/$(CLIENTS)/bin" \
 		&& npm ci --silent --no-audit --no-fund && npm test --silent && .venv/bin/python python_client.py
 
+test-schema: development-environment client-environment  ## lets Schemathesis judge answers of a service of its own, as two people and an administrator; FUZZ_SECONDS=60 for each version
+	@$(BIN)/python -m tests.fuzz '$(FUZZ_SECONDS)'
+
 test-browser: browser-environment  ## does in a browser what people do there; CHROMIUM=/path/to/chromium
 	@$(BIN)/python -m pytest tests/browser
 
+test-load: development-environment  ## measures what readers see beside everything that is slow, in about five minutes; CASES=logins,…
+	@$(BIN)/python -m tests.load '$(CASES)'
+
 faults: development-environment  ## kills the service and its database at random, KILLS=1000 times, while clients pay
 	@$(BIN)/python -m tests.faults '$(KILLS)'
+
+restore-drill: development-environment  ## loses a database under load and restores it to a moment; USERS=1000000
+	@$(BIN)/python -m tests.restore '$(USERS)'
+
+soak: development-environment  ## runs mixed traffic with faults over a bad network to the database, and compares ledger and memory; MINUTES=60
+	@$(BIN)/python -m tests.soak '$(MINUTES)'
 
 bench: benchmark-environment  ## compares with a stock DRF app and the thinnest Python; SIZE=1m SECONDS=5 ROUNDS=3 CASES=get_user,…
 	@$(BIN)/python -m benchmarks.compare --size '$(SIZE)' --seconds '$(SECONDS)' --rounds '$(ROUNDS)' $(if $(CASES),--cases '$(CASES)')

@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
 
 import django
 import psutil
@@ -37,7 +36,7 @@ DEADLOCKS = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_data
 IN_BULK = 5_000
 INSERTS, REPEATED = 1_000, 3
 
-Write = Callable[[psycopg.Connection[Any]], object]
+Write = Callable[[psycopg.Connection], object]
 
 
 def main() -> None:
@@ -80,7 +79,7 @@ def emptied(cluster: Cluster) -> Iterator[str]:
             connection.execute("DROP DATABASE counts WITH (FORCE)")
 
 
-def cost(connection: psycopg.Connection[Any], trigger: str) -> float:
+def cost(connection: psycopg.Connection, trigger: str) -> float:
     """Microseconds of processor time that the server takes for one INSERT of an order: the least of a few series."""
     connection.execute(f"ALTER TABLE orders_order {trigger} TRIGGER USER")
     backend = psutil.Process(connection.info.backend_pid)
@@ -135,12 +134,12 @@ def together(database: str, seconds: float, writers: int) -> Counter[str]:
     return done
 
 
-def load(statements: Sequence[str], connection: psycopg.Connection[Any]) -> None:
+def load(statements: Sequence[str], connection: psycopg.Connection) -> None:
     for statement in statements:
         connection.execute(statement, [IN_BULK])
 
 
-def write_singly(number: int, connection: psycopg.Connection[Any]) -> None:
+def write_singly(number: int, connection: psycopg.Connection) -> None:
     """Adds a user and an order, changes the one, and removes the other, in an order that differs among the writers."""
     for statement in (USERS, ORDERS) if number % 2 else (ORDERS, USERS):
         connection.execute(statement, [1])

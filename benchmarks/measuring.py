@@ -65,14 +65,14 @@ class Meter:
         server = sum(spent.values())
         workers = [cpu for pid, cpu in spent.items() if pid != str(system.process.pid)]
         foreign = machine - server - database - load.cpu - own
-        memory = [process.memory_full_info() for process in _tree(system.process.pid)]
+        memory = [process.memory_full_info() for process in tree(system.process.pid)]
         return Round(
             system=system.name,
             case=case,
             users=users,
             rate=load.in_time / seconds,
-            p50=_milliseconds(load.times, 0.5),
-            p99=_milliseconds(load.times, 0.99),
+            p50=milliseconds(load.times, 0.5),
+            p99=milliseconds(load.times, 0.99),
             server=server * 1000 / len(load.times),
             database=database * 1000 / len(load.times),
             load=load.cpu * 1000 / len(load.times),
@@ -84,22 +84,28 @@ class Meter:
 
     def _spent(self, system: System) -> dict[str, float]:
         """Seconds of CPU until now: of each process of the server, of the database, of this one, of the machine."""
-        machine = psutil.cpu_times()
-        times = {str(process.pid): _cpu(process) for process in _tree(system.process.pid)}
+        times = {str(process.pid): cpu(process) for process in tree(system.process.pid)}
         return times | {
-            "database": sum(map(_cpu, _tree(self.postmaster))),
-            "machine": sum(machine) - machine.idle - machine.iowait - machine.guest - machine.guest_nice,
+            "database": sum(map(cpu, tree(self.postmaster))),
+            "machine": busy(),
             "own": time.process_time(),
         }
 
 
-def _tree(pid: int) -> list[psutil.Process]:
+def busy() -> float:
+    """Seconds of CPU that the machine has spent until now."""
+    machine = psutil.cpu_times()
+    return float(sum(machine) - machine.idle - machine.iowait - machine.guest - machine.guest_nice)
+
+
+def tree(pid: int) -> list[psutil.Process]:
+    """A process and all that descend from it."""
     process = psutil.Process(pid)
     return [process, *process.children(recursive=True)]
 
 
-def _cpu(process: psutil.Process) -> float:
-    """With that of children that have ended: the database has some for single queries."""
+def cpu(process: psutil.Process) -> float:
+    """Seconds of CPU, with that of children that have ended: the database has some for single queries."""
     try:
         times = process.cpu_times()
     except psutil.NoSuchProcess:
@@ -107,7 +113,8 @@ def _cpu(process: psutil.Process) -> float:
     return float(times.user + times.system + times.children_user + times.children_system)
 
 
-def _milliseconds(ordered: Sequence[float], part: float) -> float:
+def milliseconds(ordered: Sequence[float], part: float) -> float:
+    """The percentile of ascending seconds, `part` from 0 to 1."""
     return ordered[min(len(ordered) - 1, int(len(ordered) * part))] * 1000
 
 

@@ -11,7 +11,7 @@ import hmac
 import os
 import time
 from base64 import urlsafe_b64decode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 from urllib.parse import parse_qsl
@@ -57,8 +57,8 @@ class Connection:
         self.prepared = {statement: await self.raw.prepare(statement) for statement in STATEMENTS}
         return self
 
-    async def rows(self, statement: str, *values: Any) -> list[Any]:
-        found: list[Any] = await self.prepared[statement].fetch(*values)
+    async def rows(self, statement: str, *values: object) -> list[asyncpg.Record]:
+        found: list[asyncpg.Record] = await self.prepared[statement].fetch(*values)
         return found
 
 
@@ -136,9 +136,9 @@ async def pay(connection: Connection, user: int, key: str, amount: float) -> byt
         return answer
 
 
-def one(row: Any) -> bytes:
+def one(row: asyncpg.Record) -> bytes:
     return orjson.dumps({"success": True, "data": dict(row)}, option=orjson.OPT_UTC_Z)
 
 
-def many(rows: Sequence[Any], meta: dict[str, Any]) -> bytes:
+def many(rows: Sequence[asyncpg.Record], meta: Mapping[str, object]) -> bytes:
     return orjson.dumps({"success": True, "data": [dict(row) for row in rows], "meta": meta}, option=orjson.OPT_UTC_Z)

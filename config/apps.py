@@ -1,5 +1,6 @@
 from django.apps import AppConfig
 from django.contrib.admin import apps as admin_apps
+from django.db.models.signals import pre_migrate
 
 
 class ConfigConfig(AppConfig):
@@ -8,6 +9,10 @@ class ConfigConfig(AppConfig):
 
     def ready(self) -> None:
         from config import checks  # noqa: F401 - registers the system checks
+        from config.management.migrations import refuse_old_server
+        from config.postgresql import statements  # noqa: F401 - is told of each new connection
+
+        pre_migrate.connect(refuse_old_server, sender=self)
 
 
 class AdminConfig(admin_apps.AdminConfig):

@@ -47,8 +47,10 @@ def _find_insecure_oauth_settings() -> Iterator[tuple[int, str]]:
         yield 2, "MIDDLEWARE must not list a middleware of django-oauth-toolkit."
     if disabled := sorted(name for name in RFC_9700_SETTINGS if not settings.OAUTH2_PROVIDER.get(name)):
         yield 3, f"OAUTH2_PROVIDER must turn on {', '.join(disabled)}."
-    if "http" in settings.OAUTH2_PROVIDER.get("ALLOWED_REDIRECT_URI_SCHEMES", ["http"]) and not settings.DEBUG:
-        yield 4, "ALLOWED_REDIRECT_URI_SCHEMES of OAUTH2_PROVIDER must not hold http outside DEBUG."
+    if "http" in settings.OAUTH2_PROVIDER.get("ALLOWED_REDIRECT_URI_SCHEMES", ["http"]) and not (
+        settings.LOCAL or settings.DEBUG
+    ):
+        yield 4, "ALLOWED_REDIRECT_URI_SCHEMES of OAUTH2_PROVIDER must not hold http outside LOCAL and DEBUG."
 
 
 @register(Tags.security)

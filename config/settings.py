@@ -13,10 +13,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from django.http.request import validate_host
-from environs import Env, EnvValidationError
+from environs import EnvValidationError, FileAwareEnv
 from marshmallow.validate import And, ContainsNoneOf, Length, OneOf, Range, Regexp
 
 from config.api.versions.table import Version
+from config.http.signing_keys import parse_signing_key
 from config.local.cluster import get_database_url
 from config.local.secrets import get_local_secrets
 
@@ -40,13 +41,42 @@ def _origins(given: list[str]) -> None:
 # --- The environment -------------------------------------------------------------------------------------------------
 
 REQUIRED = ("DATABASE_URL", "SECRET_KEY", "JWT_SIGNING_KEY", "ALLOWED_HOSTS", "PUBLIC_URL")
+# Each may also stand in a file, whose path NAME_FILE gives: who may list processes may read their environment.
+SECRETS = (
+    "DATABASE_URL",
+    "SECRET_KEY",
+    "SECRET_KEY_FALLBACKS",
+    "JWT_SIGNING_KEY",
+    "JWT_SIGNING_KEY_FALLBACKS",
+    "METRICS_TOKEN",
+)
 
 MIN_DISTINCT_CHARACTERS = 10
 
-# Lazy, so that seal() names every wrong variable at once instead of one a start.
-env = Env(eager=False, expand_vars=False)
+# Lazy, so that seal() names every wrong variable at once instead of one a start. It reads NAME_FILE in place of NAME.
+env = FileAwareEnv(eager=False, expand_vars=False, strip_whitespace=True)
 
-LOCAL = env.bool("LOCAL", not any(name in os.environ for name in REQUIRED))
+
+def _is_given(name: str) -> bool:
+    return name in os.environ or f"{name}_FILE" in os.environ
+
+
+def _find_faults_of_files() -> Iterator[str]:
+    """What is wrong with the files of secrets: environs would raise a ValueError, and take the file of two values."""
+    for name in SECRETS:
+        if path := os.environ.get(f"{name}_FILE"):
+            if os.environ.get(name):
+                yield f"{name}_FILE: Give one of {name} and {name}_FILE."
+            try:
+                Path(path).read_text(encoding="utf-8")
+            except (OSError, UnicodeDecodeError) as error:
+                yield f"{name}_FILE: {getattr(error, 'strerror', None) or 'Is no text in UTF-8'}: {path}."
+
+
+if _unreadable := " ".join(_find_faults_of_files()):
+    sys.exit(f"{_unreadable} (docs/operations.md lists the variables)")
+
+LOCAL = env.bool("LOCAL", not any(map(_is_given, REQUIRED)))
 HOST = env.str("HOST", "127.0.0.1")
 PORT = env.int("PORT", 8000, validate=Range(1, 65535))
 _EVERYWHERE = {"0.0.0.0", "::"}  # noqa: S104 - addresses to compare with
@@ -60,17 +90,30 @@ if LOCAL:
     }
 
 
-def _required(read: Callable[..., Any], name: str, **options: Any) -> Any:
+def _lengths(least: int) -> Callable[[list[str]], None]:
+    def check(given: list[str]) -> None:
+        for each in given:
+            Length(min=least)(each)
+
+    return check
+
+
+def _required(read: Callable[..., Any], name: str, **options: object) -> Any:
     """Reads a variable that has a made-up value locally and none in production."""
     return read(name, _made_up[name], **options) if LOCAL else read(name, **options)
 
 
-EMBEDDED_DATABASE = LOCAL and "DATABASE_URL" not in os.environ
+EMBEDDED_DATABASE = LOCAL and not _is_given("DATABASE_URL")
 DEBUG = env.bool("DEBUG", False)
 FAST_PATH = env.bool("FAST_PATH", True)
 SECRET_KEY = _required(env.str, "SECRET_KEY", validate=Length(min=50))
 JWT_SIGNING_KEY = _required(env.str, "JWT_SIGNING_KEY", validate=Length(min=32))
-ALLOWED_HOSTS = _required(env.list, "ALLOWED_HOSTS", validate=And(Length(min=1), ContainsNoneOf([""])))
+# Keys of before, which verify what they signed until it expires.
+SECRET_KEY_FALLBACKS: list[str] = env.list("SECRET_KEY_FALLBACKS", [], validate=_lengths(50))
+JWT_SIGNING_KEY_FALLBACKS: list[str] = env.list("JWT_SIGNING_KEY_FALLBACKS", [], validate=_lengths(32))
+ALLOWED_HOSTS = _required(
+    env.list, "ALLOWED_HOSTS", validate=And(Length(min=1), ContainsNoneOf([""], error="An empty name is no host."))
+)
 PUBLIC_URL = _required(
     env.str,
     "PUBLIC_URL",
@@ -79,8 +122,14 @@ PUBLIC_URL = _required(
 TRUSTED_PROXIES = env.int("TRUSTED_PROXIES", 0, validate=Range(0, 10))
 WORKERS = env.int("WORKERS", max(2, os.cpu_count() or 1), validate=Range(1, 256))
 DEFAULT_API_VERSION = env.int("DEFAULT_API_VERSION", 1, validate=OneOf([version.number for version in API_VERSIONS]))
-API_VENDOR = env.str("API_VENDOR", "users", validate=Regexp(r"[a-z][a-z0-9-]*\Z"))
+API_VENDOR = env.str(
+    "API_VENDOR",
+    "users",
+    validate=Regexp(r"[a-z][a-z0-9-]*\Z", error="Must be small letters, digits and hyphens, and begin with a letter."),
+)
 CORS_ALLOWED_ORIGINS: list[str] = env.list("CORS_ALLOWED_ORIGINS", [], validate=_origins)
+# Of the answers with 2xx, how many have a line in the log; of the others, all have.
+LOG_SUCCESSES = env.float("LOG_SUCCESSES", 1.0, validate=Range(0, 1))
 METRICS_TOKEN = env.str(
     "METRICS_TOKEN", "", validate=Regexp(r"([!-~]{16,})?\Z", error="Must be at least 16 characters of visible ASCII.")
 )
@@ -91,6 +140,8 @@ RATE_LIMIT_ANONYMOUS = env.int("RATE_LIMIT_ANONYMOUS", 60, validate=Range(0))
 # Failed log-ins a minute for one account from one address (ten times it from all addresses), and for one address.
 RATE_LIMIT_LOGIN_ACCOUNT = env.int("RATE_LIMIT_LOGIN_ACCOUNT", 10, validate=Range(0))
 RATE_LIMIT_LOGIN_ADDRESS = env.int("RATE_LIMIT_LOGIN_ADDRESS", 30, validate=Range(0))
+# Requests that one user, or one such address, has under way at the same time in one worker.
+MAX_IN_FLIGHT = env.int("MAX_IN_FLIGHT", 32, validate=Range(0))
 # How long the audit trail and the use of versions are kept, and the answers that retries get.
 AUDIT_RETENTION_DAYS = env.int("AUDIT_RETENTION_DAYS", 365, validate=Range(1, 36_500))
 IDEMPOTENCY_RETENTION_DAYS = env.int("IDEMPOTENCY_RETENTION_DAYS", 30, validate=Range(1, 36_500))
@@ -103,9 +154,21 @@ def _faults() -> Iterator[str]:
         yield "DATABASE_URL: PostgreSQL is the only database."
     if JWT_SIGNING_KEY == SECRET_KEY:
         yield "JWT_SIGNING_KEY: Must differ from SECRET_KEY."
-    for name, key in (("SECRET_KEY", SECRET_KEY), ("JWT_SIGNING_KEY", JWT_SIGNING_KEY)):
-        if len(set(key)) < MIN_DISTINCT_CHARACTERS:
+    for name, keys in (
+        ("SECRET_KEY", [SECRET_KEY, *SECRET_KEY_FALLBACKS]),
+        ("JWT_SIGNING_KEY", [JWT_SIGNING_KEY, *JWT_SIGNING_KEY_FALLBACKS]),
+    ):
+        if any(len(set(key)) < MIN_DISTINCT_CHARACTERS for key in keys):
             yield f"{name}: Too few different characters; make a random one."
+    for name, keys in (
+        ("JWT_SIGNING_KEY", [JWT_SIGNING_KEY]),
+        ("JWT_SIGNING_KEY_FALLBACKS", JWT_SIGNING_KEY_FALLBACKS),
+    ):
+        for key in keys:
+            try:
+                parse_signing_key(key)
+            except ValueError as error:
+                yield f"{name}: {error}"
     if not validate_host(urlsplit(PUBLIC_URL).hostname or "", ALLOWED_HOSTS):
         yield "ALLOWED_HOSTS: Must cover the host of PUBLIC_URL."
 
@@ -150,10 +213,12 @@ INSTALLED_APPS = [
 ]
 # What the accelerator puts in the place of functions of the reference, by their paths.
 FAST_PATH_REPLACEMENTS = {
-    "accounts.tokens.SessionToken.parse": "config.fastpath.tokens.parse",
+    "accounts.tokens.SessionToken.parse": "config.fastpath.credentials.parse",
+    "config.api.writing.idempotency.salted_hmac": "config.fastpath.credentials.salted_hmac",
+    "users.models.salted_hmac": "config.fastpath.credentials.salted_hmac",
     "config.api.limits.quotas.CredentialLookup.find": "config.fastpath.credentials.find",
     "config.api.limits.quotas.count_request": "config.fastpath.credentials.count_request",
-    "config.models.resource.Resource.from_db": "config.fastpath.rows.from_db",
+    "config.models.resource.Resource.from_db": "config.fastpath.compiled_query.from_db",
     "config.server.metrics.build_value_class": "config.fastpath.metrics.build_value_class",
     "django.conf.LazySettings.__getattribute__": "config.fastpath.settings.getattribute",
 }
@@ -166,17 +231,17 @@ MIDDLEWARE = [
     "config.http.middleware.SecretParameterMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "config.http.content_policy.ContentPolicyMiddleware",
+    "config.http.middleware.ContentPolicyMiddleware",
     # Around the page that shows an answer, for its forms carry the token.
     "django.middleware.csrf.CsrfViewMiddleware",
     # Around all that puts headers on an answer, for the page shows them.
     "config.api.browsable.middleware.BrowsableMiddleware",
-    # Around the quotas: preflights cost nothing, and a refusal can be read.
-    "corsheaders.middleware.CorsMiddleware",
-    # Around the quotas, whose refusals tell the version too.
+    # Around preflights and the quotas, whose refusals tell the version too.
     "config.api.versions.versioning.VersionMiddleware",
+    # Around the quotas: preflights cost nothing, and a refusal can be read.
+    "config.http.middleware.CrossOriginMiddleware",
     "config.api.limits.quotas.QuotaMiddleware",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "config.site.static_files.StaticFilesMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "config.http.middleware.HostMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
@@ -195,6 +260,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "config.site.shell.add_shell",
             ],
         },
     },
@@ -212,11 +278,16 @@ WHITENOISE_AUTOREFRESH = False
 # The icon that browsers ask for by themselves.
 WHITENOISE_ROOT = Path(__file__).parent / "root"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
+# For people, where one of them starts it on a machine of theirs.
+COLOURED_LOG = LOCAL and sys.stderr.isatty()
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"json": {"()": "config.server.logs.JSONFormatter"}},
-    "handlers": {"standard_error": {"class": "logging.StreamHandler", "formatter": "json"}},
+    "formatters": {"lines": {"()": "config.server.logs.Formatter"}},
+    "filters": {"refusals": {"()": "config.server.logs.RefusalFilter"}},
+    "handlers": {
+        "standard_error": {"class": "logging.StreamHandler", "formatter": "lines", "filters": ["refusals"]},
+    },
     "root": {"handlers": ["standard_error"], "level": "WARNING"},
     "loggers": {
         # Configured to take Django's own handlers away, which would tell everything a second time.
@@ -265,11 +336,13 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 
 LOGIN_URL = "/session/login"
-LOGIN_REDIRECT_URL = "/oauth/grants"
+LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "/session/login"
 
 # --- OAuth 2.0 -------------------------------------------------------------------------------------------------------
 
+# The public client by which one signs in on the reference; the first start of `make run` registers it.
+REFERENCE_CLIENT_ID = "reference" if LOCAL else ""
 OAUTH2_PROVIDER_APPLICATION_MODEL = "accounts.Application"
 OAUTH2_PROVIDER = {
     "OAUTH2_BACKEND_CLASS": "accounts.oauth.server.Core",
@@ -284,7 +357,7 @@ OAUTH2_PROVIDER = {
     "REFRESH_TOKEN_EXPIRE_SECONDS": 14 * 24 * 60 * 60 - 15 * 60,
     "REFRESH_TOKEN_REUSE_PROTECTION": True,
     # http is for loopback alone (accounts.models.Application).
-    "ALLOWED_REDIRECT_URI_SCHEMES": ["https", "http"] if DEBUG else ["https"],
+    "ALLOWED_REDIRECT_URI_SCHEMES": ["https", "http"] if LOCAL or DEBUG else ["https"],
     "COMPLIANT_BCP_RFC9700_ACCESS_TOKEN_TRANSPORT": True,
     "COMPLIANT_BCP_RFC9700_AUTHZ_RESPONSE_ISS": True,
     "COMPLIANT_BCP_RFC9700_IMPLICIT_GRANT": True,
@@ -336,6 +409,7 @@ CORS_EXPOSE_HEADERS = [
     "API-Version",
     "Content-Location",
     "Deprecation",
+    "Dry-Run",
     "ETag",
     "Idempotent-Replayed",
     "Link",
@@ -355,11 +429,11 @@ CORS_EXPOSE_HEADERS = [
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["accounts.authentication.PrincipalAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["config.api.permissions.ResourcePermission"],
-    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "config.api.representation.negotiation.Negotiation",
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "config.api.representation.renderers.Negotiation",
     "DEFAULT_VERSIONING_CLASS": "config.api.versions.versioning.Versioning",
     "DEFAULT_PARSER_CLASSES": [
-        "config.api.representation.parsers.JSONParser",
-        "config.api.representation.parsers.MergePatchParser",
+        "config.api.requests.JSONParser",
+        "config.api.requests.MergePatchParser",
     ],
     "DEFAULT_RENDERER_CLASSES": [
         "config.api.representation.renderers.JSONRenderer",
@@ -375,8 +449,7 @@ REST_FRAMEWORK = {
     "FORMAT_SUFFIX_KWARG": None,
 }
 SIMPLE_JWT = {
-    "ALGORITHM": "HS256",
-    "SIGNING_KEY": JWT_SIGNING_KEY,
+    # The keys and their algorithms: accounts.tokens.
     "ISSUER": PUBLIC_URL,
     "AUDIENCE": f"{PUBLIC_URL}/api",
     "ACCESS_TOKEN_LIFETIME": timedelta(minutes=15),

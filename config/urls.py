@@ -10,12 +10,13 @@ import payments.urls
 import posts.urls
 import users.urls
 from accounts.views import LoginView, LogoutView, ProtectedView, RefreshView
-from config.api.versions.paths import VersionConverter
-from config.site.documentation import GuideView, ReferenceView, VersionsPageView
+from config.api.versions.versioning import VersionConverter
+from config.site.documentation import GuideView, ReferenceView, SearchIndexView, VersionsPageView
 from config.site.entry import EntryView, VersionsView
 from config.site.health import LiveView, ReadyView
 from config.site.metrics import MetricsView
 from config.site.redirects import redirect_without_trailing_slash
+from config.site.requests_file import RequestsFileView
 from config.site.schema import SchemaView
 
 register_converter(VersionConverter, "version")
@@ -54,6 +55,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("openapi.json", SchemaView.as_view(), name="schema"),
     path("docs", ReferenceView.as_view(), name="documentation"),
     path("docs/guide", RedirectView.as_view(url="/docs/first-request")),
+    path("docs/search.json", SearchIndexView.as_view(), name="search-index"),
+    path("docs/requests.http", RequestsFileView.as_view(), name="requests-file"),
     path("docs/versions", VersionsPageView.as_view(), {"page": "versions"}),
     path("docs/<slug:page>", GuideView.as_view()),
     path("health/live", LiveView.as_view()),

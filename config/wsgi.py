@@ -6,15 +6,15 @@ from http.client import responses
 from io import BytesIO
 from typing import Any
 
-from django.conf import settings
 from django.core.wsgi import get_wsgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 _django: Any = get_wsgi_application()
 
-from config.api.versions.usage import uses  # noqa: E402 - it needs the apps
+from config.api.requests import find_max_body  # noqa: E402 - they need the apps
+from config.api.versions.usage import uses  # noqa: E402
 from config.http.errors import DomainError  # noqa: E402
-from config.http.request_limits import screen  # noqa: E402
+from config.http.request_limits import body_too_long, screen  # noqa: E402
 from config.server.answers import Environ, answer, refuse  # noqa: E402
 
 
@@ -22,7 +22,7 @@ def application(environ: Environ, start_response: Callable[..., Any]) -> Iterabl
     """Answers a request. It is the server's task, or that of a proxy in front, to bring the body in time and whole."""
     try:
         screen(environ)
-        _receive_body(environ, settings.DATA_UPLOAD_MAX_MEMORY_SIZE or 0)
+        _receive_body(environ, find_max_body(environ["REQUEST_METHOD"], environ.get("PATH_INFO", "")))
     except DomainError as problem:
         refuse(environ, problem)
     status, headers, body = answer(_django, environ)
@@ -32,8 +32,16 @@ def application(environ: Environ, start_response: Callable[..., Any]) -> Iterabl
 
 
 def _receive_body(environ: Environ, limit: int) -> None:
-    """Puts a chunked body, up to one byte over the limit, into memory: Django reads none without Content-Length."""
-    if not environ.get("CONTENT_LENGTH") and environ.get("HTTP_TRANSFER_ENCODING"):
+    """Puts a chunked body into memory, since Django reads none without Content-Length.
+
+    Raises:
+        DomainError: PAYLOAD_TOO_LARGE for a body over the limit, of which no more than the limit is read.
+    """
+    length = environ.get("CONTENT_LENGTH") or "0"
+    if length == "0" and environ.get("HTTP_TRANSFER_ENCODING"):
         body = environ["wsgi.input"].read(limit + 1)
-        environ["CONTENT_LENGTH"] = str(len(body))
+        length = environ["CONTENT_LENGTH"] = str(len(body))
         environ["wsgi.input"] = BytesIO(body)
+    # What is no number is the server's to refuse, and no body to Django. Python converts no very long one.
+    if length.isdecimal() and int(length[:19]) > limit:
+        raise body_too_long(limit)

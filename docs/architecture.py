@@ -57,14 +57,18 @@ def _parts(lines: list[str]) -> Iterator[str]:
                 left, top = LEFT + float(column) * COLUMN, TOP + float(row) * ROW
                 boxes[name] = Box(left, left + float(wide) * COLUMN, top)
                 yield from _box(boxes[name], kind, *" ".join(words).split(" / "))
+            case ["arrow", origin, target, kind] if boxes[origin].top == boxes[target].top:
+                left, right, top = boxes[origin].right, boxes[target].left, boxes[origin].top
+                yield _arrow(f"M{left:.0f} {top + HEIGHT / 2:.0f}H{right - 1:.0f}", kind)
             case ["arrow", origin, target, kind, *column]:
                 at = LEFT + float(column[0]) * COLUMN if column else _middle(boxes[origin], boxes[target])
-                yield (
-                    f'<path d="M{at:.0f} {boxes[origin].top + HEIGHT:.0f}V{boxes[target].top - 1:.0f}" fill="none" '
-                    f'stroke-width="1.5" {STROKES[kind]}/>'
-                )
+                yield _arrow(f"M{at:.0f} {boxes[origin].top + HEIGHT:.0f}V{boxes[target].top - 1:.0f}", kind)
             case _:
                 raise ValueError(line)
+
+
+def _arrow(path: str, kind: str) -> str:
+    return f'<path d="{path}" fill="none" stroke-width="1.5" {STROKES[kind]}/>'
 
 
 def _middle(one: Box, other: Box) -> float:

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Barrier
 from typing import Any
 
@@ -28,7 +29,8 @@ from django.test.client import ClientHandler
 from accounts import logins
 from accounts.services import create_api_key
 from config.api.principal import SCOPES
-from config.server.logs import JSONFormatter
+from config.server.logs import Formatter
+from tests.faults.proxy import Proxy
 from users import services
 from users.models import User
 
@@ -219,12 +221,45 @@ def at_once(transactional_db: None) -> Callable[[Iterable[Callable[[], Any]]], l
     return run
 
 
+def connect_elsewhere() -> psycopg.Connection[Any]:
+    """Another connection to the same database."""
+    return psycopg.connect(**connection.get_connection_params() | {"cursor_factory": psycopg.Cursor})
+
+
 @pytest.fixture
 def elsewhere(transactional_db: None) -> Iterator[psycopg.Connection[Any]]:
     """Another connection to the same database, in a transaction of its own."""
-    parameters = connection.get_connection_params() | {"cursor_factory": psycopg.Cursor}
-    with psycopg.connect(**parameters) as opened:
+    with connect_elsewhere() as opened:
         yield opened
+
+
+@pytest.fixture
+def proxy(transactional_db: None) -> Iterator[Proxy]:
+    """The connection of this thread leads through it."""
+    settings = connection.settings_dict
+    before = settings["HOST"]
+    with TemporaryDirectory() as folder, Proxy(Path(folder), Path(before)) as between:
+        connection.close()
+        settings["HOST"] = folder
+        try:
+            yield between
+        finally:
+            settings["HOST"] = before
+            connection.close()
+
+
+def end_connection() -> None:
+    """Has the server end the connection of this thread, which is not told."""
+    with connect_elsewhere() as other:
+        other.execute("SELECT pg_terminate_backend(%s, 5000)", [connection.connection.info.backend_pid])
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    """Returns when it holds; fails when it does not within ten seconds."""
+    deadline = time.monotonic() + 10
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def wait_until_somebody_waits_for(holder: psycopg.Connection[Any]) -> None:
@@ -264,7 +299,7 @@ def told() -> Iterator[Callable[[], list[dict[str, Any]]]]:
     """What the service writes on standard error, line by line."""
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(JSONFormatter())
+    handler.setFormatter(Formatter())
     logging.getLogger().addHandler(handler)
     yield lambda: [json.loads(line) for line in stream.getvalue().splitlines()]
     logging.getLogger().removeHandler(handler)

@@ -3,7 +3,7 @@
 from argparse import RawDescriptionHelpFormatter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, ClassVar, NoReturn
+from typing import ClassVar, NoReturn
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import Error, connection
@@ -51,7 +51,7 @@ class ServiceCommand(BaseCommand):
         "--force-color",
     }
 
-    def create_parser(self, prog_name: str, subcommand: str, **options: Any) -> CommandParser:
+    def create_parser(self, prog_name: str, subcommand: str, **options: object) -> CommandParser:
         example = f"Example:\n  {self.example}"
         parser = super().create_parser(
             prog_name, subcommand, formatter_class=_Formatter, epilog=example, allow_abbrev=False, **options
@@ -59,7 +59,7 @@ class ServiceCommand(BaseCommand):
         parser.__class__ = _Parser
         return parser
 
-    def execute(self, *args: Any, **options: Any) -> str | None:
+    def execute(self, *args: object, **options: object) -> str | None:
         try:
             return super().execute(*args, **options)
         except KeyboardInterrupt:

@@ -47,9 +47,12 @@ class Client(threading.Thread):
     Every request stands in the ledger before it is sent, and its outcome after it: a line of JSON each.
     """
 
-    def __init__(self, index: int, port: int, key: str, ledger: Path, answered: list[float]) -> None:
+    def __init__(
+        self, index: int, port: int, key: str, ledger: Path, answered: list[float], *, pause: float = 0
+    ) -> None:
+        """`answered` gets the time of each success; `pause` are the seconds between two requests."""
         super().__init__(daemon=True)
-        self.port, self.key, self.answered = port, key, answered
+        self.port, self.key, self.answered, self.pause = port, key, answered, pause
         self.next = index * 10_000_000 + 1
         self.done: list[Intent] = []
         self.stopping = threading.Event()
@@ -62,7 +65,7 @@ class Client(threading.Thread):
             self._work()
 
     def _work(self) -> None:
-        while not self.stopping.is_set():
+        while not self.stopping.wait(self.pause):
             if self.done and random.random() < 0.2:
                 self.ask_again(random.choice(self.done))
             else:

@@ -9,12 +9,13 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
+import psutil
 import psycopg
 
 from config.local.account import get_accessible_folder
@@ -26,11 +27,12 @@ WORKERS = 3
 
 
 class Service:
-    """`manage.py serve`, which reaches its database through the proxy."""
+    """`manage.py serve`, which reaches its database at the given address; `variables` are further settings."""
 
-    def __init__(self, copy: Copy, database: str, log: Path) -> None:
+    def __init__(self, copy: Copy, database: str, log: Path, count: int = WORKERS, **variables: str) -> None:
         self.copy = copy
         self.log = log
+        self.count = count
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
@@ -39,9 +41,12 @@ class Service:
             "LOCAL": "true",
             "DATABASE_URL": database,
             "PORT": str(self.port),
-            "WORKERS": str(WORKERS),
+            "WORKERS": str(count),
             # One user makes all requests, many more than a client may.
             "RATE_LIMIT_PRINCIPAL": "0",
+            # Two hundred clients of one user retry at the same time.
+            "MAX_IN_FLIGHT": "0",
+            **variables,
         }
 
     def start(self) -> dict[str, str]:
@@ -78,14 +83,19 @@ class Service:
 
     def workers(self) -> list[int]:
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        return [int(pid) for pid in children if _is_alive(int(pid))]
+        return [int(pid) for pid in children if is_alive(int(pid))]
 
-    def kill_worker(self) -> None:
-        os.kill(random.choice(self.workers()), signal.SIGKILL)
+    def kill_worker(self, spared: Collection[int] = ()) -> None:
+        os.kill(random.choice([pid for pid in self.workers() if pid not in spared]), signal.SIGKILL)
+
+    def kill_slow_lane(self, spared: Collection[int] = ()) -> None:
+        """Kills the process beside a worker that is not spared."""
+        workers = [psutil.Process(pid) for pid in self.workers() if pid not in spared]
+        random.choice([process for worker in workers for process in worker.children()]).kill()
 
     def heal(self) -> None:
         """Waits until the service has started the killed workers again."""
-        wait_for(lambda: len(self.workers()) == WORKERS)
+        wait_for(lambda: len(self.workers()) == self.count)
 
     def kill(self) -> None:
         for pid in [self.process.pid, *self.workers()]:
@@ -98,7 +108,7 @@ class Service:
         self.process.communicate(timeout=30)
 
 
-def _is_alive(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
     """Whether a process is there, and no zombie: those have no command line."""
     with suppress(OSError):
         return b"manage.py" in Path(f"/proc/{pid}/cmdline").read_bytes()

@@ -7,7 +7,7 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -117,23 +117,38 @@ def _kill(
     for kind in kinds:
         if enough.is_set():
             break
-        _let_work(answered, random.randrange(1, 30))
+        let_work(answered, random.randrange(1, 30))
         times.append((time.monotonic(), kind))
-        match kind:
-            case "worker":
-                service.kill_worker()
-            case "service":
-                service.kill()
-                service.start()
-            case part:
-                accepts = database.kill(part)
-                wait_for(lambda: answered[-1] > accepts)  # noqa: B023 - it is called at once
-                returns.append(answered[-1] - accepts)
-        service.heal()
+        returned = strike(kind, service, database, answered)
+        returns += [] if returned is None else [returned]
     return times, returns
 
 
-def _let_work(answered: list[float], effects: int) -> None:
+def strike(
+    kind: str, service: Service, database: Database, answered: list[float], spared: Collection[int] = ()
+) -> float | None:
+    """Kills one of KINDS or a slow lane, but no worker that is spared, and waits until everything runs again.
+
+    Returns how long after the database was back the next effect was, if that was killed.
+    """
+    returned = None
+    match kind:
+        case "worker":
+            service.kill_worker(spared)
+        case "slow lane":
+            service.kill_slow_lane(spared)
+        case "service":
+            service.kill()
+            service.start()
+        case part:
+            accepts = database.kill(part)
+            wait_for(lambda: answered[-1] > accepts)
+            returned = answered[-1] - accepts
+    service.heal()
+    return returned
+
+
+def let_work(answered: list[float], effects: int) -> None:
     """Waits until the clients have got so much done, so that every kill meets them at work."""
     enough = len(answered) + effects
     wait_for(lambda: len(answered) >= enough)

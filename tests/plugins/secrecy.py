@@ -21,7 +21,8 @@ from django.conf import settings
 from django.db import connection
 from django.test.client import RequestFactory
 
-from config.server.logs import JSONFormatter
+from config.server.logs import Formatter
+from config.server.request_log import NAME, RequestLog
 
 FIELDS = {
     "password",
@@ -155,15 +156,22 @@ def _members(value: Any) -> Iterator[tuple[str, Any]]:
 def pytest_sessionstart(session: pytest.Session) -> None:
     for name in ("SECRET_KEY", "JWT_SIGNING_KEY"):
         watch.note(getattr(settings, name), name)
-    write = JSONFormatter.format
+    write = Formatter.format
 
     # The handlers are no place for it: whoever calls `django.setup()` again gets new ones.
-    def recorded(self: JSONFormatter, record: logging.LogRecord) -> str:
+    def recorded(self: Formatter, record: logging.LogRecord) -> str:
         text = write(self, record)
         watch.record(record.name, text)
         return text
 
-    JSONFormatter.format = recorded  # type: ignore[method-assign]
+    Formatter.format = recorded  # type: ignore[method-assign]
+    add = RequestLog.add
+
+    def recorded_line(self: RequestLog, line: bytes) -> None:
+        watch.record(NAME, line.decode())
+        add(self, line)
+
+    RequestLog.add = recorded_line  # type: ignore[method-assign]
     send = RequestFactory.generic
 
     def watched(self: Any, method: str, path: str, data: Any = "", *args: Any, **options: Any) -> Any:

@@ -2,49 +2,34 @@
 
 from __future__ import annotations
 
+import time
 from argparse import ArgumentParser
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from itertools import islice
-from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.utils import timezone
 
-from accounts.models import LoginSession
-from accounts.oauth import retention
-from config.api.limits import counters
+from config import erasure
 from config.management.command import ServiceCommand, no_statement_timeout
+from config.management.expiry import get_expired_rows
 from config.management.progress import show_progress
-from config.models import AuditEvent, IdempotencyRecord, VersionUse
+from config.models import Erasure
 from config.postgresql import row_counts, transactions
-from config.site.sessions import get_expired_sessions
 
 BATCH_SIZE = 1_000
 # A request in progress may have just validated its token, and the clock of another machine may be slow.
 MARGIN = timedelta(minutes=1)
-
-
-def _get_expired_rows(now: datetime) -> dict[str, QuerySet[Any]]:
-    """The rows to delete, by the name under which they are reported; each app defines which of its rows expire."""
-    return {
-        "login sessions": LoginSession.objects.past(now),
-        "browser sessions": get_expired_sessions(now),
-        "OAuth codes": retention.past_codes(now),
-        "OAuth refresh tokens": retention.past_refresh_tokens(now),
-        "OAuth access tokens": retention.past_access_tokens(now),
-        "counters": counters.past(now),
-        "idempotency keys": IdempotencyRecord.objects.past(now),
-        "audit events": AuditEvent.objects.past(now),
-        "uses of versions": VersionUse.objects.past(now),
-    }
+SECONDS_BETWEEN_LOOKS = 0.1
 
 
 class Command(ServiceCommand):
     help = (
         "Deletes expired rows: sessions, codes and tokens that can no longer be used, rate limit counters of past "
         "minutes, idempotency keys older than IDEMPOTENCY_RETENTION_DAYS, and audit events and version statistics "
-        "older than AUDIT_RETENTION_DAYS. Also compacts the row counts of lists. Prints the number of rows of each "
+        "older than AUDIT_RETENTION_DAYS. Also erases what removed users have left, and compacts the row counts of "
+        "lists. Prints the number of rows of each "
         "kind. Run it daily; the service may run meanwhile, and an interrupted run can be repeated."
     )
     example = "manage.py purge --dry-run"
@@ -56,14 +41,23 @@ class Command(ServiceCommand):
     def handle(self, *, dry_run: bool, **options: object) -> None:
         # Each query for expired rows scans a whole table. The deletion of a batch is short by itself.
         with no_statement_timeout():
-            for name, rows in _get_expired_rows(timezone.now() - MARGIN).items():
+            for name, rows in get_expired_rows(timezone.now() - MARGIN).items():
                 count = rows.count()
                 self.stdout.write(f"{name}: {count if dry_run else _purge(name, rows, count)}")
+            self._erase(dry_run=dry_run)
             if not dry_run:
                 row_counts.compact()
 
+    def _erase(self, *, dry_run: bool) -> None:
+        """Erases what removed users have left, or waits until the running service has."""
+        removed = Erasure.objects.count()
+        while not dry_run and Erasure.objects.exists():
+            erasure.erase()
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+        self.stdout.write(f"removed users: {removed}")
 
-def _purge(name: str, rows: QuerySet[Any], count: int) -> int:
+
+def _purge(name: str, rows: QuerySet[Model], count: int) -> int:
     """Deletes the rows in batches. Returns how many."""
     # A server-side cursor WITH HOLD: one scan of the table, and no transaction that stays open meanwhile.
     expired_keys = rows.order_by().values_list("pk", flat=True).iterator(chunk_size=BATCH_SIZE)
@@ -75,7 +69,7 @@ def _purge(name: str, rows: QuerySet[Any], count: int) -> int:
     return deleted
 
 
-def _purge_batch(rows: QuerySet[Any], keys: Sequence[object]) -> int:
+def _purge_batch(rows: QuerySet[Model], keys: Sequence[object]) -> int:
     def delete() -> int:
         # Evaluated again under the lock: a row may have been renewed meanwhile. Rows that a request or another purge
         # has locked are left to the next purge.

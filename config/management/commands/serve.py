@@ -1,32 +1,38 @@
-import ctypes
 import gc
 import logging
+import multiprocessing
 import os
 import resource
 import secrets
+import shutil
 import signal
 import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
-from tempfile import TemporaryDirectory
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from functools import partial
+from tempfile import mkdtemp
 from types import FrameType
 from typing import Any, NoReturn
 
 from django.conf import settings
 from django.core.management.base import CommandError
 from django.db import connections, transaction
+from granian._granian import SocketHolder
 from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
 from granian.log import LogLevels
 from granian.server.mp import MPServer
 
+from config.http.lanes import Lane
 from config.local.cluster import get_default_cluster
 from config.management.command import ServiceCommand
 from config.management.migrations import migrate, setup_lock
-from config.server import metrics
+from config.server import metrics, slow_lane
+from config.server.processes import end_with_parent
+from config.server.succession import ENDING, Predecessor, get_predecessor, succeed
 
 ADMINISTRATOR_EMAIL = "admin@example.com"
 STOP_TIMEOUT_SECONDS = 20
@@ -36,6 +42,8 @@ MAX_CONNECTIONS = 4096
 RESERVED_FILES = 256
 # For the headers of a request, and also between two requests of a connection.
 HEADER_TIMEOUT_SECONDS = 30
+# Connections that wait to be accepted by a worker.
+BACKLOG = 1024
 
 
 class Command(ServiceCommand):
@@ -46,39 +54,67 @@ class Command(ServiceCommand):
     example = "HOST=127.0.0.1 PORT=8000 manage.py serve"
 
     def handle(self, **options: object) -> None:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        predecessor = get_predecessor()
+        for number in ENDING:
             signal.signal(number, _exit)
-        database = get_default_cluster().supervised() if settings.EMBEDDED_DATABASE else nullcontext()
-        with _reserve_port(settings.HOST, settings.PORT), database:
-            with setup_lock():
-                migrate()
-                if settings.LOCAL:
-                    _create_first_data()
-            # A worker is a fork: it must find no connection that it would share with its siblings.
-            connections.close_all()
-            with TemporaryDirectory(prefix="metrics-") as folder:
-                os.environ[metrics.FOLDER] = folder
-                _serve()
+        with _retiring(predecessor):
+            database = get_default_cluster().supervised() if settings.EMBEDDED_DATABASE else nullcontext()
+            with _listening(settings.HOST, settings.PORT, predecessor) as sockets, database:
+                with setup_lock():
+                    migrate()
+                    if settings.LOCAL:
+                        _create_first_data()
+                # A worker is a fork: it must find no connection that it would share with its siblings.
+                connections.close_all()
+                # It outlives this program, and not the service.
+                folder = predecessor.metrics if predecessor else mkdtemp(prefix="metrics-")
+                try:
+                    os.environ[metrics.FOLDER] = folder
+                    _serve(sockets, predecessor)
+                finally:
+                    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _exit(number: int, frame: FrameType | None) -> NoReturn:
     """Ends the start-up. A second signal must not interrupt the cleanup after the first."""
-    for other in (signal.SIGINT, signal.SIGTERM):
+    for other in ENDING:
         signal.signal(other, signal.SIG_IGN)
     sys.exit(0)
 
 
 @contextmanager
-def _reserve_port(host: str, port: int) -> Iterator[None]:
-    """Holds the port during the block, so that a second service fails immediately.
+def _retiring(predecessor: Predecessor | None) -> Iterator[None]:
+    """Lets the workers of a predecessor end in order, also where this service ends before it has workers of its own."""
+    try:
+        # A signal that came since this program was run anew is obeyed now.
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
+        yield
+    finally:
+        if predecessor:
+            predecessor.retire(STOP_TIMEOUT_SECONDS)
 
-    The workers share the port by SO_REUSEPORT, by which a second service of the same account could share it, too. So
-    the port is first bound exclusively, and SO_REUSEPORT is set afterwards.
+
+@contextmanager
+def _listening(host: str, port: int, predecessor: Predecessor | None) -> Iterator[Sequence[socket.socket]]:
+    """A socket for each worker, which listens on the port.
+
+    They share the port by SO_REUSEPORT, by which a second service of the same account could share it, too. So the port
+    is first bound exclusively, and SO_REUSEPORT is set afterwards. This process has them open as long as it lives: with
+    a worker alone, the connections would go that it has not accepted yet.
+
+    Args:
+        host: the address.
+        port: of it.
+        predecessor: whose sockets are used.
 
     Raises:
         CommandError: the port is taken, or the address is not one of this machine.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    if predecessor:
+        with ExitStack() as stack:
+            yield [stack.enter_context(socket.socket(fileno=file)) for file in predecessor.sockets]
+        return
     with socket.socket(family) as reservation:
         try:
             with suppress(OSError):
@@ -90,11 +126,25 @@ def _reserve_port(host: str, port: int) -> Iterator[None]:
         except OSError as error:
             raise CommandError(f"Cannot listen on {host}:{port}: {error.strerror}") from error
         reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        yield
+        with ExitStack() as stack:
+            yield [stack.enter_context(_listen(family, host, port)) for _ in range(settings.WORKERS)]
+
+
+def _listen(family: socket.AddressFamily, host: str, port: int) -> socket.socket:
+    made = socket.socket(family)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    made.bind((host, port))
+    made.listen(BACKLOG)
+    made.setblocking(False)
+    return made
 
 
 def _create_first_data() -> None:
-    """Creates demo data, an administrator and an API key in a new database, and prints the latter two."""
+    """Creates demo data, an administrator, an API key and the reference's client in a new database.
+
+    The administrator and the key are printed.
+    """
     import accounts.services
     import users.services
     from config import audit
@@ -111,13 +161,35 @@ def _create_first_data() -> None:
                 name="Administrator", email=ADMINISTRATOR_EMAIL, role="admin", password=password
             )
             _, key = accounts.services.create_api_key(user, name="First key", scopes=None, expires_at=None)
+            _register_reference()
     if is_new:
         print(f"Administrator: {ADMINISTRATOR_EMAIL}", f"Password: {password}", f"API key: {key}", sep="\n", flush=True)
     else:
         print("Another API key: .venv/bin/python manage.py create_api_key EMAIL", flush=True)
 
 
-def _serve() -> None:
+def _register_reference() -> None:
+    """Registers the page of the reference as a public client, so that one can sign in there."""
+    from accounts.models import Application
+    from accounts.services import save_new_application
+    from config.api.principal import SCOPES
+    from config.site.documentation import OAUTH_REDIRECT
+
+    # Under another name of loopback the page is another origin.
+    application = Application(
+        name="Reference",
+        client_id=settings.REFERENCE_CLIENT_ID,
+        client_type=Application.CLIENT_PUBLIC,
+        authorization_grant_type=Application.GRANT_AUTHORIZATION_CODE,
+        allowed_scopes=list(SCOPES),
+        redirect_uris=" ".join(
+            f"http://{host}:{settings.PORT}{OAUTH_REDIRECT}" for host in ("127.0.0.1", "[::1]", "localhost")
+        ),
+    )
+    save_new_application(application)
+
+
+def _serve(sockets: Sequence[socket.socket], predecessor: Predecessor | None) -> None:
     # Imported before the fork, so that workers share the memory, and an error ends the start with its traceback.
     import config.server.rsgi
     import config.urls  # noqa: F401
@@ -127,7 +199,8 @@ def _serve() -> None:
     gc.collect()
     gc.freeze()
     server = _Server(
-        "config.server.rsgi:application",
+        sockets,
+        predecessor,
         address=settings.HOST,
         port=settings.PORT,
         interface=Interfaces.RSGI,
@@ -138,6 +211,7 @@ def _serve() -> None:
         websockets=False,
         backpressure=_raise_file_limit(),
         respawn_failed_workers=True,
+        respawn_interval=0,
         workers_kill_timeout=STOP_TIMEOUT_SECONDS,
         log_access=False,
         log_level=LogLevels.error,
@@ -146,7 +220,7 @@ def _serve() -> None:
     for handler in logging.getLogger("_granian").handlers:
         if isinstance(handler, logging.StreamHandler):
             handler.setStream(sys.stderr)
-    threading.Thread(target=_print_address, args=(server,), daemon=True).start()
+    threading.Thread(target=_print_address, args=(server, predecessor), daemon=True).start()
     try:
         server.serve(target_loader=_load_application, wrap_loader=False)
     except SystemExit:
@@ -166,6 +240,44 @@ def _raise_file_limit() -> int:
 
 
 class _Server(MPServer):
+    """Granian's server, whose workers each have a socket that outlives them.
+
+    Args:
+        sockets: one for each worker.
+        predecessor: whose workers may not have ended yet.
+        options: those of Granian.
+    """
+
+    def __init__(self, sockets: Sequence[socket.socket], predecessor: Predecessor | None, **options: Any) -> None:
+        super().__init__("config.server.rsgi:application", **options)
+        self._sockets, self._predecessor = sockets, predecessor
+
+    def _init_shared_socket(self) -> None:
+        self._sso = None
+
+    def _spawn_worker(self, idx: int, *arguments: Any, **options: Any) -> Any:
+        self._shd = SocketHolder(self._sockets[idx].fileno(), False, BACKLOG)  # type: ignore[call-arg, assignment]  # the stubs are older
+        loader = partial(_load_application, idx, self._sockets)
+        return super()._spawn_worker(idx, *arguments, **{**options, "callback_loader": loader})
+
+    def _drop_shared_socket(self) -> None:
+        """Who connects from now on shall be told at once, and go to another service."""
+        for each in self._sockets:
+            each.close()
+
+    def _reload(self, *arguments: Any, **options: Any) -> None:
+        """Replaces the workers, on SIGHUP: with an embedded database, which ends with this program, those alone."""
+        if settings.EMBEDDED_DATABASE:
+            super()._reload(*arguments, **options)  # type: ignore[no-untyped-call]  # of Granian
+            return
+        self.reload_signal = False
+        self.main_loop_interrupt.clear()
+        environment = dict(os.environ)
+        folder = environment.pop(metrics.FOLDER)
+        earlier = self._predecessor.workers if self._predecessor else []
+        workers = [*earlier, *(worker.inner.pid for worker in self.wrks)]
+        succeed(Predecessor([each.fileno() for each in self._sockets], workers, folder), environment)
+
     def _respawn_workers(self, *arguments: Any, **options: Any) -> None:
         """Restarts dead workers without limit; Granian stops the service when one dies twice within 5 s."""
         super()._respawn_workers(*arguments, **options)
@@ -173,28 +285,49 @@ class _Server(MPServer):
         time.sleep(0.2)
 
 
-def _print_address(server: MPServer) -> None:
-    """Prints the address once all workers are forked and one of them listens."""
+def _print_address(server: MPServer, predecessor: Predecessor | None) -> None:
+    """Prints the address, and those of the pages for people, once all workers are forked and one of them answers.
+
+    Those of a predecessor end then.
+    """
     while len(server.wrks) < settings.WORKERS:
         time.sleep(0.01)
+    if predecessor:
+        predecessor.retire(STOP_TIMEOUT_SECONDS)
+        return
     while True:
-        with suppress(OSError), socket.create_connection((settings.HOST, settings.PORT), timeout=1):
-            break
+        # The sockets are there before the workers are: a connection alone says nothing.
+        with suppress(OSError), socket.create_connection((settings.HOST, settings.PORT), timeout=5) as connection:
+            connection.sendall(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            if connection.recv(1):
+                break
         time.sleep(0.01)
     host = f"[{settings.HOST}]" if ":" in settings.HOST else settings.HOST
-    print(f"Address: http://{host}:{settings.PORT}", flush=True)
+    address = f"http://{host}:{settings.PORT}"
+    pages = {"Address": "", "Documentation": "/docs", "Sign in": settings.LOGIN_URL, "Admin": "/admin/"}
+    print(*(f"{name}: {address}{path}" for name, path in pages.items()), sep="\n", flush=True)
 
 
-def _load_application() -> Any:
-    """Runs in a worker: prepares the process, and returns the application."""
+def _load_application(index: int, sockets: Sequence[socket.socket]) -> Any:
+    """Runs in a worker: prepares the process, and returns the application.
+
+    Args:
+        index: of the worker.
+        sockets: of all workers.
+    """
+    # Granian closes its own.
+    sockets[index].detach()
+    for each in sockets:
+        each.close()
     # Until Granian sets its own handler, the one inherited from the parent would swallow SIGTERM.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     # Ctrl-C signals the whole process group. Only the parent may receive it, which then stops its workers in order.
     os.setpgid(0, 0)
-    if sys.platform == "linux":
-        parent_death_signal = 1  # PR_SET_PDEATHSIG of prctl(2): no worker outlives the parent
-        ctypes.CDLL(None).prctl(parent_death_signal, signal.SIGTERM)
-    metrics.share()
-    from config.server.rsgi import application
+    parent = multiprocessing.parent_process()
+    end_with_parent(parent.pid if parent and parent.pid else os.getppid())
+    from config.server.rsgi import application, django
 
+    # While the worker has no threads, which a fork would not have.
+    application.slow_process = slow_lane.start(django)
+    metrics.start(Lane.FAST)
     return application

@@ -1,0 +1,121 @@
+"""The dashboard and the alerts ask for metrics that there are, and each alert has its entry in the runbook."""
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from django.utils.text import slugify
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.api.wire import send
+
+ROOT = Path(__file__).resolve().parents[2]
+DEPLOY = ROOT / "deploy"
+TOKEN = "the-token-of-prometheus"
+# Of PromQL itself, and what Prometheus knows by itself of each machine that it scrapes.
+WORDS = {"sum", "max", "min", "by", "and", "or", "topk", "rate", "increase", "scalar", "histogram_quantile"}
+FOREIGN = {"up"}
+# What stands inside is no name of a metric: labels and their values, ranges, and the labels that are grouped by.
+_NO_NAMES = re.compile(r"\{[^}]*\}|\[[^\]]*\]|\bby \([^)]*\)")
+_NAME = re.compile(r"[a-z_][a-z0-9_:]*", re.IGNORECASE)
+
+
+def find_names(expression: str) -> set[str]:
+    return set(_NAME.findall(_NO_NAMES.sub("", expression))) - WORDS
+
+
+def get_rules() -> list[dict[str, str]]:
+    groups = yaml.safe_load((DEPLOY / "alerts.yml").read_text())["groups"]
+    return [rule for group in groups for rule in group["rules"]]
+
+
+def get_alerts() -> list[dict[str, str]]:
+    return [rule for rule in get_rules() if "alert" in rule]
+
+
+def get_dashboard_expressions() -> Iterator[str]:
+    dashboard = json.loads((DEPLOY / "grafana.json").read_text())
+    for panel in dashboard["panels"]:
+        for target in panel.get("targets", []):
+            yield target["expr"]
+
+
+@pytest.fixture
+def exposed(db, settings) -> set[str]:
+    """The names of the samples that Prometheus may see, of a metric without any yet the one that it will have."""
+    settings.METRICS_TOKEN = TOKEN
+    response = send("GET", "/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
+    assert response.status_code == 200
+    endings = {"counter": ["_total"], "histogram": ["_bucket", "_sum", "_count"]}
+    return {
+        family.name + ending
+        for family in text_string_to_metric_families(response.content.decode())
+        for ending in endings.get(family.type, [""])
+    }
+
+
+def test_names_are_found_in_expressions():
+    expression = 'sum by (job) (rate(a_total{b="c"}[5m])) > 2 * max(d:e) and f'
+    assert find_names(expression) == {"a_total", "d:e", "f"}
+
+
+def test_alerts_ask_for_metrics_that_there_are(exposed):
+    recorded = {rule["record"] for rule in get_rules() if "record" in rule}
+    for rule in get_rules():
+        names = find_names(rule["expr"])
+        assert names
+        assert names <= exposed | recorded | FOREIGN, rule
+
+
+def test_dashboard_asks_for_metrics_that_there_are(exposed):
+    recorded = {rule["record"] for rule in get_rules() if "record" in rule}
+    expressions = list(get_dashboard_expressions())
+    for expression in expressions:
+        assert find_names(expression) <= exposed | recorded, expression
+    # And shows each of the service's own.
+    own = {name for name in exposed if not re.match(r"python_|process_|.*_created$", name)}
+    assert own <= set().union(*map(find_names, expressions))
+
+
+def test_panels_of_the_dashboard_do_not_overlap():
+    panels = json.loads((DEPLOY / "grafana.json").read_text())["panels"]
+    cells = [
+        (x, y)
+        for place in (panel["gridPos"] for panel in panels)
+        for x in range(place["x"], place["x"] + place["w"])
+        for y in range(place["y"], place["y"] + place["h"])
+    ]
+    assert len(cells) == len(set(cells))
+    assert max(x for x, _ in cells) < 24
+    assert len({panel["id"] for panel in panels}) == len(panels)
+
+
+def test_each_alert_has_an_entry_in_the_runbook():
+    text = (ROOT / "docs/troubleshooting.md").read_text()
+    entries = dict(re.findall(r"^### (\w+)\n(.*?)(?=^##|\Z)", text, re.MULTILINE | re.DOTALL))
+    alerts = get_alerts()
+    assert list(entries) == [alert["alert"] for alert in alerts]
+    for alert in alerts:
+        assert alert["annotations"]["runbook"] == f"docs/troubleshooting.md#{slugify(alert['alert'])}"
+        for part in ("Symptom", "Look", "Mend"):
+            assert f"**{part}.**" in entries[alert["alert"]], alert["alert"]
+
+
+def test_each_alert_is_tried():
+    tried = yaml.safe_load((DEPLOY / "alerts_test.yml").read_text())["tests"]
+    fired = {rule["alertname"] for test in tried for rule in test["alert_rule_test"] if rule["exp_alerts"]}
+    assert fired == {alert["alert"] for alert in get_alerts()}
+
+
+@pytest.mark.parametrize("command", [["check", "rules", "alerts.yml"], ["test", "rules", "alerts_test.yml"]])
+def test_prometheus_takes_the_alerts(command):
+    program = shutil.which("promtool")
+    if program is None:
+        pytest.skip("There is no promtool on this machine; Debian's package prometheus has it.")
+    done = subprocess.run([program, *command], cwd=DEPLOY, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

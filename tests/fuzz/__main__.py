@@ -1,0 +1,99 @@
+"""Lets Schemathesis send what the documents describe and what they do not, and judge each answer by all its checks.
+
+`make test-schema FUZZ_SECONDS=60`, or `python -m tests.fuzz 60`: so long for each version, as two people, of whom
+neither may see what is the other's alone, and as an administrator. The service and its data are its own.
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from http.client import HTTPConnection
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from tests.server.conftest import Service, temporary_copy
+
+SCHEMATHESIS = Path(__file__).resolve().parents[1] / "clients/.venv/bin/schemathesis"
+PEOPLE = ("first", "second")
+PASSWORD = "four plain words here"
+# Wrong passwords are what a fuzzer sends.
+UNLIMITED_LOGINS = {"RATE_LIMIT_LOGIN_ACCOUNT": "0", "RATE_LIMIT_LOGIN_ADDRESS": "0"}
+
+CONFIGURATION = """
+[auth.wfc]
+path = {auth}
+peers = {peers}
+
+# What no schema can say: parameters that exclude each other, a cursor that was given out, a tag of the present state, a
+# key that was used before. And Schemathesis sends headers that their patterns do not allow.
+[checks.positive_data_acceptance]
+expected-statuses = ["2xx", "3xx", "400", "401", "403", "404", "409", "412", "415", "422", "429"]
+"""
+
+
+def ask(service: Service, path: str, headers: Mapping[str, str], body: object = None) -> Any:
+    connection = HTTPConnection("127.0.0.1", service.port, timeout=10)
+    content = None if body is None else json.dumps(body)
+    headers = {**headers, "Content-Type": "application/json"}
+    connection.request("GET" if body is None else "POST", f"/api/v2{path}", content, headers)
+    with connection.getresponse() as response:
+        return json.load(response)["data"]
+
+
+def log_in(service: Service, email: str, password: str) -> str:
+    """A credential that may do all that its user may, and is good for a quarter of an hour."""
+    tokens = ask(service, "/login", {}, {"email": email, "password": password})
+    return f"Bearer {tokens['access_token']}"
+
+
+def make_credentials(service: Service, version: int) -> dict[str, str]:
+    """The value of `Authorization` of each caller, in the order in which Schemathesis tries them.
+
+    People are made for each version: they may have removed themselves.
+    """
+    printed = dict(line.split(": ", 1) for line in service.lines)
+    administrator = log_in(service, printed["Administrator"], printed["Password"])
+    people = {}
+    for name in PEOPLE:
+        body = {"name": name, "email": f"{name}{version}@example.com", "password": PASSWORD}
+        ask(service, "/users", {"Authorization": administrator}, body)
+        people[name] = log_in(service, body["email"], PASSWORD)
+    return {**people, "administrator": administrator}
+
+
+def write_configuration(folder: Path, credentials: Mapping[str, str]) -> Path:
+    auth, configuration = folder / "auth.json", folder / "schemathesis.toml"
+    entries = [
+        {"name": name, "fixedHeaders": [{"name": "Authorization", "value": value}]}
+        for name, value in credentials.items()
+    ]
+    auth.write_text(json.dumps({"auth": entries}))
+    configuration.write_text(CONFIGURATION.format(auth=json.dumps(str(auth)), peers=json.dumps(PEOPLE)))
+    return configuration
+
+
+def run(service: Service, version: int, configuration: Path, seconds: int) -> bool:
+    """Whether all answers of a version were as they are described."""
+    command = [SCHEMATHESIS, "--config-file", configuration, "run", f"{service.url}/openapi.json?version={version}"]
+    command += ["--checks", "all", "--max-time", str(seconds), "--generation-database", ":memory:", "--no-color"]
+    done = subprocess.run([*map(str, command), "--url", service.url], cwd=configuration.parent, check=False)
+    return done.returncode == 0
+
+
+def main(seconds: int) -> int:
+    with TemporaryDirectory() as folder, temporary_copy("service") as copy:
+        service = Service(copy, **UNLIMITED_LOGINS)
+        try:
+            clean = []
+            for version in [each["version"] for each in ask(service, "/versions", {})]:
+                configuration = write_configuration(Path(folder), make_credentials(service, version))
+                clean.append(run(service, version, configuration, seconds))
+        finally:
+            service.stop()
+    return 0 if all(clean) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1])))

@@ -1,0 +1,103 @@
+"""A run of the load: the cases, then a kill in the middle of a removal, then whether anything is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import psutil
+import psycopg
+
+from tests.faults.clients import Client
+from tests.faults.report import compare, last_ids
+from tests.load import cases
+from tests.load.cases import MAX_ERASURE, Found, wait_until_erased
+from tests.load.client import ask
+from tests.load.measuring import Meter, Row
+from tests.load.report import describe, table
+from tests.load.world import World, manage, running
+
+KILLED = "killed_removal"
+SECONDS_UNTIL_THE_KILL = 0.5
+# One who pays beside all else, so that it can be told whether anything is lost.
+SECONDS_BETWEEN_PAYMENTS = 0.05
+
+
+def run(names: Sequence[str], folder: Path) -> bool:
+    """Runs the cases, prints what was found, and returns whether every bound holds."""
+    start = time.monotonic()
+    ledger = folder / "ledger"
+    ledger.mkdir()
+    with running(folder / "log", names) as world:
+        target = world.target
+        print(f"The service runs and is filled after {time.monotonic() - start:.0f} s", flush=True)
+        before = last_ids(target.database)
+        client = Client(1, target.port, target.administrator.key, ledger, [], pause=SECONDS_BETWEEN_PAYMENTS)
+        client.start()
+        rows = _measure(world, [name for name in names if name not in ALONE])
+        alone = {name: ALONE[name](world) for name in names if name in ALONE}
+        client.stopping.set()
+        client.join()
+        report = compare(ledger, target.database, before)
+        counts = manage(world.service, target.database, "recount", "--check").strip()
+    broken = [f"{row.case}: {text}" for row in rows for text in row.broken()]
+    broken += [f"{name}: {text}" for name, found in alone.items() for text in found.broken]
+    # The cases create rows, too, which the client did not ask for.
+    faults = {name: found for name, found in report.faults.items() if name != "phantom"}
+    broken += [f"{name}: {found[:5]}" for name, found in faults.items() if found]
+    print(f"\n{table(rows, alone)}\n")
+    print(
+        f"{report.created} things created meanwhile: {describe({name: len(found) for name, found in faults.items()})}"
+    )
+    print(f"recount --check: {counts}")
+    print("\n".join(["Broken:", *broken] if broken else ["Every bound holds"]), flush=True)
+    return not broken
+
+
+def _measure(world: World, names: Sequence[str]) -> list[Row]:
+    meter, rows = Meter(world.target), []
+    for name in names:
+        rows.append(meter.measure(name, world.service.process.pid, _postmaster(world.target.database)))
+        print(f"{name}: {'; '.join([*rows[-1].found.notes, *rows[-1].broken()])}", flush=True)
+    return rows
+
+
+def _postmaster(database: str) -> int:
+    with psycopg.connect(database) as connection:
+        # The process of a connection is a child of the postmaster.
+        return psutil.Process(connection.info.backend_pid).ppid()
+
+
+def _kill_a_removal(world: World) -> Found:
+    """Kills the service half a second after a user with 300,000 posts began to be removed."""
+    found, target = Found(), world.target
+    leaving = target.people[KILLED][0]
+    path, headers = f"/api/v1/users/{leaving.id}", target.administrator.headers
+
+    async def remove() -> None:
+        asking = asyncio.create_task(ask(target.port, "DELETE", path, headers))
+        await asyncio.sleep(SECONDS_UNTIL_THE_KILL)
+        world.service.kill()
+        # What is not answered by now was not answered at once.
+        found.count([await asking], 204)
+
+    start = time.monotonic()
+    asyncio.run(remove())
+    world.service.start()
+    if not found.statuses[204]:
+        asyncio.run(ask(target.port, "DELETE", path, headers))
+    with psycopg.connect(target.database, autocommit=True) as connection:
+        wait_until_erased(connection, [leaving.id])
+    found.bound("rows gone after", time.monotonic() - start, MAX_ERASURE)
+    if asyncio.run(ask(target.port, "GET", path, headers)).status != 404:
+        found.broken.append("the user is not removed")
+    return found
+
+
+# What is measured without the readers.
+ALONE: dict[str, Callable[[World], Found]] = {
+    "single_bodies": lambda world: cases.run("single_bodies", world.target),
+    KILLED: _kill_a_removal,
+}

@@ -1,0 +1,120 @@
+"""Migrations while several machines start at once."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+from django.apps import apps
+from django.contrib.postgres.operations import (
+    AddConstraintNotValid,
+    AddIndexConcurrently,
+    RemoveIndexConcurrently,
+    ValidateConstraint,
+)
+from django.core.management import CommandError, call_command
+from django.db import connection, models
+from django.db.migrations import Migration, operations
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.operations.base import Operation
+from pgtrigger.migrations import AddTrigger, RemoveTrigger
+
+from config.management import migrations
+from config.management.migrations import setup_lock
+
+
+def test_index_is_built_while_others_wait_for_the_lock(transactional_db: None) -> None:
+    """CREATE INDEX CONCURRENTLY waits for every statement that began before, of whatever session."""
+    entered = []
+
+    def wait() -> None:
+        with setup_lock():
+            entered.append(time.monotonic())
+
+    waiting = threading.Thread(target=wait)
+    with setup_lock(), connection.cursor() as cursor:
+        waiting.start()
+        time.sleep(0.5)
+        cursor.execute("CREATE INDEX CONCURRENTLY built_meanwhile ON accounts_apikey (prefix)")
+        cursor.execute("DROP INDEX CONCURRENTLY built_meanwhile")
+        assert not entered
+    waiting.join(timeout=10)
+    assert entered
+
+
+# --- What a migration may do while the release before it serves (docs/upgrade.md)
+
+# The last ones without the rule: nothing had been released.
+BEFORE = {
+    "accounts": "0007_key_sorts",
+    "config": "0008_erasures",
+    "orders": "0005_counts_in_order",
+    "payments": "0005_counts_in_order",
+    "posts": "0007_indexes_with_users",
+    "users": "0006_counts_in_order",
+}
+
+
+def find_faults(migration: Migration) -> list[str]:
+    """What of a migration the release before it would not survive, or would wait for."""
+    return [
+        f"{migration.app_label}.{migration.name}: {operation.describe()}"
+        for operation in migration.operations
+        if not may_run(operation, is_atomic=migration.atomic)
+    ]
+
+
+def may_run(operation: Operation, *, is_atomic: bool) -> bool:
+    match operation:
+        case operations.AddField(field=field):
+            return field.null or field.has_db_default() or field.many_to_many
+        case operations.CreateModel() | operations.AlterModelOptions() | operations.AlterModelManagers():
+            return True
+        case AddIndexConcurrently() | RemoveIndexConcurrently() | ValidateConstraint():
+            return not is_atomic
+        case AddConstraintNotValid() | AddTrigger() | RemoveTrigger():
+            return True
+        case operations.RunPython() | operations.RunSQL():
+            # In batches, each of which is committed.
+            return not is_atomic
+    return False
+
+
+def test_new_migrations_leave_the_release_before_them_working() -> None:
+    found = MigrationLoader(None).disk_migrations
+    new = [found[app, name] for app, name in found if app in BEFORE and name > BEFORE[app]]
+    assert [fault for migration in new for fault in find_faults(migration)] == []
+    # Each app has its row.
+    own = {app for app, _ in found if "site-packages" not in str(apps.get_app_config(app).module.__file__)}
+    assert set(BEFORE) == own
+
+
+@pytest.mark.parametrize(
+    ("operation", "is_atomic", "passes"),
+    [
+        (operations.AddField("user", "x", models.TextField(null=True)), True, True),
+        (operations.AddField("user", "x", models.TextField(db_default="")), True, True),
+        (operations.AddField("user", "x", models.TextField(default="")), True, False),
+        (operations.RemoveField("user", "x"), True, False),
+        (operations.RenameField("user", "x", "y"), True, False),
+        (operations.AlterField("user", "x", models.TextField()), True, False),
+        (operations.AddIndex("user", models.Index(fields=["x"], name="x")), True, False),
+        (AddIndexConcurrently("user", models.Index(fields=["x"], name="x")), False, True),
+        (operations.AddConstraint("user", models.UniqueConstraint(fields=["x"], name="x")), True, False),
+        (operations.RunPython(operations.RunPython.noop), True, False),
+        (operations.RunPython(operations.RunPython.noop), False, True),
+        (operations.DeleteModel("user"), True, False),
+    ],
+)
+def test_operations_that_lock_or_break_are_refused(operation: Operation, is_atomic: bool, passes: bool) -> None:
+    migration = type("Migration", (Migration,), {"operations": [operation], "atomic": is_atomic})("new", "users")
+    assert (find_faults(migration) == []) is passes
+
+
+def test_postgresql_that_is_too_old_is_refused_in_one_line(db, monkeypatch):
+    version = connection.pg_version // 10_000
+    monkeypatch.setattr(migrations, "MIN_VERSION", version + 1)
+    with pytest.raises(CommandError) as refused:
+        call_command("migrate", verbosity=0)
+    assert str(refused.value) == f"This is PostgreSQL {version}; the service needs PostgreSQL {version + 1} or later."

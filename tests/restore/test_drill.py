@@ -1,0 +1,34 @@
+"""The drill itself, with few users."""
+
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from django.db import connection
+
+from tests.restore import drill
+
+
+def test_lost_database_is_restored_to_the_moment(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(drill, "SECONDS_OF_WRITES", 1)
+    with TemporaryDirectory() as name:
+        Path(name).chmod(0o711)
+        assert drill.run(100, Path(name))
+    assert "different: none" in capsys.readouterr().out
+
+
+def test_row_that_differs_is_found(transactional_db: None, make_user: Callable[..., Any]) -> None:
+    user = make_user()
+    info = connection.get_connection_params()
+    url = f"postgresql://{info['user']}@{quote(info['host'], safe='')}/{info['dbname']}"
+    before = drill.compute_hashes(url)
+    assert before["users_user"][0] == 1
+    assert drill.compute_hashes(url) == before
+    type(user).objects.filter(pk=user.pk).update(name="Another name")
+    after = drill.compute_hashes(url)
+    assert {table for table in after if after[table] != before[table]} == {"users_user"}
