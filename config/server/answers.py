@@ -158,6 +158,10 @@ def refuse(environ: Environ, problem: Exception) -> None:
     for name in too_long(environ):
         # The response depends on some of them, and they are refused because they take long to read.
         del environ[name]
+    if isinstance(problem, DomainError):
+        # Its frames hold the server's end of the connection, and the environment holds it: a cycle that keeps open,
+        # until the garbage collector comes, a connection that is to be closed.
+        problem.__traceback__ = problem.__context__ = None
     environ |= {REFUSED: problem, "CONTENT_TYPE": "", "CONTENT_LENGTH": "0", "wsgi.input": BytesIO()}
 
 

@@ -1,7 +1,9 @@
 """Refusals of requests that are not run: the same bytes at a fraction of the calls when they are made again."""
 
 import cProfile
+import gc
 import pstats
+import weakref
 from io import BytesIO
 from typing import Any
 
@@ -113,3 +115,27 @@ def test_each_refusal_is_counted(monkeypatch):
     for _ in range(2):
         refuse()
     assert counted == ["1", ("GET", 503)] * 2
+
+
+class Connection:
+    """Stands in a frame, as the server's end of a connection does."""
+
+
+def test_refused_request_keeps_no_connection_open():
+    def receive(environ: dict[str, Any]) -> "weakref.ref[Connection]":
+        connection = Connection()
+        try:
+            try:
+                raise ConnectionError
+            except ConnectionError:
+                raise DomainError(ErrorCode.PAYLOAD_TOO_LARGE, "Too long.") from None
+        except DomainError as problem:
+            answers.refuse(environ, problem)
+        return weakref.ref(connection)
+
+    gc.disable()
+    try:
+        environ = build_environ()
+        assert receive(environ)() is None
+    finally:
+        gc.enable()
