@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import signal
 import subprocess
@@ -56,6 +57,8 @@ class Predecessor(NamedTuple):
                     if time.monotonic() > deadline:
                         logger.warning("A worker did not end in %s s, and is killed.", seconds)
                         os.kill(pid, signal.SIGKILL)
+                        # Once: it is gone when the kernel has freed its memory.
+                        deadline = math.inf
                     time.sleep(0.02)
             # From now on its process id may be another one's.
             with suppress(ValueError):

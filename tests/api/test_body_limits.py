@@ -18,7 +18,7 @@ from config.http.json import MAX_STRUCTURE, parse_json
 from config.http.request_limits import MAX_SHORT_BODY
 from orders.models import Order
 from posts.models import Post
-from tests.api.wire import MEBIBYTE
+from tests.api.wire import MEBIBYTE, measure_slowness
 from tests.conftest import Caller
 from tests.contract.routes import routes
 
@@ -181,7 +181,8 @@ def test_body_at_its_limit_is_read_and_told_by_value_in_milliseconds(body):
         return time.process_time() - began
 
     # Two or three on a machine of its own; a quarter of a second for 1 MiB of numbers.
-    assert min(take() for _ in range(9)) < 0.006
+    took = min(take() for _ in range(9))
+    assert took < 0.006 or took < 0.006 * measure_slowness()
 
 
 def test_body_may_hold_its_limit_beside_text_and_not_a_byte_more():

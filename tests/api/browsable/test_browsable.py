@@ -4,7 +4,6 @@ import gc
 import html
 import json
 import re
-import time
 from html.parser import HTMLParser
 
 import pytest
@@ -21,7 +20,7 @@ from orders.models import Order
 from payments.models import Payment
 from posts.models import Comment, Post
 from tests.api.test_failures import database_away
-from tests.api.wire import send
+from tests.api.wire import quickly, send
 from tests.conftest import PASSWORD, new_client
 from users.models import User
 
@@ -203,10 +202,9 @@ def test_what_is_refused_for_its_length_is_answered_at_once(db, path, accept, me
     with pytest.raises(DomainError) as refused:
         screen(environ)
     refuse(environ, refused.value)
-    start = time.process_time()
-    response = new_client().generic("GET", path, **environ)
+    with quickly(0.2):
+        response = new_client().generic("GET", path, **environ)
     assert (response.status_code, response.headers["Content-Type"]) == (400, media_type)
-    assert time.process_time() - start < 0.2
 
 
 @pytest.mark.parametrize("path", ["/api/v9/login", "/api/login?version=9", "/api/v1/logout?version=2"])
@@ -590,6 +588,5 @@ def test_page_of_a_hundred_posts_is_quickly_made(ada, uma):
     ada("/posts?limit=100")
     # A collection in between would take longer than the page, since it walks all objects of the tests.
     gc.collect()
-    start = time.process_time()
-    assert ada("/posts?limit=100").status_code == 200
-    assert time.process_time() - start < 0.1
+    with quickly(0.1):
+        assert ada("/posts?limit=100").status_code == 200
