@@ -95,7 +95,8 @@ class Meter:
             for path in (f"/api/v1/users/{person.id}", f"/api/v1/users/{person.id}/orders", "/api/v1/protected")
         ]
         spawn = multiprocessing.get_context("spawn")
-        self.case, self.probe = (ProcessPoolExecutor(1, spawn) for _ in range(2))
+        self.case = ProcessPoolExecutor(1, spawn)
+        self.probe = ProcessPoolExecutor(1, spawn, initializer=probe.take_precedence)
         self.errors: list[str] = []
         # What is imported and compiled once is no part of a measurement.
         for pool in (self.case, self.probe):
