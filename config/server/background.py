@@ -28,6 +28,10 @@ class Repetition:
     def start(self) -> None:
         self._thread.start()
 
+    def is_stopped(self) -> bool:
+        """Whether it is to end: a call that takes long asks."""
+        return self._stopped.is_set()
+
     def stop(self) -> None:
         """Ends the thread, after the call that is under way."""
         self._stopped.set()

@@ -1,6 +1,6 @@
-"""Erases the rows of removed users beside the requests, in turns, so that a process that is stopped need not wait."""
+"""Erases the rows of removed users beside the requests, until the process is stopped."""
 
-import time
+from collections.abc import Callable
 
 from django.db import close_old_connections
 
@@ -8,19 +8,21 @@ from config import erasure
 from config.postgresql.transactions import is_unavailable
 from config.server.background import Repetition
 
-SECONDS_OF_A_TURN = 1.0
-SECONDS_BETWEEN_TURNS = 0.5
+SECONDS_BETWEEN_LOOKS = 0.5
 
 
 def build_repetition() -> Repetition:
-    return Repetition(_erase, SECONDS_BETWEEN_TURNS, keeps_connection=True)
+    def erase() -> None:
+        _erase(repetition.is_stopped)
+
+    repetition = Repetition(erase, SECONDS_BETWEEN_LOOKS, keeps_connection=True)
+    return repetition
 
 
-def _erase() -> None:
+def _erase(is_stopped: Callable[[], bool]) -> None:
     close_old_connections()
-    end = time.monotonic() + SECONDS_OF_A_TURN
     try:
-        erasure.erase(is_stopped=lambda: time.monotonic() > end)
+        erasure.erase(is_stopped=is_stopped)
     except Exception as error:
         # While the database is away, other parts of the service say so.
         if not is_unavailable(error):
