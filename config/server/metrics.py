@@ -5,6 +5,7 @@ import os
 import re
 import time
 from collections.abc import Mapping
+from enum import StrEnum
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -54,7 +55,7 @@ QUEUE_AGE = Gauge(
 )
 # Up to MAX_BATCH of the fast lane.
 BATCH_SIZE = Histogram("lane_batch_size", "Requests that were run side by side.", ["lane"], buckets=(1, 2, 4, 8, 16))
-WORKER_STARTS = Counter("worker_starts", "Processes of a lane that were started.", ["lane"])
+WORKER_STARTS = Counter("worker_starts", "Processes of a lane that were started, by why.", ["lane", "cause"])
 _LANES = (Lane.FAST.value, Lane.SLOW.value)
 # A method is the client's to choose, and each value of a label stays in memory for ever.
 _METHODS = {name.upper() for name in View.http_method_names}
@@ -143,7 +144,14 @@ def share() -> None:
     values.ValueClass = build_value_class(slot)
 
 
-def start(lane: Lane) -> None:
+class StartCause(StrEnum):
+    """Why a process is started: somebody has started, replaced or reloaded the service, or another process has died."""
+
+    PLAN = "plan"
+    DEATH = "death"
+
+
+def start(lane: Lane, cause: StartCause) -> None:
     """Shares the counts of a new process of a lane.
 
     What happens rarely begins at 0: Prometheus sees no increase in a counter that appears with its first event. The
@@ -158,7 +166,6 @@ def start(lane: Lane) -> None:
         (trail.COUNTED, trail.EVENTS),
         (quotas.REFUSALS, quotas.POLICIES),
         (idempotency.REPEATED, idempotency.OUTCOMES),
-        (WORKER_STARTS, _LANES),
     ):
         for value in values_of_label:
             counter.labels(value)
@@ -166,9 +173,11 @@ def start(lane: Lane) -> None:
         QUEUE_LENGTH.labels(name).set(0)
         QUEUE_AGE.labels(name).set(0)
         _LOCK_TIMEOUTS.labels(name)
+        for each in StartCause:
+            WORKER_STARTS.labels(name, each.value)
         for event in _EVENTS:
             LANE_EVENTS.labels(name, event)
-    WORKER_STARTS.labels(lane.value).inc()
+    WORKER_STARTS.labels(lane.value, cause.value).inc()
 
 
 def build_value_class(slot: str) -> Any:

@@ -114,11 +114,12 @@ async def _receive(loop: AbstractEventLoop, channel: socket.socket, length: int)
 # --- In the process itself
 
 
-def start(django: Any) -> SlowProcess:
+def start(django: Any, cause: metrics.StartCause) -> SlowProcess:
     """Forks the process. The caller must have neither threads nor database connections.
 
     Args:
         django: Django's WSGI application.
+        cause: why the worker is started, which the process belongs to.
     """
     # One more, over which nothing is sent.
     pairs = [socket.socketpair() for _ in range(THREADS + 1)]
@@ -126,7 +127,7 @@ def start(django: Any) -> SlowProcess:
     pid = os.fork()
     if not pid:
         try:
-            _serve(django, [theirs for _, theirs in pairs], worker)
+            _serve(django, [theirs for _, theirs in pairs], worker, cause)
         finally:
             os._exit(0)
     for _, theirs in pairs:
@@ -135,7 +136,7 @@ def start(django: Any) -> SlowProcess:
     return SlowProcess(pid, channels, life)
 
 
-def _serve(django: Any, sockets: Sequence[socket.socket], worker: int) -> None:
+def _serve(django: Any, sockets: Sequence[socket.socket], worker: int, cause: metrics.StartCause) -> None:
     # It is stopped by its channels, when the worker has got the last response.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
@@ -143,7 +144,7 @@ def _serve(django: Any, sockets: Sequence[socket.socket], worker: int) -> None:
     # The listening socket above all: what nobody accepts there would wait in vain.
     close_other_files({each.fileno() for each in sockets})
     _lower_priority()
-    metrics.start(Lane.SLOW)
+    metrics.start(Lane.SLOW, cause)
     log.start()
     writing = Repetition(uses.write, SECONDS_BETWEEN_WRITES)
     writing.start()

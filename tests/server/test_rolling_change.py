@@ -187,10 +187,10 @@ def test_stop_in_the_middle_of_a_change_ends_what_was_begun(service: Service, da
     assert service.stop() == 0
 
 
-def test_metrics_go_on_with_the_counts_of_before(service: Service) -> None:
-    def count() -> float:
+def test_metrics_go_on_with_the_counts_of_before_and_tell_a_change_from_a_death(service: Service) -> None:
+    def count(series: str = r'http_requests_total{.*route="/health/live".*}') -> float:
         text = ask(service, "/metrics", Authorization=f"Bearer {TOKENS[0]}").content.decode()  # type: ignore[attr-defined]
-        return sum(float(value) for value in re.findall(r'http_requests_total{.*route="/health/live".*} (.+)', text))
+        return sum(float(value) for value in re.findall(rf"{series} (.+)", text))
 
     for _ in range(20):
         assert ask(service, "/health/live").status == 200
@@ -199,6 +199,9 @@ def test_metrics_go_on_with_the_counts_of_before(service: Service) -> None:
     service.process.send_signal(signal.SIGHUP)
     wait_for(lambda: not set(workers) & set(service.workers()) and len(service.workers()) == len(workers), 60)
     assert count() == before
+    # Two processes for each worker, once at the start and once at the change.
+    assert count('worker_starts_total{cause="plan".*}') == 4 * len(workers)
+    assert count('worker_starts_total{cause="death".*}') == 0
 
 
 def test_workers_of_an_embedded_database_are_replaced_alone(checkout: Copy, first_start: list[str]) -> None:

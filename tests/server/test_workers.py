@@ -60,12 +60,13 @@ def ask(service: Service, path: str, method: str = "GET", body: bytes | None = N
 
 
 def samples(service: Service) -> dict[tuple[str, str], float]:
-    """The sum of each metric by route, or by version."""
+    """The sum of each metric by route, version or cause."""
     text = ask(service, "/metrics", Authorization=f"Bearer {TOKEN}").content.decode()  # type: ignore[attr-defined]
     found: Counter[tuple[str, str]] = Counter()
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
-            found[sample.name, sample.labels.get("route", sample.labels.get("version"))] += sample.value
+            label = next((sample.labels[name] for name in ("route", "version", "cause") if name in sample.labels), None)
+            found[sample.name, label] += sample.value
     return found
 
 
@@ -96,7 +97,7 @@ def test_metrics_are_summed_over_workers_also_dead_ones(limited: Service) -> Non
     # Each of three workers has a process of the slow lane beside it, and one of these may still be ending.
     kinds = ("counter", "histogram", "gauge_sum", "gauge_max")
     files = {f"{slot}.lock" for slot in range(7)} | {f"{kind}_{slot}.db" for kind in kinds for slot in range(7)}
-    starts = samples(limited)["worker_starts_total", None]
+    before_deaths = samples(limited)
     for _ in range(3):
         workers = limited.workers()
         os.kill(workers[0], signal.SIGKILL)
@@ -105,7 +106,8 @@ def test_metrics_are_summed_over_workers_also_dead_ones(limited: Service) -> Non
         wait_for(lambda: is_alive(limited))
     assert samples(limited)[counted] >= before + 60
     # Beside each worker, the process of its slow lane is started, too.
-    assert samples(limited)["worker_starts_total", None] == starts + 6
+    assert samples(limited)["worker_starts_total", "death"] == before_deaths["worker_starts_total", "death"] + 6
+    assert samples(limited)["worker_starts_total", "plan"] == before_deaths["worker_starts_total", "plan"]
     assert {path.name for path in folder.iterdir()} <= files
 
 

@@ -31,6 +31,7 @@ from config.local.cluster import get_default_cluster
 from config.management.command import ServiceCommand
 from config.management.migrations import migrate, setup_lock
 from config.server import metrics, slow_lane
+from config.server.metrics import StartCause
 from config.server.processes import end_with_parent
 from config.server.succession import ENDING, Predecessor, get_predecessor, succeed
 
@@ -251,13 +252,14 @@ class _Server(MPServer):
     def __init__(self, sockets: Sequence[socket.socket], predecessor: Predecessor | None, **options: Any) -> None:
         super().__init__("config.server.rsgi:application", **options)
         self._sockets, self._predecessor = sockets, predecessor
+        self._cause = StartCause.PLAN
 
     def _init_shared_socket(self) -> None:
         self._sso = None
 
     def _spawn_worker(self, idx: int, *arguments: Any, **options: Any) -> Any:
         self._shd = SocketHolder(self._sockets[idx].fileno(), False, BACKLOG)  # type: ignore[call-arg, assignment]  # the stubs are older
-        loader = partial(_load_application, idx, self._sockets)
+        loader = partial(_load_application, idx, self._sockets, self._cause)
         return super()._spawn_worker(idx, *arguments, **{**options, "callback_loader": loader})
 
     def _drop_shared_socket(self) -> None:
@@ -280,6 +282,8 @@ class _Server(MPServer):
 
     def _respawn_workers(self, *arguments: Any, **options: Any) -> None:
         """Restarts dead workers without limit; Granian stops the service when one dies twice within 5 s."""
+        # Those that are reloaded are alive.
+        self._cause = StartCause.PLAN if all(worker.is_alive() for worker in self.wrks) else StartCause.DEATH  # type: ignore[no-untyped-call]  # of Granian
         super()._respawn_workers(*arguments, **options)
         self.respawned_wrks.clear()
         time.sleep(0.2)
@@ -308,12 +312,13 @@ def _print_address(server: MPServer, predecessor: Predecessor | None) -> None:
     print(*(f"{name}: {address}{path}" for name, path in pages.items()), sep="\n", flush=True)
 
 
-def _load_application(index: int, sockets: Sequence[socket.socket]) -> Any:
+def _load_application(index: int, sockets: Sequence[socket.socket], cause: StartCause) -> Any:
     """Runs in a worker: prepares the process, and returns the application.
 
     Args:
         index: of the worker.
         sockets: of all workers.
+        cause: why the worker is started.
     """
     # Granian closes its own.
     sockets[index].detach()
@@ -328,6 +333,6 @@ def _load_application(index: int, sockets: Sequence[socket.socket]) -> Any:
     from config.server.rsgi import application, django
 
     # While the worker has no threads, which a fork would not have.
-    application.slow_process = slow_lane.start(django)
-    metrics.start(Lane.FAST)
+    application.slow_process = slow_lane.start(django, cause)
+    metrics.start(Lane.FAST, cause)
     return application
