@@ -54,6 +54,8 @@ const ours = ({ React, getComponent }) => {
 const mended = [
   [".close-modal", () => ({ "aria-label": "Close" })],
   [".modal-ux", () => ({ role: "dialog", "aria-modal": "true", "aria-label": "Authorize" })],
+  // It stands below the name of the scheme, which is an h4.
+  [".auth-container .scopes h2", () => ({ "aria-level": "5" })],
   // Its name was another than what one reads on it.
   [".auth-btn-wrapper .authorize", (button) => ({ "aria-label": `${button.textContent}: ${nameOfScheme(button)}` })],
   [".auth-container label + section > input", (field) => ({ "aria-label": `${labelOf(field)} ${nameOfScheme(field)}` })],
