@@ -6,6 +6,7 @@ from config.models.erasure import Erasure, VisibleManager
 from config.models.idempotency import MAX_KEY_LENGTH, IdempotencyRecord
 from config.models.resource import ChangingResource, Resource, keep_updated_at
 from config.models.usage import AnswerCount, DayFigure, VersionUse
+from config.models.words import Word
 
 __all__ = [
     "MAX_KEY_LENGTH",
@@ -20,5 +21,6 @@ __all__ = [
     "RowCount",
     "VersionUse",
     "VisibleManager",
+    "Word",
     "keep_updated_at",
 ]

@@ -7,6 +7,7 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 
 from config.api.browsable.highlighting import parse_links
 from config.api.browsable.navigation import get_query
+from config.api.listing.filters import SEARCH
 from config.api.listing.pagination import DEFAULT_LIMIT, MAX_LIMIT
 from config.api.versions.versioning import VERSION_PARAMETER
 from config.api.viewsets import ResourceViewSet
@@ -84,5 +85,5 @@ def _build_filters(query: QueryDict, view: ResourceViewSet) -> Sequence[Mapping[
             "choices": [value for value, _ in declared.extra.get("choices", ())],
         }
         for name, declared in view.filterset_class.base_filters.items()
-        if name in view.filterset_class.first
+        if name in view.filterset_class.first or (name == SEARCH and view.parameters.takes_later)
     ]

@@ -37,7 +37,7 @@ class BoundedKeysetQuery(KeysetQuery):
         with_related: WithRelated,
         filterset_class: type[StrictFilterSet],
     ) -> None:
-        self._is_small = filterset_class.is_small(filters)
+        self._is_small = self.is_small_under(filters, filterset_class)
         several = {column: ids for column, ids in filterset_class.get_ids(filters).items() if len(ids) > 1}
         self.listed = None if self._is_small else next(iter(several.items()), None)
         super().__init__(queryset, ordering, {}, with_related)
@@ -53,14 +53,30 @@ class BoundedKeysetQuery(KeysetQuery):
             # Nothing but the name of a column of the statement around it.
             self.parts = [queryset.filter(**{self.listed[0]: RawSQL("listed.value", [])})]
 
+    def is_small_under(self, filters: Mapping[str, str], filterset_class: type[StrictFilterSet]) -> bool:
+        """Whether the filters leave so few rows, at any size of the table, that any order of them will do."""
+        return filterset_class.is_small(filters)
+
     @property
     def is_bounded(self) -> bool:
         """Whether the rows are counted up to MAX_COUNTED, and one more."""
         return not self.counted and not self._is_small
 
+    @property
+    def is_paged_up_to_bound(self) -> bool:
+        """Whether pages by offset reach to the item MAX_COUNTED."""
+        return self.is_bounded
+
+    def get_least(self, total: int) -> int | None:
+        """How many rows there are at least, where `total` does not count all of them."""
+        return MAX_COUNTED if self.is_bounded and total > MAX_COUNTED else None
+
     def fetch(self, build: Callable[..., QuerySet[Any]], *args: Any, **values: Any) -> list[Any]:
         # Of this class, and not of the one that names it.
         return list(getattr(self, build.__name__)(*args, **values))
+
+    def get_direction(self, *, backwards: bool) -> str:
+        return "DESC" if self.ordering.descending != backwards else "ASC"
 
     def count(self) -> int:
         if not self.is_bounded:
@@ -111,8 +127,7 @@ class BoundedKeysetQuery(KeysetQuery):
         columns = self.ordering.columns
         part = self.ordering.apply(parts[0].values(*columns), backwards=backwards)[:stop]
         sql, params = part.query.sql_with_params()
-        direction = "DESC" if self.ordering.descending != backwards else "ASC"
-        order = ", ".join(f"{column} {direction}" for column in columns)
+        order = ", ".join(f"{column} {self.get_direction(backwards=backwards)}" for column in columns)
         lateral = f"unnest(%s::bigint[]) AS listed (value) CROSS JOIN LATERAL ({sql}) AS keys"
         ordered = f"ORDER BY {order}" if is_sorted else ""
         limits = f"LIMIT {stop - start} OFFSET {start}"

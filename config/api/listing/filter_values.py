@@ -22,6 +22,7 @@ WITH_BOUNDS = (models.DateTimeField, models.IntegerField, models.DecimalField)
 BOUNDS = ("gte", "gt", "lt", "lte")
 MAX_VALUES = 100
 SEPARATOR = ","
+MAX_SEARCH = 200
 
 _ID = re.compile(r"[1-9][0-9]{0,18}")
 _WHOLE = re.compile(r"-?[0-9]{1,19}")
@@ -98,6 +99,26 @@ class IdsFilter(LaterFilter):
     def __init__(self, column: Any) -> None:
         super().__init__(column, IdsField(), "in")
         self.is_small = bool(column.primary_key)
+
+
+class SearchFilter(LaterFilter):
+    """`q=…`. Which rows it leaves is told by their words, and not by a condition on a column.
+
+    Attributes:
+        columns: whose words are looked at.
+    """
+
+    def __init__(self, columns: Sequence[str]) -> None:
+        Filter.__init__(self)
+        self.columns = columns
+        self._field = forms.CharField(
+            strip=False,
+            max_length=MAX_SEARCH,
+            error_messages={"max_length": f"Must be at most {MAX_SEARCH} characters."},
+        )
+
+    def filter(self, queryset: Any, value: str) -> Any:
+        return queryset
 
 
 def build_bound(column: Any, lookup: str) -> BoundFilter:

@@ -22,15 +22,18 @@ from config.api.listing.filter_values import (
     BoundFilter,
     IdsFilter,
     LaterFilter,
+    SearchFilter,
     build_bound,
     split_values,
 )
 from config.api.listing.query import QueryParameters
 from config.http.errors import forbidden
+from config.postgresql.words import get_words
 
 # The lookups of a column of times or numbers, and of one of ids.
 RANGE = BOUNDS
 IDS = ("in",)
+SEARCH = "q"
 
 
 class StrictFilterSet(FilterSet):
@@ -142,8 +145,10 @@ def build_filterset_class(
     fields["id"] = IDS + RANGE
     if parent is None and any(column.name == "user" for column in model._meta.concrete_fields):
         fields["user"] = IDS
-    meta = type("Meta", (), {"model": model, "fields": fields})
-    return type(f"{model.__name__}FilterSet", (declared,), {"Meta": meta})
+    members: dict[str, object] = {"Meta": type("Meta", (), {"model": model, "fields": fields})}
+    if words := get_words(model):
+        members[SEARCH] = SearchFilter(words.columns)
+    return type(f"{model.__name__}FilterSet", (declared,), members)
 
 
 class FilterBackend(BaseFilterBackend):

@@ -6,7 +6,7 @@ page (an offset, a cursor's key) are its keyword arguments.
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import BigIntegerField, F, QuerySet, Subquery
 from django.db.models.expressions import RawSQL
@@ -36,7 +36,19 @@ _MIRRORED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
 
 Slice = tuple[list[Any], int]
 WithRelated = Callable[[QuerySet[Any]], QuerySet[Any]]
-Side = tuple[list[Any], bool]
+
+
+class Side(NamedTuple):
+    """The rows nearest to a position on one side of it.
+
+    Attributes:
+        has_others: whether there are rows on the other side.
+        reached: the sort key up to which rows were looked at, where that was ended before the list ended.
+    """
+
+    rows: list[Any]
+    has_others: bool
+    reached: tuple[Any, ...] | None = None
 
 
 class _Count(Subquery):
@@ -187,13 +199,13 @@ class KeysetQuery:
             limit: how many rows are read at the most.
         """
         if position is None:
-            return self.fetch(KeysetQuery.build_seek, None, limit), False
+            return Side(self.fetch(KeysetQuery.build_seek, None, limit), False)
         key = {f"key_{index}": value for index, value in enumerate(position.key)}
         rows = self.fetch(KeysetQuery.build_seek, position.comparison, limit, **key)
         if rows:
-            return rows, rows[0].other_side is not None
+            return Side(rows, rows[0].other_side is not None)
         # No row says it.
-        return [], bool(self.fetch(KeysetQuery.build_seek, position.opposite.comparison, 1, **key))
+        return Side([], bool(self.fetch(KeysetQuery.build_seek, position.opposite.comparison, 1, **key)))
 
     def build_seek(self, comparison: str | None, limit: int, **key: Any) -> QuerySet[Any]:
         """By one comparison of rows with a key, which the index of the order serves as it stands."""

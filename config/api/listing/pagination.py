@@ -13,9 +13,10 @@ from rest_framework.response import Response
 from config.api.listing.bounded import MAX_COUNTED, BoundedKeysetQuery
 from config.api.listing.combinations import find_refusals
 from config.api.listing.cursors import CursorPosition, build_binding, open_cursor, seal_cursor
-from config.api.listing.filters import Ordering
+from config.api.listing.filters import SEARCH, Ordering
 from config.api.listing.keyset import KeysetQuery
 from config.api.listing.query import QueryParameters
+from config.api.listing.search import build_search, parse_words
 from config.api.representation import envelope
 from config.api.versions.table import Change
 from config.api.versions.versioning import strip_prefix
@@ -63,9 +64,12 @@ class ListPagination(BasePagination):
         if not parameters.uses_later or parameters.problems:
             return self.paginate(KeysetQuery(queryset, ordering, filters, with_related), filters, view)
         parent = [view.parent_field] if view.parent_field else []
-        for name, message in find_refusals(view.filterset_class, queryset.model, filters, ordering, parent):
+        others = {name: value for name, value in filters.items() if name != SEARCH}
+        for name, message in find_refusals(view.filterset_class, queryset.model, others, ordering, parent):
             parameters.refuse(name, message)
-        query = BoundedKeysetQuery(queryset, ordering, filters, with_related, view.filterset_class)
+        words = parse_words(filters[SEARCH], queryset, parameters) if SEARCH in filters else ()
+        build: Any = partial(build_search, looked_for=words) if words else BoundedKeysetQuery
+        query = build(queryset, ordering, others, with_related, view.filterset_class)
         return self.paginate(query, filters, view)
 
     def paginate(self, query: KeysetQuery, filters: Mapping[str, str], view: Any) -> list[Any]:
@@ -88,18 +92,19 @@ class ListPagination(BasePagination):
         by_offset = "offset" in parameters.query
         page = parse_whole_number(parameters, "page", 1, 1, MAX_POSITION)
         offset = parse_whole_number(parameters, "offset", 0, 0, MAX_POSITION) if by_offset else (page - 1) * limit
-        is_bounded = isinstance(query, BoundedKeysetQuery) and query.is_bounded
-        if is_bounded and offset + limit > MAX_COUNTED:
+        bounded = query if isinstance(query, BoundedKeysetQuery) else None
+        if bounded and bounded.is_paged_up_to_bound and offset + limit > MAX_COUNTED:
             message = f"Under these filters, pages reach to the item {MAX_COUNTED}; read on by cursor."
             parameters.refuse("offset" if by_offset else "page", message)
         parameters.check()
         rows, total = query.slice(offset, offset + limit)
         self.meta = {"page": offset // limit + 1, "limit": limit}
-        if is_bounded and total > MAX_COUNTED:
-            self.meta |= {"total": None, "totalPages": None, "totalAtLeast": MAX_COUNTED}
-            offsets = _get_offsets(offset, limit, MAX_COUNTED)
+        least = bounded.get_least(total) if bounded else None
+        if least is not None:
+            self.meta |= {"total": None, "totalPages": None, "totalAtLeast": least}
+            offsets = _get_offsets(offset, limit, least)
             # Nobody knows which page is the last.
-            del offsets["last"]
+            offsets.pop("last", None)
             if offset + 2 * limit > MAX_COUNTED:
                 offsets.pop("next", None)
         else:
@@ -131,26 +136,27 @@ class ListPagination(BasePagination):
     def _paginate_forwards(
         self, query: KeysetQuery, limit: int, position: CursorPosition | None, binding: bytes
     ) -> list[Any]:
-        rows, has_earlier = query.seek(position, limit + 1)
-        has_more = len(rows) > limit
+        rows, has_earlier, reached = query.seek(position, limit + 1)
+        # Of the last row that is shown, or looked at.
+        last_key = query.ordering.get_key(rows[limit - 1]) if len(rows) > limit else reached
         del rows[limit:]
         get_key = query.ordering.get_key
         previous = None
         if has_earlier and position is not None:
             previous = CursorPosition("<", get_key(rows[0])) if rows else position.opposite
-        following = CursorPosition(">", get_key(rows[-1])) if has_more else None
-        return self._finish_by_cursor(rows, previous, following, has_more, binding)
+        following = CursorPosition(">", last_key) if last_key else None
+        return self._finish_by_cursor(rows, previous, following, following is not None, binding)
 
     def _paginate_backwards(
         self, query: KeysetQuery, limit: int, position: CursorPosition, binding: bytes
     ) -> list[Any]:
-        rows, has_more = query.seek(position, limit + 1)
-        has_earlier = len(rows) > limit
+        rows, has_more, reached = query.seek(position, limit + 1)
+        first_key = query.ordering.get_key(rows[limit - 1]) if len(rows) > limit else reached
         del rows[limit:]
         rows.reverse()
         get_key = query.ordering.get_key
         following = (CursorPosition(">", get_key(rows[-1])) if rows else position.opposite) if has_more else None
-        previous = CursorPosition("<", get_key(rows[0])) if has_earlier else None
+        previous = CursorPosition("<", first_key) if first_key else None
         return self._finish_by_cursor(rows, previous, following, has_more, binding)
 
     def _finish_by_cursor(

@@ -6,10 +6,12 @@ from django_filters import Filter
 
 from config.api import included
 from config.api.listing.filter_values import (
+    MAX_SEARCH,
     MAX_VALUES,
     MONEY_PATTERN,
     TIME_PATTERN,
     IdsFilter,
+    SearchFilter,
     TimeField,
     WholeNumberField,
 )
@@ -23,6 +25,7 @@ from config.api.writing.idempotency import KeyPolicy
 from config.http.json import JSONObject
 from config.http.request_limits import MAX_HEADER, MAX_TARGET
 from config.models import MAX_KEY_LENGTH
+from config.postgresql.words import MAX_WORDS
 
 _BARE_KEY, _QUOTED_KEY = idempotency.BARE_KEY.pattern, idempotency.QUOTED_KEY.pattern
 # Each character may be escaped by a backslash.
@@ -202,6 +205,8 @@ def _build_later_parameter(view: ResourceViewSet, name: str) -> JSONObject:
     if isinstance(declared, IdsFilter):
         whose = " For those who see more than their own." if name in view.staff_filters else ""
         return _build_list_parameter(name, build_integer(1), f"Only those with one of these, by commas: {name}.{whose}")
+    if isinstance(declared, SearchFilter):
+        return _build_search_parameter(name, declared)
     match declared.field:
         case TimeField():
             schema = build_string(MAX_TIME_LENGTH, TIME_PATTERN, format="date-time")
@@ -212,3 +217,13 @@ def _build_later_parameter(view: ResourceViewSet, name: str) -> JSONObject:
     column = declared.field_name
     description = f"Only those whose {column} is {_BOUNDS[declared.lookup_expr]}. Goes with `sort={column}`."
     return _build_query_parameter(name, schema, description)
+
+
+def _build_search_parameter(name: str, declared: SearchFilter) -> JSONObject:
+    columns = " or ".join(declared.columns)
+    description = (
+        f"Only those of whose {columns} each of these words begins a word, in any case and with or without accents: at "
+        f"most {MAX_WORDS} words. In scripts without blanks it is found inside a run. Where many rows have the words, "
+        "a page may have fewer rows than `limit`, or none, while `hasMore` is true."
+    )
+    return _build_query_parameter(name, build_string(MAX_SEARCH, minLength=1), description)

@@ -55,7 +55,7 @@ _BOUNDED_META = build_object(
         "limit": build_integer(1, MAX_LIMIT),
         "total": {"type": "null"},
         "totalPages": {"type": "null"},
-        "totalAtLeast": build_integer(MAX_COUNTED, MAX_COUNTED),
+        "totalAtLeast": build_integer(0, MAX_COUNTED),
     },
     description="Of a page by `page` or `offset` of a list with more rows than are counted under its filters.",
 )

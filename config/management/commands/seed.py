@@ -28,7 +28,7 @@ from config.management.progress import Advance, show_progress
 from config.models import RowCount
 from orders.models import Order
 from posts.models import Post
-from users.models import User
+from users.models import User, UserWord
 
 USERS_PER_BATCH = 10_000
 ROWS_PER_PROGRESS_STEP = 1_000
@@ -120,7 +120,7 @@ def _drop_indexes(cursor: CursorWrapper, count: int) -> list[str]:
     cursor.execute("SELECT count(*) FROM (SELECT FROM users_user LIMIT %s) AS present", [count])
     if count < MIN_USERS_TO_DROP_INDEXES or cursor.fetchone() == (count,):
         return []
-    tables = [model._meta.db_table for model in (User, Order, Post)]
+    tables = [model._meta.db_table for model in (User, UserWord, Order, Post)]
     cursor.execute(
         "SELECT indexrelid::regclass::text, pg_get_indexdef(indexrelid) FROM pg_index "
         "WHERE indrelid = ANY(%s::text[]::regclass[]) AND NOT indisprimary",
@@ -180,7 +180,9 @@ def _copy(
 
 def _vacuum() -> None:
     """Gives the planner its statistics, and index-only scans the visibility map."""
-    tables = ", ".join(connection.ops.quote_name(model._meta.db_table) for model in (User, Order, Post, RowCount))
+    tables = ", ".join(
+        connection.ops.quote_name(model._meta.db_table) for model in (User, UserWord, Order, Post, RowCount)
+    )
     with connection.cursor() as cursor:
         # A table that is locked is being vacuumed by another process.
         cursor.execute(f"VACUUM (ANALYZE, SKIP_LOCKED) {tables}")

@@ -254,6 +254,7 @@ def test_unknown_parameter_is_refused_beside_all_known_ones_by_the_second_versio
         "offset",
         "order",
         "page",
+        "q",
         "role",
         "sort",
         "status",

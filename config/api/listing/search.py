@@ -1,0 +1,177 @@
+"""Lists that are searched by `q`: every word of it begins a word of the row.
+
+No index has the rows of several words in the order of a list. A page is read in one of two ways, neither of which
+looks at more than a bounded number of rows. Where one of the words is rare, or two of them together, all rows that have
+them are looked at, and everything is exact. Where all are common, the list is read in its own order, up to
+MAX_LOOKED_AT rows a page: such a page may have fewer rows than it could, and the next one goes on behind the last row
+that was looked at.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.db import connections
+from django.db.models import QuerySet
+
+from config.api.listing.bounded import BoundedKeysetQuery
+from config.api.listing.cursors import CursorPosition
+from config.api.listing.filters import SEARCH, Ordering, StrictFilterSet
+from config.api.listing.keyset import Side, Slice, WithRelated
+from config.api.listing.query import QueryParameters
+from config.http.lanes import leave_fast_lane
+from config.postgresql.words import (
+    MAX_RUN,
+    MAX_WORD,
+    MAX_WORDS,
+    HasWord,
+    IsAmongRowsWithWord,
+    Words,
+    find_rare,
+    get_words,
+    is_unspaced,
+    split_words,
+)
+
+MAX_LOOKED_AT = 2_500
+# To look at more rows takes longer than short requests should wait for.
+MAX_FAST_ROWS = 500
+
+
+def parse_words(text: str, queryset: QuerySet[Any], parameters: QueryParameters) -> Sequence[str]:
+    """The words of `q`; what is wrong with them is refused in `parameters`."""
+    words = split_words(text, queryset.db)
+    if not words:
+        parameters.refuse(SEARCH, "Must hold a letter or a digit.")
+    if len(words) > MAX_WORDS:
+        parameters.refuse(SEARCH, f"Must be at most {MAX_WORDS} different words.")
+    if any(len(word) > (MAX_RUN if is_unspaced(word) else MAX_WORD) for word in words):
+        parameters.refuse(
+            SEARCH,
+            f"A word has at most {MAX_WORD} characters, and {MAX_RUN} in a script without blanks; "
+            "the beginning of a longer one will do.",
+        )
+    return words if not parameters.problems else ()
+
+
+def build_search(
+    queryset: QuerySet[Any],
+    ordering: Ordering,
+    filters: Mapping[str, str],
+    with_related: WithRelated,
+    filterset_class: type[StrictFilterSet],
+    *,
+    looked_for: Sequence[str],
+) -> BoundedKeysetQuery:
+    """The rows of a list that have words.
+
+    Args:
+        looked_for: the beginnings of the words, folded. The other arguments are those of a BoundedKeysetQuery.
+    """
+    words: Any = get_words(queryset.model)
+    rare = find_rare(words, looked_for, queryset.db)
+    if not rare.words or rare.rows > MAX_FAST_ROWS:
+        leave_fast_lane()
+    if not rare.words:
+        common = CommonWordsQuery(queryset, ordering, filters, with_related, filterset_class)
+        common.look_for(words, looked_for)
+        return common
+    others = [word for word in looked_for if word not in rare.words]
+    conditions = [IsAmongRowsWithWord(words, word) for word in rare.words]
+    rows = queryset.filter(*conditions, *(HasWord(words, word) for word in others))
+    return RareWordQuery(rows, ordering, filters, with_related, filterset_class)
+
+
+class RareWordQuery(BoundedKeysetQuery):
+    """The rows of a list that have words, of which few rows have one, or two together."""
+
+    def is_small_under(self, filters: Mapping[str, str], filterset_class: type[StrictFilterSet]) -> bool:
+        return True
+
+    @property
+    def is_paged_up_to_bound(self) -> bool:
+        # Whether a page is refused may not depend on how many rows there are.
+        return True
+
+
+class CommonWordsQuery(BoundedKeysetQuery):
+    """The rows of a list that have words, each of which many rows have.
+
+    Attributes:
+        is_complete: whether the last look ended with the list.
+    """
+
+    is_complete = True
+
+    def look_for(self, words: Words, looked_for: Sequence[str]) -> None:
+        self.counted = None
+        conditions = [HasWord.build_sql(words, "near.id", word) for word in looked_for]
+        self._condition = " AND ".join(sql for sql, _ in conditions)
+        self._params = [param for _, params in conditions for param in params]
+        self._conditions = [HasWord(words, word) for word in looked_for]
+        # Where the lists of several ids are merged, so many keys are read of each.
+        self._most = MAX_LOOKED_AT // len(self.listed[1]) if self.listed else MAX_LOOKED_AT
+
+    @property
+    def is_bounded(self) -> bool:
+        return True
+
+    def get_least(self, total: int) -> int | None:
+        return None if self.is_complete else total
+
+    def slice(self, start: int, stop: int) -> Slice:
+        found, reached = self._look(self.parts, None, backwards=False)
+        self.is_complete = reached is None
+        return self._fetch(found[start:stop], backwards=False), len(found)
+
+    def seek(self, position: CursorPosition | None, limit: int) -> Side:
+        if position is None:
+            parts, backwards, has_others = self.parts, False, False
+        else:
+            parts, backwards = self.divide_at(position), position.backwards
+            opposite = position.opposite
+            has_others = bool(
+                self._run(*self.select_keys(self.divide_at(opposite), 0, 1, backwards=opposite.backwards))
+            )
+        found, reached = self._look(parts, limit, backwards=backwards)
+        rows = self._fetch(found, backwards=backwards)
+        if len(rows) < len(found) == limit:
+            # Some have gone since. No row may be left out for that: the next page goes on behind the last one found.
+            reached = found[-1]
+        return Side(rows, has_others, reached if len(rows) < limit else None)
+
+    def _look(
+        self, parts: Sequence[QuerySet[Any]], limit: int | None, *, backwards: bool
+    ) -> tuple[list[tuple[Any, ...]], tuple[Any, ...] | None]:
+        """The sort keys of the nearest rows with the words, and the last key that was looked at, unless all were.
+
+        Numbered by a window, the keys keep their order, and PostgreSQL reads no more of them than it needs.
+        """
+        keys, params = self.select_keys(parts, 0, self._most, backwards=backwards)
+        columns = ", ".join(self.ordering.columns)
+        order = ", ".join(f"{column} {self.get_direction(backwards=backwards)}" for column in self.ordering.columns)
+        numbered = f"""
+            SELECT near.*, row_number() OVER (ORDER BY {order}) AS number, ({self._condition}) AS has_words
+            FROM ({keys}) AS near
+        """
+        looked_at = self._run(
+            f"SELECT {columns}, number, has_words FROM ({numbered}) AS looked_at"
+            f" WHERE has_words OR number = {self._most} ORDER BY {order} LIMIT %s",
+            [*self._params, *params, limit],
+        )
+        found = [key for *key, _, has_words in looked_at if has_words]
+        ended = looked_at and looked_at[-1][-2] == self._most
+        return list(map(tuple, found)), tuple(looked_at[-1][:-2]) if ended else None
+
+    def _fetch(self, keys: Sequence[tuple[Any, ...]], *, backwards: bool) -> list[Any]:
+        """The rows with these sort keys, but for those that have gone or changed since the keys were read."""
+        ids = [key[-1] for key in keys]
+        rows = self.queryset.filter(*self._conditions, pk__in=ids)
+        known, get_key = set(keys), self.ordering.get_key
+        return [
+            row for row in self.with_related(self.ordering.apply(rows, backwards=backwards)) if get_key(row) in known
+        ]
+
+    def _run(self, sql: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
+        with connections[self.queryset.db].cursor() as cursor:
+            cursor.execute(sql, params)
+            return list(cursor.fetchall())

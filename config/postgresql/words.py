@@ -1,0 +1,240 @@
+"""The words of rows, for lists that are searched: kept by triggers in a table beside the rows (config.models.words).
+
+What a word is, is said once, by SQL functions: `config_split_words` for what somebody looks for, `config_index_words`
+for a row. Both fold case and accents. Scripts without blanks between words (Chinese, Japanese, Thai) are cut off from
+others; in a row, each of their characters begins a word, so that a search finds them inside their runs.
+
+Reading is bounded: a word that few rows have is read from the index of words; a word that many rows have is looked up
+row by row, for a bounded number of rows (config.api.listing.search).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
+
+import pgtrigger
+from django.db import connections, models
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import F, Func
+from django.db.models.sql.compiler import SQLCompiler
+
+# Of a word, so many characters are kept; of a run in a script without blanks, so many from each of them on. Both stand
+# in the functions, too.
+MAX_WORD, MAX_RUN = 64, 16
+# So many words are looked for at once.
+MAX_WORDS = 8
+# So many rows are read at the most because they have a word.
+MAX_ROWS = 5_000
+# So many entries of the index of words are looked at to find out which words few rows have: of all words together, and
+# of each.
+MAX_PROBED, MAX_PROBED_OF_ONE = 20_000, 10_000
+# No character comes after it.
+_LAST = chr(0x10FFFF)
+_BEGINS = "entry.word >= %s AND entry.word < %s"
+
+# Thai to Lao; Myanmar; Khmer; Japanese signs and kana; Chinese characters: as the functions have it.
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uf900-\ufaff\U00020000-\U0003ffff]"
+)
+
+AnyModel = TypeVar("AnyModel", bound=type[models.Model])
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The words of a model's rows.
+
+    Attributes:
+        table: in which they are.
+        columns: whose words they are.
+    """
+
+    model: type[models.Model]
+    table: str
+    columns: Sequence[str]
+
+    def triggers(self) -> list[pgtrigger.Trigger]:
+        remove = f"DELETE FROM {self.table} WHERE row_id"
+        new_values, old_values = (", ".join(f"{row}.{column}" for column in self.columns) for row in ("NEW", "OLD"))
+        return [
+            pgtrigger.Trigger(
+                name="index_new_words",
+                level=pgtrigger.Statement,
+                when=pgtrigger.After,
+                operation=pgtrigger.Insert,
+                referencing=pgtrigger.Referencing(new="arrived"),
+                func=f"{self.add('arrived')}; RETURN NULL;",
+            ),
+            pgtrigger.Trigger(
+                name="index_changed_words",
+                when=pgtrigger.After,
+                operation=pgtrigger.UpdateOf(*self.columns),
+                func=f"""
+                    IF ({new_values}) IS DISTINCT FROM ({old_values}) THEN
+                        {remove} = NEW.id;
+                        {self.add("(SELECT NEW.*) AS changed")};
+                    END IF;
+                    RETURN NULL;
+                """,
+            ),
+            pgtrigger.Trigger(
+                name="remove_gone_words",
+                level=pgtrigger.Statement,
+                when=pgtrigger.After,
+                operation=pgtrigger.Delete,
+                referencing=pgtrigger.Referencing(old="gone"),
+                func=f"{remove} IN (SELECT id FROM gone); RETURN NULL;",
+            ),
+            pgtrigger.Trigger(
+                name="remove_all_words",
+                level=pgtrigger.Statement,
+                when=pgtrigger.After,
+                operation=pgtrigger.Truncate,
+                func=f"DELETE FROM {self.table}; RETURN NULL;",
+            ),
+        ]
+
+    def add(self, rows: str) -> str:
+        """The statement that adds the words of rows."""
+        text = " || ' ' || ".join(self.columns)
+        return (
+            f"INSERT INTO {self.table} (row_id, word) "
+            f"SELECT id, word FROM {rows} CROSS JOIN LATERAL unnest(config_index_words({text})) AS word"
+        )
+
+    def backfill(self, database: BaseDatabaseWrapper, rows: int = 2_000) -> None:
+        """Adds the words of rows that have been there before, in batches that are committed one by one.
+
+        The rows of a batch are locked, so that nobody changes them before their words are there.
+        """
+        held = f"(SELECT * FROM {self.model._meta.db_table} WHERE id > %s ORDER BY id LIMIT %s FOR SHARE) AS held"
+        add = f"{self.add(held)} ON CONFLICT DO NOTHING"
+        sql = (
+            f"SELECT max(id) FROM (SELECT id FROM {self.model._meta.db_table} WHERE id > %s ORDER BY id LIMIT %s) AS b"
+        )
+        last: int | None = 0
+        while last is not None:
+            with database.cursor() as cursor:
+                cursor.execute(sql, [last, rows])
+                (following,) = cursor.fetchone()
+                cursor.execute(add, [last, rows])
+            last = following
+
+
+def split_words(text: str, using: str) -> list[str]:
+    """The words of what somebody looks for, folded, each once."""
+    with connections[using].cursor() as cursor:
+        cursor.execute("SELECT config_split_words(%s)", [text])
+        return list(dict.fromkeys(cursor.fetchone()[0]))
+
+
+def is_unspaced(word: str) -> bool:
+    """Whether a word is of a script without blanks between words."""
+    return bool(_UNSPACED.match(word))
+
+
+class Rare(NamedTuple):
+    """Of several words those that few rows have, alone or both of two together; none where many rows have them.
+
+    Attributes:
+        words: at most two.
+        rows: how many rows have them, at the most.
+    """
+
+    words: Sequence[str] = ()
+    rows: int = 0
+
+
+def find_rare(words: Words, looked_for: Sequence[str], using: str) -> Rare:
+    """Looks only at the index of words, and at a bounded part of it."""
+    limit = min(MAX_PROBED_OF_ONE, MAX_PROBED // len(looked_for)) if len(looked_for) > 1 else MAX_ROWS
+    entries = f"SELECT row_id FROM {words.table} AS entry WHERE {_BEGINS} ORDER BY word LIMIT {limit + 1}"
+    probe = f"(SELECT count(*) FROM ({entries}) AS probed)"
+    with connections[using].cursor() as cursor:
+        bounds = [bound for word in looked_for for bound in get_bounds(word)]
+        cursor.execute(f"SELECT {', '.join([probe] * len(looked_for))}", bounds)
+        (first, rarest), *others = sorted(zip(cursor.fetchone(), looked_for, strict=True))
+        if first <= MAX_ROWS:
+            return Rare([rarest], first)
+        if not others or others[0][0] > limit:
+            return Rare()
+        pair = [rarest, others[0][1]]
+        cursor.execute(
+            f"SELECT count(*) FROM (({entries}) INTERSECT ({entries})) AS both_words",
+            [bound for word in pair for bound in get_bounds(word)],
+        )
+        (rows,) = cursor.fetchone()
+    return Rare(pair, rows) if rows <= MAX_ROWS else Rare()
+
+
+class _WordCondition(Func):
+    """A condition on the words of a row that begin with some text."""
+
+    output_field = models.BooleanField()
+
+    def __init__(self, words: Words, beginning: str) -> None:
+        self.words, self.beginning = words, beginning
+        super().__init__(F("pk"))
+
+    def as_sql(
+        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, *args: object, **context: Any
+    ) -> tuple[str, tuple[Any, ...]]:
+        (source,) = self.get_source_expressions()
+        sql, params = self.build_sql(self.words, compiler.compile(source)[0], self.beginning)
+        return sql, tuple(params)
+
+    @staticmethod
+    def build_sql(words: Words, row: str, beginning: str) -> tuple[str, Sequence[Any]]:
+        raise NotImplementedError
+
+
+class HasWord(_WordCondition):
+    """Whether the row has such a word, looked up in the words of the row."""
+
+    @staticmethod
+    def build_sql(words: Words, row: str, beginning: str) -> tuple[str, Sequence[Any]]:
+        # No EXISTS, of which PostgreSQL may make a join with all rows that have the word.
+        entries = f"SELECT word FROM {words.table} AS entry WHERE entry.row_id = {row} AND {_BEGINS}"
+        return f"(({entries} LIMIT 1) IS NOT NULL)", get_bounds(beginning)
+
+
+class IsAmongRowsWithWord(_WordCondition):
+    """The same for a word that few rows have: they are read from the index of words first.
+
+    Of two such conditions PostgreSQL reads the rows alone that meet both.
+    """
+
+    @staticmethod
+    def build_sql(words: Words, row: str, beginning: str) -> tuple[str, Sequence[Any]]:
+        # No IN, for the same reason.
+        entries = f"SELECT row_id FROM {words.table} AS entry WHERE {_BEGINS}"
+        return f"{row} = ANY(ARRAY({entries}))", get_bounds(beginning)
+
+
+def get_bounds(beginning: str) -> Sequence[str]:
+    """Of the words with this beginning, the parameters of _BEGINS."""
+    return beginning, beginning + _LAST
+
+
+def track_words(table: str, *columns: str) -> Callable[[AnyModel], AnyModel]:
+    """Declares that the rows of a model are found by the words of some columns.
+
+    Args:
+        table: of the words (config.models.Word).
+        columns: texts that are never null.
+    """
+
+    def declare(model: AnyModel) -> AnyModel:
+        model.words = words = Words(model, table, columns)  # type: ignore[attr-defined]
+        pgtrigger.register(*words.triggers())(model)
+        return model
+
+    return declare
+
+
+def get_words(model: type[models.Model]) -> Words | None:
+    return getattr(model, "words", None)

@@ -1,0 +1,269 @@
+"""Search by `q`: what it finds, in every order and under filters, what is refused, and the words that triggers keep."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping
+from itertools import product
+from typing import Any
+
+import pytest
+from django.db import connection
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from config.api.listing import search
+from config.api.listing.filters import Ordering
+from config.postgresql import words
+from tests.api.listing.test_filters import address, walk
+from tests.conftest import with_bearer_of
+from tests.contract.world import rolled_back
+from users import services
+from users.models import User, UserWord
+from users.views import UserViewSet
+
+pytestmark = pytest.mark.django_db
+
+TOO_LONG = "A word has at most 64 characters, and 16 in a script without blanks; the beginning of a longer one will do."
+
+NAMES = ("Anna Meyer", "Änna O'Brien", "Bert Meyerhof", "ANNE-Marie", "王小明", "東京タワー Tower", "ตากใบ", "Straße 7")
+
+
+class People:
+    def __init__(self) -> None:
+        for number in range(48):
+            role = ("admin", "support", "user", "user")[number % 4]
+            services.create(
+                name=NAMES[number % 8], email=f"p{number % 5}.x{number}@example.com", role=role, password=None
+            )
+        self.rows = list(User.objects.order_by("id").values())
+        self.callers = {who: with_bearer_of(User.objects.filter(role=who)[0]) for who in ("admin", "user")}
+
+    def expect(self, q: str, filters: Mapping[str, str], ordering: Ordering) -> list[int]:
+        """The ids of a list, found without a database."""
+        found = [
+            row
+            for row in self.rows
+            if all(row[name] in value.split(",") for name, value in filters.items())
+            and all(has_word(f"{row['name']} {row['email']}", word) for word in q.split())
+        ]
+        found.sort(key=lambda row: (row[ordering.field], row["id"]), reverse=ordering.descending)
+        return [row["id"] for row in found]
+
+
+def has_word(text: str, beginning: str) -> bool:
+    folded = fold(text)
+    runs = "".join(char if char.isalnum() or unicodedata.category(char).startswith("M") else " " for char in folded)
+    if ord(beginning[0]) > 0xE00:
+        return fold(beginning) in runs
+    return any(word.startswith(fold(beginning)) for word in runs.split())
+
+
+def fold(text: str) -> str:
+    decomposed = unicodedata.normalize("NFKD", text)
+    return unicodedata.normalize("NFKC", "".join(c for c in decomposed if not "\u0300" <= c <= "\u036f")).casefold()
+
+
+@pytest.fixture(scope="module")
+def people(django_db_setup: None, django_db_blocker: Any) -> Any:
+    with django_db_blocker.unblock(), rolled_back():
+        yield People()
+
+
+@pytest.fixture(params=["rare", "rare together", "common"])
+def commonness(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Which words count as rare: all, those that two rows have alone or two words together, or those of two rows."""
+    if request.param != "rare":
+        make_common(monkeypatch, most=7, probed=8 if request.param == "rare together" else 2)
+    return str(request.param)
+
+
+def make_common(monkeypatch: pytest.MonkeyPatch, *, most: int, probed: int = 2) -> None:
+    monkeypatch.setattr(words, "MAX_ROWS", 2)
+    monkeypatch.setattr(words, "MAX_PROBED_OF_ONE", probed)
+    monkeypatch.setattr(search, "MAX_LOOKED_AT", most)
+
+
+PIECES = [
+    "anna",
+    "Änna",
+    "an",
+    "a",
+    "MEYER",
+    "meyerh",
+    "o",
+    "brien",
+    "p1",
+    "x",
+    "x7",
+    "example",
+    "com",
+    "小",
+    "王小",
+    "タ",
+]
+PIECES += ["東京", "京タワ", "tower", "ใบ", "strasse", "straße", "7", "marie", "nobody", "nna"]
+
+
+def test_search_finds_what_a_look_at_every_row_finds(people: People, commonness: str) -> None:
+    sorts = st.tuples(st.sampled_from(UserViewSet.sortable), st.booleans()).map(lambda pair: Ordering(*pair))
+    filters = st.sampled_from(
+        [{}, {}, {"role": "user"}, {"role": "admin,support"}, {"role": "user", "status": "active"}]
+    )
+
+    @settings(max_examples=120, suppress_health_check=list(HealthCheck), phases=(Phase.generate,))
+    @given(st.lists(st.sampled_from(PIECES), min_size=1, max_size=3), filters, sorts, st.integers(1, 9))
+    def check(pieces: list[str], chosen: dict[str, str], ordering: Ordering, limit: int) -> None:
+        q = " ".join(pieces)
+        query = {**chosen, "q": q, "sort": ordering.field, "order": "desc" if ordering.descending else "asc"}
+        expected = people.expect(q, chosen, ordering)
+        caller = people.callers["admin"]
+        assert walk(caller, "users", {**query, "limit": limit}) == expected
+        page = caller.get(address("users", {**query, "limit": limit, "page": 1}))
+        assert page.status == 200, page
+        if commonness == "rare":
+            assert (page.meta["total"], [row["id"] for row in page.data]) == (len(expected), expected[:limit])
+        elif page.meta["total"] is None:
+            least = page.meta["totalAtLeast"]
+            assert [row["id"] for row in page.data] == expected[:least][:limit]
+        else:
+            assert page.meta["total"] == len(expected)
+
+    check()
+
+
+def test_page_of_a_common_word_may_be_short_and_the_next_one_goes_on(
+    people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_common(monkeypatch, most=4)
+    caller = people.callers["admin"]
+    first = caller.get("/api/v2/users?q=bert&limit=5")
+    assert (len(first.data), first.meta["hasMore"]) == (1, True)
+    offset = caller.get("/api/v2/users?q=bert&page=1")
+    assert offset.meta == {"page": 1, "limit": 20, "total": None, "totalPages": None, "totalAtLeast": 1}
+    assert set(offset.body["_links"]) == {"self", "first"}
+    never = caller.get("/api/v2/users?q=bert%20anna&limit=5")
+    assert (never.data, never.meta["hasMore"]) == ([], True)
+    assert walk(caller, "users", {"q": "bert anna", "limit": 5}) == []
+
+
+def test_caller_finds_what_it_may_see(people: People, commonness: str) -> None:
+    caller = people.callers["user"]
+    assert [row["id"] for row in caller.get("/api/v2/users?q=bert").data] == [people.rows[2]["id"]]
+    assert caller.get("/api/v2/users?q=anna").data == []
+
+
+@pytest.mark.parametrize(
+    ("q", "message"),
+    [
+        ("", "Must not be empty."),
+        ("%20", "Must hold a letter or a digit."),
+        ("%27-%2C.%25_", "Must hold a letter or a digit."),
+        ("%00", "Must not hold NUL or other control characters."),
+        ("a" * 201, "Must be at most 200 characters."),
+        ("1 2 3 4 5 6 7 8 9".replace(" ", "%20"), "Must be at most 8 different words."),
+        (
+            "a" * 65,
+            TOO_LONG,
+        ),
+        (
+            "%E5%B0%8F" * 17,
+            TOO_LONG,
+        ),
+        ("a&q=b", "Must not be repeated."),
+    ],
+)
+def test_search_for_nothing_or_too_much_is_refused(people: People, q: str, message: str) -> None:
+    answer = people.callers["admin"].get(f"/api/v2/users?q={q}")
+    assert (answer.status, answer.code) == (400, "VALIDATION_ERROR")
+    assert answer.error["details"] == [{"field": "q", "message": message}]
+
+
+def test_first_version_and_lists_without_words_have_no_search(people: People) -> None:
+    caller = people.callers["admin"]
+    assert caller.get("/api/v1/users?q=bert").meta["total"] == len(people.rows)
+    for name in ("payments", "api-keys", f"users/{people.rows[0]['id']}/payments"):
+        answer = caller.get(f"/api/v2/{name}?q=bert")
+        assert (answer.status, answer.fields) == (400, {"q"})
+
+
+def test_cursor_belongs_to_its_search(people: People, commonness: str) -> None:
+    caller = people.callers["admin"]
+    cursor = caller.get("/api/v2/users?q=example&limit=2").meta["nextCursor"]
+    assert caller.get(f"/api/v2/users?q=example&limit=5&cursor={cursor}").status == 200
+    for other in ("q=anna&", "", "q=example&role=user&"):
+        assert caller.get(f"/api/v2/users?{other}limit=2&cursor={cursor}").code == "INVALID_CURSOR"
+
+
+def test_search_goes_with_what_the_list_goes_with(people: People, commonness: str) -> None:
+    caller = people.callers["admin"]
+    for sort, order in product(UserViewSet.sortable, ("asc", "desc")):
+        assert caller.get(f"/api/v2/users?q=anna&sort={sort}&order={order}&role=user").status == 200
+    refused = caller.get("/api/v2/users?q=anna&created_at[gt]=2026-01-01T00:00:00Z")
+    assert (refused.status, refused.fields) == (400, {"created_at[gt]"})
+    ids = ",".join(str(row["id"]) for row in people.rows[:9])
+    assert len(walk(caller, "users", {"q": "anna", "id": ids, "sort": "name"})) == 3
+    beyond = caller.get("/api/v2/users?q=anna&page=501")
+    assert (beyond.status, beyond.fields) == (400, {"page"})
+
+
+hostile = st.text(
+    st.one_of(
+        st.sampled_from("%_*\\'\"`[](){}<>|&!:;,.?/-+ \u200b\u0301\u3000\ufffd\U0010ffff\U0001f600İßΣς"),
+        st.characters(exclude_categories=["Cs"]),
+    ),
+    max_size=220,
+)
+
+
+def test_any_text_is_searched_or_refused(people: People, commonness: str) -> None:
+    @settings(max_examples=250, suppress_health_check=list(HealthCheck), phases=(Phase.generate,))
+    @given(hostile, st.sampled_from(UserViewSet.sortable))
+    def check(text: str, sort: str) -> None:
+        answer = people.callers["admin"].get(address("users", {"q": text, "sort": sort}))
+        assert answer.status == 200 or (answer.status, answer.code, answer.fields) == (400, "VALIDATION_ERROR", {"q"})
+
+    check()
+
+
+# --- The words
+
+
+def fetch_words(pk: int) -> set[str]:
+    return set(UserWord.objects.filter(row_id=pk).values_list("word", flat=True))
+
+
+def test_words_follow_their_row_through_every_door() -> None:
+    user = services.create(name="Zoë Ångström", email="z@example.org", password=None)
+    assert fetch_words(user.pk) == {"zoe", "angstrom", "z", "example", "org"}
+    User.objects.filter(pk=user.pk).update(name="李小龙", row_version=7)
+    assert fetch_words(user.pk) == {"李小龙", "小龙", "龙", "z", "example", "org"}
+    User.objects.filter(pk=user.pk).update(role="support")
+    assert "龙" in fetch_words(user.pk)
+    other = User.objects.bulk_create([User(name="A B", email="c@d.e"), User(name="F", email="g@h.i")])
+    assert fetch_words(other[1].pk) == {"f", "g", "h", "i"}
+    services.remove(user)
+    assert fetch_words(user.pk) == set()
+    User.objects.filter(pk=other[0].pk).delete()
+    assert fetch_words(other[0].pk) == set()
+
+
+def test_functions_and_python_agree_on_lengths_and_scripts() -> None:
+    texts = ["a" * 70, "王" * 20, "タ", "ก", "가", "ß", "é", "က", "ខ", "𠀀", "々"]
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT text, config_index_words(text || 'x') FROM unnest(%s::text[]) AS text", [texts])
+        for text, found in cursor.fetchall():
+            assert max(map(len, found)) <= words.MAX_WORD
+            # Cut off from what follows in another script.
+            assert words.is_unspaced(text) == ("x" in found), text
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT config_index_words(%s)", ["王" * 20])
+        assert set(cursor.fetchone()[0]) == {"王" * length for length in (20, *range(1, words.MAX_RUN + 1))}
+
+
+def test_words_of_rows_of_before_are_added_in_batches() -> None:
+    users = [services.create(name=f"N{number}", email=f"n{number}@x.y", password=None) for number in range(5)]
+    UserWord.objects.filter(row_id__in=[user.pk for user in users[:4]]).delete()
+    words.get_words(User).backfill(connection, rows=2)
+    assert fetch_words(users[0].pk) == {"n0", "x", "y"}
+    assert UserWord.objects.filter(word="x").count() == 5
