@@ -32,6 +32,7 @@ from config.api.listing.bounded import MAX_COUNTED  # noqa: E402
 from config.api.listing.pagination import DEFAULT_LIMIT  # noqa: E402
 from config.http.json import JSONObject  # noqa: E402
 from config.postgresql.visibility import ERASURES  # noqa: E402
+from config.postgresql.words import MAX_PROBED, MAX_WORDS  # noqa: E402
 from orders.views import OrderViewSet  # noqa: E402
 from payments.views import PaymentViewSet  # noqa: E402
 from posts.views import PostViewSet  # noqa: E402
@@ -46,6 +47,25 @@ FILTERED = (("/users", UserViewSet), ("/orders", OrderViewSet), ("/payments", Pa
 DEEPEST_PAGE = 500
 # Of the walk to a page, of the page, and of what is counted beside it; and one of each part that is merged.
 MAX_FILTERED_ROWS = MAX_COUNTED + DEFAULT_LIMIT + MAX_COUNTED + 1 + len(Role) * len(Status)
+# Words that few rows have, one in a hundred, and all; two that are rare together, and two that are never together; the
+# beginning of many; as many as there may be.
+SEARCHES = {
+    "/users": (
+        "500000",
+        "nakamura",
+        "example",
+        "maria nakamura",
+        "net com",
+        "a",
+        "a b c",
+        "1 2 3 4 5 6 7 8",
+        "example org maria",
+    ),
+    "/orders": ("nothing", "a", "s", "a b", "a b c d e f g h"),
+}
+SEARCHED = (("/users", UserViewSet), ("/orders", OrderViewSet))
+# Of the look at the index of words; with a page, less is read.
+MAX_SEARCHED_ROWS = MAX_PROBED + MAX_WORDS
 # Lists whose totals are counted at each request, and not kept.
 COUNTED = ("/api-keys",)
 MAX_ROWS = 10_000
@@ -87,6 +107,10 @@ def main() -> None:
         client = Client(headers={"Authorization": f"Bearer {logins.log_in(administrator).access}"})
         print(f"\n## {path}, filters together\n\n| Filters | Sort | Rows read | ms |\n|---|---|---:|---:|")
         broken += print_combinations(client, path, view)
+    for path, view in SEARCHED:
+        client = Client(headers={"Authorization": f"Bearer {logins.log_in(administrator).access}"})
+        print(f"\n## {path}, searched\n\n| `q` | Rows read | ms |\n|---|---:|---:|")
+        broken += print_searches(client, path, view)
     print(f"\nOver the bounds: {broken}.")
     sys.exit(bool(broken))
 
@@ -117,6 +141,38 @@ def print_combinations(client: Client, path: str, view: Any) -> int:
     return broken
 
 
+def print_searches(client: Client, path: str, view: Any) -> int:
+    """Prints the worst statement of each search, in each order. Returns how many statements are over the bounds."""
+    broken = 0
+    for text in SEARCHES[path]:
+        worst = (0, 0.0)
+        for sort, order, position in product(view.sortable, ("asc", "desc"), ("page=1", "cursor=")):
+            address = f"/api/v2{path}?{urlencode({'q': text, 'sort': sort, 'order': order})}&{position}"
+            for statement in statements_of(client, address):
+                _, rows, milliseconds = explained(statement)
+                broken += not (rows <= MAX_SEARCHED_ROWS and milliseconds < MAX_MILLISECONDS)
+                worst = max(worst, (rows, milliseconds), key=lambda one: one[1])
+        mark = "" if worst[0] <= MAX_SEARCHED_ROWS and worst[1] < MAX_MILLISECONDS else " **over**"
+        print(f"| {text} | {worst[0]:,} | {worst[1]:.2f}{mark} |")
+    return broken
+
+
+def statements_of(client: Client, address: str) -> list[Statement]:
+    """The statements of a request that read rows, or words."""
+    seen: list[Statement] = []
+
+    def watch(execute: Callable, sql: str, params: object, many: bool, context: object) -> object:
+        if sql.startswith("SELECT") and ("word" in sql or "ORDER BY" in sql):
+            seen.append((sql, params))
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(watch):
+        answer = client.get(address)
+    if answer.status_code != 200:
+        raise SystemExit(f"{address}: {answer.content.decode()}")
+    return seen
+
+
 def sample_filters(view: Any) -> dict[str, str]:
     """A value for each filter of a list, which leaves many rows."""
     ids = ",".join(str(number * 9973 % 1_000_000 + 1) for number in range(1, 101))
@@ -126,6 +182,7 @@ def sample_filters(view: Any) -> dict[str, str]:
         "role": "admin,user",
         "status": "active,inactive",
         "email": "plans@example.com",
+        "q": "a",
     }
     bounds = {"created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-01T00:00:00Z", "amount": "500", "qty": "3"}
     names = [*view.filterset_class.first, *view.filterset_class.later]
@@ -241,6 +298,9 @@ Under *filters together*, each line stands for a combination of filters of versi
 tells the worst of the first page, the last one that is reached by offset, and the first one by cursor, in both orders:
 the walk to a page reads {MAX_COUNTED:,} keys at the most, {MAX_COUNTED + 1:,} more are counted beside it, and a merge
 reads one more of each of its parts, so that {MAX_FILTERED_ROWS:,} is the bound.
+
+Under *searched*, each line stands for a search in each order, by page and by cursor. It tells the slowest of its
+statements, none of which may read over {MAX_SEARCHED_ROWS:,} rows and entries.
 
 The last line counts the plans that break these bounds."""
 

@@ -31,7 +31,9 @@ DECLARE
 BEGIN
     IF octet_length(value) > char_length(value) THEN
         words := words || ARRAY(
-            SELECT substr(word, start, 16) FROM unnest(words) AS word, generate_series(2, length(word)) AS start
+            SELECT string_agg(sign, '') OVER (PARTITION BY run ORDER BY place ROWS BETWEEN CURRENT ROW AND 15 FOLLOWING)
+            FROM unnest(words) WITH ORDINALITY AS runs (word, run)
+            CROSS JOIN LATERAL unnest(string_to_array(word, NULL)) WITH ORDINALITY AS signs (sign, place)
             WHERE word ~ '^{UNSPACED}'
         );
     END IF;

@@ -106,7 +106,7 @@ class Words:
             f"SELECT id, word FROM {rows} CROSS JOIN LATERAL unnest(config_index_words({text})) AS word"
         )
 
-    def backfill(self, database: BaseDatabaseWrapper, rows: int = 2_000) -> None:
+    def backfill(self, database: BaseDatabaseWrapper, rows: int = 1_000) -> None:
         """Adds the words of rows that have been there before, in batches that are committed one by one.
 
         The rows of a batch are locked, so that nobody changes them before their words are there.

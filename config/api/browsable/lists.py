@@ -78,6 +78,9 @@ def build_query_form(request: HttpRequest, view: ResourceViewSet) -> Mapping[str
 
 
 def _build_filters(query: QueryDict, view: ResourceViewSet) -> Sequence[Mapping[str, object]]:
+    # A request that is refused before its query is looked at has no parameters.
+    parameters = getattr(view, "parameters", None)
+    later = {SEARCH} if parameters and parameters.takes_later else set()
     return [
         {
             "name": name,
@@ -85,5 +88,5 @@ def _build_filters(query: QueryDict, view: ResourceViewSet) -> Sequence[Mapping[
             "choices": [value for value, _ in declared.extra.get("choices", ())],
         }
         for name, declared in view.filterset_class.base_filters.items()
-        if name in view.filterset_class.first or (name == SEARCH and view.parameters.takes_later)
+        if name in view.filterset_class.first or name in later
     ]

@@ -26,7 +26,7 @@ from config.management.demo.rows import (
 )
 from config.management.progress import Advance, show_progress
 from config.models import RowCount
-from orders.models import Order
+from orders.models import Order, OrderWord
 from posts.models import Post
 from users.models import User, UserWord
 
@@ -120,7 +120,7 @@ def _drop_indexes(cursor: CursorWrapper, count: int) -> list[str]:
     cursor.execute("SELECT count(*) FROM (SELECT FROM users_user LIMIT %s) AS present", [count])
     if count < MIN_USERS_TO_DROP_INDEXES or cursor.fetchone() == (count,):
         return []
-    tables = [model._meta.db_table for model in (User, UserWord, Order, Post)]
+    tables = [model._meta.db_table for model in (User, UserWord, Order, OrderWord, Post)]
     cursor.execute(
         "SELECT indexrelid::regclass::text, pg_get_indexdef(indexrelid) FROM pg_index "
         "WHERE indrelid = ANY(%s::text[]::regclass[]) AND NOT indisprimary",

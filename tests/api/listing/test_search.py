@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from config.api.listing import search
 from config.api.listing.filters import Ordering
 from config.postgresql import words
+from orders.models import Order
 from tests.api.listing.test_filters import address, walk
 from tests.conftest import with_bearer_of
 from tests.contract.world import rolled_back
@@ -224,6 +225,29 @@ def test_any_text_is_searched_or_refused(people: People, commonness: str) -> Non
         assert answer.status == 200 or (answer.status, answer.code, answer.fields) == (400, "VALIDATION_ERROR", {"q"})
 
     check()
+
+
+def test_orders_are_searched_among_those_of_the_caller_and_of_several_users(people: People, commonness: str) -> None:
+    owners = [row["id"] for row in people.rows[2:6]]
+    items = ("Café table", "Table", "Chair")
+    made = [
+        Order.objects.create(user_id=owners[number % 4], item=items[number % 3], qty=number + 1) for number in range(24)
+    ]
+    caller = people.callers["admin"]
+    for sort, order in product(("id", "item", "qty"), ("asc", "desc")):
+        key = {"id": "pk"}.get(sort, sort)
+        ordered = sorted(made, key=lambda row: (getattr(row, key), row.pk), reverse=order == "desc")
+        query = {"q": "tabl cafe", "sort": sort, "order": order, "limit": 3}
+        cafe = [row for row in ordered if row.item == "Café table"]
+        assert walk(caller, "orders", query) == [row.pk for row in cafe]
+        some = walk(caller, "orders", {**query, "user_id": f"{owners[0]},{owners[1]}"})
+        assert some == [row.pk for row in cafe if row.user_id in owners[:2]]
+        own = walk(people.callers["user"], "orders", query)
+        assert own == [row.pk for row in cafe if row.user_id == owners[0]]
+        below = walk(caller, f"users/{owners[3]}/orders", query)
+        assert below == [row.pk for row in cafe if row.user_id == owners[3]]
+    assert caller.get(f"/api/v2/users/{owners[3]}/orders?q=nowhere").data == []
+    assert caller.get(f"/api/v2/users/{2**40}/orders?q=cafe").status == 404
 
 
 # --- The words
