@@ -2,14 +2,13 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
-from config.models import Resource, Word
+from config.models import Resource, track_words
 from config.postgresql.row_counts import track_counts
-from config.postgresql.words import track_words
 from users.models import OwnedQuerySet
 
 
 @track_counts()
-@track_words("orders_orderword", "item")
+@track_words("item")
 class Order(Resource):
     # PROTECT: an order stays for the books when its user is removed.
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="orders", db_index=False)
@@ -36,8 +35,3 @@ class Order(Resource):
 
     def __str__(self) -> str:
         return f"{self.qty} × {self.item}"
-
-
-class OrderWord(Word):
-    class Meta(Word.Meta):
-        indexes = [models.Index(fields=["word", "row_id"], name="orders_words")]

@@ -13,7 +13,7 @@ from django.db.models.expressions import RawSQL
 from django.db.models.sql.compiler import SQLCompiler
 
 from config.api.representation.text import validate_line, validate_lines
-from config.models import ChangingResource, VisibleManager, keep_updated_at
+from config.models import ChangingResource, VisibleManager, keep_updated_at, track_words
 from config.postgresql.row_counts import track_counts
 from config.postgresql.visibility import PENDING, REMOVED
 
@@ -125,6 +125,7 @@ _COUNT_VERSION = pgtrigger.Trigger(
 
 
 @track_counts()
+@track_words("title", "body")
 class Post(ChangingResource):
     # CASCADE: posts go when their user is removed.
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="posts", db_index=False)

@@ -13,10 +13,9 @@ from django.utils.crypto import salted_hmac
 from config import audit
 from config.api.representation.text import validate_line
 from config.http.errors import not_found
-from config.models import ChangingResource, Word, keep_updated_at
+from config.models import ChangingResource, keep_updated_at, track_words
 from config.postgresql.row_counts import track_counts
 from config.postgresql.transactions import lock_key_share
-from config.postgresql.words import track_words
 
 if TYPE_CHECKING:
     from config.api.principal import Principal
@@ -97,7 +96,7 @@ class UserManager(BaseUserManager["User"].from_queryset(UserQuerySet)):  # type:
 
 
 @track_counts("role", "status", present="removed_at IS NULL")
-@track_words("users_userword", "name", "email")
+@track_words("name", "email")
 class User(AbstractBaseUser, ChangingResource):
     name = models.CharField(max_length=200, db_collation="C", validators=[validate_line])
     email = models.EmailField(max_length=254, db_collation="C")
@@ -214,8 +213,3 @@ class User(AbstractBaseUser, ChangingResource):
 
     def has_module_perms(self, app_label: str) -> bool:
         return self.is_active and self.is_staff
-
-
-class UserWord(Word):
-    class Meta(Word.Meta):
-        indexes = [models.Index(fields=["word", "row_id"], name="users_words")]

@@ -6,7 +6,7 @@ from config.models.erasure import Erasure, VisibleManager
 from config.models.idempotency import MAX_KEY_LENGTH, IdempotencyRecord
 from config.models.resource import ChangingResource, Resource, keep_updated_at
 from config.models.usage import AnswerCount, DayFigure, VersionUse
-from config.models.words import Word
+from config.models.words import Word, track_words
 
 __all__ = [
     "MAX_KEY_LENGTH",
@@ -23,4 +23,5 @@ __all__ = [
     "VisibleManager",
     "Word",
     "keep_updated_at",
+    "track_words",
 ]

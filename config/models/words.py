@@ -1,13 +1,20 @@
 """The words by which the rows of a resource are found (config.postgresql.words)."""
 
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import pgtrigger
 from django.db import models
+
+from config.postgresql.words import Words
+
+AnyModel = TypeVar("AnyModel", bound=type[models.Model])
 
 
 class Word(models.Model):
     """A word of a row; triggers on the rows keep it.
 
-    A subclass is the table of one resource. The primary key finds the words of a row, and the index, which a subclass
-    declares, the rows of a word.
+    A subclass is the table of one resource. The primary key finds the words of a row, and the index the rows of a word.
     """
 
     pk = models.CompositePrimaryKey("row_id", "word")
@@ -16,7 +23,27 @@ class Word(models.Model):
 
     class Meta:
         abstract = True
+        indexes = [models.Index(fields=["word", "row_id"], name="%(class)s_by_word")]
 
     def __str__(self) -> str:
         # No text of a user.
         return f"word of row {self.row_id}"
+
+
+def track_words(*columns: str) -> Callable[[AnyModel], AnyModel]:
+    """Declares that the rows of a model are found by the words of some columns: its lists take `q`.
+
+    Beside a model `Note` it makes another one, `NoteWord`, with the words.
+
+    Args:
+        columns: texts that are never null.
+    """
+
+    def declare(model: AnyModel) -> AnyModel:
+        declared: Any = model
+        entry: Any = type(f"{model.__name__}Word", (Word,), {"__module__": model.__module__})
+        declared.words = words = Words(declared, entry._meta.db_table, columns)
+        pgtrigger.register(*words.triggers())(declared)
+        return model
+
+    return declare

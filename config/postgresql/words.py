@@ -11,9 +11,9 @@ row by row, for a bounded number of rows (config.api.listing.search).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import pgtrigger
 from django.db import connections, models
@@ -40,8 +40,6 @@ _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uf900-\ufaff\U00020000-\U0003ffff]"
 )
-
-AnyModel = TypeVar("AnyModel", bound=type[models.Model])
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,22 +216,6 @@ class IsAmongRowsWithWord(_WordCondition):
 def get_bounds(beginning: str) -> Sequence[str]:
     """Of the words with this beginning, the parameters of _BEGINS."""
     return beginning, beginning + _LAST
-
-
-def track_words(table: str, *columns: str) -> Callable[[AnyModel], AnyModel]:
-    """Declares that the rows of a model are found by the words of some columns.
-
-    Args:
-        table: of the words (config.models.Word).
-        columns: texts that are never null.
-    """
-
-    def declare(model: AnyModel) -> AnyModel:
-        model.words = words = Words(model, table, columns)  # type: ignore[attr-defined]
-        pgtrigger.register(*words.triggers())(model)
-        return model
-
-    return declare
 
 
 def get_words(model: type[models.Model]) -> Words | None:

@@ -22,7 +22,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'abstract': False,
-                'indexes': [models.Index(fields=['word', 'row_id'], name='orders_words')],
+                'indexes': [models.Index(fields=['word', 'row_id'], name='orderword_by_word')],
             },
         ),
         pgtrigger.migrations.AddTrigger(

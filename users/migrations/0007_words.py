@@ -22,7 +22,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'abstract': False,
-                'indexes': [models.Index(fields=['word', 'row_id'], name='users_words')],
+                'indexes': [models.Index(fields=['word', 'row_id'], name='userword_by_word')],
             },
         ),
         pgtrigger.migrations.AddTrigger(

@@ -26,9 +26,10 @@ from config.management.demo.rows import (
 )
 from config.management.progress import Advance, show_progress
 from config.models import RowCount
-from orders.models import Order, OrderWord
+from config.postgresql.words import get_words
+from orders.models import Order
 from posts.models import Post
-from users.models import User, UserWord
+from users.models import User
 
 USERS_PER_BATCH = 10_000
 ROWS_PER_PROGRESS_STEP = 1_000
@@ -120,7 +121,7 @@ def _drop_indexes(cursor: CursorWrapper, count: int) -> list[str]:
     cursor.execute("SELECT count(*) FROM (SELECT FROM users_user LIMIT %s) AS present", [count])
     if count < MIN_USERS_TO_DROP_INDEXES or cursor.fetchone() == (count,):
         return []
-    tables = [model._meta.db_table for model in (User, UserWord, Order, OrderWord, Post)]
+    tables = _get_tables(User, Order, Post)
     cursor.execute(
         "SELECT indexrelid::regclass::text, pg_get_indexdef(indexrelid) FROM pg_index "
         "WHERE indrelid = ANY(%s::text[]::regclass[]) AND NOT indisprimary",
@@ -180,9 +181,13 @@ def _copy(
 
 def _vacuum() -> None:
     """Gives the planner its statistics, and index-only scans the visibility map."""
-    tables = ", ".join(
-        connection.ops.quote_name(model._meta.db_table) for model in (User, UserWord, Order, Post, RowCount)
-    )
+    tables = ", ".join(map(connection.ops.quote_name, _get_tables(User, Order, Post, RowCount)))
     with connection.cursor() as cursor:
         # A table that is locked is being vacuumed by another process.
         cursor.execute(f"VACUUM (ANALYZE, SKIP_LOCKED) {tables}")
+
+
+def _get_tables(*tables: type[models.Model]) -> list[str]:
+    """The tables of models, and those of the words of their rows."""
+    words = [words.table for model in tables if (words := get_words(model))]
+    return [*(model._meta.db_table for model in tables), *words]

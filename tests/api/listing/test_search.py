@@ -8,6 +8,7 @@ from itertools import product
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.db import connection
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -20,7 +21,7 @@ from tests.api.listing.test_filters import address, walk
 from tests.conftest import with_bearer_of
 from tests.contract.world import rolled_back
 from users import services
-from users.models import User, UserWord
+from users.models import User
 from users.views import UserViewSet
 
 pytestmark = pytest.mark.django_db
@@ -251,6 +252,9 @@ def test_orders_are_searched_among_those_of_the_caller_and_of_several_users(peop
 
 
 # --- The words
+
+
+UserWord = apps.get_model("users", "UserWord")
 
 
 def fetch_words(pk: int) -> set[str]:
