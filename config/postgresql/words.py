@@ -57,7 +57,9 @@ class Words:
 
     def triggers(self) -> list[pgtrigger.Trigger]:
         remove = f"DELETE FROM {self.table} WHERE row_id"
-        new_values, old_values = (", ".join(f"{row}.{column}" for column in self.columns) for row in ("NEW", "OLD"))
+        new_values, old_values = (
+            ", ".join(f"{row}.{column}" for column in ("id", *self.columns)) for row in ("NEW", "OLD")
+        )
         return [
             pgtrigger.Trigger(
                 name="index_new_words",
@@ -70,10 +72,10 @@ class Words:
             pgtrigger.Trigger(
                 name="index_changed_words",
                 when=pgtrigger.After,
-                operation=pgtrigger.UpdateOf(*self.columns),
+                operation=pgtrigger.UpdateOf("id", *self.columns),
                 func=f"""
                     IF ({new_values}) IS DISTINCT FROM ({old_values}) THEN
-                        {remove} = NEW.id;
+                        {remove} = OLD.id;
                         {self.add("(SELECT NEW.*) AS changed")};
                     END IF;
                     RETURN NULL;

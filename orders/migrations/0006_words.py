@@ -31,7 +31,7 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='order',
-            trigger=pgtrigger.compiler.Trigger(name='index_changed_words', sql=pgtrigger.compiler.UpsertTriggerSql(func='\n                    IF (NEW.item) IS DISTINCT FROM (OLD.item) THEN\n                        DELETE FROM orders_orderword WHERE row_id = NEW.id;\n                        INSERT INTO orders_orderword (row_id, word) SELECT id, word FROM (SELECT NEW.*) AS changed CROSS JOIN LATERAL unnest(config_index_words(item)) AS word;\n                    END IF;\n                    RETURN NULL;\n                ', hash='974e82f8168c9da14989db26ec691f7d73e59506', operation='UPDATE OF "item"', pgid='pgtrigger_index_changed_words_434bd', table='orders_order', when='AFTER')),
+            trigger=pgtrigger.compiler.Trigger(name='index_changed_words', sql=pgtrigger.compiler.UpsertTriggerSql(func='\n                    IF (NEW.id, NEW.item) IS DISTINCT FROM (OLD.id, OLD.item) THEN\n                        DELETE FROM orders_orderword WHERE row_id = OLD.id;\n                        INSERT INTO orders_orderword (row_id, word) SELECT id, word FROM (SELECT NEW.*) AS changed CROSS JOIN LATERAL unnest(config_index_words(item)) AS word;\n                    END IF;\n                    RETURN NULL;\n                ', hash='73c48d6c3aed68e6a671500a6189bd1b2fa93d89', operation='UPDATE OF "id", "item"', pgid='pgtrigger_index_changed_words_434bd', table='orders_order', when='AFTER')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='order',

@@ -31,7 +31,7 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='post',
-            trigger=pgtrigger.compiler.Trigger(name='index_changed_words', sql=pgtrigger.compiler.UpsertTriggerSql(func="\n                    IF (NEW.title, NEW.body) IS DISTINCT FROM (OLD.title, OLD.body) THEN\n                        DELETE FROM posts_postword WHERE row_id = NEW.id;\n                        INSERT INTO posts_postword (row_id, word) SELECT id, word FROM (SELECT NEW.*) AS changed CROSS JOIN LATERAL unnest(config_index_words(title || ' ' || body)) AS word;\n                    END IF;\n                    RETURN NULL;\n                ", hash='682dfe1e868dd015dc0ba1a54dd4a273aee0540b', operation='UPDATE OF "title", "body"', pgid='pgtrigger_index_changed_words_c227c', table='posts_post', when='AFTER')),
+            trigger=pgtrigger.compiler.Trigger(name='index_changed_words', sql=pgtrigger.compiler.UpsertTriggerSql(func="\n                    IF (NEW.id, NEW.title, NEW.body) IS DISTINCT FROM (OLD.id, OLD.title, OLD.body) THEN\n                        DELETE FROM posts_postword WHERE row_id = OLD.id;\n                        INSERT INTO posts_postword (row_id, word) SELECT id, word FROM (SELECT NEW.*) AS changed CROSS JOIN LATERAL unnest(config_index_words(title || ' ' || body)) AS word;\n                    END IF;\n                    RETURN NULL;\n                ", hash='e0db335da00734dfca4227b85f13dbcc9ad09fae', operation='UPDATE OF "id", "title", "body"', pgid='pgtrigger_index_changed_words_c227c', table='posts_post', when='AFTER')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='post',

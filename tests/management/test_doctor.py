@@ -67,7 +67,10 @@ SQL = {
         ("UPDATE config_rowcount SET rows = rows + 1 WHERE relation = 'users_user'", ""),
     ],
     "migrations": [
-        ("DELETE FROM django_migrations WHERE app = 'config' AND name = '0008_erasures'", "0008_erasures"),
+        (
+            "DELETE FROM django_migrations WHERE app = 'config' AND name = '0010_answers_of_many'",
+            "0010_answers_of_many",
+        ),
         ("INSERT INTO django_migrations (app, name, applied) VALUES ('users', '9999_later', now())", "9999_later"),
         (
             "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'idempotency_records_user'::regclass",
@@ -93,7 +96,7 @@ def test_damage_to_the_database_is_wrong(subject, damage, repair):
 def _repair(repair: str) -> None:
     recorder = MigrationRecorder(connection)
     match repair:
-        case "0008_erasures":
+        case "0010_answers_of_many":
             recorder.record_applied("config", repair)
         case "9999_later":
             recorder.record_unapplied("users", repair)

@@ -31,4 +31,4 @@ def test_row_that_differs_is_found(transactional_db: None, make_user: Callable[.
     assert drill.compute_hashes(url) == before
     type(user).objects.filter(pk=user.pk).update(name="Another name")
     after = drill.compute_hashes(url)
-    assert {table for table in after if after[table] != before[table]} == {"users_user"}
+    assert {table for table in after if after[table] != before[table]} == {"users_user", "users_userword"}

@@ -31,7 +31,7 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='user',
-            trigger=pgtrigger.compiler.Trigger(name='index_changed_words', sql=pgtrigger.compiler.UpsertTriggerSql(func="\n                    IF (NEW.name, NEW.email) IS DISTINCT FROM (OLD.name, OLD.email) THEN\n                        DELETE FROM users_userword WHERE row_id = NEW.id;\n                        INSERT INTO users_userword (row_id, word) SELECT id, word FROM (SELECT NEW.*) AS changed CROSS JOIN LATERAL unnest(config_index_words(name || ' ' || email)) AS word;\n                    END IF;\n                    RETURN NULL;\n                ", hash='fb0f508f200809be0fa60f73dccbe740680a6e0c', operation='UPDATE OF "name", "email"', pgid='pgtrigger_index_changed_words_09eef', table='users_user', when='AFTER')),
+            trigger=pgtrigger.compiler.Trigger(name='index_changed_words', sql=pgtrigger.compiler.UpsertTriggerSql(func="\n                    IF (NEW.id, NEW.name, NEW.email) IS DISTINCT FROM (OLD.id, OLD.name, OLD.email) THEN\n                        DELETE FROM users_userword WHERE row_id = OLD.id;\n                        INSERT INTO users_userword (row_id, word) SELECT id, word FROM (SELECT NEW.*) AS changed CROSS JOIN LATERAL unnest(config_index_words(name || ' ' || email)) AS word;\n                    END IF;\n                    RETURN NULL;\n                ", hash='a028a3803c8012eb1ba3087fa78b294ccfef0916', operation='UPDATE OF "id", "name", "email"', pgid='pgtrigger_index_changed_words_09eef', table='users_user', when='AFTER')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='user',

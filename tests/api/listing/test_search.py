@@ -113,7 +113,7 @@ def test_search_finds_what_a_look_at_every_row_finds(people: People, commonness:
         [{}, {}, {"role": "user"}, {"role": "admin,support"}, {"role": "user", "status": "active"}]
     )
 
-    @settings(max_examples=120, suppress_health_check=list(HealthCheck), phases=(Phase.generate,))
+    @settings(max_examples=60, suppress_health_check=list(HealthCheck), phases=(Phase.generate,))
     @given(st.lists(st.sampled_from(PIECES), min_size=1, max_size=3), filters, sorts, st.integers(1, 9))
     def check(pieces: list[str], chosen: dict[str, str], ordering: Ordering, limit: int) -> None:
         q = " ".join(pieces)
