@@ -4,6 +4,7 @@ import gc
 import html
 import json
 import re
+import time
 from html.parser import HTMLParser
 
 import pytest
@@ -20,7 +21,7 @@ from orders.models import Order
 from payments.models import Payment
 from posts.models import Comment, Post
 from tests.api.test_failures import database_away
-from tests.api.wire import quickly, send
+from tests.api.wire import measure_slowness, quickly, send
 from tests.conftest import PASSWORD, new_client
 from users.models import User
 
@@ -586,7 +587,14 @@ def test_page_of_a_hundred_posts_is_quickly_made(ada, uma):
     for post in Post.objects.bulk_create(Post(user=uma, title=NASTY, body="x" * 200) for _ in range(100)):
         Comment.objects.bulk_create(Comment(post=post, user=uma, text="Text") for _ in range(3))
     ada("/posts?limit=100")
-    # A collection in between would take longer than the page, since it walks all objects of the tests.
-    gc.collect()
-    with quickly(0.1):
+
+    def take() -> float:
+        # A collection in between would take longer than the page, since it walks all objects of the tests.
+        gc.collect()
+        start = time.process_time()
         assert ada("/posts?limit=100").status_code == 200
+        return time.process_time() - start
+
+    # Less than 0.1 s on cores of its own, and up to half as much again beside another test on the same core. The least,
+    # since a neighbour of the machine slows one or the other of them.
+    assert min(take() for _ in range(5)) < 0.15 * measure_slowness()
