@@ -1,4 +1,3 @@
-from config.api.bulk import BulkMixin
 from config.api.representation.envelope import Link
 from config.api.viewsets import ResourceViewSet
 from config.api.writing.idempotency import KeyPolicy
@@ -8,7 +7,7 @@ from users.permissions import may_read_owner
 from users.views import NestedUnderUserMixin
 
 
-class OrderViewSet(BulkMixin, ResourceViewSet):
+class OrderViewSet(ResourceViewSet):
     """The orders that the caller may see. They are created and never change."""
 
     texts = {"create": "Adds one order, on every call.\n\nA retry with an `Idempotency-Key` adds nothing."}

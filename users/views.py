@@ -5,7 +5,6 @@ from django.db.models import QuerySet
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from config.api.bulk import BulkMixin
 from config.api.limits.login_attempts import login_attempt
 from config.api.principal import Principal
 from config.api.representation.envelope import Link
@@ -18,7 +17,7 @@ from users.permissions import UserPermission
 from users.serializers import UserSerializer
 
 
-class UserViewSet(BulkMixin, ResourceViewSet):
+class UserViewSet(ResourceViewSet):
     """The users that the caller may see."""
 
     texts = {

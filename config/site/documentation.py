@@ -41,7 +41,6 @@ PAGES = (
     "credentials",
     "oauth",
     "resources",
-    "many-at-once",
     "lists",
     "walking-lists",
     "idempotency",
