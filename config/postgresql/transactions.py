@@ -23,8 +23,12 @@ before_transaction: ContextVar[Callable[[], None]] = ContextVar("before_transact
 _ATTEMPTS = 3
 
 
+class ConcurrentWrite(OperationalError):  # noqa: N818 - named after what was met, as Django's errors of the database
+    """Raised in a transaction that met the result of another one: it is rolled back, and is to be run again."""
+
+
 def run_in_transaction(write: Callable[[], Result], *, keep: bool = True) -> Result:
-    """Runs `write` in a transaction of its own, up to three times when it fell victim to a deadlock.
+    """Runs `write` in a transaction of its own, up to three times when it met another one (`must_run_again`).
 
     Nothing of a failed attempt is left, so that `write` may be run again as long as it touches the database alone. Only
     where the database says so: a connection that is lost at COMMIT leaves it open whether there was an effect.
@@ -55,8 +59,8 @@ def run_in_transaction(write: Callable[[], Result], *, keep: bool = True) -> Res
 
 
 def must_run_again(error: OperationalError) -> bool:
-    """Whether PostgreSQL rolled a transaction back that met another one, and asks to run it again."""
-    return isinstance(error.__cause__, DeadlockDetected | SerializationFailure)
+    """Whether a transaction was rolled back because it met another one, so that it is right to run it again."""
+    return isinstance(error, ConcurrentWrite) or isinstance(error.__cause__, DeadlockDetected | SerializationFailure)
 
 
 def is_unavailable(exception: BaseException | None) -> bool:

@@ -29,7 +29,7 @@ from config.api.versions.versioning import strip_prefix
 from config.http.errors import Detail, DomainError, ErrorCode
 from config.http.json import UnusableNumber, to_json
 from config.models import MAX_KEY_LENGTH, IdempotencyRecord
-from config.postgresql.transactions import try_advisory_lock
+from config.postgresql.transactions import ConcurrentWrite, try_advisory_lock
 
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotent-Replayed"
@@ -142,6 +142,9 @@ class IdempotencyKey(NamedTuple):
         Args:
             response: a 2xx with a Location.
             row: the new row that it represents.
+
+        Raises:
+            ConcurrentWrite: the key has a record that was not there before. Run again, the request finds it.
         """
         try:
             record = IdempotencyRecord(**dict(zip(RECORD_COLUMNS, self.get_record(response, row), strict=True)))
@@ -151,7 +154,7 @@ class IdempotencyKey(NamedTuple):
             if not isinstance(cause, UniqueViolation) or cause.diag.table_name != IdempotencyRecord._meta.db_table:
                 raise
             # Somebody ran without the lock, a release that locks in another way perhaps. The effect is rolled back.
-            raise _in_progress() from None
+            raise ConcurrentWrite from error
 
     def get_record(self, response: Response, row: Model) -> list[Any]:
         """The values of RECORD_COLUMNS. The response is stored as JSON, whatever page a browser was shown of it."""
