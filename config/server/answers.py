@@ -169,23 +169,23 @@ def refuse_at_once(environ: Environ, problem: DomainError) -> Answer:
     """The response to a request that is not run: made without a look at the database, and without counting it."""
     began = time.perf_counter()
     key = _get_refusal_key(environ, problem)
-    kept = _refusals.get(key)
-    if kept is not None:
-        return _repeat(kept, environ, began)
+    refusal = _refusals.get(key)
+    if refusal is not None:
+        return _repeat(refusal, environ, began)
     environ[REFUSED] = problem
     request = WSGIRequest({**environ, "wsgi.input": BytesIO()})
     try:
         response = _get_short_stack()(request)
     except Exception as exception:  # noqa: BLE001 - as in `answer`
         return failure(exception, environ)
-    refusal = Answer(response.status_code, list(response.items()), response.content)
+    made = Answer(response.status_code, list(response.items()), response.content)
     if key is not None:
         if len(_refusals) >= MAX_REFUSALS:
             _refusals.clear()
         version = find_response_version(request) if is_versioned(request.path_info) else None
-        headers = [header for header in refusal.headers if header[0] != "Request-Id"]
-        _refusals[key] = Refusal(refusal._replace(headers=headers), version)
-    return refusal
+        headers = [header for header in made.headers if header[0] != "Request-Id"]
+        _refusals[key] = Refusal(made._replace(headers=headers), version)
+    return made
 
 
 def _get_refusal_key(environ: Environ, problem: DomainError) -> Hashable:
@@ -198,9 +198,9 @@ def _get_refusal_key(environ: Environ, problem: DomainError) -> Hashable:
     return (*told, query, *map(environ.get, _DECISIVE))
 
 
-def _repeat(kept: Refusal, environ: Environ, began: float) -> Answer:
+def _repeat(refusal: Refusal, environ: Environ, began: float) -> Answer:
     """Does what is left of the stack: counts, and gives the request its name."""
-    (status, headers, body), version = kept
+    (status, headers, body), version = refusal
     if version is not None:
         uses.count(version, None, status)
     request_id = choose_request_id(environ)

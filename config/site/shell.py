@@ -5,9 +5,10 @@ from typing import Any, NamedTuple
 from django.conf import settings
 from django.contrib.auth.middleware import get_user
 from django.contrib.auth.models import AbstractBaseUser
-from django.db import Error
 from django.http import HttpRequest
 from django.utils.functional import SimpleLazyObject
+
+from config.api.browsable.session_user import find_session_user
 
 
 class Door(NamedTuple):
@@ -25,15 +26,8 @@ DOORS = (
 
 
 def get_account(request: HttpRequest) -> AbstractBaseUser | None:
-    """The user of the session, whatever other credential a request has; None without the database."""
-    if settings.SESSION_COOKIE_NAME not in request.COOKIES or not hasattr(request, "session"):
-        return None
-    try:
-        # That of the middleware, which reads the user once a request.
-        user = get_user(request)
-    except Error:
-        return None
-    return user if isinstance(user, AbstractBaseUser) else None
+    """The user of the session; None without the database."""
+    return find_session_user(request, get_user)
 
 
 def add_shell(request: Any) -> dict[str, object]:

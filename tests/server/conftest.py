@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import IO
 from urllib.error import HTTPError, URLError
 
+import psycopg
 import pytest
 
 from config.local.account import get_accessible_folder
@@ -183,3 +184,19 @@ def service(checkout: Copy, first_start: list[str]) -> Iterator[Service]:
     running = Service(checkout)
     yield running
     running.stop()
+
+
+# --- Of the module's fixture `single`, a service of one worker
+
+
+@pytest.fixture(scope="module")
+def key(single: Service) -> dict[str, str]:
+    """The credential of an administrator."""
+    return {"X-API-Key": single.copy.manage("create_api_key", "admin@example.com").stdout.strip()}
+
+
+@pytest.fixture
+def database(single: Service) -> Iterator[psycopg.Connection]:
+    url = Cluster(get_accessible_folder(single.copy.folder / ".data/postgresql")).url
+    with psycopg.connect(url, autocommit=True) as connection:
+        yield connection

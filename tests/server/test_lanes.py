@@ -36,22 +36,10 @@ def single(checkout: Copy, first_start: list[str]) -> Iterator[Service]:
     running.stop()
 
 
-@pytest.fixture(scope="module")
-def key(single: Service) -> dict[str, str]:
-    return {"X-API-Key": single.copy.manage("create_api_key", "admin@example.com").stdout.strip()}
-
-
 @pytest.fixture
 def other_key(single: Service) -> dict[str, str]:
     """Of an ordinary user."""
     return {"X-API-Key": single.copy.manage("create_api_key", "olena.shevchenko@example.org").stdout.strip()}
-
-
-@pytest.fixture
-def database(single: Service) -> Iterator[psycopg.Connection]:
-    url = Cluster(get_accessible_folder(single.copy.folder / ".data/postgresql")).url
-    with psycopg.connect(url, autocommit=True) as connection:
-        yield connection
 
 
 def ask(service: Service, path: str, method: str = "GET", body: Any = None, **headers: str) -> HTTPResponse:

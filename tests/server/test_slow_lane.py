@@ -13,8 +13,6 @@ import psutil
 import psycopg
 import pytest
 
-from config.local.account import get_accessible_folder
-from config.local.cluster import Cluster
 from config.server.lanes import MAX_SLOW_OF_A_CALLER, MAX_WAITING_SLOW
 from tests.server.conftest import Copy, Service, wait_for
 
@@ -31,18 +29,6 @@ def single(checkout: Copy, first_start: list[str]) -> Iterator[Service]:
     running = Service(checkout, WORKERS="1", MAX_IN_FLIGHT=str(MAX_IN_FLIGHT))
     yield running
     running.stop()
-
-
-@pytest.fixture(scope="module")
-def key(single: Service) -> dict[str, str]:
-    return {"X-API-Key": single.copy.manage("create_api_key", "admin@example.com").stdout.strip()}
-
-
-@pytest.fixture
-def database(single: Service) -> Iterator[psycopg.Connection]:
-    url = Cluster(get_accessible_folder(single.copy.folder / ".data/postgresql")).url
-    with psycopg.connect(url, autocommit=True) as connection:
-        yield connection
 
 
 def send(service: Service, method: str, path: str, body: Any = None, **headers: str) -> HTTPConnection:

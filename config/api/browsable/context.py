@@ -9,8 +9,6 @@ from urllib.parse import urlencode
 
 from django.conf import settings
 from django.contrib.auth import get_user
-from django.contrib.auth.models import AbstractBaseUser
-from django.db import Error
 from django.http import HttpRequest, HttpResponse
 from django.middleware.csrf import get_token
 from django.utils.safestring import SafeString
@@ -20,6 +18,7 @@ from config.api.browsable import navigation
 from config.api.browsable.forms import Data, Form, build_forms
 from config.api.browsable.highlighting import parse_links, render_header, render_json, render_link
 from config.api.browsable.lists import build_page_links, build_query_form, describe_position
+from config.api.browsable.session_user import find_session_user
 from config.api.browsable.tables import build_table
 from config.api.viewsets import ResourceViewSet
 
@@ -85,7 +84,8 @@ def _build_caller_context(request: HttpRequest, response: HttpResponse) -> Conte
     user = principal.user if principal else None
     # An invalid credential never falls back to the session, so that its 401 shows nobody as signed in.
     if principal is None and response.status_code != HTTPStatus.UNAUTHORIZED:
-        user = _get_session_user(request)
+        # A view without authentication has not read it, and nobody asks by it.
+        user = find_session_user(request, get_user)
     by_session = user is not None and (principal is None or principal.kind == "session")
     return {
         "user": user,
@@ -94,17 +94,6 @@ def _build_caller_context(request: HttpRequest, response: HttpResponse) -> Conte
         "principal": principal,
         "csrf_token": get_token(request) if by_session else "",
     }
-
-
-def _get_session_user(request: HttpRequest) -> AbstractBaseUser | None:
-    """The user of the session, which a view without authentication does not read; None without the database."""
-    if settings.SESSION_COOKIE_NAME not in request.COOKIES or not hasattr(request, "session"):
-        return None
-    try:
-        user = get_user(request)
-    except Error:
-        return None
-    return user if isinstance(user, AbstractBaseUser) else None
 
 
 def _build_response_context(request: HttpRequest, response: HttpResponse) -> Context:

@@ -75,9 +75,9 @@ def _build_column(request: HttpRequest, view: ResourceViewSet, name: str) -> Col
     query = get_query(request)
     is_sorted = query.get("sort", "id") == name
     descends = query.get("order") == "desc"
-    kept = [(key, value) for key, value in query.items() if key not in _POSITIONS]
+    others = [(key, value) for key, value in query.items() if key not in _POSITIONS]
     order = "desc" if is_sorted and not descends else "asc"
-    address = quote_address(request.path, urlencode([*kept, ("sort", name), ("order", order)]))
+    address = quote_address(request.path, urlencode([*others, ("sort", name), ("order", order)]))
     return Column(name, address, ("descending" if descends else "ascending") if is_sorted else "")
 
 
