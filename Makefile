@@ -14,7 +14,7 @@ ROUNDS ?= 3
 
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help run test test-clients test-schema test-browser test-load soak faults restore-drill bench bench-growth lint format lock runtime-environment development-environment \
+.PHONY: help run test test-clients test-schema test-browser test-load soak faults restore-drill bench bench-growth lint format lock sbom runtime-environment development-environment \
 	benchmark-environment browser-environment client-environment node
 
 help:  ## lists the targets
@@ -61,15 +61,20 @@ bench: benchmark-environment  ## compares with a stock DRF app and the thinnest 
 bench-growth: benchmark-environment  ## measures how answers slow down as users grow; SIZES=10k,1m,10m SECONDS=5
 	@$(BIN)/python -m benchmarks.growth --sizes '$(SIZES)' --seconds '$(SECONDS)'
 
-lint: development-environment  ## checks style, types and who imports whom
+lint: development-environment  ## checks style, types, who imports whom, and advisories about the packages
 	@$(BIN)/python -m ruff format --check --quiet .
 	@$(BIN)/python -m ruff check --quiet .
 	@$(BIN)/python -m mypy .
 	@$(BIN)/python -c 'from importlinter.cli import lint_imports_command; lint_imports_command()'
+	@$(BIN)/python -m tests.deploy.advisories
 
 format: development-environment  ## rewrites the code in the project's style
 	@$(BIN)/python -m ruff check --quiet --fix-only .
 	@$(BIN)/python -m ruff format --quiet .
+
+sbom: development-environment  ## writes sbom.json, the bill of materials of the service's packages (CycloneDX)
+	@$(BIN)/python -m cyclonedx_py requirements requirements.txt --pyproject pyproject.toml --output-reproducible \
+		--output-file sbom.json
 
 UV_LOCK = $(BIN)/python -m uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--no-emit-find-links --no-annotate --no-header -q
