@@ -17,7 +17,7 @@ from config.http.media_types import parse_elements
 MIN_BYTES = 1024
 GZIP = "gzip"
 _LEVEL = 5
-_TEXT = re.compile(r"text/|application/(.+\+)?(json|javascript)\b")
+_TEXT = re.compile(r"text/|application/(.+\+)?(json|javascript)\b|image/svg\+xml\b")
 
 
 def choose_coding(request: HttpRequest, response: HttpResponse) -> str | None:
@@ -27,15 +27,26 @@ def choose_coding(request: HttpRequest, response: HttpResponse) -> str | None:
     make it repeat guesses would read the rest from its length (BREACH). A page repeats the query in its links.
     """
     headers = response.headers
-    if "no-store" in headers.get("Cache-Control", "") or not _TEXT.match(headers.get("Content-Type", "")):
+    if "no-store" in headers.get("Cache-Control", "") or not is_compressible(headers.get("Content-Type", "")):
         return None
     vary_on(response, "Accept-Encoding")
-    header = request.META.get("HTTP_ACCEPT_ENCODING")
-    if header is None or _sent_by_browser(request):
+    if _sent_by_browser(request):
         return None
+    return GZIP if prefers_gzip(request, len(response.content)) else None
+
+
+def is_compressible(content_type: str) -> bool:
+    """Whether content of a media type gets shorter by gzip."""
+    return bool(_TEXT.match(content_type))
+
+
+def prefers_gzip(request: HttpRequest, length: int) -> bool:
+    """Whether a client shall get so many bytes of content in gzip: it accepts it, and they are enough to gain by it."""
+    header = request.META.get("HTTP_ACCEPT_ENCODING")
+    if header is None:
+        return False
     gzipped, plain = _parse_qualities(header)
-    long_enough = len(response.content) >= MIN_BYTES
-    return GZIP if gzipped and gzipped >= plain and (long_enough or not plain) else None
+    return bool(gzipped) and gzipped >= plain and (length >= MIN_BYTES or not plain)
 
 
 def _sent_by_browser(request: HttpRequest) -> bool:
@@ -53,5 +64,10 @@ def _parse_qualities(header: str) -> tuple[float, float]:
 
 
 def compress(response: HttpResponse) -> None:
-    response.content = gzip.compress(response.content, _LEVEL, mtime=0)
+    response.content = compress_content(response.content)
     response["Content-Encoding"] = GZIP
+
+
+def compress_content(content: bytes) -> bytes:
+    """The content in gzip; always the same bytes for the same content."""
+    return gzip.compress(content, _LEVEL, mtime=0)
