@@ -1,0 +1,69 @@
+"""The page of a list: a table whose ids and heads are links, and the form of its query."""
+
+import re
+
+import pytest
+
+from orders.models import Order
+from posts.models import Post
+
+
+@pytest.mark.parametrize("more", ["", "&envelope=false"])
+def test_rows_of_a_list_are_a_table_whose_ids_are_links(ada, make_user, more):
+    owner = make_user()
+    post = Post.objects.create(user=owner, title="A <b>title", body="x" * 200)
+    text = ada(f"/api/v2/posts?sort=title{more}").content.decode()
+    assert f'<a href="/api/v2/posts/{post.pk}">{post.pk}</a>' in text
+    assert f'<a href="/api/v2/users/{owner.pk}">{owner.pk}</a>' in text
+    assert "<bdi>A &lt;b&gt;title</bdi>" in text
+    assert f"<bdi>{'x' * 80}…</bdi>" in text
+    # The JSON is a click away.
+    assert re.search(r'<details class="body"><summary>JSON</summary>\s*<pre class="json">', text)
+
+
+@pytest.mark.parametrize(
+    ("path", "target"),
+    [
+        ("/api/v2/users/{0.user_id}/orders", "/api/v2/orders/{0.id}"),
+        ("/users/{0.user_id}/orders?version=2", "/orders/{0.id}?version=2"),
+        ("/api/orders?fields=id", "/api/orders/{0.id}"),
+    ],
+)
+def test_rows_lead_to_the_addresses_of_their_resource(ada, make_user, path, target):
+    order = Order.objects.create(user=make_user(), item="Tea", qty=1)
+    text = ada(path.format(order)).content.decode()
+    assert f'href="{target.format(order)}">{order.id}</a>' in text
+
+
+def test_column_heads_sort_and_keep_the_filters(ada, make_user):
+    make_user()
+    text = ada("/api/v2/users?status=active&sort=name&order=asc&page=2&limit=1").content.decode()
+    assert (
+        'aria-sort="ascending"><a href="/api/v2/users?status=active&amp;limit=1&amp;sort=name&amp;order=desc">' in text
+    )
+    assert 'href="/api/v2/users?status=active&amp;limit=1&amp;sort=email&amp;order=asc"' in text
+    assert '<th scope="col">role</th>' in text
+
+
+def test_page_of_a_deprecated_version_leads_to_the_current_one(ada):
+    text = ada("/api/v1/users").content.decode()
+    assert re.search(r'This version is deprecated: <a href="[^"]*/api/v2/users">', text)
+    assert "is deprecated" not in ada("/api/v2/users").content.decode()
+
+
+# --- Forms
+
+
+def test_list_offers_its_filters_and_sortable_fields_alone(ada):
+    text = ada("/users?status=active&sort=name&order=desc&version=2&page=3").content.decode()
+    form = re.search(r'<form class="query".*?</form>', text, re.DOTALL)[0]
+    options = re.findall(r"<option([^>]*)>([^<]*)", form)
+    assert [value for _, value in options] == [
+        *("any", "active", "inactive"),
+        *("any", "admin", "support", "user"),
+        *("id", "name", "email", "created_at", "updated_at"),
+        *("asc", "desc"),
+    ]
+    assert [value for chosen, value in options if "selected" in chosen] == ["active", "name", "desc"]
+    assert "All, or some of: id, name, email, role, status, created_at, updated_at" in form
+    assert re.findall(r'type="hidden" name="(\w+)" value="(\w*)"', form) == [("version", "2"), ("page", "1")]
