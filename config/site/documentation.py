@@ -89,6 +89,12 @@ class Page:
     tokens: Sequence[Token]
 
     @cached_property
+    def summary(self) -> str:
+        """The first paragraph, as text."""
+        paragraph = next(token for token in self.tokens[3:] if token.type == "inline")
+        return "".join(" " if child.type == "softbreak" else child.content for child in paragraph.children or ())
+
+    @cached_property
     def introduction(self) -> SafeString:
         """The HTML between the first heading and the second."""
         # A heading is three tokens: heading_open, inline and heading_close.

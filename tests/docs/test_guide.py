@@ -141,6 +141,15 @@ def test_every_call_is_shown_in_three_languages(db):
             assert text.count(f'class="call in-{language}"') >= calls, (name, language)
 
 
+def test_each_page_describes_itself_to_search_engines_in_its_own_words(db):
+    found = {}
+    for path in ("/", "/docs", *(f"/docs/{name}" for name in documentation.PAGES)):
+        response = send("GET", path, headers={"Accept": "text/html"})
+        (found[path],) = re.findall(r'<meta name="description" content="([^"]+)">', response.content.decode())
+    assert len(set(found.values())) == len(found)
+    assert unescape(found["/docs/first-request"]) in " ".join(strip_tags(text_of("/docs/first-request")).split())
+
+
 def test_pages_lead_to_their_neighbours(db):
     for before, after in pairwise(documentation.PAGES):
         assert f'rel="next" href="/docs/{after}"' in text_of(f"/docs/{before}")
