@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from time import perf_counter
 from typing import Any
@@ -28,9 +28,24 @@ class Spent:
         self.statements = self.lock_timeouts = 0
         self.seconds = 0.0
 
-    def add(self, statements: int, seconds: float) -> None:
-        self.statements += statements
+    def add(self, statements: Sequence[Sequence[Any]], began: float, seconds: float) -> None:
+        """Counts statements that were sent together.
+
+        Args:
+            statements: the SQL of each, and the values behind it.
+            began: when they were sent, by `time.perf_counter`.
+            seconds: that they were waited for.
+        """
+        self.statements += len(statements)
         self.seconds += seconds
+
+    def fail(self, error: BaseException | None) -> None:
+        """Is told of an error before the statements that met it are added.
+
+        Args:
+            error: psycopg's, or whatever else ended them.
+        """
+        self.lock_timeouts += isinstance(error, LockNotAvailable)
 
 
 spent: ContextVar[Spent] = ContextVar("spent", default=Spent())  # noqa: B039 - nobody reads it
@@ -45,10 +60,10 @@ def measure(execute: Callable[..., Any], sql: str, params: Any, many: bool, cont
         return execute(sql, params, many, context)
     except BaseException as error:
         # Of Django's translation of it, and of whatever took the place of that.
-        present.lock_timeouts += isinstance(error.__cause__ or error.__context__, LockNotAvailable)
+        present.fail(error.__cause__ or error.__context__)
         raise
     finally:
-        present.add(1, perf_counter() - began)
+        present.add(((sql, params),), began, perf_counter() - began)
 
 
 WRAPPERS = [measure]

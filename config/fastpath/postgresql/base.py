@@ -16,7 +16,6 @@ from django.conf import settings
 from django.db import connections
 from django.db.backends.postgresql import base
 from psycopg import Error
-from psycopg.errors import LockNotAvailable
 from psycopg.pq import TransactionStatus
 from psycopg.types.numeric import Int2, Int2Dumper, Int4, Int4Dumper, Int8, Int8Dumper, IntDumper
 
@@ -46,8 +45,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
     _statements: PreparedStatements
     _poll: select.poll
     _debugs: bool
-    # That the present batch was waited for.
-    _seconds_of_batch = 0.0
+    # When the present batch was sent, and how long it was waited for.
+    _batch_began = _seconds_of_batch = 0.0
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         made = super().get_new_connection(conn_params)
@@ -131,7 +130,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
                 return rows
             return self._statements.run(*statements)
         except Error as error:
-            present.lock_timeouts += isinstance(error, LockNotAvailable)
+            present.fail(error)
             if self.in_atomic_block:
                 # As Django does where it writes: who catches the error shall not take the transaction for a good one.
                 self.needs_rollback, self.rollback_exc = True, error
@@ -141,8 +140,11 @@ class DatabaseWrapper(base.DatabaseWrapper):
             with self.wrap_database_errors:
                 raise
         finally:
-            # Other tasks run between the end of a batch and this one's turn.
-            present.add(len(statements), self._seconds_of_batch if is_batched else perf_counter() - began)
+            # Other tasks run before a batch is sent, and between its end and this one's turn.
+            if is_batched:
+                present.add(statements, self._batch_began, self._seconds_of_batch)
+            else:
+                present.add(statements, began, perf_counter() - began)
 
     def run_batches(self, batches: Sequence[Batch]) -> Sequence[list[Rows] | Exception]:
         """What several tasks submit: the rows of each batch of statements, or the error it met.
@@ -152,11 +154,11 @@ class DatabaseWrapper(base.DatabaseWrapper):
         """
         if self.connection is None:
             self.ensure_connection()
-        began = perf_counter()
+        self._batch_began = perf_counter()
         try:
             return self._statements.run_batches(batches)
         finally:
-            self._seconds_of_batch = perf_counter() - began
+            self._seconds_of_batch = perf_counter() - self._batch_began
 
     def _run_by_cursor(self, sql: str, values: Sequence[object]) -> Rows:
         """Runs a statement where execute wrappers or a log look at each one."""
