@@ -82,7 +82,8 @@ UV_LOCK = $(BIN)/python -m uv pip compile --universal --python-version 3.11 --ge
 lock: $(BIN)/pip  ## makes the requirements files from pyproject.toml
 	@$(BIN)/python -m uv --version > /dev/null 2>&1 || $(BIN)/python -m pip install -q --disable-pip-version-check uv
 	@$(UV_LOCK) pyproject.toml -o requirements.txt
-	@$(UV_LOCK) pyproject.toml --group dev -c requirements.txt -o requirements-dev.txt
+	@$(UV_LOCK) pyproject.toml --extra otel -c requirements.txt -o requirements-otel.txt
+	@$(UV_LOCK) pyproject.toml --extra otel --group dev -c requirements.txt -o requirements-dev.txt
 	@$(UV_LOCK) --group browser -c requirements-dev.txt -o tests/browser/requirements.txt
 	@$(UV_LOCK) --group clients -o tests/clients/requirements.txt
 	@$(UV_LOCK) --group node -o tests/clients/node.txt

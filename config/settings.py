@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -31,6 +32,7 @@ API_VERSIONS = (
 
 _ORIGIN = r"https?://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?\Z"
 _ORIGIN_WANTED = "Must be an origin such as https://api.example.com."
+_URL = Regexp(r"(https?://[!-~]+)?\Z", error="Must be an address such as http://127.0.0.1:4318.")
 
 
 def _origins(given: list[str]) -> None:
@@ -133,6 +135,10 @@ LOG_SUCCESSES = env.float("LOG_SUCCESSES", 1.0, validate=Range(0, 1))
 METRICS_TOKEN = env.str(
     "METRICS_TOKEN", "", validate=Regexp(r"([!-~]{16,})?\Z", error="Must be at least 16 characters of visible ASCII.")
 )
+# Where the traces go, by OpenTelemetry's own variables, of which its SDK reads the others. Neither: there are none.
+OTEL_EXPORTER_OTLP_ENDPOINT = env.str("OTEL_EXPORTER_OTLP_ENDPOINT", "", validate=_URL)
+OTEL_EXPORTER_OTLP_TRACES_ENDPOINT = env.str("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "", validate=_URL)
+TRACING = bool(OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT)
 OPEN_SIGNUP = env.bool("OPEN_SIGNUP", False)
 # Requests a minute: of a user over all its credentials, and of an address that sends no good one.
 RATE_LIMIT_PRINCIPAL = env.int("RATE_LIMIT_PRINCIPAL", 600, validate=Range(0))
@@ -148,10 +154,23 @@ IDEMPOTENCY_RETENTION_DAYS = env.int("IDEMPOTENCY_RETENTION_DAYS", 30, validate=
 _database = _required(env.dj_db_url, "DATABASE_URL", conn_max_age=None, conn_health_checks=True)
 
 
+def _is_installed(package: str) -> bool:
+    try:
+        distribution(package)
+    except PackageNotFoundError:
+        return False
+    return True
+
+
 def _faults() -> Iterator[str]:
     """What is wrong with variables that are each right by themselves."""
     if _database["ENGINE"] != "django.db.backends.postgresql":
         yield "DATABASE_URL: PostgreSQL is the only database."
+    if TRACING and not _is_installed("opentelemetry-exporter-otlp-proto-http"):
+        yield (
+            "OTEL_EXPORTER_OTLP_ENDPOINT: Traces need further packages: "
+            ".venv/bin/python -m pip install --require-hashes --no-deps -r requirements-otel.txt"
+        )
     if JWT_SIGNING_KEY == SECRET_KEY:
         yield "JWT_SIGNING_KEY: Must differ from SECRET_KEY."
     for name, keys in (

@@ -22,6 +22,7 @@ from config.http.middleware import GetResponse
 from config.postgresql import statements
 from config.postgresql.statements import Spent
 from config.server.request_log import LANE, log_answer
+from config.server.tracing import Answered, Trace, traces
 
 # What it is called by prometheus-client, which reads it too.
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"
@@ -68,7 +69,7 @@ _held: list[IO[str]] = []
 
 
 class MetricsMiddleware:
-    """Counts each request by the route that answered it, and writes its line in the log.
+    """Counts each request by the route that answered it, writes its line in the log, and reports its trace.
 
     The route is `none` for files, and for addresses that lead nowhere.
     """
@@ -77,11 +78,15 @@ class MetricsMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        present = Spent()
+        present = Trace() if traces.is_on else Spent()
         token = statements.spent.set(present)
         began = time.perf_counter()
         try:
             response = self.get_response(request)
+        except BaseException:
+            if isinstance(present, Trace):
+                present.keep_for_next_attempt(request.META, began)
+            raise
         finally:
             # Also of a request that leaves the fast lane, and is run again.
             statements.spent.reset(token)
@@ -100,7 +105,7 @@ def record(
     request: Any = None,
     spent: Spent | None = None,
 ) -> None:
-    """Counts an answer, and writes its line in the log.
+    """Counts an answer, writes its line in the log, and reports its trace.
 
     Args:
         environ: the WSGI environment of the request.
@@ -120,6 +125,12 @@ def record(
     log_answer(
         environ, status, headers, route=route, method=known, seconds=seconds, spent=spent or Spent(), request=request
     )
+    if traces.is_on:
+        scheme = environ["wsgi.url_scheme"] if request is None else request.scheme
+        answered = Answered(
+            environ, status, headers, route if match else None, method if method in _METHODS else None, scheme
+        )
+        traces.report(answered, spent, began, seconds)
 
 
 def _count_statements(spent: Spent, lane: str) -> None:

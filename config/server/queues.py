@@ -12,6 +12,7 @@ from granian.rsgi import HTTPProtocol  # type: ignore[attr-defined]
 
 from config.api.limits.quotas import NOTED
 from config.server.answers import Answer, Environ
+from config.server.tracing import ATTEMPT
 
 
 class Task:
@@ -50,13 +51,13 @@ class Task:
         self.watch: Future[None] | None = None
 
     def start_again(self, environ: Environ) -> None:
-        """Makes it as it was before it was run; only for whom it was counted, and how, stays.
+        """Makes it as it was before it was run; only for whom it was counted, and how, stays, and what it spent.
 
         Args:
             environ: the environment, as it was before.
         """
         self.environ["wsgi.input"].seek(0)
-        noted = {name: value for name in NOTED if (value := self.environ.get(name))}
+        noted = {name: value for name in (*NOTED, ATTEMPT) if (value := self.environ.get(name))}
         self.environ = environ | noted
         self.received = time.monotonic()
         self.waiting, self.is_done = None, False

@@ -35,6 +35,7 @@ from config.server.lanes import Lanes  # noqa: E402
 from config.server.readiness import probe  # noqa: E402
 from config.server.request_log import log  # noqa: E402
 from config.server.slow_lane import SlowProcess  # noqa: E402
+from config.server.tracing import traces  # noqa: E402
 
 Headers = Mapping[str, str]
 
@@ -67,6 +68,7 @@ class Application:
         if self.slow_process:
             self._writing.start()
             log.start()
+            traces.start()
             # Known before the first request.
             run_together([probe.ask])
             probe.start()
@@ -83,6 +85,7 @@ class Application:
             self.slow_process.close()
         close_old_connections()
         uses.write()
+        traces.stop()
         log.stop()
 
     async def __rsgi__(self, scope: Scope, protocol: HTTPProtocol) -> None:

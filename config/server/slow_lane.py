@@ -31,6 +31,7 @@ from config.server.answers import Answer, Environ, answer, failure
 from config.server.background import Repetition
 from config.server.processes import close_other_files, end_with_parent
 from config.server.request_log import log
+from config.server.tracing import traces
 
 # How many slow requests a worker runs at once, each on a database connection of its own.
 THREADS = 4
@@ -146,6 +147,7 @@ def _serve(django: Any, sockets: Sequence[socket.socket], worker: int, cause: me
     _lower_priority()
     metrics.start(Lane.SLOW, cause)
     log.start()
+    traces.start()
     writing = Repetition(uses.write, SECONDS_BETWEEN_WRITES)
     writing.start()
     erasure = erasing.build_repetition()
@@ -158,6 +160,7 @@ def _serve(django: Any, sockets: Sequence[socket.socket], worker: int, cause: me
     erasure.stop()
     writing.stop()
     uses.write()
+    traces.stop()
     log.stop()
 
 
