@@ -242,7 +242,8 @@ class ApplicationQuerySet(models.QuerySet["Application"]):
 
         False when it is removed already, or has another secret than that which was looked at.
         """
-        return lock_key_share(self.filter(pk=application.pk, client_secret=application.client_secret))
+        same = self.filter(pk=application.pk, client_secret=application.client_secret)
+        return bool(lock_key_share(same.order_by()))
 
 
 class Application(AbstractApplication):

@@ -22,7 +22,8 @@ def application(environ: Environ, start_response: Callable[..., Any]) -> Iterabl
     """Answers a request. It is the server's task, or that of a proxy in front, to bring the body in time and whole."""
     try:
         screen(environ)
-        _receive_body(environ, find_max_body(environ["REQUEST_METHOD"], environ.get("PATH_INFO", "")))
+        method, path, media_type = environ["REQUEST_METHOD"], environ.get("PATH_INFO", ""), environ["CONTENT_TYPE"]
+        _receive_body(environ, find_max_body(method, path, media_type))
     except DomainError as problem:
         refuse(environ, problem)
     status, headers, body = answer(_django, environ)

@@ -1,3 +1,4 @@
+from config.api.bulk import BulkMixin
 from config.api.representation.envelope import Link
 from config.api.viewsets import ResourceViewSet
 from config.api.writing.idempotency import KeyPolicy
@@ -7,7 +8,7 @@ from users.permissions import may_read_owner
 from users.views import NestedUnderUserMixin
 
 
-class OrderViewSet(ResourceViewSet):
+class OrderViewSet(BulkMixin, ResourceViewSet):
     """The orders that the caller may see. They are created and never change."""
 
     texts = {"create": "Adds one order, on every call.\n\nA retry with an `Idempotency-Key` adds nothing."}

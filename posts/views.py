@@ -2,6 +2,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
+from config.api.bulk import BulkMixin
 from config.api.representation.envelope import Link
 from config.api.viewsets import ResourceViewSet, parse_id
 from config.api.writing.idempotency import KeyPolicy
@@ -43,7 +44,7 @@ class PostViewSet(ResourceViewSet):
         return queryset.with_comments(COMMENTS_OF_ONE if single else COMMENTS_IN_LIST)
 
 
-class UserPostViewSet(PostViewSet):
+class UserPostViewSet(BulkMixin, PostViewSet):
     """The posts of one user, of any user that is there."""
 
     http_method_names = ["get", "post", "head", "options"]
@@ -58,10 +59,10 @@ class UserPostViewSet(PostViewSet):
         if self.request.method == "POST" and not is_self_or_administrator(self.principal, self.parent_id):
             raise forbidden("Only an administrator may post for another user.", "user_id")
 
-    def perform_create(self, serializer: PostSerializer) -> None:
+    def get_address_values(self) -> dict[str, object]:
         if not User.objects.lock_key_share(self.parent_id):
             raise not_found()
-        serializer.save(user_id=self.parent_id)
+        return {"user_id": self.parent_id}
 
 
 class CommentViewSet(ResourceViewSet):
@@ -93,9 +94,9 @@ class PostCommentViewSet(CommentViewSet):
     def get_parents(self) -> QuerySet[Post]:
         return Post.objects.all()
 
-    def perform_create(self, serializer: CommentSerializer) -> None:
+    def get_address_values(self) -> dict[str, object]:
         # After the author, whom `create` locked, the post, whose lock the counting trigger takes anyway.
         post = Post.objects.select_for_update(no_key=True).filter(pk=self.parent_id).first()
         if post is None:
             raise not_found()
-        serializer.save(post_id=post.pk, user_id=self.principal.user.pk)
+        return {"post_id": post.pk, "user_id": self.principal.user.pk}

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, BaseUserManager
-from django.db import models
+from django.db import connections, models
 from django.db.models import Func, Q, Value
 from django.db.models.lookups import Exact, StartsWith
 from django.utils.crypto import salted_hmac
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from config.api.principal import Principal
 
 EMAIL_TAKEN = "Another user has this email."
+EMAIL_TWICE = "An earlier line has this email."
 
 
 class Role(models.TextChoices):
@@ -41,6 +42,14 @@ class Folded(Func):
     output_field = models.CharField()
 
 
+_FIND_TAKEN = f"""
+SELECT number FROM unnest(%s::text[]) WITH ORDINALITY AS given (email, number) WHERE EXISTS (
+    SELECT FROM users_user WHERE removed_at IS NULL
+    AND {Folded.template % {"expressions": "users_user.email"}} = {Folded.template % {"expressions": "given.email"}}
+)
+"""  # noqa: S608 - of constants
+
+
 class UserQuerySet(models.QuerySet["User"]):
     def visible_to(self, principal: Principal) -> UserQuerySet:
         """The users that the caller may read: everybody for the staff, oneself for a plain user."""
@@ -58,6 +67,12 @@ class UserQuerySet(models.QuerySet["User"]):
         if not start.isprintable():
             return self.none()
         return self.filter(StartsWith(Folded("email"), Folded(Value(start))))
+
+    def find_taken(self, emails: Sequence[str]) -> frozenset[int]:
+        """Which of the emails some user has, by their indexes, on the unique index in one statement."""
+        with connections[self.db].cursor() as cursor:
+            cursor.execute(_FIND_TAKEN, [list(emails)])
+            return frozenset(number - 1 for (number,) in cursor.fetchall())
 
     def administrators(self) -> UserQuerySet:
         return self.filter(role=Role.ADMIN, status=Status.ACTIVE)
@@ -84,7 +99,12 @@ class UserManager(BaseUserManager["User"].from_queryset(UserQuerySet)):  # type:
 
         The lock is the one a foreign key takes: it delays a removal, and no other write to the user.
         """
-        return lock_key_share(self.filter(pk=user_id))
+        return bool(lock_key_share(self.filter(pk=user_id).order_by()))
+
+    def lock_all_key_share(self, user_ids: Collection[int]) -> frozenset[int]:
+        """As `lock_key_share`, of many users by one statement. Returns the ids of those that are there."""
+        # In one order, for somebody else may be about to lock several of them, too.
+        return lock_key_share(self.filter(pk__in=sorted(user_ids)).order_by("pk"))
 
     def lock_key_share_with_credentials(self, user: User) -> bool:
         """Keeps a user, and the credentials that it has, from being ended until the transaction ends.
@@ -92,7 +112,8 @@ class UserManager(BaseUserManager["User"].from_queryset(UserQuerySet)):  # type:
         False when either has happened since `user` was read. Whoever gives a credential asks first: the request was
         authenticated a moment ago, by what may have been ended meanwhile.
         """
-        return lock_key_share(self.filter(pk=user.pk, credentials_ended_at=user.credentials_ended_at))
+        same = self.filter(pk=user.pk, credentials_ended_at=user.credentials_ended_at)
+        return bool(lock_key_share(same.order_by()))
 
 
 @track_counts("role", "status", present="removed_at IS NULL")

@@ -1,5 +1,6 @@
 """Writes to users that span rows: they keep one email to a user, and the last administrator in place."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.contrib.admin.models import LogEntry
@@ -9,8 +10,9 @@ from django.db.models.functions import Now
 
 from config.http.errors import Detail, DomainError, ErrorCode
 from config.models import Erasure
+from config.postgresql.new_rows import build_rows
 from config.postgresql.transactions import advisory_lock
-from users.models import EMAIL_TAKEN, Role, Status, User
+from users.models import EMAIL_TAKEN, EMAIL_TWICE, Role, Status, User
 
 # Any constant will do, as long as nobody else takes the same advisory lock.
 _ADMINISTRATORS_LOCK = 0x7573_6572
@@ -26,6 +28,39 @@ def create(*, name: str, email: str, role: str = Role.USER, status: str = Status
     user.set_password(password)
     _save(user)
     return user
+
+
+def create_many(many: Sequence[Mapping[str, Any]]) -> list[User | DomainError]:
+    """Adds users, each with values for `create`, by one statement.
+
+    Returns:
+        The users, in this order; in the place of one whose email is taken, the CONFLICT.
+    """
+    users = build_rows(User, [{name: value for name, value in each.items() if name != "password"} for each in many])
+    for user, each in zip(users, many, strict=True):
+        user.set_password(each.get("password"))
+    # In one order, and so without a deadlock: who adds one of these emails at the same time is waited for.
+    by_email = sorted(users, key=lambda user: user.email.lower())
+    User.objects.bulk_create(by_email, ignore_conflicts=True)
+    added = set(User.objects.filter(pk__in=[user.pk for user in users]).order_by().values_list("pk", flat=True))
+    # What was not added, and nobody had before, has an earlier line.
+    own = {user.email.lower() for user in users if user.pk in added}
+    return [user if user.pk in added else _build_conflict(user.email.lower() in own) for user in users]
+
+
+def find_conflicts(emails: Sequence[str]) -> dict[int, Detail]:
+    """What is wrong with emails that users have, or that stand earlier among them, by their indexes."""
+    taken, seen, conflicts = User.objects.all().find_taken(emails), set(), {}
+    for index, email in enumerate(emails):
+        if index in taken or email.lower() in seen:
+            (conflicts[index],) = _build_conflict(index not in taken).details
+        seen.add(email.lower())
+    return conflicts
+
+
+def _build_conflict(is_of_line: bool = False) -> DomainError:
+    message = EMAIL_TWICE if is_of_line else EMAIL_TAKEN
+    return DomainError(ErrorCode.CONFLICT, message, [Detail("email", message)])
 
 
 def change(user: User, changes: dict[str, Any]) -> User:
@@ -98,4 +133,4 @@ def _save(user: User, columns: list[str] | None = None) -> None:
     except IntegrityError as error:
         if "users_email_unique" not in str(error):
             raise
-        raise DomainError(ErrorCode.CONFLICT, EMAIL_TAKEN, [Detail("email", EMAIL_TAKEN)]) from None
+        raise _build_conflict() from None

@@ -5,6 +5,7 @@ from django.db.models import QuerySet
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from config.api.bulk import BulkMixin
 from config.api.limits.login_attempts import login_attempt
 from config.api.principal import Principal
 from config.api.representation.envelope import Link
@@ -17,7 +18,7 @@ from users.permissions import UserPermission
 from users.serializers import UserSerializer
 
 
-class UserViewSet(ResourceViewSet):
+class UserViewSet(BulkMixin, ResourceViewSet):
     """The users that the caller may see."""
 
     texts = {

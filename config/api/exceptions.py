@@ -41,7 +41,7 @@ _NO_STORE = {"Cache-Control": "no-store"}
 
 def handle(exception: Exception, context: Mapping[str, object]) -> Response:
     """DRF's hook: every exception of a view becomes an error body."""
-    problem = _get_problem(exception)
+    problem = get_problem(exception)
     request = context["request"]
     _log(problem, request, exception)
     return _answer(problem, request)
@@ -76,7 +76,8 @@ def _get_headers(problem: DomainError) -> dict[str, str]:
     return headers
 
 
-def _get_problem(exception: BaseException | None) -> DomainError:
+def get_problem(exception: BaseException | None) -> DomainError:
+    """What an exception is answered with."""
     match exception:
         case DomainError():
             return exception
@@ -126,7 +127,7 @@ def plain_response(problem: DomainError, request: HttpRequest) -> HttpResponse:
 
 def answer_to(exception: BaseException | None, request: HttpRequest) -> HttpResponse:
     """What an exception is answered with where there is no DRF view. A fault of ours is noted in the log."""
-    problem = _get_problem(exception)
+    problem = get_problem(exception)
     _log(problem, request, exception)
     return plain_response(problem, request)
 

@@ -14,8 +14,10 @@ from rest_framework.parsers import BaseParser
 from rest_framework.request import Request
 from rest_framework.serializers import BaseSerializer
 
+from config.api.versions.table import Change, Version, has
 from config.http.errors import Detail, DomainError, ErrorCode, invalid
-from config.http.json import JSONObject, malformed, parse_json
+from config.http.json import JSONObject, malformed, parse_json, parse_json_lines
+from config.http.media_types import NDJSON
 from config.http.request_limits import MAX_SHORT_BODY, SENT_CONTENT_TYPE, body_too_long
 from config.http.url_map import find_view, get_declaration
 
@@ -62,7 +64,7 @@ def select_parser(request: Request, parsers: Sequence[BaseParser]) -> BaseParser
 
     Args:
         request: with a body.
-        parsers: each with a `media_type` and the `methods` that it serves.
+        parsers: each with a `media_type`, the `methods` that it serves, and the change that it came with, if any.
 
     Raises:
         DomainError: UNSUPPORTED_MEDIA_TYPE, or VALIDATION_ERROR for a Content-Range.
@@ -73,7 +75,8 @@ def select_parser(request: Request, parsers: Sequence[BaseParser]) -> BaseParser
     if "HTTP_CONTENT_RANGE" in request.META:
         # It would replace the whole by the part (RFC 9110, section 14.5).
         raise invalid(Detail("Content-Range", "Parts of a representation are not taken; PATCH changes one."))
-    by_type = {parser.media_type: parser for parser in parsers if request.method in parser.methods}
+    found = find_parsers(parsers, str(request.method), getattr(request, "version", None))
+    by_type = {parser.media_type: parser for parser in found}
     parsed = _parse_content_type(request.content_type)
     if parsed is None or parsed[0] not in by_type:
         raise _unsupported(request, f"Content-Type must be {' or '.join(by_type)}.", by_type)
@@ -83,10 +86,22 @@ def select_parser(request: Request, parsers: Sequence[BaseParser]) -> BaseParser
     return by_type[media_type]
 
 
+def find_parsers(parsers: Iterable[Any], method: str, version: Version | None) -> list[Any]:
+    """Those of the parsers that a method has in a version."""
+    served = [parser for parser in parsers if method in parser.methods]
+    return [parser for parser in served if parser.since is None or has(version, parser.since)]
+
+
 def _unsupported(request: Request, message: str, media_types: Iterable[str]) -> DomainError:
     # RFC 5789, section 2.2
     header = "Accept-Patch" if request.method == "PATCH" else "Accept"
     return DomainError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, message, headers={header: ", ".join(media_types)})
+
+
+def get_media_type(request: Request) -> str | None:
+    """The media type of a request's body, in lower case; None where its header cannot be read."""
+    parsed = _parse_content_type(request.content_type)
+    return parsed and parsed[0]
 
 
 @lru_cache(maxsize=64)
@@ -99,21 +114,24 @@ def _parse_content_type(header: str) -> tuple[str, list[str]] | None:
     return media_type, [found[2].strip('"') for found in parameters if found and found[1] == "charset"]
 
 
-def find_max_body(method: str, path: str) -> int:
+def find_max_body(method: str, path: str, media_type: str = "") -> int:
     """The bytes that a request's body may have, known before the body is read.
 
     It is what the view at the address declares as `max_body`. A view that does not, and has a serializer, takes what
     the longest values of the writable fields need when every character is escaped, rounded up to a power of two:
     MAX_SHORT_BODY at least, DATA_UPLOAD_MAX_MEMORY_SIZE at most. The latter is also what all others take, pages above
-    all.
+    all. Of NDJSON a view with `bulk` takes as much as is taken of anything.
 
     Args:
         method: methods that have no use for a body leave room for a short one, which is ignored.
         path: as a WSGI environment has it.
+        media_type: of the body, as a WSGI environment has it once it is screened.
     """
     if method not in METHODS_WITH_BODY:
         return MAX_SHORT_BODY
     view = find_view(path)
+    if media_type.lower() == NDJSON and method in NDJSONParser.methods and get_declaration(view, "bulk"):
+        return _get_ceiling()
     return _get_max_body(get_declaration(view, "max_body"), get_declaration(view, "serializer_class"))
 
 
@@ -121,16 +139,21 @@ def find_max_body(method: str, path: str) -> int:
 def _get_max_body(declared: int | None, serializer_class: type[BaseSerializer] | None) -> int:
     if declared is not None:
         return declared
-    ceiling: int = settings.DATA_UPLOAD_MAX_MEMORY_SIZE or 0
+    ceiling = _get_ceiling()
     characters: int | None = getattr(serializer_class and serializer_class(), "max_characters", None)
     if characters is None:
         return ceiling
     return min(max(1 << (characters * MAX_CHARACTER_BYTES - 1).bit_length(), MAX_SHORT_BODY), ceiling)
 
 
+def _get_ceiling() -> int:
+    return settings.DATA_UPLOAD_MAX_MEMORY_SIZE or 0
+
+
 class JSONParser(BaseParser):
     media_type = "application/json"
     methods = METHODS_WITH_BODY
+    since: Change | None = None
 
     def parse(
         self, stream: IO[bytes], media_type: str | None = None, parser_context: Mapping[str, object] | None = None
@@ -138,10 +161,7 @@ class JSONParser(BaseParser):
         # On a server that asked before it received the body, this is the second time.
         view = (parser_context or {}).get("view")
         limit = _get_max_body(getattr(view, "max_body", None), getattr(view, "serializer_class", None))
-        body = stream.read(limit + 1)
-        if len(body) > limit:
-            raise body_too_long(limit)
-        return parse_json(body)
+        return parse_json(_read(stream, limit))
 
 
 class MergePatchParser(JSONParser):
@@ -149,3 +169,23 @@ class MergePatchParser(JSONParser):
 
     media_type = "application/merge-patch+json"
     methods = frozenset({"PATCH"})
+
+
+class NDJSONParser(BaseParser):
+    """A JSON object a line, for views with `bulk`."""
+
+    media_type = NDJSON
+    methods = frozenset({"POST"})
+    since = Change.NO_UNKNOWN_NAMES
+
+    def parse(
+        self, stream: IO[bytes], media_type: str | None = None, parser_context: Mapping[str, object] | None = None
+    ) -> list[JSONObject]:
+        return parse_json_lines(_read(stream, _get_ceiling()))
+
+
+def _read(stream: IO[bytes], limit: int) -> bytes:
+    body = stream.read(limit + 1)
+    if len(body) > limit:
+        raise body_too_long(limit)
+    return body

@@ -20,7 +20,7 @@ from config.api.listing.filters import FilterBackend, OrderingFilter, StrictFilt
 from config.api.listing.pagination import ListPagination
 from config.api.representation.envelope import LINKS, Link, build_address, build_row_links
 from config.api.representation.serializers import Representation, ResourceSerializer
-from config.api.writing.idempotency import REPLAYED, KeyPolicy, parse_key
+from config.api.writing.idempotency import REPLAYED, IdempotencyKey, KeyPolicy, parse_key
 from config.http.errors import DomainError, not_found
 from config.http.etags import get_version_digest
 from config.postgresql.transactions import run_in_transaction
@@ -71,6 +71,7 @@ class ResourceViewSet(ViewSetMixin, IncludingMixin, GenericAPIView):
         parent_field: of a nested collection, the foreign key to the parent, under which the address names it too;
             `get_parents()` then says which parents the caller may look into.
         idempotency: what POST does with an `Idempotency-Key`.
+        bulk: whether POST takes many resources, as NDJSON (config.api.bulk).
     """
 
     scope: ClassVar[str | None]
@@ -83,12 +84,13 @@ class ResourceViewSet(ViewSetMixin, IncludingMixin, GenericAPIView):
     version_columns: ClassVar[Sequence[str]] = ("row_version",)
     parent_field: ClassVar[str | None] = None
     idempotency: ClassVar[KeyPolicy] = KeyPolicy.IGNORED
+    bulk: ClassVar[bool] = False
     lookup_url_kwarg = "id"
     lookup_value_regex = "[^/]+"
 
     chosen_fields: frozenset[str] | None = None
     parent_id: Any = None
-    is_dry_run = False
+    is_dry_run = is_bulk = False
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -112,6 +114,10 @@ class ResourceViewSet(ViewSetMixin, IncludingMixin, GenericAPIView):
 
     def lock_related(self) -> None:
         """Takes the locks that come before that of the row, in the order in which every writer takes them."""
+
+    def get_address_values(self) -> dict[str, object]:
+        """The columns of a new row that the address gives, of which it locks what they refer to."""
+        return {}
 
     def describe(self, action: str) -> str:
         names = self.queryset.model._meta
@@ -143,7 +149,23 @@ class ResourceViewSet(ViewSetMixin, IncludingMixin, GenericAPIView):
 
     def create(self, request: Request, *args: object, **kwargs: object) -> Response:
         data = request.data
-        key = parse_key(request, self.idempotency)
+        if self.is_bulk:
+            return self.create_many(data)
+
+        def add() -> tuple[Response, Sequence[Model]]:
+            serializer = self.get_serializer(data=data)
+            serializer.is_valid(raise_exception=True)
+            self.perform_create(serializer)
+            return self.respond_created(serializer.instance), [serializer.instance]
+
+        return self.run_create(parse_key(request, self.idempotency), add)
+
+    def run_create(self, key: IdempotencyKey | None, add: Callable[[], tuple[Response, Sequence[Model]]]) -> Response:
+        """The response to new rows, or the stored one of a key that was used.
+
+        Args:
+            add: adds the rows; returns the response, and the rows that it represents.
+        """
 
         def write() -> Response:
             if key is not None and (replay := key.fetch_replay(is_counted=not self.is_dry_run)):
@@ -153,12 +175,9 @@ class ResourceViewSet(ViewSetMixin, IncludingMixin, GenericAPIView):
                 self.principal.lock_key_share()
             # Not before: a retry is answered as the first request was, also when the parent has gone since.
             self.check_parent()
-            serializer = self.get_serializer(data=data)
-            serializer.is_valid(raise_exception=True)
-            self.perform_create(serializer)
-            response = self.respond_created(serializer.instance)
-            if key is not None:
-                key.store(response, serializer.instance)
+            response, rows = add()
+            if key is not None and rows:
+                key.store(response, *rows)
             return response
 
         return self.run_write(write)
@@ -203,7 +222,7 @@ class ResourceViewSet(ViewSetMixin, IncludingMixin, GenericAPIView):
         return tried
 
     def perform_create(self, serializer: BaseSerializer) -> None:
-        serializer.save()
+        serializer.save(**self.get_address_values())
 
     def perform_update(self, serializer: BaseSerializer) -> None:
         serializer.save()
@@ -218,13 +237,25 @@ class ResourceViewSet(ViewSetMixin, IncludingMixin, GenericAPIView):
         # Parsed before anything is written: a request that is refused must not have had an effect.
         self.chosen_fields = self.parameters.parse_fields(self.readable_fields)
         if request.method not in SAFE_METHODS:
-            self.is_dry_run = self.parameters.parse_dry_run()
+            self.parse_write_parameters()
         elif self.parameters.takes_later and self.action != "metadata":
             self.parse_include()
         if self.action != "list":
             self.parameters.check()
         if self.parent_field and self.action != "metadata":
             self.parent_id = parse_id(self.kwargs[self.parent_field])
+
+    def parse_write_parameters(self) -> None:
+        self.is_dry_run = self.parameters.parse_dry_run()
+
+    def create_many(self, lines: Sequence[Any]) -> Response:
+        """The response to lines, where `is_bulk`."""
+        raise NotImplementedError
+
+    def get_line_serializer(self) -> ResourceSerializer:
+        """The serializer that all lines go through, one after the other."""
+        serializer: ResourceSerializer = self.get_serializer(data={})
+        return serializer
 
     def required_scope(self, method: str) -> str | None:
         if self.scope is None:

@@ -21,7 +21,7 @@ from django.db.models import ForeignKey
 from django.db.models.functions import Now
 from psycopg.errors import DeadlockDetected, ForeignKeyViolation, LockNotAvailable
 
-from config.models import Erasure, VisibleManager
+from config.models import Erasure, IdempotencyRecord, VisibleManager
 from config.postgresql import row_counts
 
 Result = TypeVar("Result")
@@ -92,6 +92,8 @@ class _Eraser:
                 while counts.owner and self.write(partial(counts.uncount, self.user_id, _COUNTED_SIZE)):
                     pass
             self.erase_below(get_user_model(), [self.user_id])
+            while self.write(partial(_delete_answers, self.user_id)):
+                pass
             # A row that came meanwhile keeps its user's erasure (the foreign key): not by any door of the service.
             self.write(Erasure.objects.filter(pk=self.user_id).delete)
         except _StoppedError:
@@ -144,6 +146,13 @@ class _Eraser:
             else:
                 time.sleep((time.monotonic() - started) * self.rest)
                 return result
+
+
+def _delete_answers(user_id: int) -> int:
+    """Deletes some of the stored answers that show a row of the user's beside those of others."""
+    answers = IdempotencyRecord.objects.including_erased()
+    ids = list(answers.showing(user_id).order_by().values_list("pk", flat=True)[:_FIRST_SIZE])
+    return len(ids) and int(answers.filter(pk__in=ids)._raw_delete(answers.db))
 
 
 def _get_all(model: type[models.Model]) -> models.QuerySet:

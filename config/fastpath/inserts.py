@@ -20,7 +20,6 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Field, Model, QuerySet, signals
 from django.db.models.base import ModelState
 from django.db.models.sql import InsertQuery
-from django.db.models.sql.compiler import SQLCompiler
 from rest_framework.response import Response
 
 from config.api.principal import Principal
@@ -29,6 +28,7 @@ from config.fastpath.compiled_query import BindParameter, Row
 from config.fastpath.postgresql.base import get_connection
 from config.fastpath.postgresql.prepared_statements import Statement
 from config.models import Erasure, IdempotencyRecord
+from config.postgresql.new_rows import compile_default
 from config.postgresql.transactions import has_committed
 
 _RECORDS = IdempotencyRecord._meta.db_table
@@ -51,7 +51,10 @@ WITH alone AS MATERIALIZED (
 ASKED, _READ = "config.fastpath.asked", "config.fastpath.read"
 ANSWER_COLUMNS = ", ".join(f"answer.{name}" for name in StoredAnswer._fields)
 # What shows a removed user is left to the reference, which takes it away: the key is new again.
-_IS_VISIBLE = f"NOT EXISTS (SELECT FROM {Erasure._meta.db_table} AS erasure WHERE erasure.user_id = answer.owner_id)"
+_IS_VISIBLE = (
+    f"NOT EXISTS (SELECT FROM {Erasure._meta.db_table} AS erasure"
+    " WHERE erasure.user_id = answer.owner_id OR erasure.user_id = ANY (answer.owner_ids))"
+)
 # Behind a table `credential`, which has the row of a principal.
 ANSWER_JOIN = (
     f"LEFT JOIN {_RECORDS} AS answer"
@@ -230,7 +233,7 @@ def _get_insert(model: Any, names: frozenset[str], alias: str) -> _Insert:
     selected: list[str] = []
     params: list[object] = []
     for field in from_database:
-        sql, values = _compile_default(field, compiler)
+        sql, values = compile_default(field, compiler)
         selected.append(sql)
         params += values
     fields, quote = [*from_database, *given], connection.ops.quote_name
@@ -245,14 +248,6 @@ def _get_insert(model: Any, names: frozenset[str], alias: str) -> _Insert:
         f"INSERT INTO {quote(meta.db_table)} ({columns}) SELECT {casts}",
         [(field, _UNCHANGED.get(type(target))) for field, target in zip(fields, targets, strict=True)],
     )
-
-
-def _compile_default(field: Any, compiler: SQLCompiler) -> tuple[str, Sequence[object]]:
-    if field is field.model._meta.auto_field:
-        table = compiler.connection.ops.quote_name(field.model._meta.db_table)
-        return "nextval(pg_get_serial_sequence(%s, %s))", [table, field.column]
-    compiled: tuple[str, Sequence[object]] = compiler.compile(field._db_default_expression)
-    return compiled
 
 
 def _get_values(

@@ -15,7 +15,6 @@ CHECKED_VERSIONS = {
 PRIVATE_NAMES = {
     "django.core.handlers.wsgi.WSGIRequest": ("_set_content_type_params",),
     "django.db.backends.postgresql.base.DatabaseWrapper": ("_commit", "_prepare_cursor"),
-    "django.db.models.Field": ("_db_default_expression",),
     "django.http.HttpRequest": ("_get_scheme",),
     "psycopg.Connection": ("_deallocate", "_get_tx_start_command"),
     "psycopg._queries": ("PostgresQuery",),

@@ -208,7 +208,10 @@ class CheckParent(_Part):
 class Create(_Part):
     """A POST that only adds one row is one statement, sent when its response is made."""
 
-    presumes = ("create", "perform_create", "get_serializer", "check_parent", "respond_created", "parent_field")
+    presumes = (
+        *("create", "perform_create", "get_address_values", "get_serializer", "check_parent", "respond_created"),
+        *("run_create", "parent_field"),
+    )
 
     asked: Mapping[str, str] | None = None
 
@@ -227,7 +230,7 @@ class Create(_Part):
         return None if key is None else {"operation": get_operation(request), "key": key}
 
     def create(self, request: Request, *args: object, **kwargs: object) -> Response:
-        if self.is_dry_run:
+        if self.is_dry_run or self.is_bulk:
             tried: Response = super().create(request, *args, **kwargs)
             return tried
         data, asked = request.data, self.asked
@@ -270,7 +273,18 @@ class Create(_Part):
         return None
 
 
-PARTS: Sequence[type[_Part]] = (Dispatch, Negotiate, Responses, Represent, ReadList, ReadObject, CheckParent, Create)
+class CheckLines(_Part):
+    presumes = ("get_line_serializer", "get_serializer")
+
+    def get_line_serializer(self) -> ResourceSerializer:
+        accelerated = accelerate_serializer(self.get_serializer_class())
+        serializer: ResourceSerializer = accelerated(data={}, context=self.get_serializer_context())
+        return serializer
+
+
+PARTS: Sequence[type[_Part]] = (
+    *(Dispatch, Negotiate, Responses, Represent, ReadList, ReadObject, CheckParent, Create, CheckLines),
+)
 
 
 @cache

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import orjson
 
-from config.http.errors import DomainError, ErrorCode
+from config.http.errors import Detail, DomainError, ErrorCode
 
 # Its members come from outside, or differ from one object to the next.
 JSONObject = dict[str, Any]
@@ -20,6 +20,10 @@ MAX_EXPONENT = 20
 # What a body may hold beside the text of its strings: each number, name and bracket costs far more time than a
 # character of a long text.
 MAX_STRUCTURE = 16 * 1024
+
+# Of NDJSON. What its lines hold together beside text is as much as a thousand flat objects need.
+MAX_LINES = 1_000
+MAX_STRUCTURE_OF_LINES = 4 * MAX_STRUCTURE
 
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _ONE_KIND = bytes.maketrans(b"{}", b"[]")
@@ -85,14 +89,19 @@ def _is_too_deep(structure: bytes) -> bool:
     return b"[]" in brackets
 
 
+def _get_structure(body: bytes) -> bytes:
+    """A body with every string empty."""
+    body = body.replace(rb"\\", b"").replace(rb"\"", b"")
+    # Quotes are counted first, since a list of very many strings takes long to make.
+    return b'""'.join(body.split(b'"')[::2]) if body.count(b'"') <= MAX_STRUCTURE else body
+
+
 def _check_structure(body: bytes) -> None:
     """Refuses what takes long to decode, whatever is in it."""
     # Few brackets cannot nest deeply, and a short body has no long structure.
     if len(body) <= MAX_STRUCTURE and body.count(b"{") + body.count(b"[") <= MAX_DEPTH:
         return
-    # With every string empty. Quotes are counted first, since a list of very many strings takes long to make.
-    body = body.replace(rb"\\", b"").replace(rb"\"", b"")
-    structure = b'""'.join(body.split(b'"')[::2]) if body.count(b'"') <= MAX_STRUCTURE else body
+    structure = _get_structure(body)
     if len(structure) > MAX_STRUCTURE:
         message = f"Beside the text of its strings, the body is longer than {MAX_STRUCTURE} bytes."
         raise DomainError(ErrorCode.PAYLOAD_TOO_LARGE, message)
@@ -135,6 +144,36 @@ def parse_json(body: bytes) -> JSONObject:
     if not isinstance(value, dict):
         raise malformed("its top is something else")
     return value
+
+
+def parse_json_lines(body: bytes) -> list[JSONObject]:
+    """Reads a body of JSON objects, one a line, each by the rules of a whole body (`parse_json`).
+
+    Raises:
+        DomainError: MALFORMED_JSON that names every line which is no JSON object, as `lines[1]`; PAYLOAD_TOO_LARGE.
+    """
+    lines = body.removesuffix(b"\n").split(b"\n", MAX_LINES)
+    if len(lines) > MAX_LINES:
+        raise DomainError(ErrorCode.PAYLOAD_TOO_LARGE, f"The body has more than {MAX_LINES} lines; divide it.")
+    if len(body) > MAX_STRUCTURE_OF_LINES and sum(map(len, map(_get_structure, lines))) > MAX_STRUCTURE_OF_LINES:
+        message = f"Beside the text of their strings, the lines are longer than {MAX_STRUCTURE_OF_LINES} bytes."
+        raise DomainError(ErrorCode.PAYLOAD_TOO_LARGE, message)
+    values, problems = [], []
+    for number, line in enumerate(lines, start=1):
+        try:
+            values.append(parse_json(line))
+        except DomainError as problem:
+            if problem.code is not ErrorCode.MALFORMED_JSON:
+                raise
+            problems.append(Detail(name_line(number), problem.message.replace("body", "line", 1)))
+    if problems:
+        raise DomainError(ErrorCode.MALFORMED_JSON, "Each line must be a JSON object; see details.", problems)
+    return values
+
+
+def name_line(number: int, field: str = "") -> str:
+    """How an error names a line of the body, which are counted from 1, or a field in it."""
+    return ".".join(filter(None, (f"lines[{number}]", field)))
 
 
 _decoder = json.JSONDecoder(

@@ -8,6 +8,8 @@ JSON = "application/json"
 HTML = "text/html"
 PROBLEM_JSON = "application/problem+json"
 JSON_API = "application/vnd.api+json"
+# One JSON object a line.
+NDJSON = "application/x-ndjson"
 
 _QUALITY = re.compile(r"0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?")
 # A quoted parameter may hold the separators. Possessive, and content with a quote that never ends: linear in time.

@@ -5,6 +5,9 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from django.conf import settings
+from django.contrib.postgres.expressions import ArraySubquery
+from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
@@ -18,6 +21,17 @@ class IdempotencyRecordQuerySet(models.QuerySet["IdempotencyRecord"]):
     def expired(self, now: datetime) -> IdempotencyRecordQuerySet:
         """The records that may go. What is still running has none yet."""
         return self.filter(created_at__lte=now - timedelta(days=settings.IDEMPOTENCY_RETENTION_DAYS))
+
+    def showing(self, user_id: int) -> IdempotencyRecordQuerySet:
+        """The records of answers with many rows of which one is a user's."""
+        return self.filter(owner_ids__contains=[user_id])
+
+
+class IdempotencyRecordManager(VisibleManager.from_queryset(IdempotencyRecordQuerySet)):  # type: ignore[misc]
+    def get_queryset(self) -> IdempotencyRecordQuerySet:
+        removed = ArraySubquery(Erasure.objects.values("user_id"))
+        rows: IdempotencyRecordQuerySet = super().get_queryset().filter(~Q(owner_ids__overlap=removed))
+        return rows
 
 
 class IdempotencyRecord(models.Model):
@@ -34,6 +48,8 @@ class IdempotencyRecord(models.Model):
     owner = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, related_name="answers_to_others", db_index=False
     )
+    # The same, of an answer that shows rows of many: a removal finds it by an index, and config.erasure takes it away.
+    owner_ids = ArrayField(models.BigIntegerField(), null=True)
     operation = models.CharField(max_length=100, db_collation="C")
     key = models.CharField(max_length=MAX_KEY_LENGTH, db_collation="C")
     fingerprint = models.BinaryField(max_length=32)
@@ -44,7 +60,7 @@ class IdempotencyRecord(models.Model):
     replays = models.PositiveIntegerField(default=0)
     replayed_at = models.DateTimeField(null=True)
 
-    objects = VisibleManager.from_queryset(IdempotencyRecordQuerySet)()
+    objects = IdempotencyRecordManager()
 
     class Meta:
         ordering = ["-id"]
@@ -57,6 +73,7 @@ class IdempotencyRecord(models.Model):
             # For the removal of a user.
             models.Index(fields=["user"], name="idempotency_records_user"),
             models.Index(fields=["owner"], name="idempotency_records_owner", condition=~Q(owner=None)),
+            GinIndex(fields=["owner_ids"], name="idempotency_records_owners", condition=~Q(owner_ids=None)),
         ]
 
     def __str__(self) -> str:
@@ -64,4 +81,5 @@ class IdempotencyRecord(models.Model):
 
     def shows_removed_user(self) -> bool:
         """Whether the answer shows a row of a removed user, and is still to be erased."""
-        return self.owner_id is not None and Erasure.objects.filter(pk=self.owner_id).exists()
+        owners = self.owner_ids or ([] if self.owner_id is None else [self.owner_id])
+        return bool(owners) and Erasure.objects.filter(pk__in=owners).exists()

@@ -92,12 +92,12 @@ def try_advisory_lock(number: int) -> bool:
         return bool(cursor.fetchone()[0])
 
 
-def lock_key_share(rows: QuerySet[Model]) -> bool:
-    """Locks rows FOR KEY SHARE. False when there are none.
+def lock_key_share(rows: QuerySet[Model]) -> frozenset[int]:
+    """Locks rows FOR KEY SHARE. Returns the ids of those that there are.
 
     A foreign key takes the same lock: it delays the deletion of a row and FOR UPDATE, and no other write.
     """
-    sql, params = rows.order_by().values("pk").query.sql_with_params()
+    sql, params = rows.values("pk").query.sql_with_params()
     with connections[router.db_for_write(rows.model)].cursor() as cursor:
         cursor.execute(f"{sql} FOR KEY SHARE", params)
-        return cursor.fetchone() is not None
+        return frozenset(pk for (pk,) in cursor.fetchall())

@@ -20,7 +20,7 @@ from config.api.versions.usage import uses
 from config.api.versions.versioning import choose_media_type, find_response_version, is_versioned
 from config.http.errors import DomainError, ErrorCode
 from config.http.lanes import Lane
-from config.http.media_types import HTML
+from config.http.media_types import HTML, NDJSON
 from config.http.middleware import SECRET_PARAMETER, RequestIdMiddleware, choose_request_id
 from config.http.request_limits import MAX_SHORT_BODY, REFUSED, too_long
 from config.http.url_map import find_view, get_declaration
@@ -86,6 +86,9 @@ def choose_lane(environ: Environ) -> Lane:
         return Lane.FAST
     if int(environ.get("CONTENT_LENGTH") or 0) > MAX_SHORT_BODY:
         # It takes longer to parse.
+        return Lane.SLOW
+    # It may have a thousand lines.
+    if environ.get("CONTENT_TYPE", "").lower() == NDJSON:
         return Lane.SLOW
     # A password comes with every such request.
     if environ.get("HTTP_AUTHORIZATION", "")[:6].lower() == "basic ":

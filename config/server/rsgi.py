@@ -113,7 +113,7 @@ async def _receive(protocol: HTTPProtocol, headers: Headers, repeated: list[str]
         body = b""
         if "content-length" in headers or "transfer-encoding" in headers:
             async with asyncio.timeout(SECONDS_FOR_A_BODY):
-                limit = find_max_body(environ["REQUEST_METHOD"], environ["PATH_INFO"])
+                limit = find_max_body(environ["REQUEST_METHOD"], environ["PATH_INFO"], environ["CONTENT_TYPE"])
                 body = await _body(protocol, headers, limit)
     except TimeoutError:
         message = f"The body did not arrive within {SECONDS_FOR_A_BODY:g} seconds."

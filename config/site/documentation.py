@@ -41,6 +41,7 @@ PAGES = (
     "credentials",
     "oauth",
     "resources",
+    "many-at-once",
     "lists",
     "walking-lists",
     "idempotency",

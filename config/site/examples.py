@@ -10,7 +10,8 @@ from urllib.parse import parse_qsl
 LANGUAGES = {"curl": "curl", "python": "Python", "javascript": "JavaScript"}
 _VARIABLE = re.compile(r"\$([A-Z_]+)")
 _ASSIGNMENT = re.compile(r"export (?P<name>\w+)=(?P<value>.*)")
-_EXCHANGE = re.compile(r"^\$ (?P<command>.*)\n(?P<printed>(?:(?!\$ ).*\n)*)", re.MULTILINE)
+# Between single quotes, a command may have several lines.
+_EXCHANGE = re.compile(r"^\$ (?P<command>(?:[^'\n]|'[^']*')*)\n(?P<printed>(?:(?!\$ ).*\n)*)", re.MULTILINE)
 # As wide as a line of code is on a page.
 _WIDTH = 82
 _PYTHON_CONSTANTS = {True: "True", False: "False", None: "None"}

@@ -190,3 +190,12 @@ def test_body_may_hold_its_limit_beside_text_and_not_a_byte_more():
         parse_json(body + b" " * (padding + 1))
     assert refused.value.code == ErrorCode.PAYLOAD_TOO_LARGE
     assert refused.value.message == f"Beside the text of its strings, the body is longer than {MAX_STRUCTURE} bytes."
+
+
+@pytest.mark.parametrize("prefix", ["", "/api", "/api/v2"])
+def test_lines_may_have_a_mebibyte_where_they_are_taken(prefix: str) -> None:
+    for path in ("/users", "/orders", "/users/1/posts"):
+        assert find_max_body("POST", prefix + path, "Application/X-NDJSON") == 1024 * KIBIBYTE
+        assert find_max_body("POST", prefix + path, "application/json") < 1024 * KIBIBYTE
+    for method, path in (("POST", "/payments"), ("PATCH", "/users/1"), ("POST", "/api-keys")):
+        assert find_max_body(method, prefix + path, "application/x-ndjson") == 16 * KIBIBYTE

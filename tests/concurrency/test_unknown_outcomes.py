@@ -101,4 +101,4 @@ def test_transaction_that_slept_too_long_is_a_database_that_is_busy(transactiona
     with pytest.raises(InternalError) as ended:
         sleep()
     connection.close()
-    assert exceptions._get_problem(ended.value).status == 503
+    assert exceptions.get_problem(ended.value).status == 503

@@ -48,7 +48,9 @@ def exchanges(path: Path, variables: dict[str, str]) -> Iterator[Exchange]:
     for part in _PART.finditer(path.read_text()):
         heading = part["heading"] or heading
         for entry in re.split(r"^\$ ", part["block"] or "", flags=re.MULTILINE)[1:]:
-            command, _, printed = entry.partition("\n")
+            # Between single quotes, a command may have several lines.
+            command = re.match(r"(?:[^'\n]|'[^']*')*", entry)[0]
+            printed = entry[len(command) + 1 :]
             if command.startswith("curl "):
                 yield _read(Exchange(heading.strip("`"), command, printed), variables)
 

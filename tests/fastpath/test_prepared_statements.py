@@ -27,6 +27,7 @@ INTEGERS = ("0", "-1", "32767", "null")
 TEXTS = ("''", "'Grüße, 世界 🎉'", r"'a\b''\n'", "null")
 TIMES = ("'2026-12-01 09:30:00.000001+02'", "'0001-01-01 00:00:00Z'", "'9999-12-31 23:59:59.999999Z'", "null")
 ARRAYS = ("'{}'", """'{a,"b c","\\"",NULL}'""", "null")
+NUMBER_ARRAYS = ("'{}'", "'{1,NULL,-9223372036854775808}'", "null")
 VALUES = {
     "bigint": (*INTEGERS, "'-9223372036854775808'", "'9223372036854775807'"),
     "integer": (*INTEGERS, "'-2147483648'"),
@@ -64,7 +65,7 @@ def prepared(like="%"):
 
 def get_values(kind):
     if kind.endswith("[]"):
-        return ARRAYS
+        return NUMBER_ARRAYS if kind == "bigint[]" else ARRAYS
     return TEXTS if kind.startswith("varchar") else VALUES[kind]
 
 

@@ -9,6 +9,7 @@ from config.api.browsable.highlighting import parse_links
 from config.api.browsable.navigation import get_query
 from config.api.listing.filters import SEARCH
 from config.api.listing.pagination import DEFAULT_LIMIT, MAX_LIMIT
+from config.api.representation.envelope import LINKS
 from config.api.versions.versioning import VERSION_PARAMETER
 from config.api.viewsets import ResourceViewSet
 from config.http.headers import quote_address
@@ -32,9 +33,9 @@ def describe_position(request: HttpRequest, body: object) -> Mapping[str, str]:
         body: the parsed body of the response.
 
     Returns:
-        The position under `summary`, the other way under `other` and `address`; empty where the body has no `meta`.
+        The position under `summary`, the other way under `other` and `address`; empty where the body is no page.
     """
-    meta = body.get("meta") if isinstance(body, dict) else None
+    meta = body.get("meta") if isinstance(body, dict) and LINKS in body else None
     if not meta:
         return {}
     query = [(name, value) for name, value in get_query(request).items() if name not in _START]

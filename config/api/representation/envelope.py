@@ -27,6 +27,11 @@ def page(items: Sequence[object], meta: Mapping[str, object], links: Mapping[str
     return {"success": True, "data": items, "meta": meta, LINKS: links}
 
 
+def lines(outcomes: Sequence[object], *, created: int) -> JSONObject:
+    """What became of each line of a body."""
+    return {**single(outcomes), "meta": {"created": created}}
+
+
 def error(problem: DomainError) -> JSONObject:
     return {
         "success": False,

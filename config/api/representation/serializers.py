@@ -25,7 +25,9 @@ from config.api.representation.fields import (
     StrictField,
 )
 from config.api.versions.table import Change, has
+from config.http.errors import Detail, DomainError
 from config.http.json import JSONObject, to_json
+from config.postgresql.new_rows import build_rows
 
 MAX_NAMES_TOLD = 100
 # Of a row, by the names of fields.
@@ -98,6 +100,8 @@ class ResourceSerializer(StrictSerializer, serializers.ModelSerializer):
     example: ClassVar[Mapping[str, object]] = {}
     # Fields of the response that creates a resource, which no other response has.
     shown_once: ClassVar[Sequence[str]] = ()
+    # Fields that take long, a hash for one, and how many lines of one request may have them.
+    max_lines_with: ClassVar[Mapping[str, int]] = {}
     # Of read-only fields that are shown in several ways, which of them is the present value.
     read_only_hints: ClassVar[Mapping[str, str]] = {}
 
@@ -167,6 +171,26 @@ class ResourceSerializer(StrictSerializer, serializers.ModelSerializer):
                 if name not in data and (default := self.get_default_of(name)) is not empty:
                     values[name] = default
         return values
+
+    def create_many(self, many: Sequence[Mapping[str, Any]]) -> Sequence[models.Model | DomainError]:
+        """Adds rows by one statement, as `create` adds each: a serializer with its own `create` may have its own.
+
+        Args:
+            many: the validated data of each.
+
+        Returns:
+            The rows, in this order; in the place of one that conflicts with another row, the CONFLICT.
+        """
+        if type(self).create is not serializers.ModelSerializer.create:
+            return [self.create(dict(values)) for values in many]
+        model = self.Meta.model
+        rows = build_rows(model, many)
+        model._default_manager.bulk_create(rows)
+        return rows
+
+    def find_conflicts(self, lines: Sequence[Mapping[str, object]]) -> Mapping[int, Detail]:
+        """The lines that conflict with rows that there are, or with earlier lines, whatever else is wrong with them."""
+        return {}
 
     def update(self, instance: Any, validated_data: dict[str, object]) -> Any:
         """Writes the columns that change and no other: a concurrent write to the rest stays. Reads what triggers made.

@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from config.api.permissions import ResourcePermission
 from config.api.requests import METHODS_WITH_BODY
 from config.api.schema.fields import build_integer, build_object, build_string
-from config.api.schema.views import DescribedView
+from config.api.schema.views import DescribedView, takes_lines
 from config.api.versions.table import Change, has
 from config.api.versions.versioning import is_versioned
 from config.api.viewsets import ResourceViewSet
@@ -113,7 +113,7 @@ def _iterate_codes(view: DescribedView, path: str, method: str) -> Iterator[Erro
 
 def _iterate_credential_codes(view: DescribedView, method: str) -> Iterator[ErrorCode]:
     yield from (ErrorCode.CREDENTIAL_CONFLICT, ErrorCode.INVALID_TOKEN, ErrorCode.INVALID_CREDENTIALS)
-    if not allows_anonymous(view, method):
+    if not allows_anonymous(view, method) or takes_lines(view, method):
         yield ErrorCode.UNAUTHENTICATED
     if view.required_scope(method):
         yield ErrorCode.INSUFFICIENT_SCOPE
@@ -133,7 +133,7 @@ def _iterate_resource_codes(view: ResourceViewSet, path: str, method: str) -> It
             yield ErrorCode.FORBIDDEN
     if "{" in path:
         yield ErrorCode.NOT_FOUND
-    if method == "POST" and view.idempotency is not KeyPolicy.IGNORED:
+    if takes_lines(view, method) or (method == "POST" and view.idempotency is not KeyPolicy.IGNORED):
         yield ErrorCode.IDEMPOTENCY_KEY_INVALID
         if view.idempotency is KeyPolicy.REQUIRED:
             yield ErrorCode.IDEMPOTENCY_KEY_REQUIRED

@@ -2,8 +2,9 @@
 
 from collections.abc import Collection
 
+from config.api.bulk import MULTI_STATUS
 from config.api.schema.fields import PRINTABLE, REQUEST_ID, build_integer, build_string
-from config.api.schema.views import DescribedView, takes_dry_run
+from config.api.schema.views import DescribedView, takes_dry_run, takes_lines
 from config.api.versions.table import Version
 from config.api.viewsets import DRY_RUN_HEADER, ResourceViewSet
 from config.api.writing import idempotency
@@ -115,17 +116,15 @@ def get_success_headers(view: DescribedView, method: str, status: int) -> JSONOb
     if view.action == "list":
         always += ("Link",)
         sometimes += ("X-Total-Count",)
+    has_key = takes_lines(view, method) or view.idempotency in {KeyPolicy.REQUIRED, KeyPolicy.HONOURED}
+    if status == MULTI_STATUS:
+        sometimes += (idempotency.REPLAYED,)
     if status == 201:
-        always += ("Location",)
-        if view.idempotency in {KeyPolicy.REQUIRED, KeyPolicy.HONOURED}:
-            # A replayed response is no current representation, so it has no entity tag.
-            sometimes += (idempotency.REPLAYED, "ETag")
-        elif "no-store" not in view.cache_control:
-            always += ("ETag",)
+        always, sometimes = _get_headers_of_created(view, has_key=has_key, has_address=not takes_lines(view, method))
     if method in {"PUT", "PATCH"}:
         always += ("ETag", "Content-Location")
     if status == 200 and takes_dry_run(view, method):
-        if method == "POST" and view.idempotency in {KeyPolicy.REQUIRED, KeyPolicy.HONOURED}:
+        if method == "POST" and has_key:
             sometimes += (idempotency.REPLAYED,)
         # What is only tried has neither an address nor a version: of what a PUT or PATCH does, both are told.
         if method in {"PUT", "PATCH"}:
@@ -133,6 +132,17 @@ def get_success_headers(view: DescribedView, method: str, status: int) -> JSONOb
         else:
             always += (DRY_RUN_HEADER,)
     return build_references(always, sometimes)
+
+
+def _get_headers_of_created(
+    view: ResourceViewSet, *, has_key: bool, has_address: bool
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The headers that a 201 always has, and those that it may have; many resources have no one address."""
+    address, absent = (("Location",), ()) if has_address else ((), ("Location",))
+    if has_key:
+        # A replayed response is no current representation, so it has no entity tag.
+        return address, (*absent, idempotency.REPLAYED, "ETag")
+    return (*address, *(("ETag",) if "no-store" not in view.cache_control else ())), absent
 
 
 def get_error_headers(view: DescribedView | None, status: int, codes: Collection[ErrorCode]) -> JSONObject:

@@ -9,17 +9,20 @@ from drf_spectacular.plumbing import ComponentRegistry
 from drf_spectacular.utils import OpenApiResponse
 from rest_framework.serializers import BaseSerializer, ListSerializer
 
+from config.api.bulk import MULTI_STATUS
 from config.api.listing.pagination import MAX_LIMIT
 from config.api.representation import envelope
 from config.api.representation.fields import StrictField
-from config.api.schema import errors, examples, fields, headers, parameters, responses
+from config.api.requests import find_parsers
+from config.api.schema import errors, examples, fields, headers, lines, parameters, responses
 from config.api.schema.fields import Field
-from config.api.schema.views import takes_dry_run
+from config.api.schema.views import takes_dry_run, takes_lines
 from config.api.versions.table import Change, has
 from config.api.versions.versioning import is_versioned, strip_prefix
 from config.api.viewsets import ResourceViewSet
 from config.http.errors import ErrorCode
 from config.http.json import JSONObject
+from config.http.media_types import NDJSON
 
 _VERBS = {
     "list": "List",
@@ -120,7 +123,8 @@ class Schema(AutoSchema):
         return parameters.build_parameters(self.view, self.method, re.findall(r"\{(\w+)\}", self.path))
 
     def map_parsers(self) -> list[str]:
-        return [parser.media_type for parser in self.view.get_parsers() if self.method in parser.methods]
+        version = self.view.described_version
+        return [parser.media_type for parser in find_parsers(self.view.get_parsers(), self.method, version)]
 
     def map_renderers(self, attribute: str) -> list[str]:
         return [renderer.media_type for renderer in self.view.get_renderers() if renderer.media_type != "text/html"]
@@ -133,8 +137,12 @@ class Schema(AutoSchema):
         body["required"] = True
         serializer = self.get_request_serializer()
         example = examples.build_request_example(serializer, self.view.described_version, self.method)
-        for media_type in body["content"].values():
-            _add_example(media_type, example)
+        for name, media_type in body["content"].items():
+            if name == NDJSON:
+                media_type["schema"] = lines.build_request(media_type["schema"])
+                _add_example(media_type, lines.build_request_example(example))
+            else:
+                _add_example(media_type, example)
 
     # --- Responses
 
@@ -153,6 +161,8 @@ class Schema(AutoSchema):
         found = {status: self._build_success(int(status), response) for status, response in successes.items()}
         if takes_dry_run(self.view, self.method):
             found.setdefault("200", self._build_dry_run())
+        if takes_lines(self.view, self.method):
+            found[str(MULTI_STATUS)] = self._add_headers(MULTI_STATUS, self._build_multi_status())
         if self.method == "GET":
             found["304"] = self._add_headers(304, {"description": "What the client has is still the same."})
         for status, codes in errors.get_error_codes(self.view, self.path, self.method).items():
@@ -170,6 +180,18 @@ class Schema(AutoSchema):
             )
             response = {"content": {"application/json": {"schema": schema, "example": envelope.single(None)}}}
         return self._add_headers(200, {**response, "description": "What would have been answered, of a dry run."})
+
+    def _build_multi_status(self) -> JSONObject:
+        """The response that tells what became of each line.
+
+        That to a request whose lines were all added is described here, too: a 201 of two types would be one that every
+        client has to find out about.
+        """
+        single = self._build_resource_response(201)["content"]["application/json"]
+        properties = self._map_serializer(self.view.get_serializer(), "response")["properties"]
+        media_type = {"schema": responses.ResourceSchemas(self.view, properties, self.registry).build_lines()}
+        _add_example(media_type, lines.build_example(single["example"]))
+        return {"description": lines.MULTI_STATUS_TEXT, "content": {"application/json": media_type}}
 
     def _build_success(self, status: int, response: JSONObject) -> JSONObject:
         if isinstance(self.view, ResourceViewSet):
@@ -211,6 +233,6 @@ class Schema(AutoSchema):
         return {**response, "headers": self._get_common_headers() | own}
 
 
-def _add_example(media_type: JSONObject, example: JSONObject | None) -> None:
+def _add_example(media_type: JSONObject, example: JSONObject | str | None) -> None:
     if example is not None:
         media_type["example"] = example

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from django_filters import Filter
 
 from config.api import included
+from config.api.bulk import PARTIAL
 from config.api.listing.filter_values import (
     MAX_SEARCH,
     MAX_VALUES,
@@ -17,7 +18,7 @@ from config.api.listing.filter_values import (
 )
 from config.api.listing.pagination import DEFAULT_LIMIT, MAX_LIMIT, MAX_POSITION
 from config.api.schema.fields import MAX_TIME_LENGTH, REQUEST_ID, build_integer, build_string
-from config.api.schema.views import DescribedView, takes_dry_run, takes_include
+from config.api.schema.views import DescribedView, takes_dry_run, takes_include, takes_lines
 from config.api.versions.table import Change, has
 from config.api.viewsets import ResourceViewSet
 from config.api.writing import idempotency
@@ -81,6 +82,11 @@ COMPONENTS: JSONObject = {
         "`true` checks everything and changes nothing: 200 with `Dry-Run: true` and what would have been answered, or "
         "the error. An id in it is not kept.",
     ),
+    PARTIAL: _build_query_parameter(
+        PARTIAL,
+        {"type": "boolean", "default": False},
+        "For NDJSON alone: `true` adds the lines that are good, and answers 207 with what became of each.",
+    ),
     "If-None-Match": _build_header_parameter(
         "If-None-Match",
         build_string(MAX_HEADER, _ENTITY_TAGS),
@@ -132,6 +138,9 @@ def _get_shared_names(view: DescribedView, method: str) -> list[str]:
     names = ["envelope"] if method != "DELETE" and view.envelope_known else []
     if takes_dry_run(view, method):
         names.append("dry_run")
+    if takes_lines(view, method):
+        # Where a single resource needs none, it is for NDJSON alone.
+        return [*names, PARTIAL, _IDEMPOTENCY_KEYS[KeyPolicy.HONOURED]]
     if method == "GET":
         names.append("If-None-Match")
     elif method in {"PUT", "PATCH", "DELETE"}:

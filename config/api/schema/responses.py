@@ -17,7 +17,7 @@ from config.api.schema.fields import PATH, build_integer, build_object, build_st
 from config.api.schema.views import takes_include
 from config.api.versions.table import Change, has
 from config.api.viewsets import ResourceViewSet
-from config.http.json import JSONObject
+from config.http.json import MAX_LINES, JSONObject
 from config.http.request_limits import MAX_TARGET
 
 _LINK = {"$ref": "#/components/schemas/Link"}
@@ -124,6 +124,21 @@ class ResourceSchemas:
         if self._includes:
             members["included"] = self._build_included()
         return self._register(f"{self._name}Page", build_envelope(items, **members))
+
+    def build_lines(self) -> JSONObject:
+        """The schema of a response that tells what became of each line."""
+        data = self._register(self._name, build_object(self._get_properties(created=False)), type(self._serializer))
+        properties = {
+            "line": build_integer(1, MAX_LINES),
+            "status": build_integer(201, 599),
+            "data": data,
+            "error": {"$ref": "#/components/schemas/ErrorBody"},
+        }
+        description = "What became of a line: it has `data`, or `error`."
+        line = self._register(f"{self._name}Line", build_object(properties, ("data", "error"), description=description))
+        meta = build_object({"created": build_integer(0, MAX_LINES)})
+        items = {"type": "array", "items": line, "minItems": 1, "maxItems": MAX_LINES}
+        return self._register(f"{self._name}Lines", build_envelope(items, meta=meta))
 
     def _build_included(self) -> JSONObject:
         """What is included, by name: resources as their lists show them."""

@@ -7,6 +7,7 @@ from rest_framework.authentication import BaseAuthentication
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 
 from config.api.included import get_names
+from config.api.requests import NDJSONParser
 from config.api.versions.table import Change, Version, has
 from config.api.viewsets import ResourceViewSet
 from config.http.errors import ErrorCode
@@ -30,6 +31,12 @@ def takes_include(view: DescribedView) -> bool:
     is_read = isinstance(view, ResourceViewSet) and view.action in {"list", "retrieve"}
     has_later = has(view.described_version, Change.NO_UNKNOWN_NAMES)
     return is_read and has_later and bool(get_names(view))
+
+
+def takes_lines(view: DescribedView, method: str) -> bool:
+    """Whether an operation takes many resources at once."""
+    is_bulk = isinstance(view, ResourceViewSet) and view.bulk and method in NDJSONParser.methods
+    return is_bulk and has(view.described_version, NDJSONParser.since)
 
 
 def takes_dry_run(view: DescribedView, method: str) -> bool:

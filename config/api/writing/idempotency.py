@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import orjson
 from django.conf import settings
+from django.contrib.auth import get_user_model
 from django.db import IntegrityError
 from django.db.models import Model
 from django.utils.crypto import salted_hmac
@@ -134,20 +135,24 @@ class IdempotencyKey(NamedTuple):
         if is_counted:
             REPEATED.labels("replayed").inc()
             uses.count_replay(record.id)
-        return Replay(orjson.Fragment(record.body), record.status, {"Location": record.location, REPLAYED: "true"})
+        # Of many rows there is no one address.
+        location = {"Location": record.location} if record.location else {}
+        return Replay(orjson.Fragment(record.body), record.status, {**location, REPLAYED: "true"})
 
-    def store(self, response: Response, row: Model) -> None:
+    def store(self, response: Response, *rows: Model) -> None:
         """Stores a response to the request.
 
         Args:
-            response: a 2xx with a Location.
-            row: the new row that it represents.
+            response: a 2xx, of a single row with a Location.
+            rows: the new rows that it represents.
 
         Raises:
             ConcurrentWrite: the key has a record that was not there before. Run again, the request finds it.
         """
+        record = IdempotencyRecord(**dict(zip(RECORD_COLUMNS, self.get_record(response, rows[0]), strict=True)))
+        if "Location" not in response:
+            record.owner_id, record.owner_ids = None, sorted({_get_owner(row) for row in rows} - {self.user_id})
         try:
-            record = IdempotencyRecord(**dict(zip(RECORD_COLUMNS, self.get_record(response, row), strict=True)))
             record.save(force_insert=True)
         except IntegrityError as error:
             cause = error.__cause__
@@ -160,7 +165,14 @@ class IdempotencyKey(NamedTuple):
         """The values of RECORD_COLUMNS. The response is stored as JSON, whatever page a browser was shown of it."""
         owner_id = getattr(row, "user_id", self.user_id)
         other_owner_id = None if owner_id == self.user_id else owner_id
-        return [*self[:4], other_owner_id, response.status_code, response["Location"], to_json(response.data).decode()]
+        location = response.headers.get("Location", "")
+        return [*self[:4], other_owner_id, response.status_code, location, to_json(response.data).decode()]
+
+
+def _get_owner(row: Any) -> int:
+    """The id of the user whom a row shows."""
+    owner_id: int = row.pk if isinstance(row, get_user_model()) else row.user_id
+    return owner_id
 
 
 RECORD_COLUMNS = (*IdempotencyKey._fields[:4], "owner_id", "status", "location", "body")

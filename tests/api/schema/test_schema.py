@@ -121,7 +121,7 @@ REFUSED: dict[str, tuple[str, str, Any, dict[str, Any]]] = {
     "NOT_ACCEPTABLE": ("GET", "/users", None, {"accept": "image/png"}),
     "CONFLICT": ("PATCH", "/users/{id}", {"email": "taken@example.com"}, {}),
     "PRECONDITION_FAILED": ("PATCH", "/users/{id}", {"name": "N"}, {"if_match": '"x"'}),
-    "UNSUPPORTED_MEDIA_TYPE": ("POST", "/orders", {}, {"content_type": "text/xml"}),
+    "UNSUPPORTED_MEDIA_TYPE": ("POST", "/payments", {}, {"content_type": "text/xml"}),
 }
 
 
