@@ -6,7 +6,8 @@ A line is an endpoint, a method, and what a credential needs for it:
 * `open` where none is needed, though a bad one is refused;
 * `public`, where the body is the credential and no other one is looked at.
 
-`POST:role` is a POST whose body sets the role; the bodies are in test_matrix.py.
+`POST:role` is a POST whose body sets the role; the bodies are in world.py. `POST:lines` has several in one request, as
+NDJSON, of which the last one alone is what the columns say.
 
 Then what is answered: to nobody, and to each role on a row of its own and on another user's (where the address names
 no row, on what the body names).
@@ -28,6 +29,8 @@ users                              GET             users:read     401 in    out 
 users                              POST            users:write    401 403   403    403   403    201   201
 users                              POST:password   users:write    401 403   403    403   403    201   201
 users                              POST:role       users:write    401 403   403    403   403    201*  201*
+users                              POST:lines      users:write    401 403   403    403   403    201   201
+users                              POST:lines-role users:write    401 403   403    403   403    201*  201*
 users/<id>                         GET             users:read     401 200   404    200   200    200   200
 users/<id>                         PUT             users:write    401 200   404    200   403    200   200
 users/<id>                         PATCH           users:write    401 200   404    200   403    200   200
@@ -39,9 +42,11 @@ users/<user_id>/orders             GET             orders:read    401 in    404 
 users/<user_id>/payments           GET             payments:read  401 in    404    in    in     in    in
 users/<user_id>/posts              GET             posts:read     401 in    in     in    in     in    in
 users/<user_id>/posts              POST            posts:write    401 201   403    201   403    201   201
+users/<user_id>/posts              POST:lines      posts:write    401 201   403    201   403    201   201
 
 orders                             GET             orders:read    401 in    out    in    in     in    in
 orders                             POST            orders:write   401 201   403    201   403    201   201
+orders                             POST:lines      orders:write   401 201   403    201   403    201   201
 orders/<id>                        GET             orders:read    401 200   404    200   200    200   200
 payments                           GET             payments:read  401 in    out    in    in     in    in
 payments                           POST            payments:write 401 201   403    201   403    201   201
@@ -142,6 +147,10 @@ class Line:
     @property
     def scope(self) -> str | None:
         return self.needs if ":" in self.needs else None
+
+    @property
+    def has_lines(self) -> bool:
+        return ":lines" in self.operation
 
     @property
     def only_by_password(self) -> bool:

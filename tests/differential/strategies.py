@@ -105,7 +105,7 @@ body_headers = st.tuples(
     _optional(
         "Content-Type",
         *("application/merge-patch+json", "application/json; charset=utf-16", "application/json; x", "text/plain", ""),
-        *("application/x-www-form-urlencoded", "multipart/form-data; boundary=x"),
+        *("application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/x-ndjson"),
         one_in=12,
     ),
     _optional("If-Match", TAG, one_in=4),

@@ -107,6 +107,35 @@ def test_writes(compare: Any, world: LargeWorld, template: str) -> None:
     check()
 
 
+@pytest.mark.parametrize("template", ["users", "orders", "users/<user_id>/posts"])
+def test_lines(compare: Any, world: LargeWorld, template: str) -> None:
+    """Several bodies in one request, with and without a key, which the next request may have, too."""
+    route, members = ROUTES[template], MEMBERS[template]
+    good = f"{{{', '.join(members)}}}".encode()
+    line = st.one_of(st.just(good), st.just(good.replace(b"new@", b"newer@")), strategies.bodies(members))
+    lines = st.tuples(st.lists(line, min_size=1, max_size=5), st.sampled_from([b"\n", b"\n", b"\r\n"])).map(
+        lambda parts: parts[1].join(parts[0])
+    )
+    media_types = ["application/x-ndjson", "application/x-ndjson", "Application/X-NDJSON; charset=UTF-8"]
+    headers = st.tuples(
+        st.sampled_from([{}, {"Idempotency-Key": "one"}]),
+        st.sampled_from([{"Content-Type": media_type} for media_type in media_types]),
+    ).map(lambda parts: {**parts[0], **parts[1]})
+    queries = ("", "", "partial=true", "partial=true", "dry_run=true", "partial=true&dry_run=true", "partial=x")
+    query = st.sampled_from([*queries, "fields=id", "envelope=false&partial=true"])
+    request = st.tuples(lines, headers, query)
+
+    @compared
+    @given(callers, st.sampled_from(["/api/v2"] * 4 + ["/api/v1"]), st.lists(request, min_size=1, max_size=3))
+    def check(who: tuple[str, str], prefix: str, requests: list[Any]) -> None:
+        caller, path = world.callers[who[0]][who[1]], world.get_path(route, prefix, whose=who[0])
+        built = [Sent("POST", path, body, headers, query) for body, headers, query in requests]
+        listed = Sent("GET", path, headers=caller.headers or {}, query="sort=id&order=desc")
+        compare(*(complete(compare, caller, each) for each in built), listed)
+
+    check()
+
+
 @pytest.mark.parametrize("template", MEMBERS)
 def test_bodies(compare: Any, world: LargeWorld, template: str) -> None:
     """A body with each value in the place of each member, and each malformed body."""

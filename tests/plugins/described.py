@@ -32,6 +32,8 @@ FORMS: Sequence[Mapping[str, str]] = (
     {"envelope": "false"},
     {"fields": "", "envelope": "false"},
 )
+# The body that is described beside those that clients are generated from (config.api.schema.lines).
+LINES_CONTENT = "x-content"
 _WITHOUT_BODY = frozenset({204, 304})
 
 Faults = Iterator[str]
@@ -101,7 +103,7 @@ class Reference:
         return self._answers[place]
 
     def _compiled(self, response: Mapping[str, Any]) -> Answer:
-        content = response.get("content", {})
+        content = response.get("content") or response.get(LINES_CONTENT, {})
         codes = {code for media in content.values() for code in media.get("examples", ())}
         return Answer(
             {name: self._header(one) for name, one in response.get("headers", {}).items()},
@@ -186,7 +188,7 @@ class Watch:
         if template is not None and reference.has(template, known_as):
             answer = reference.answer(template, known_as, response.status_code)
             if is_ndjson(response.wsgi_request) and response.status_code in {200, 201} and answer:
-                # What became of lines is described once (config.api.schema.operations).
+                # What became of lines is described once.
                 lines = reference.answer(template, known_as, 207)
                 answer = lines and replace(answer, bodies=lines.bodies)
             faults = faults_of(reference, answer, method, response)

@@ -11,10 +11,9 @@ from config.api.schema.fields import build_string
 from config.http.json import MAX_LINES, JSONObject
 from config.http.media_types import NDJSON
 
-MULTI_STATUS_TEXT = (
-    "What became of each line, with `partial=true`. Without it NDJSON is answered 201 with such a body: every line was "
-    "added. A dry run is answered 200 with it."
-)
+# Where `content` would stand, in the same form. Of several successful bodies a generated client makes one type that can
+# be any of them, and who creates a single resource would have to find out which one came.
+CONTENT = "x-content"
 
 
 def build_request(line: JSONObject) -> JSONObject:
@@ -45,3 +44,19 @@ def build_example(single: Mapping[str, JSONObject]) -> JSONObject:
     """
     data = {name: value for name, value in single["data"].items() if name != LINKS}
     return envelope.lines([{"line": 1, "status": 201, "data": data}], created=1)
+
+
+def build_response(schema: JSONObject, example: JSONObject) -> JSONObject:
+    """The response that tells what became of each line.
+
+    Args:
+        schema: of its body.
+        example: of its body.
+    """
+    description = (
+        "What became of each line, of NDJSON with `partial=true`. The body is `application/json` as below. So is "
+        "that of the 201 to NDJSON without `partial=true`, and that of the 200 to a dry run. A line that was "
+        "refused has `error` in the place of `data`."
+        f"\n\n```json\n{json.dumps(example, indent=2, ensure_ascii=False)}\n```"
+    )
+    return {"description": description, CONTENT: {"application/json": {"schema": schema, "example": example}}}

@@ -182,16 +182,11 @@ class Schema(AutoSchema):
         return self._add_headers(200, {**response, "description": "What would have been answered, of a dry run."})
 
     def _build_multi_status(self) -> JSONObject:
-        """The response that tells what became of each line.
-
-        That to a request whose lines were all added is described here, too: a 201 of two types would be one that every
-        client has to find out about.
-        """
+        """The response that tells what became of each line."""
         single = self._build_resource_response(201)["content"]["application/json"]
         properties = self._map_serializer(self.view.get_serializer(), "response")["properties"]
-        media_type = {"schema": responses.ResourceSchemas(self.view, properties, self.registry).build_lines()}
-        _add_example(media_type, lines.build_example(single["example"]))
-        return {"description": lines.MULTI_STATUS_TEXT, "content": {"application/json": media_type}}
+        schema = responses.ResourceSchemas(self.view, properties, self.registry).build_lines()
+        return lines.build_response(schema, lines.build_example(single["example"]))
 
     def _build_success(self, status: int, response: JSONObject) -> JSONObject:
         if isinstance(self.view, ResourceViewSet):

@@ -84,7 +84,8 @@ COMPONENTS: JSONObject = {
     ),
     PARTIAL: _build_query_parameter(
         PARTIAL,
-        {"type": "boolean", "default": False},
+        # Without a default, which a page would send with JSON, too.
+        {"type": "boolean"},
         "For NDJSON alone: `true` adds the lines that are good, and answers 207 with what became of each.",
     ),
     "If-None-Match": _build_header_parameter(

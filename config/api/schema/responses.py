@@ -126,7 +126,10 @@ class ResourceSchemas:
         return self._register(f"{self._name}Page", build_envelope(items, **members))
 
     def build_lines(self) -> JSONObject:
-        """The schema of a response that tells what became of each line."""
+        """The schema of a response that tells what became of each line.
+
+        It is no component, since nothing that a generator looks at would refer to it.
+        """
         data = self._register(self._name, build_object(self._get_properties(created=False)), type(self._serializer))
         properties = {
             "line": build_integer(1, MAX_LINES),
@@ -135,10 +138,10 @@ class ResourceSchemas:
             "error": {"$ref": "#/components/schemas/ErrorBody"},
         }
         description = "What became of a line: it has `data`, or `error`."
-        line = self._register(f"{self._name}Line", build_object(properties, ("data", "error"), description=description))
+        line = build_object(properties, ("data", "error"), description=description)
         meta = build_object({"created": build_integer(0, MAX_LINES)})
         items = {"type": "array", "items": line, "minItems": 1, "maxItems": MAX_LINES}
-        return self._register(f"{self._name}Lines", build_envelope(items, meta=meta))
+        return build_envelope(items, meta=meta)
 
     def _build_included(self) -> JSONObject:
         """What is included, by name: resources as their lists show them."""
