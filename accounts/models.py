@@ -284,6 +284,7 @@ class Application(AbstractApplication):
 
     class Meta:
         ordering = ["id"]
+        indexes = [models.Index(fields=["owner", "id"], name="applications_owner")]
         verbose_name = "OAuth application"
 
     def __str__(self) -> str:

@@ -70,8 +70,8 @@ class IdempotencyRecord(models.Model):
         ]
         indexes = [
             models.Index(fields=["created_at"], name="idempotency_records_created_at"),
-            # For the removal of a user.
-            models.Index(fields=["user"], name="idempotency_records_user"),
+            # For the removal of a user, and for the latest of a user in the admin.
+            models.Index(fields=["user", "id"], name="idempotency_records_of_user"),
             models.Index(fields=["owner"], name="idempotency_records_owner", condition=~Q(owner=None)),
             GinIndex(fields=["owner_ids"], name="idempotency_records_owners", condition=~Q(owner_ids=None)),
         ]

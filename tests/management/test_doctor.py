@@ -68,13 +68,13 @@ SQL = {
     ],
     "migrations": [
         (
-            "DELETE FROM django_migrations WHERE app = 'config' AND name = '0010_answers_of_many'",
-            "0010_answers_of_many",
+            "DELETE FROM django_migrations WHERE app = 'config' AND name = '0011_records_of_users'",
+            "0011_records_of_users",
         ),
         ("INSERT INTO django_migrations (app, name, applied) VALUES ('users', '9999_later', now())", "9999_later"),
         (
-            "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'idempotency_records_user'::regclass",
-            "UPDATE pg_index SET indisvalid = true WHERE indexrelid = 'idempotency_records_user'::regclass",
+            "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'idempotency_records_of_user'::regclass",
+            "UPDATE pg_index SET indisvalid = true WHERE indexrelid = 'idempotency_records_of_user'::regclass",
         ),
     ],
 }
@@ -96,7 +96,7 @@ def test_damage_to_the_database_is_wrong(subject, damage, repair):
 def _repair(repair: str) -> None:
     recorder = MigrationRecorder(connection)
     match repair:
-        case "0010_answers_of_many":
+        case "0011_records_of_users":
             recorder.record_applied("config", repair)
         case "9999_later":
             recorder.record_unapplied("users", repair)

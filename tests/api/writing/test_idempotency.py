@@ -316,7 +316,7 @@ def test_answer_that_shows_the_row_of_a_removed_user_goes_with_it(user, admin, o
 def test_answers_of_a_removed_user_are_found_by_an_index(user):
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
-    for column, index in (("user", "idempotency_records_user"), ("owner", "idempotency_records_owner")):
+    for column, index in (("user", "idempotency_records_of_user"), ("owner", "idempotency_records_owner")):
         assert index in IdempotencyRecord.objects.filter(**{column: user.user.pk}).order_by().explain()
 
 
