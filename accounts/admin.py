@@ -12,7 +12,7 @@ from accounts import services
 from accounts.models import PREFIX_CHARACTERS, APIKey, APIKeyQuerySet, Application, LoginSession
 from accounts.serializers import DEFAULT_OVERLAP
 from config.admin import changelist
-from config.admin.base import ReadOnlyAdmin, ServiceAdmin, get_principal
+from config.admin.base import ReadOnlyAdmin, ServiceAdmin, get_principal, link_to_row
 from config.api.principal import SCOPE_TEXTS
 from config.postgresql.visibility import IsVisible
 from users.admin import UserAdmin
@@ -41,11 +41,12 @@ class RevokedFilter(changelist.ChoiceListFilter):
 
 @admin.register(APIKey)
 class APIKeyAdmin(ReadOnlyAdmin):
-    list_display = ("id", "user_id", "name", "prefix", "expires_at", "last_used_at", "revoked_at")
+    list_display = ("id", "user_link", "name", "prefix", "expires_at", "last_used_at", "revoked_at")
     list_filter = (RevokedFilter,)
     search_fields = ("id", "user", "prefix__startswith")
     search_help_text = "The id of a key or of a user, or the beginning of a key: no more than its prefix is compared"
     linked_filters = ("user__id",)
+    linked_ordering = "-id"
     exclude = ("digest",)
     actions = ("revoke", "rotate")
     export_fields = (
@@ -63,6 +64,11 @@ class APIKeyAdmin(ReadOnlyAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[APIKey]:
         """Limits the keys as the API does: administrators see those of all users, support its own."""
         return cast(APIKeyQuerySet, super().get_queryset(request)).visible_to(get_principal(request))
+
+    def has_view_related_permission(self, request: HttpRequest, row: Model) -> bool:
+        # Nobody is told that there are none where only some are visible (get_queryset).
+        is_visible = get_principal(request).user.is_administrator or row == request.user
+        return is_visible and super().has_view_related_permission(request, row)
 
     def get_matches(self, queryset: QuerySet[Model], search_term: str) -> list[QuerySet[Model]]:
         # Of a key, only the prefix is stored in clear: a search for a whole key is cut to it.
@@ -106,10 +112,11 @@ class APIKeyAdmin(ReadOnlyAdmin):
 
 @admin.register(LoginSession)
 class LoginSessionAdmin(ReadOnlyAdmin):
-    list_display = ("id", "user_id", "created_at", "rotated_at", "expires_at", "ended_at")
+    list_display = ("id", "user_link", "created_at", "rotated_at", "expires_at", "ended_at")
     search_fields = ("user",)
     search_help_text = "The id of a user"
     linked_filters = ("user__id",)
+    linked_ordering = "-created_at"
     sortable_by = ("expires_at",)
     ordering = ("-expires_at",)
     exclude = ("password_digest", "refresh_digest", "previous_digest", "access_id")
@@ -148,17 +155,17 @@ class TokenAdmin(ReadOnlyAdmin):
 
 @admin.register(get_access_token_model())
 class AccessTokenAdmin(TokenAdmin):
-    list_display = fields = ("id", "user_id", "application", "scope", "created", "expires")
+    list_display = fields = ("id", "user_link", "application", "scope", "created", "expires")
 
 
 @admin.register(get_refresh_token_model())
 class RefreshTokenAdmin(TokenAdmin):
-    list_display = fields = ("id", "user_id", "application", "created", "revoked")
+    list_display = fields = ("id", "user_link", "application", "created", "revoked")
 
 
 @admin.register(get_grant_model())
 class GrantAdmin(TokenAdmin):
-    list_display = fields = ("id", "user_id", "application", "scope", "redirect_uri", "created", "expires")
+    list_display = fields = ("id", "user_link", "application", "scope", "redirect_uri", "created", "expires")
 
 
 class ApplicationForm(forms.ModelForm):
@@ -178,13 +185,17 @@ class ApplicationForm(forms.ModelForm):
 @admin.register(Application)
 class ApplicationAdmin(ServiceAdmin):
     form = ApplicationForm
-    list_display = ("id", "name", "client_id", "owner", "client_type", "authorization_grant_type")
-    list_select_related = ("owner",)
+    list_display = ("id", "name", "client_id", "owner_link", "client_type", "authorization_grant_type")
     search_fields = ("id", "name__startswith", "client_id", "owner")
     search_help_text = "The beginning of a name, a whole client id, or the id of an application or of its owner"
     linked_filters = ("owner__id",)
+    linked_ordering = "-id"
     raw_id_fields = ("owner",)
     actions = ("rotate_secret",)
+
+    @admin.display(description="owner")
+    def owner_link(self, obj: Application) -> str:
+        return link_to_row(obj, "owner")
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return bool(request.user.is_superuser)

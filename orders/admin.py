@@ -6,7 +6,7 @@ from orders.models import Order
 
 @admin.register(Order)
 class OrderAdmin(ReadOnlyAdmin):
-    list_display = ("id", "user_id", "item", "qty", "created_at")
+    list_display = ("id", "user_link", "item", "qty", "created_at")
     list_filter = ("created_at",)
     sortable_by = ("id", "item", "qty", "created_at")
     search_fields = ("id", "user", "item__startswith")

@@ -12,7 +12,7 @@ from payments.models import Payment
 
 @admin.register(Payment)
 class PaymentAdmin(ReadOnlyAdmin):
-    list_display = ("id", "user_id", "amount", "created_at")
+    list_display = ("id", "user_link", "amount", "created_at")
     list_filter = ("created_at",)
     sortable_by = ("id", "amount", "created_at")
     search_fields = ("id", "user")

@@ -1,13 +1,13 @@
 from django.contrib import admin
 from django.template.defaultfilters import truncatechars
 
-from config.admin.base import ServiceAdmin
+from config.admin.base import ServiceAdmin, link_to_row
 from posts.models import Comment, Post
 
 
 @admin.register(Post)
 class PostAdmin(ServiceAdmin):
-    list_display = ("id", "user_id", "title", "comments_count", "created_at")
+    list_display = ("id", "user_link", "title", "comments_count", "created_at")
     list_filter = ("created_at",)
     sortable_by = ("id", "title", "created_at")
     search_fields = ("id", "user", "title__startswith")
@@ -20,13 +20,17 @@ class PostAdmin(ServiceAdmin):
 
 @admin.register(Comment)
 class CommentAdmin(ServiceAdmin):
-    list_display = ("id", "post_id", "user_id", "beginning", "created_at")
+    list_display = ("id", "post_link", "user_link", "beginning", "created_at")
     search_fields = ("id", "post", "user")
     search_help_text = "The id of a comment, of a post or of a user"
     linked_filters = ("user__id", "post__id")
     ordering = ("-id",)
     export_fields = ("id", "post_id", "user_id", "text", "created_at", "updated_at")
     readonly_fields = ("post", "user", "created_at", "updated_at")
+
+    @admin.display(description="post")
+    def post_link(self, obj: Comment) -> str:
+        return link_to_row(obj, "post")
 
     @admin.display(description="text")
     def beginning(self, obj: Comment) -> str:

@@ -17,23 +17,22 @@ from django.contrib.auth.models import Group
 from django.db import transaction
 from django.db.models import Count, Model, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.decorators import method_decorator
-from django.utils.html import format_html, format_html_join
 from django.views.decorators.debug import sensitive_post_parameters
 
 from config.admin import dashboard
 from config.admin.dashboard import Chart
+from config.admin.related import fetch_related_rows
 from config.api.limits.login_attempts import login_attempt
 from config.http.errors import not_found
 from config.http.middleware import present_request
-from config.models import AuditEvent
 from users import services
 from users.admin_import import COLUMNS, UserImportMixin
 from users.models import EMAIL_TAKEN, Status, User, UserQuerySet
 
-READONLY_FIELDS = ("created_at", "updated_at", "related_lists", "recent_events")
-MAX_RECENT_EVENTS = 20
+READONLY_FIELDS = ("created_at", "updated_at")
 
 
 class UniqueEmailMixin(forms.ModelForm):
@@ -180,29 +179,24 @@ class UserAdmin(UserImportMixin, DjangoUserAdmin):
             return super().get_fieldsets(request, obj)
         return ((None, {"fields": (*COLUMNS, *READONLY_FIELDS)}),)
 
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, object] | None = None,
+    ) -> HttpResponse:
+        answer = super().change_view(request, object_id, form_url, extra_context)
+        if isinstance(answer, TemplateResponse) and isinstance(answer.context_data, dict):
+            user = answer.context_data["original"]
+            answer.context_data["related"] = fetch_related_rows(self.admin_site, request, user)
+        return answer
+
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:  # noqa: A002
         """Redirects to the form of one's own password, which asks for the current one."""
         if self.get_object(request, unquote(id)) == request.user:
             return HttpResponseRedirect(reverse("admin:password_change"))
         return super().user_change_password(request, id, form_url)
-
-    def related_lists(self, obj: User) -> str:
-        """Links the change lists that can be filtered by the user."""
-        links = (
-            (reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist"), lookup, obj.pk, name)
-            for model, model_admin in self.admin_site._registry.items()
-            for lookup in getattr(model_admin, "linked_filters", ())
-            if lookup in {"user__id", "owner__id"} and (name := model._meta.verbose_name_plural)
-        )
-        return format_html("<ul>{}</ul>", format_html_join("", '<li><a href="{}?{}__exact={}">{}</a></li>', links))
-
-    def recent_events(self, obj: User) -> str:
-        """Lists the latest audit events of the user, and links the list of all."""
-        events = AuditEvent.objects.filter(user=obj)[:MAX_RECENT_EVENTS]
-        cells = ((f"{event.at:%Y-%m-%d %H:%M:%S}", event.event, event.address or "") for event in events)
-        items = format_html_join("", "<li>{} {} {}</li>", cells)
-        url = f"{reverse('admin:config_auditevent_changelist')}?user__id__exact={obj.pk}"
-        return format_html('<ul>{}</ul><a href="{}">All events</a>', items, url)
 
 
 @dashboard.register_charts

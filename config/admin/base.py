@@ -17,6 +17,8 @@ from django.db import models
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.html import format_html
 
 from config.admin import changelist
 from config.admin.conflicts import VersionedForm
@@ -41,6 +43,22 @@ def get_principal(request: HttpRequest) -> Principal:
     return Principal(request.user, ALL_SCOPES, "session")
 
 
+def link_to_row(row: Model, field_name: str) -> str:
+    """Links the page of the row that `row` refers to, under its id; empty where it refers to none.
+
+    Args:
+        row: a row of a change list. What it refers to is not read.
+        field_name: the name of its foreign key.
+    """
+    field: Any = row._meta.get_field(field_name)
+    key = getattr(row, field.attname)
+    if key is None:
+        return ""
+    related = field.related_model._meta
+    url = reverse(f"admin:{related.app_label}_{related.model_name}_change", args=[key])
+    return format_html('<a href="{}">{}</a>', url, key)
+
+
 class TextareaField(forms.CharField):
     """A text of several lines. Browsers submit each line break as CR LF, also where the page had LF."""
 
@@ -55,7 +73,9 @@ class ServiceAdmin(ExportMixin, admin.ModelAdmin):
         search_fields: `column` or `column__startswith`, each with an index (config.admin.changelist).
         sortable_by: columns that an index begins with.
         removal_consequences: sentences that say what a removal does, beside the numbers of `config.admin.removal`.
-        linked_filters: lookups, beside those of `list_filter`, that links of other pages filter the list by.
+        linked_filters: lookups, beside those of `list_filter`, that links of other pages filter the list by. Each is
+            the primary key of a row that is referred to, whose own page may show the latest of these rows.
+        linked_ordering: the order of rows under a linked filter, latest first, where it is not that of the whole list.
     """
 
     show_full_result_count = False
@@ -63,6 +83,7 @@ class ServiceAdmin(ExportMixin, admin.ModelAdmin):
     show_facets = admin.ShowFacets.NEVER
     sortable_by: ClassVar[tuple[str, ...]] = ("id",)
     linked_filters: Sequence[str] = ()
+    linked_ordering = ""
     removal_consequences: Sequence[str] = ("This cannot be undone.",)
 
     @property
@@ -137,6 +158,17 @@ class ServiceAdmin(ExportMixin, admin.ModelAdmin):
     def delete_model(self, request: HttpRequest, obj: Model) -> None:
         """Deletes by way of `delete_queryset`, in which each admin takes its locks."""
         self.delete_queryset(request, self.model._default_manager.filter(pk=obj.pk))
+
+    def get_linked_ordering(self) -> str:
+        return self.linked_ordering or str(next(iter(self.ordering or self.opts.ordering or ())))
+
+    def has_view_related_permission(self, request: HttpRequest, row: Model) -> bool:
+        """Whether the signed-in user may view all rows here that refer to `row`, a row of another model."""
+        return self.has_view_permission(request)
+
+    @admin.display(description="user")
+    def user_link(self, obj: Any) -> str:
+        return link_to_row(obj, "user")
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Refuses, as an administrator writes nothing in the name of another user."""

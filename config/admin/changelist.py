@@ -7,7 +7,7 @@ rows are counted up to a limit.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from django.contrib.admin import ModelAdmin
 from django.contrib.admin.exceptions import DisallowedModelAdminLookup
@@ -21,6 +21,7 @@ from django.db.models.expressions import Combinable
 from django.http import HttpRequest
 from django.utils.functional import cached_property
 
+from config.admin import bounded_count
 from config.api.listing.filters import Ordering
 from config.api.listing.keyset import KeysetQuery
 from config.postgresql import row_counts
@@ -28,7 +29,7 @@ from config.postgresql import row_counts
 # What a filter, an order or a selection raises that no link or form of the admin produces.
 INVALID_LOOKUP_ERRORS = (DataError, DisallowedModelAdminLookup, FieldError, ValidationError, ValueError)
 # Without a maintained total, rows are counted and paged up to here. It also bounds OFFSET in an order other than by id.
-MAX_COUNT = 10_000
+MAX_COUNT = bounded_count.MAX_COUNT
 # For each search field.
 MAX_MATCHES = 1_000
 MAX_SEARCH_LENGTH = 100
@@ -93,9 +94,7 @@ class ChangeList(main.ChangeList):
     max_search_length = MAX_SEARCH_LENGTH
 
     def get_ordering(self, request: HttpRequest, queryset: QuerySet[Model]) -> list[str | Combinable]:
-        column, descending = self._get_order()
-        sign = "-" if descending else ""
-        return [f"{sign}pk"] if column in {"pk", self.lookup_opts.pk.name} else [f"{sign}{column}", f"{sign}pk"]
+        return build_order_by(self.model, *self._get_order())
 
     def _get_order(self) -> tuple[str, bool]:
         """Returns the column to order by, and whether the order is descending."""
@@ -113,8 +112,10 @@ class ChangeList(main.ChangeList):
             column = getattr(list_filter, "index_continues_with", "")
             if column and getattr(list_filter, "parameter_name", "") in self.params:
                 return column, True
-        default = str(next(iter(self.model_admin.ordering or self.lookup_opts.ordering or ())))
-        return default.removeprefix("-"), default.startswith("-")
+        page: Any = self.model_admin
+        if any(f"{lookup}__exact" in self.params for lookup in page.linked_filters):
+            return parse_order(page.get_linked_ordering())
+        return parse_order(str(next(iter(page.ordering or self.lookup_opts.ordering or ()))))
 
     def get_ordering_field_columns(self) -> dict[int, Literal["desc", "asc"]]:
         """Marks the one column that `get_ordering` orders by."""
@@ -137,6 +138,23 @@ class ChangeList(main.ChangeList):
             # Rows of the last page were deleted since, or the address was written by hand.
             self.page_num = self.paginator.num_pages
             self.result_list = self.paginator.page(self.page_num).object_list
+
+
+def parse_order(order: str) -> tuple[str, bool]:
+    """Returns the column of an order such as `-id`, and whether the order is descending."""
+    return order.removeprefix("-"), order.startswith("-")
+
+
+def build_order_by(model: type[Model], column: str, descending: bool) -> list[str | Combinable]:
+    """Returns the arguments of `order_by`, with the primary key as the tie-breaker.
+
+    Args:
+        model: whose rows are ordered.
+        column: the one to order by.
+        descending: whether the order is descending.
+    """
+    sign = "-" if descending else ""
+    return [f"{sign}pk"] if column in {"pk", model._meta.pk.name} else [f"{sign}{column}", f"{sign}pk"]
 
 
 def build_paginator(

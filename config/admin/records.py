@@ -2,8 +2,6 @@
 
 from django.conf import settings
 from django.contrib import admin
-from django.urls import reverse
-from django.utils.html import format_html
 
 from config import audit
 from config.admin.base import ReadOnlyAdmin
@@ -32,12 +30,6 @@ class AuditEventAdmin(ReadOnlyAdmin):
     search_help_text = "The whole name of an event, the id of a user, or the Request-Id of an answer"
     linked_filters = ("user__id",)
 
-    @admin.display(description="user")
-    def user_link(self, obj: AuditEvent) -> str:
-        if obj.user_id is None:
-            return ""
-        return format_html('<a href="{}">{}</a>', reverse("admin:users_user_change", args=[obj.user_id]), obj.user_id)
-
     @admin.display(description="facts")
     def facts_text(self, obj: AuditEvent) -> str:
         return ", ".join(f"{name}: {_to_text(value)}" for name, value in obj.facts.items())
@@ -49,7 +41,7 @@ def _to_text(fact: object) -> str:
 
 @admin.register(VersionUse)
 class VersionUseAdmin(ReadOnlyAdmin):
-    list_display = ("day", "version", "user_id", "kind", "credential", "count")
+    list_display = ("day", "version", "user_link", "kind", "credential", "count")
     list_filter = ("day", VersionFilter)
     sortable_by = ("day",)
     search_fields = ("user",)
@@ -59,7 +51,7 @@ class VersionUseAdmin(ReadOnlyAdmin):
 
 @admin.register(IdempotencyRecord)
 class IdempotencyRecordAdmin(ReadOnlyAdmin):
-    list_display = ("id", "created_at", "user_id", "operation", "key", "location", "replays", "replayed_at")
+    list_display = ("id", "created_at", "user_link", "operation", "key", "location", "replays", "replayed_at")
     list_filter = ("created_at",)
     search_fields = ("key", "user")
     search_help_text = "A key, exactly as it was sent, or the id of a user"

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 from django.contrib.admin import action
 from django.contrib.admin import actions as stock
-from django.db.models import CASCADE, PROTECT, IntegerField, Model, QuerySet, Subquery
+from django.db.models import CASCADE, PROTECT, Model, QuerySet
 from django.db.models.fields.reverse_related import ForeignObjectRel
 from django.http import HttpRequest, HttpResponse
 from django.utils.text import capfirst
 
-MAX_COUNT = 10_000
+from config.admin import bounded_count
 
 
 @dataclass(frozen=True)
@@ -33,13 +33,6 @@ class Effect:
     name: str
     count: str
     fate: str
-
-
-class _CountRows(Subquery):
-    """The number of rows of a subquery."""
-
-    template = "(SELECT COUNT(*) FROM (%(subquery)s) _counted)"
-    output_field = IntegerField()
 
 
 class _Related(NamedTuple):
@@ -69,9 +62,8 @@ def get_effects(queryset: QuerySet[Model]) -> list[Effect]:
     related = [*_find_deleted(queryset.model, keys), *_find_kept(queryset.model, keys)]
     if not related or not keys:
         return []
-    counts = [_CountRows(_unite(each.rows)) for each in related]
-    (row,) = queryset.model._base_manager.filter(pk=keys[0]).values_list(*counts)
-    numbers = {each.model: number for each, number in zip(related, row, strict=True)}
+    counts = bounded_count.fetch_counts(queryset.model, keys[0], [_unite(each.rows) for each in related])
+    numbers = {each.model: number for each, number in zip(related, counts, strict=True)}
     return [
         Effect(capfirst(str(each.model._meta.verbose_name_plural)), _describe(each, numbers), each.fate)
         for each in related
@@ -85,7 +77,7 @@ def _find_deleted(model: type[Model], keys: Sequence[object]) -> Iterable[_Relat
 
     def add(relation: ForeignObjectRel, values: object, *parents: type[Model]) -> QuerySet:
         child = relation.related_model
-        rows = _limit(child._base_manager.filter(**{f"{relation.field.name}__in": values}))
+        rows = bounded_count.limit(child._base_manager.filter(**{f"{relation.field.name}__in": values}))
         each = found.setdefault(child, _Related(child, "deleted", [], set()))
         each.rows.append(rows)
         each.parents.update(parents)
@@ -101,15 +93,11 @@ def _find_deleted(model: type[Model], keys: Sequence[object]) -> Iterable[_Relat
 def _find_kept(model: type[Model], keys: Sequence[object]) -> Iterator[_Related]:
     for relation in _get_relations(model, PROTECT):
         rows = relation.related_model._base_manager.filter(**{f"{relation.field.name}__in": keys})
-        yield _Related(relation.related_model, "kept, without a name", [_limit(rows)], set())
+        yield _Related(relation.related_model, "kept, without a name", [bounded_count.limit(rows)], set())
 
 
 def _get_relations(model: type[Model], on_delete: object) -> list[ForeignObjectRel]:
     return [relation for relation in model._meta.related_objects if relation.on_delete is on_delete]
-
-
-def _limit(rows: QuerySet[Model]) -> QuerySet:
-    return rows.order_by().values("pk")[: MAX_COUNT + 1]
 
 
 def _unite(querysets: Sequence[QuerySet]) -> QuerySet:
@@ -119,10 +107,9 @@ def _unite(querysets: Sequence[QuerySet]) -> QuerySet:
 
 def _describe(related: _Related, numbers: Mapping[type[Model], int]) -> str:
     number = numbers[related.model]
-    if number > MAX_COUNT:
-        return f"more than {MAX_COUNT:,}"
-    is_partial = any(numbers[parent] > MAX_COUNT for parent in related.parents)
-    return f"at least {number:,}" if is_partial else f"{number:,}"
+    is_partial = any(numbers[parent] > bounded_count.MAX_COUNT for parent in related.parents)
+    at_least = "at least " if is_partial and number <= bounded_count.MAX_COUNT else ""
+    return f"{at_least}{bounded_count.describe(number)}"
 
 
 @action(permissions=["delete"], description=stock.delete_selected.short_description)  # type: ignore[attr-defined]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import pytest
@@ -28,6 +27,8 @@ SECRET = "5ecre7"
 DIGEST = SECRET.encode()
 # Session, user, the rows with their total, the count of a table without row counts; two for each savepoint.
 MAX_QUERIES = {"list": 8, "detail": 10, "history": 8, "delete": 8}
+# On the page of a user: all totals of what belongs to it, and the latest rows of each model.
+MAX_RELATED_QUERIES = 1 + 13
 
 
 def signed_in(user: User) -> Client:
@@ -113,7 +114,8 @@ def test_query_count_does_not_grow_with_the_rows(chief, make_user, kind, path):
         create_rows(make_user(), 3)
     many, answer = count_queries(client, path)
     assert (answer.status_code, many) == (200, few)
-    assert few <= MAX_QUERIES[kind]
+    has_related = kind == "detail" and get_model(path) is User
+    assert few <= MAX_QUERIES[kind] + has_related * MAX_RELATED_QUERIES
 
 
 @pytest.mark.parametrize(("kind", "path"), pages())
@@ -210,13 +212,3 @@ def test_action_on_too_many_rows_is_refused(chief, make_user, monkeypatch, selec
     answer = signed_in(chief).post("/admin/users/user/", {**form, "post": "yes"}, follow=True)
     assert "choose fewer" in answer.content.decode()
     assert not User.objects.filter(status="inactive").exists()
-
-
-def test_user_page_links_the_lists_of_the_user(chief):
-    create_rows(chief, 1)
-    client = signed_in(chief)
-    page = client.get(f"/admin/users/user/{chief.pk}/change/").content.decode()
-    links = re.findall(rf'href="(/admin/[a-z0-9_/]+\?(?:user|owner)__id__exact={chief.pk})"', page)
-    assert len(set(links)) == 13
-    for link in links:
-        assert client.get(link).status_code == 200

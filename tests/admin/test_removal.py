@@ -83,7 +83,7 @@ def test_confirmation_of_several_counts_all_of_theirs(browser, make_user):
 
 
 def test_numbers_are_counted_to_a_bound_by_one_statement(browser, make_user, monkeypatch):
-    monkeypatch.setattr("config.admin.removal.MAX_COUNT", 2)
+    monkeypatch.setattr("config.admin.bounded_count.MAX_COUNT", 2)
     user = make_user()
     fill(user, make_user())
     with CaptureQueriesContext(connection) as queries:
@@ -95,7 +95,7 @@ def test_numbers_are_counted_to_a_bound_by_one_statement(browser, make_user, mon
 
 
 def test_number_below_rows_that_were_not_all_looked_at_is_a_least(browser, make_user, monkeypatch):
-    monkeypatch.setattr("config.admin.removal.MAX_COUNT", 2)
+    monkeypatch.setattr("config.admin.bounded_count.MAX_COUNT", 2)
     user, other = make_user(), make_user()
     posts = [Post.objects.create(user=user, title="Own", body="") for _ in range(4)]
     for post in posts[:2]:

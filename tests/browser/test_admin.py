@@ -38,7 +38,7 @@ def dashboard(page: Page, administrator: tuple[str, str]) -> Page:
     page.get_by_label("Email").fill(email)
     page.get_by_label("Password").fill(password)
     page.get_by_role("button", name="Sign in").click()
-    expect(page.get_by_role("heading", name="How much there is")).to_be_visible()
+    expect(page.get_by_role("heading", name="Overview")).to_be_visible()
     return page
 
 
@@ -95,8 +95,13 @@ def test_user_among_a_million_is_found_deactivated_and_its_key_revoked(
     assert call(service, "GET", "/api/protected", key)[0] == 401
 
     dashboard.goto(f"/admin/users/user/{user_id}/change/")
+    expect(dashboard.get_by_role("table", name="Latest audit events")).to_contain_text("api_key.created")
     look(dashboard, "admin-user")
-    dashboard.get_by_role("link", name="API keys", exact=True).last.click()
+    dashboard.set_viewport_size({"width": 390, "height": 800})
+    assert dashboard.evaluate("document.documentElement.scrollWidth") <= 390
+    look(dashboard, "admin-user-narrow")
+    dashboard.set_viewport_size({"width": 1280, "height": 900})
+    dashboard.get_by_role("link", name="All API keys", exact=True).click()
     dashboard.locator("tr", has_text=key[:12]).get_by_role("checkbox").check()
     dashboard.get_by_role("combobox", name="Action").select_option(label="Revoke")
     dashboard.get_by_role("button", name="Run").or_(dashboard.get_by_role("button", name="Go")).first.click()

@@ -1,0 +1,224 @@
+"""The page of a user tells what belongs to the user: totals, the latest rows, and the way to all of them."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from django.contrib import admin
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from config.admin.related import LATEST
+from config.models import AuditEvent
+from orders.models import Order
+from posts.models import Comment, Post
+from tests.accounts.oauth.actors import register
+from tests.admin.test_pages import create_rows, signed_in
+from users.models import User
+
+# In the order of the page.
+NAMES = [
+    "orders",
+    "posts",
+    "comments",
+    "payments",
+    "API keys",
+    "login sessions",
+    "access tokens",
+    "refresh tokens",
+    "grants",
+    "OAuth applications",
+    "audit events",
+    "use of versions",
+    "idempotency records",
+]
+
+
+def fill(user: User, times: int = 1) -> None:
+    create_rows(user, times)
+    register(owner=user, redirect_uris="https://app.example.com/back")
+
+
+@pytest.fixture
+def chief(make_user: Any) -> User:
+    return make_user("admin", name="Chief")
+
+
+@pytest.fixture
+def pages(chief: User) -> Client:
+    return signed_in(chief)
+
+
+def get_path(user: User) -> str:
+    return f"/admin/users/user/{user.pk}/change/"
+
+
+def get_related(client: Client, user: User) -> dict[str, Any]:
+    answer = client.get(get_path(user))
+    assert answer.status_code == 200
+    return {each.name: each for each in answer.context["related"]}
+
+
+def test_each_model_with_rows_of_a_user_is_there(pages, chief):
+    fill(chief)
+    related = get_related(pages, chief)
+    assert list(related) == NAMES
+    assert "0" not in {each.total for each in related.values()}
+
+
+def test_totals_and_latest_rows_are_those_of_the_user_alone(pages, make_user):
+    user, other = make_user(), make_user()
+    orders = [Order.objects.create(user=user, item=f"Tea {number}", qty=number) for number in range(1, LATEST + 3)]
+    Order.objects.create(user=other, item="Coffee", qty=1)
+    shown = get_related(pages, user)["orders"]
+    assert shown.total == str(len(orders))
+    assert shown.columns == ["Id", "Item", "Qty", "Created at"]
+    expected = [(f"/admin/orders/order/{each.pk}/change/", each.item) for each in reversed(orders[-LATEST:])]
+    assert [(re.findall('href="(.*?)"', row[0])[0], row[1]) for row in shown.latest] == expected
+
+
+def test_links_lead_to_pages_of_the_rows_and_to_lists_of_all(pages, chief, make_user):
+    create_rows(chief, 2)
+    create_rows(make_user(), 1)
+    for name, each in get_related(pages, chief).items():
+        answer = pages.get(each.url)
+        assert answer.status_code == 200, name
+        assert str(answer.context["cl"].result_count) == each.total, name
+        for row in each.latest:
+            assert pages.get(re.findall('href="(.*?)"', row[0])[0]).status_code == 200, name
+
+
+def test_latest_rows_stand_in_the_order_of_their_list(pages, chief):
+    create_rows(chief, LATEST + 2)
+    for name, each in get_related(pages, chief).items():
+        listed = [str(row.pk) for row in pages.get(each.url).context["cl"].result_list][:LATEST]
+        shown = [re.findall("/([^/]+)/change/", row[0])[0] for row in each.latest]
+        assert shown == listed, name
+
+
+def test_total_is_counted_to_a_bound_as_in_the_list(pages, chief, monkeypatch):
+    for module in ("bounded_count", "changelist"):
+        monkeypatch.setattr(f"config.admin.{module}.MAX_COUNT", 2)
+    create_rows(chief, 3)
+    related = get_related(pages, chief)["orders"]
+    assert related.total == "more than 2"
+    assert "more than 2 orders" in " ".join(pages.get(related.url).content.decode().split())
+
+
+def test_what_there_is_none_of_has_a_total_and_no_table(pages, make_user):
+    user = make_user()
+    page = pages.get(get_path(user)).content.decode()
+    assert get_related(pages, user)["payments"].total == "0"
+    assert "Latest payments" not in page
+
+
+def test_page_of_a_new_user_has_no_related_rows(pages):
+    answer = pages.get("/admin/users/user/add/")
+    assert answer.status_code == 200
+    assert "What belongs to" not in answer.content.decode()
+
+
+def test_support_sees_no_section_of_keys_that_it_may_not_view(make_user):
+    support, other = make_user("support"), make_user()
+    create_rows(other, 1)
+    client = signed_in(support)
+    assert set(get_related(client, other)) == {*NAMES} - {"API keys"}
+    assert set(get_related(client, support)) == {*NAMES}
+
+
+def test_section_of_a_model_that_may_not_be_viewed_is_left_out(pages, chief, monkeypatch):
+    fill(chief)
+    allowed = User.has_perm
+    monkeypatch.setattr(User, "has_perm", lambda user, name, *args: "_order" not in name and allowed(user, name))
+    with CaptureQueriesContext(connection) as queries:
+        assert set(get_related(pages, chief)) == {*NAMES} - {"orders"}
+    assert not any("orders_order" in query["sql"] for query in queries)
+
+
+def test_text_of_users_is_escaped(pages, chief):
+    Order.objects.create(user=chief, item="<b>Tea</b>", qty=1)
+    page = pages.get(get_path(chief)).content.decode()
+    assert "&lt;b&gt;Tea" in page
+    assert "<b>Tea" not in page
+    assert "style=" not in page
+
+
+class _Outline(HTMLParser):
+    """The levels of the headings, and what each table has."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.levels: list[int] = []
+        self.tags: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.tags.append(tag)
+        if re.fullmatch("h[1-6]", tag):
+            self.levels.append(int(tag[1]))
+
+
+def test_headings_are_in_order_and_tables_have_captions(pages, chief):
+    fill(chief)
+    outline = _Outline(pages.get(get_path(chief)).content.decode())
+    content = outline.levels[outline.levels.index(1) :]
+    assert all(later <= earlier + 1 for earlier, later in pairwise(content))
+    assert content.count(3) == len(NAMES)
+    assert outline.tags.count("table") == outline.tags.count("caption") >= len(NAMES)
+
+
+def find_index_columns(table: str) -> list[list[str]]:
+    """The columns of each whole index of a table, in their order."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT array_agg(attname::text ORDER BY place) FROM pg_index"
+            " CROSS JOIN unnest(indkey) WITH ORDINALITY AS keys (attnum, place)"
+            " JOIN pg_attribute AS columns ON columns.attrelid = indrelid AND columns.attnum = keys.attnum"
+            " WHERE indrelid = %s::regclass AND indpred IS NULL GROUP BY indexrelid",
+            [table],
+        )
+        return [columns for (columns,) in cursor.fetchall()]
+
+
+def test_latest_rows_are_read_from_an_index_in_their_order(pages, chief):
+    """Without one, PostgreSQL would sort all rows of the user, or walk the table until it meets five of them."""
+    fill(chief)
+    with CaptureQueriesContext(connection) as queries:
+        pages.get(get_path(chief))
+    orders = [
+        re.search(r'FROM "(\w+)".*"(user_id|owner_id)" = \d+.* ORDER BY "\w+"\."(\w+)" DESC.* LIMIT 5$', query["sql"])
+        for query in queries
+    ]
+    found = [match.groups() for match in orders if match]
+    assert len(found) == len(NAMES)
+    without = [
+        (table, owner, column)
+        for table, owner, column in found
+        if [owner, column] not in [columns[:2] for columns in find_index_columns(table)]
+    ]
+    assert without == []
+
+
+def list_pages() -> list[str]:
+    models = [model for model, page in admin.site._registry.items() if getattr(page, "linked_filters", ())]
+    return [f"/admin/{model._meta.app_label}/{model._meta.model_name}/" for model in models]
+
+
+@pytest.mark.parametrize("path", list_pages())
+def test_user_ids_of_each_list_link_to_users(pages, make_user, path):
+    user = make_user()
+    fill(user)
+    AuditEvent.objects.exclude(user=user).delete()
+    assert f'<a href="{get_path(user)}">{user.pk}</a>' in pages.get(path).content.decode()
+
+
+def test_comment_links_its_post(pages, chief):
+    post = Post.objects.create(user=chief, title="T")
+    Comment.objects.create(user=chief, post=post, text="T")
+    link = f'<a href="/admin/posts/post/{post.pk}/change/">{post.pk}</a>'
+    assert link in pages.get("/admin/posts/comment/").content.decode()
