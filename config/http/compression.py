@@ -17,6 +17,7 @@ from config.http.media_types import parse_elements
 MIN_BYTES = 1024
 GZIP = "gzip"
 _LEVEL = 5
+_VARIABLE = "HTTP_ACCEPT_ENCODING"
 _TEXT = re.compile(r"text/|application/(.+\+)?(json|javascript)\b|image/svg\+xml\b")
 
 
@@ -30,6 +31,8 @@ def choose_coding(request: HttpRequest, response: HttpResponse) -> str | None:
     if "no-store" in headers.get("Cache-Control", "") or not is_compressible(headers.get("Content-Type", "")):
         return None
     vary_on(response, "Accept-Encoding")
+    if _VARIABLE not in request.META:
+        return None
     # Cookies last: to parse them takes longer than the rest.
     return GZIP if prefers_gzip(request, len(response.content)) and not _sent_by_browser(request) else None
 
@@ -41,7 +44,7 @@ def is_compressible(content_type: str) -> bool:
 
 def prefers_gzip(request: HttpRequest, length: int) -> bool:
     """Whether a client shall get so many bytes of content in gzip: it accepts it, and they are enough to gain by it."""
-    header = request.META.get("HTTP_ACCEPT_ENCODING")
+    header = request.META.get(_VARIABLE)
     if header is None:
         return False
     gzipped, plain = _parse_qualities(header)
