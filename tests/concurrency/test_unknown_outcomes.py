@@ -56,13 +56,33 @@ def test_connection_lost_at_commit_without_a_key_is_503_and_nothing_is_made_agai
 
 @contextmanager
 def standby() -> Iterator[None]:
-    """The database answers, and takes no write."""
+    """The database answers, and takes no write, on new connections neither."""
+    name = connection.ops.quote_name(connection.settings_dict["NAME"])
     with connection.cursor() as cursor:
-        cursor.execute("SET default_transaction_read_only = on")
+        cursor.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+    connection.close()
     try:
         yield
     finally:
         connection.close()
+        with connection.cursor() as cursor:
+            cursor.execute("SET default_transaction_read_only = off")
+            cursor.execute(f"ALTER DATABASE {name} RESET default_transaction_read_only")
+        connection.close()
+
+
+@pytest.mark.parametrize("method", ["POST", "PATCH"])
+def test_server_that_has_become_a_standby_is_left_within_the_request(transactional_db, make_user, method):
+    caller = with_key(make_user())
+    before = connection.connection.info.backend_pid
+    with connection.cursor() as cursor:
+        cursor.execute("SET default_transaction_read_only = on")
+    if method == "POST":
+        assert caller.post("/payments", {"amount": 5}, idempotency_key="k").status == 201
+        assert [payment.amount for payment in Payment.objects.all()] == [5]
+    else:
+        assert caller.patch(f"/users/{caller.user.pk}", {"name": "Other"}).data["name"] == "Other"
+    assert connection.connection.info.backend_pid != before
 
 
 def test_standby_that_has_not_taken_over_yet_is_waited_for(transactional_db, make_user):
