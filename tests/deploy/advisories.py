@@ -14,6 +14,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS_FOR_AN_ANSWER = 10
+SECONDS_FOR_ALL = 60
 
 
 def main() -> None:
@@ -28,7 +29,10 @@ def _audit() -> tuple[str, str]:
     # Of what may be installed, the most. The lock is complete: nothing is to be resolved.
     command += ["--disable-pip", "--format", "json", "--progress-spinner", "off"]
     command += ["--timeout", str(SECONDS_FOR_AN_ANSWER)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    try:
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=SECONDS_FOR_ALL)
+    except subprocess.TimeoutExpired:
+        return "", f"no answer within {SECONDS_FOR_ALL} seconds"
     return done.stdout, done.stderr
 
 
