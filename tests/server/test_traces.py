@@ -305,6 +305,9 @@ def test_collector_is_told_no_secret(single: Service, key: dict[str, str], colle
 
 
 def test_resource_is_named(single: Service, collector: Collector) -> None:
+    request_id = f"named-{time.time_ns()}"
+    ask(single, "/api/versions", X_Request_Id=request_id)
+    collector.wait_for_trace(request_id)
     assert {resource["service.name"] for resource in collector.resources} == {"users-resource-service"}
 
 
