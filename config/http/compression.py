@@ -31,6 +31,7 @@ def choose_coding(request: HttpRequest, response: HttpResponse) -> str | None:
     if "no-store" in headers.get("Cache-Control", "") or not is_compressible(headers.get("Content-Type", "")):
         return None
     vary_on(response, "Accept-Encoding")
+    # Most programs name none, and need not wait for the rest.
     if _VARIABLE not in request.META:
         return None
     # Cookies last: to parse them takes longer than the rest.
@@ -44,10 +45,7 @@ def is_compressible(content_type: str) -> bool:
 
 def prefers_gzip(request: HttpRequest, length: int) -> bool:
     """Whether a client shall get so many bytes of content in gzip: it accepts it, and they are enough to gain by it."""
-    header = request.META.get(_VARIABLE)
-    if header is None:
-        return False
-    gzipped, plain = _parse_qualities(header)
+    gzipped, plain = _parse_qualities(request.META.get(_VARIABLE, ""))
     return bool(gzipped) and gzipped >= plain and (length >= MIN_BYTES or not plain)
 
 

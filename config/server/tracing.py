@@ -242,7 +242,7 @@ def describe_statement(sql: str) -> tuple[str, dict[str, str]]:
     What waits for a lock has the attribute `lock`, `advisory` or `row`: the wait is a part of its duration.
     """
     operation = found[1].upper() if (found := _OPERATION.match(sql)) else "SQL"
-    target = next((name for match in [_TARGET.search(sql)] if match for name in match.groups() if name), "")
+    target = found[1] or found[2] if (found := _TARGET.search(sql)) else ""
     summary = f"{operation} {target}".strip()
     attributes = {
         "db.system.name": "postgresql",
