@@ -1,65 +1,40 @@
 """The service behind the proxies of deploy/, as Debian packages them: TLS, addresses, and what each of them refuses."""
 
 import json
-import os
-import shutil
 import socket
 import ssl
-import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
 from http.client import HTTPConnection, HTTPResponse, HTTPSConnection
 from pathlib import Path
-from string import Template
 from typing import Any
 
 import psycopg
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from config.local.account import get_accessible_folder
 from config.local.cluster import Cluster
 from tests.server.conftest import CHECKOUT, Copy, Service, wait_for
-
-HOST = "localhost"
-NGINX = "daemon off; pid $folder/pid; error_log stderr; events {} http { access_log off; $temporary include $site; }"
-TEMPORARY = "".join(
-    f"{kind}_temp_path $folder/{kind};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+from tests.server.proxies import (
+    HOST,
+    Certificate,
+    Ports,
+    configure_nginx,
+    find_free_port,
+    find_program,
+    make_certificate,
+    run_proxy,
 )
 
 
-def find_free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
-
-
 @pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """The files of a certificate for localhost, and of its key."""
-    folder = tmp_path_factory.mktemp("tls")
-    key, name = generate_private_key(SECP256R1()), x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, HOST)])
-    now = datetime.now(UTC)
-    made = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - timedelta(hours=1))
-        .not_valid_after(now + timedelta(hours=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(HOST)]), critical=False)
-        .sign(key, SHA256())
-    )
-    files = folder / "tls.crt", folder / "tls.key"
-    files[0].write_bytes(made.public_bytes(Encoding.PEM))
-    files[1].write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    return files
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
+    return make_certificate(tmp_path_factory.mktemp("tls"))
 
 
 class Proxy:
-    def __init__(self, http: int, https: int, certificate: Path) -> None:
-        self.http, self.https = http, https
+    def __init__(self, ports: Ports, certificate: Path, log: Path) -> None:
+        self.http, self.https = ports
+        self.log = log
         self.context = ssl.create_default_context(cafile=str(certificate))
 
     def ask(
@@ -74,69 +49,43 @@ class Proxy:
             connection.close()
 
 
-@contextmanager
-def run(command: list[str], port: int, **variables: str) -> Iterator[None]:
-    """Runs a proxy during the block; its log is shown when it does not start."""
-    environment = {"PATH": os.environ["PATH"], **variables}
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
-        try:
-
-            def listens() -> bool:
-                if process.poll() is not None:
-                    assert process.stdout
-                    pytest.fail(process.stdout.read().decode())
-                with socket.socket() as probe:
-                    return probe.connect_ex(("127.0.0.1", port)) == 0
-
-            wait_for(listens)
-            yield
-        finally:
-            process.terminate()
-            process.communicate(timeout=20)
-
-
 @pytest.fixture(scope="module", params=["nginx", "caddy"])
 def proxy(
     request: pytest.FixtureRequest,
     checkout: Copy,
     first_start: list[str],
-    certificate: tuple[Path, Path],
+    certificate: Certificate,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Proxy]:
     """A proxy in front of the service, which trusts it."""
-    program = shutil.which(request.param, path=f"{os.environ['PATH']}:/usr/sbin")
+    program = find_program(request.param)
     if program is None:
         pytest.skip(f"There is no {request.param} on this machine.")
-    folder, http, https = tmp_path_factory.mktemp("proxy"), find_free_port(), find_free_port()
+    folder, ports = tmp_path_factory.mktemp("proxy"), Ports(find_free_port(), find_free_port())
     variables = {
         "LOCAL": "true",
-        "PUBLIC_URL": f"https://{HOST}:{https}",
+        "PUBLIC_URL": f"https://{HOST}:{ports.https}",
         "ALLOWED_HOSTS": HOST,
         "TRUSTED_PROXIES": "1",
     }
     service = Service(checkout, **variables)
-    settings = {
-        "UPSTREAM": f"127.0.0.1:{service.port}",
-        "SERVER_NAME": HOST,
-        "TLS_CERTIFICATE": str(certificate[0]),
-        "TLS_KEY": str(certificate[1]),
-    }
+    upstream, settings = f"127.0.0.1:{service.port}", {}
     if request.param == "nginx":
-        site = Template((CHECKOUT / "deploy/nginx.conf").read_text()).safe_substitute(settings)
-        site = site.replace("listen 80 ", f"listen {http} ").replace("listen 443 ", f"listen {https} ")
-        (folder / "site").write_text(site)
-        main = Template(NGINX).substitute(
-            folder=folder, site=folder / "site", temporary=Template(TEMPORARY).substitute(folder=folder)
-        )
-        # Its workers write long bodies into the folder of the test, which root closes to others.
-        (folder / "main").write_text(main if os.geteuid() else f"user root; {main}")
-        command = [program, "-e", "stderr", "-p", str(folder), "-c", str(folder / "main")]
+        command = [program, *configure_nginx(folder, ports, [upstream], certificate)]
     else:
-        settings |= {"HTTP_PORT": str(http), "HTTPS_PORT": str(https), "HOME": str(folder)}
+        settings = {
+            "UPSTREAM": upstream,
+            "SERVER_NAME": HOST,
+            "TLS_CERTIFICATE": str(certificate.certificate),
+            "TLS_KEY": str(certificate.key),
+            "HTTP_PORT": str(ports.http),
+            "HTTPS_PORT": str(ports.https),
+            "HOME": str(folder),
+        }
         command = [program, "run", "--adapter", "caddyfile", "--config", str(CHECKOUT / "deploy/Caddyfile")]
     try:
-        with run(command, https, **settings):
-            yield Proxy(http, https, certificate[0])
+        with run_proxy(command, ports.https, **settings):
+            yield Proxy(ports, certificate.certificate, service.log)
     finally:
         service.stop()
 
@@ -182,6 +131,15 @@ def test_client_does_not_choose_its_address(proxy: Proxy, checkout: Copy) -> Non
     with psycopg.connect(Cluster(get_accessible_folder(checkout.folder / ".data/postgresql")).url) as connection:
         found = connection.execute("SELECT address FROM config_auditevent ORDER BY id DESC LIMIT 1").fetchone()
     assert str(found[0]) in {"127.0.0.1", "::1"} if found else False
+
+
+def test_client_does_not_choose_the_trace(proxy: Proxy) -> None:
+    trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    response, _ = proxy.ask("/versions", Traceparent=trace, Tracestate="vendor=1")
+    name = f'"request_id":"{response.headers["Request-Id"]}"'
+    wait_for(lambda: name in proxy.log.read_text())
+    (line,) = (json.loads(line) for line in proxy.log.read_text().splitlines() if name in line)
+    assert line["traceparent"] is None
 
 
 def test_body_that_is_too_long_is_refused_in_the_words_of_the_service(proxy: Proxy, key: dict[str, str]) -> None:
