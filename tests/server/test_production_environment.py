@@ -121,6 +121,26 @@ def test_vendor_of_the_media_types_is_a_setting(checkout: Copy) -> None:
     assert asked.stdout.splitlines() == ["200 2 application/json", "406 1 application/json"], asked.stderr
 
 
+ASK_BY_EARLIER_KEYS = """
+from accounts.tokens import Backend, SessionToken
+from config.http.signing_keys import parse_signing_key
+
+present = SessionToken.backend
+for key in {earlier}:
+    earlier = Backend(parse_signing_key(key), audience=present.audience, issuer=present.issuer)
+    print(present.decode(earlier.encode(dict(sub="1")))["sub"])
+"""
+
+
+def test_earlier_signing_keys_are_a_setting(checkout: Copy) -> None:
+    earlier = ["e-7kfjw9qpzm" * 5, "f-7kfjw9qpzm" * 5]
+    script = ASK_BY_EARLIER_KEYS.format(earlier=earlier)
+    asked = checkout.manage(
+        "shell", "--no-imports", "-c", script, **PRODUCTION, JWT_SIGNING_KEY_FALLBACKS=",".join(earlier)
+    )
+    assert asked.stdout.split() == ["1", "1"], asked.stderr
+
+
 def refuses(checkout: Copy, word: str, variables: dict[str, str]) -> None:
     refused = checkout.manage("serve", **variables)
     assert refused.returncode != 0

@@ -163,3 +163,10 @@ def test_port_in_use_ends_the_start_with_one_line(service: Service) -> None:
     assert (second.returncode, second.stdout) == (1, "")
     assert second.stderr == f"CommandError: Cannot listen on 127.0.0.1:{service.port}: Address already in use\n"
     assert service.status() == 200
+
+
+def test_address_of_another_machine_ends_the_start_with_one_line(checkout: Copy) -> None:
+    # RFC 5737: no machine has it.
+    started = checkout.manage("serve", HOST="192.0.2.1", PORT="8000")
+    assert (started.returncode, started.stdout) == (1, "")
+    assert started.stderr == "CommandError: Cannot listen on 192.0.2.1:8000: Cannot assign requested address\n"
