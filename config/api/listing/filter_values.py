@@ -5,7 +5,7 @@ An older version, which ignores unknown parameters, has none of them.
 
 import re
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -39,7 +39,9 @@ class TimeField(forms.Field):
     def clean(self, value: str) -> datetime:
         try:
             time = parse_datetime(value) if RFC_3339.fullmatch(value) else None
-        except ValueError:
+            # PostgreSQL has no offset from 16:00 on, RFC 3339 has them up to 23:59.
+            time = time and time.astimezone(UTC)
+        except (ValueError, OverflowError):
             time = None
         if time is None:
             raise ValidationError("Must be an RFC 3339 time such as 2030-01-31T12:00:00Z; a plus is written %2B.")

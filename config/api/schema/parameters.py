@@ -17,13 +17,14 @@ from config.api.listing.filter_values import (
     WholeNumberField,
 )
 from config.api.listing.pagination import DEFAULT_LIMIT, MAX_LIMIT, MAX_POSITION
-from config.api.schema.fields import MAX_TIME_LENGTH, REQUEST_ID, build_integer, build_string
+from config.api.schema.fields import MAX_TIME_LENGTH, build_integer, build_string
 from config.api.schema.views import DescribedView, takes_dry_run, takes_include, takes_lines
 from config.api.versions.table import Change, has
 from config.api.viewsets import ResourceViewSet
 from config.api.writing import idempotency
 from config.api.writing.idempotency import KeyPolicy
 from config.http.json import JSONObject
+from config.http.middleware import MAX_REQUEST_ID_LENGTH
 from config.http.request_limits import MAX_HEADER, MAX_TARGET
 from config.models import MAX_KEY_LENGTH
 from config.postgresql.words import MAX_WORDS
@@ -99,7 +100,11 @@ COMPONENTS: JSONObject = {
         "The tag of what one has: 412 when it has changed since.",
     ),
     "X-Request-Id": _build_header_parameter(
-        "X-Request-Id", REQUEST_ID, "Comes back as `Request-Id`, and stands in the log."
+        "X-Request-Id",
+        # No pattern: a value of another form is replaced, and not refused.
+        {"type": "string", "maxLength": MAX_HEADER},
+        "Comes back as `Request-Id`, and stands in the log. "
+        f"One that is not 1 to {MAX_REQUEST_ID_LENGTH} of the characters `A-Za-z0-9._~-` is replaced.",
     ),
     "Idempotency-Key": {**_KEY, "in": "header", "required": False},
     "Idempotency-Key-required": {**_KEY, "in": "header", "required": True},

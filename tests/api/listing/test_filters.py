@@ -321,6 +321,22 @@ def test_cursor_belongs_to_its_filters(rows: Rows) -> None:
         assert (answer.status, answer.code) == (400, "INVALID_CURSOR"), other
 
 
+def test_time_is_a_moment_in_any_offset(rows: Rows) -> None:
+    """RFC 3339 has offsets of up to 23:59, and PostgreSQL none from 16:00 on."""
+    caller = rows.callers["admin"]
+    moment = START + timedelta(hours=2)
+    expected = [row["id"] for row in rows.found["orders"] if row["created_at"] <= moment]
+    for minutes in (0, 15 * 60 + 59, 16 * 60, 23 * 60 + 59):
+        for sign, text in ((1, "%2B"), (-1, "-")):
+            local = (moment + sign * timedelta(minutes=minutes)).replace(tzinfo=None)
+            offset = f"{text}{minutes // 60:02}:{minutes % 60:02}"
+            path = f"/api/v2/orders?created_at[lte]={local.isoformat()}{offset}&sort=created_at&limit=100"
+            assert sorted(row["id"] for row in caller.get(path).data) == sorted(expected), offset
+    # In UTC these are before the first year and after the last one that Python and RFC 3339 have.
+    for time in ("0001-01-01T00:00:00%2B00:01", "9999-12-31T23:59:59-00:01"):
+        assert caller.get(f"/api/v2/orders?created_at[lte]={time}&sort=created_at").fields == {"created_at[lte]"}
+
+
 _NAMES: Sequence[str] = (
     *("id", "user_id", "role", "status", "email", "q", "include", "created_at[gte]", "created_at[lt]", "qty[gt]"),
     *("amount[lte]", "id[gt]", "id[]", "id[gte", "[gte]", "id[gte][lt]", "created_at[in]", "user__email", "password"),
@@ -330,6 +346,7 @@ _TEXTS: Sequence[str] = (
     *("1", "1,2,3", "-1", "0", "admin", "admin,support", "active", "%", "_", "*", "'", '"', "\\", "1;DROP", "1 OR 1=1"),
     *(
         "2026-01-01T00:00:00Z",
+        "2026-01-01T00:00:00-23:59",
         "9999-12-31T23:59:59-14:00",
         "0001-01-01T00:00:00+14:00",
         "1.5",
