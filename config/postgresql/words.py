@@ -158,7 +158,7 @@ def find_rare(words: Words, looked_for: Sequence[str], using: str) -> Rare:
         bounds = [bound for word in looked_for for bound in get_bounds(word)]
         cursor.execute(f"SELECT {', '.join([probe] * len(looked_for))}", bounds)
         (first, rarest), *others = sorted(zip(cursor.fetchone(), looked_for, strict=True))
-        if first <= MAX_ROWS:
+        if first <= min(limit, MAX_ROWS):
             return Rare([rarest], first)
         if not others or others[0][0] > limit:
             return Rare()
