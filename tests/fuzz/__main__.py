@@ -23,6 +23,8 @@ HOOKS = Path(__file__).with_name("hooks.py")
 PEOPLE = ("first", "second")
 PASSWORD = "four plain words here"
 SHAPES = {"envelope", "fields"}
+# Version 1 takes the default for what is not a number, and describes the numbers that clients should send.
+DEFAULTED = {"page", "offset", "limit"}
 VARIABLES = {
     # Wrong passwords are what a fuzzer sends.
     "RATE_LIMIT_LOGIN_ACCOUNT": "0",
@@ -64,6 +66,8 @@ def write_document(service: Service, version: int, folder: Path) -> Path:
                 if parameter.get("name") not in SHAPES and parameter.get("$ref") not in shared
             ]
             operation.get("requestBody", {}).get("content", {}).pop("application/x-ndjson", None)
+    for name in DEFAULTED if version == 1 else ():
+        document["components"]["parameters"][name]["schema"] = {}
     path = folder / f"version-{version}.json"
     path.write_text(json.dumps(document))
     return path
