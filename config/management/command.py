@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import ClassVar, NoReturn
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import Error, connection
 from psycopg.errors import UndefinedColumn, UndefinedTable
@@ -66,6 +67,15 @@ class ServiceCommand(BaseCommand):
             raise CommandError(self.interrupted, returncode=INTERRUPTED) from None
         except Error as error:
             raise CommandError(_describe_in_one_line(error)) from error
+
+
+class EmbeddedDatabaseCommand(ServiceCommand):
+    """A command for the database that `make run` keeps in `.data/`."""
+
+    def refuse_other_database(self) -> None:
+        """Raises CommandError where DATABASE_URL names the database."""
+        if not settings.EMBEDDED_DATABASE:
+            raise CommandError("DATABASE_URL names another database than the embedded one, which this command is for.")
 
 
 @contextmanager
