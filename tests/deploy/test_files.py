@@ -3,7 +3,6 @@
 The proxies are run: tests/server/test_proxies.py.
 """
 
-import os
 import re
 import shutil
 import subprocess
@@ -101,23 +100,6 @@ def test_dockerfile_is_one_that_hadolint_takes():
     program = Path(sys.executable).with_name("hadolint")
     checked = subprocess.run([program, DEPLOY / "Dockerfile"], capture_output=True, text=True, check=False)
     assert (checked.returncode, checked.stdout) == (0, "")
-
-
-def test_settings_of_the_guide_start_the_service(tmp_path):
-    """The block about secrets is run as it stands, but for the folder, and the unit's way to them."""
-    blocks = re.findall(r"^```\n(.*?)^```", (ROOT / "docs/deploy.md").read_text(), re.MULTILINE | re.DOTALL)
-    (block,) = [block for block in blocks if "secret_key" in block]
-    folder = tmp_path / "users-service"
-    subprocess.run(["/bin/sh", "-ec", block.replace("/etc/users-service", str(folder))], check=True)
-    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
-    environment = dict(line.split("=", 1) for line in (folder / "environment").read_text().splitlines())
-    unit = (DEPLOY / "users-service.service").read_text()
-    files = dict(re.findall(r"(\w+_FILE)=%d/(\w+)", unit))
-    assert set(files.values()) == {path.name for path in folder.iterdir()} - {"environment"}
-    environment |= {name: str(folder / file) for name, file in files.items()} | {"LOCAL": "false", "PATH": os.defpath}
-    command = [sys.executable, "manage.py", "check", "--deploy", "--fail-level", "WARNING"]
-    checked = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    assert checked.returncode == 0, checked.stderr
 
 
 if __name__ == "__main__":
