@@ -10,11 +10,13 @@ SIZE ?= 1m
 SIZES ?= 10k,1m,10m
 SECONDS ?= 5
 FUZZ_SECONDS ?= 60
+RATE ?= 500
 ROUNDS ?= 3
 
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help run test test-clients test-schema test-browser test-load soak faults restore-drill bench bench-growth lint format lock sbom runtime-environment development-environment \
+.PHONY: help run test test-clients test-schema test-browser test-load test-replacement test-migrations test-releases soak \
+	faults restore-drill bench bench-growth lint format lock sbom runtime-environment development-environment \
 	benchmark-environment browser-environment client-environment node
 
 help:  ## lists the targets
@@ -42,6 +44,15 @@ test-schema: development-environment client-environment  ## lets Schemathesis ju
 
 test-browser: browser-environment  ## does in a browser what people do there; CHROMIUM=/path/to/chromium
 	@$(BIN)/python -m pytest tests/browser
+
+test-replacement: development-environment  ## replaces the service under load, with and without nginx, and counts what fails; RATE=500
+	@$(BIN)/python -m tests.replacement '$(RATE)'
+
+test-migrations: development-environment  ## runs every migration on a big database while an earlier release serves; USERS=1000000 COMMIT=…
+	@$(BIN)/python -m tests.releases migrations '$(USERS)' $(COMMIT)
+
+test-releases: development-environment  ## runs the release before this one on the schema of this one; COMMIT=…
+	@$(BIN)/python -m tests.releases beside $(COMMIT)
 
 test-load: development-environment  ## measures what readers see beside everything that is slow, in about five minutes; CASES=logins,…
 	@$(BIN)/python -m tests.load '$(CASES)'

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from string import Template
+from tempfile import TemporaryFile
 from typing import NamedTuple
 
 from cryptography import x509
@@ -93,12 +94,12 @@ def configure_nginx(folder: Path, ports: Ports, upstreams: Sequence[str], certif
 def run_proxy(command: Sequence[str], port: int, **variables: str) -> Iterator[subprocess.Popen[bytes]]:
     """Runs a proxy during the block; its log is shown when it does not start."""
     environment = {"PATH": os.environ["PATH"], **variables}
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+    # A file, which takes any number of lines: nobody reads them before the end.
+    with TemporaryFile() as log, subprocess.Popen(command, env=environment, stdout=log, stderr=log) as process:
         try:
 
             def listens() -> bool:
-                assert process.stdout
-                assert process.poll() is None, process.stdout.read().decode()
+                assert process.poll() is None, os.pread(log.fileno(), 10_000, 0).decode()
                 with socket.socket() as probe:
                     return probe.connect_ex(("127.0.0.1", port)) == 0
 
@@ -106,4 +107,4 @@ def run_proxy(command: Sequence[str], port: int, **variables: str) -> Iterator[s
             yield process
         finally:
             process.terminate()
-            process.communicate(timeout=20)
+            process.wait(timeout=20)
