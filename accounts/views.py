@@ -29,6 +29,9 @@ from config.http.lanes import Lane
 from config.http.request_limits import MAX_SHORT_BODY
 from users.models import User
 
+# Under what the reference lists the endpoints of tokens.
+SIGN_IN = "sign-in"
+
 
 class ProtectedView(View):
     """Who the service takes the caller for, and what the credential allows."""
@@ -38,7 +41,7 @@ class ProtectedView(View):
         "The user that your credential stands for, its kind and its end, and the scopes it has."
     }
 
-    @extend_schema(responses=ProtectedSerializer)
+    @extend_schema(responses=ProtectedSerializer, tags=[SIGN_IN])
     def get(self, request: Request, **kwargs: str) -> Response:
         principal = request.auth
         user = principal.user
@@ -90,7 +93,7 @@ class LoginView(TokenView):
     serializer_class = LoginSerializer
     own_errors = {"POST": (ErrorCode.INVALID_CREDENTIALS,)}
 
-    @extend_schema(request=LoginSerializer, responses=TokenPairSerializer)
+    @extend_schema(request=LoginSerializer, responses=TokenPairSerializer, tags=[SIGN_IN])
     def post(self, request: Request, **kwargs: str) -> Response:
         given = self.read(request)
         return self.answer(logins.log_in(passwords.prove(request, **given, door="login")))
@@ -107,7 +110,7 @@ class RefreshView(TokenView):
 
     own_errors = {"POST": (ErrorCode.INVALID_TOKEN,)}
 
-    @extend_schema(request=RefreshTokenSerializer, responses=TokenPairSerializer)
+    @extend_schema(request=RefreshTokenSerializer, responses=TokenPairSerializer, tags=[SIGN_IN])
     def post(self, request: Request, **kwargs: str) -> Response:
         return self.answer(logins.refresh(self.read(request)["refresh_token"]))
 
@@ -117,7 +120,7 @@ class LogoutView(TokenView):
 
     texts = {"post": "Signs out.\n\nAll tokens of this sign-in are refused from the next request on."}
 
-    @extend_schema(request=RefreshTokenSerializer, responses={204: None})
+    @extend_schema(request=RefreshTokenSerializer, responses={204: None}, tags=[SIGN_IN])
     def post(self, request: Request, **kwargs: str) -> Response:
         logins.log_out(self.read(request)["refresh_token"])
         return Response(status=204)

@@ -480,8 +480,15 @@ SPECTACULAR_SETTINGS = {
     "CONTACT": {"name": "Users Resource Service", "url": f"{PUBLIC_URL}/docs"},
     # Where the document itself is read from: pages that try it out are of that origin, whatever its name.
     "SERVERS": [{"url": "/", "description": "This service, local or in production", "x-internal": False}],
-    # The others are told by their views.
+    # In the order of the reference. Others follow by name, told by their views.
     "TAGS": [
+        {"name": "users", "description": "Users, and what belongs to one of them."},
+        {"name": "orders", "description": "Orders, which are made and read."},
+        {"name": "payments", "description": "Payments, which are made once each, and read."},
+        {"name": "posts", "description": "Posts, with their comments."},
+        {"name": "comments", "description": "Comments, each by its own address."},
+        {"name": "api-keys", "description": "API keys: made, rotated and revoked."},
+        {"name": "sign-in", "description": "Tokens by email and password, and who you are."},
         {"name": "oauth", "description": "OAuth 2.0, in bodies of its own."},
         {"name": "service", "description": "Health, metrics and this document, at the root alone."},
     ],

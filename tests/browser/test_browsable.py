@@ -424,3 +424,31 @@ def test_page_is_small_and_soon_there_beside_a_million_users(at: Callable[[str],
     assert response is not None
     assert len(response.body()) < 60_000
     assert response.request.timing["responseEnd"] < 500
+
+
+# --- Without a session
+
+
+def test_key_reads_and_writes_where_nobody_is_signed_in(page: Page, api_key: str, watch: Watch, look: Look) -> None:
+    watch.expected.add(401)
+    page.goto("/api/v2/orders?limit=3")
+    look(page, "browsable-unauthenticated")
+    field = page.get_by_label("Or give an API key")
+    field.fill("urs_wrong")
+    page.get_by_role("button", name="Use the key").click()
+    expect(page.get_by_role("heading", name="401 Unauthorized")).to_be_focused()
+    field.fill(api_key)
+    field.press("Enter")
+    expect(page.get_by_role("heading", name="200 OK")).to_be_focused()
+    look(page, "browsable-key")
+    page.locator("tbody a").first.click()
+    expect(page.get_by_role("heading", name="200 OK")).to_be_focused()
+    page.goto("/api/v2/orders")
+    expect(page.get_by_role("heading", name="200 OK")).to_be_focused()
+    tool = form_of(page, "POST")
+    tool.get_by_label("item").fill("With a key alone")
+    tool.get_by_label("qty").fill("1")
+    send(tool)
+    expect(status_of(tool)).to_contain_text("201")
+    assert shown(tool)["data"]["item"] == "With a key alone"
+    assert page.context.cookies() == []

@@ -1,7 +1,10 @@
 """The reference: read, and called from the page with every credential that one can give there."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,27 +20,40 @@ PATIENCE = 20_000
 @pytest.fixture
 def reference(page: Page) -> Page:
     page.goto("/docs")
-    expect(page.get_by_role("heading", level=2, name="Endpoints")).to_be_visible(timeout=PATIENCE)
+    expect(index_of(page).get_by_role("link").first).to_be_visible(timeout=PATIENCE)
     return page
 
 
-def endpoint(page: Page, method: str, path: str) -> Locator:
-    return page.locator(f".opblock:has(.opblock-summary-{method.lower()} [data-path='{path}'])")
+def index_of(page: Page) -> Locator:
+    return page.get_by_role("navigation", name="Endpoints")
+
+
+def choose(page: Page, method: str, path: str) -> Locator:
+    """The endpoint, opened from the index."""
+    index_of(page).get_by_role("link").filter(has=page.get_by_text(method, exact=True)).filter(
+        has=page.get_by_text(path, exact=True)
+    ).click()
+    block = page.locator(f".opblock-{method.lower()}:has([data-path='{path}'])")
+    expect(block.locator(".responses-table").first).to_be_visible(timeout=PATIENCE)
+    return block
+
+
+def execute(block: Locator, *, status: int) -> Locator:
+    """Sends the request. Returns its answer."""
+    block.get_by_role("button", name="Execute").click()
+    answer = block.locator(".live-responses-table .response")
+    expect(answer.locator(".response-col_status")).to_contain_text(str(status), timeout=PATIENCE)
+    return answer
 
 
 def call(page: Page, method: str, path: str, body: Any = None, *, status: int) -> Any:
     """Does what a person does to call an endpoint. Returns the body that the page shows."""
-    block = endpoint(page, method, path)
-    block.locator(".opblock-summary-control").click()
+    block = choose(page, method, path)
     block.get_by_role("button", name="Try it out").click()
     if body is not None:
         block.get_by_label("Request body").fill(json.dumps(body))
-    block.get_by_role("button", name="Execute").click()
-    answer = block.locator(".live-responses-table .response")
-    expect(answer.locator(".response-col_status")).to_contain_text(str(status), timeout=PATIENCE)
-    shown = answer.locator(".highlight-code pre").first.text_content() or ""
-    block.locator(".opblock-summary-control").click()
-    return json.loads(shown)
+    answer = execute(block, status=status)
+    return json.loads(answer.locator(".highlight-code pre").first.text_content() or "")
 
 
 def authorize(page: Page, scheme: str, **fields: str) -> None:
@@ -59,12 +75,10 @@ def test_reference_in_all_its_states_keeps_nobody_out(reference: Page, watch: Wa
     reference.keyboard.press("Escape")
     watch.expected.add(401)
     for method, path in (("GET", "/api/v2/users"), ("POST", "/api/v2/users")):
-        block = endpoint(reference, method, path)
-        block.locator(".opblock-summary-control").click()
+        block = choose(reference, method, path)
         look(reference, f"reference-{method.lower()}")
         block.get_by_role("button", name="Try it out").click()
-        block.get_by_role("button", name="Execute").click()
-        expect(block.locator(".live-responses-table .response .response-col_status")).to_contain_text("401")
+        execute(block, status=401)
         look(reference, f"reference-{method.lower()}-answered")
 
 
@@ -79,9 +93,67 @@ def test_each_version_has_its_reference(reference: Page, look: Look) -> None:
     expect(versions.locator("[aria-current=page]")).to_have_text("Version 2")
     versions.get_by_role("link", name="Version 1").click()
     expect(versions.locator("[aria-current=page]")).to_contain_text("Version 1")
-    expect(endpoint(reference, "GET", "/api/v1/users")).to_be_visible(timeout=PATIENCE)
-    expect(reference.locator("[data-path^='/api/v2']")).to_have_count(0)
+    expect(index_of(reference).get_by_text("/api/v1/users", exact=True).first).to_be_visible(timeout=PATIENCE)
+    expect(index_of(reference).get_by_text("/api/v2")).to_have_count(0)
     look(reference, "reference-version-1")
+
+
+def test_index_lists_every_endpoint_in_the_order_of_the_tags(reference: Page) -> None:
+    document = reference.request.get("/openapi.json?version=2").json()
+    assert index_of(reference).get_by_role("heading").all_inner_texts() == [tag["name"] for tag in document["tags"]]
+    summaries = [operation["summary"] for methods in document["paths"].values() for operation in methods.values()]
+    assert sorted(index_of(reference).locator(".summary").all_inner_texts()) == sorted(summaries)
+
+
+def test_index_is_filtered_by_all_words_of_method_address_and_summary(reference: Page) -> None:
+    field = reference.get_by_label("Filter the endpoints")
+    field.fill("POST payment")
+    links = index_of(reference).get_by_role("link")
+    expect(links).to_have_count(1)
+    expect(reference.get_by_text("1 endpoint", exact=True)).to_be_visible()
+    field.press("Enter")
+    expect(reference.get_by_role("heading", name="Create payment")).to_be_focused(timeout=PATIENCE)
+    field.fill("nothing is called so")
+    expect(links).to_have_count(0)
+
+
+def test_viewer_is_loaded_when_an_endpoint_is_chosen(page: Page) -> None:
+    """It blocks a phone for seconds."""
+    loaded: list[str] = []
+    page.on("request", lambda request: loaded.append(request.url))
+    page.goto("/docs")
+    expect(index_of(page).get_by_role("link").first).to_be_visible(timeout=PATIENCE)
+    assert not [url for url in loaded if "swagger" in url]
+    choose(page, "GET", "/api/v2/versions")
+    assert [url for url in loaded if "swagger-ui-bundle" in url]
+
+
+def test_address_of_an_endpoint_leads_to_it(page: Page) -> None:
+    page.goto("/docs#/payments/payments_create")
+    expect(page.get_by_role("heading", name="Create payment")).to_be_focused(timeout=PATIENCE)
+    expect(page.locator(".opblock")).to_have_count(1)
+    page.goto("/docs#/users/users_list")
+    expect(page.get_by_role("heading", name="List users")).to_be_focused(timeout=PATIENCE)
+    page.go_back()
+    expect(page.get_by_role("heading", name="Create payment")).to_be_focused(timeout=PATIENCE)
+
+
+def test_shown_request_runs_in_each_language(reference: Page, api_key: str, tmp_path: Path) -> None:
+    authorize(reference, "apiKey", Value=api_key)
+    block = choose(reference, "POST", "/api/v2/orders")
+    block.get_by_role("button", name="Try it out").click()
+    item = 'A "cup", it\'s $5 & `more`\\ {x} ${y} 🫖'
+    block.get_by_label("Request body").fill(json.dumps({"item": item, "qty": 2}, ensure_ascii=False, indent=2))
+    block.get_by_label("Idempotency-Key").fill("shown-request")
+    made = json.loads(execute(block, status=201).locator(".highlight-code pre").first.text_content() or "")
+    assert made["data"]["item"] == item
+    commands = {"curl": ["bash"], "Python": [sys.executable], "JavaScript": ["node", "--input-type=module"]}
+    for language, command in commands.items():
+        block.get_by_label(language, exact=True).check()
+        shown = block.get_by_label(f"The request in {language}").inner_text()
+        run = subprocess.run([*command, "-"], input=shown, capture_output=True, text=True, timeout=30, check=False)
+        # The same key: the order that was made is answered again.
+        assert f'"id":{made["data"]["id"]},' in run.stdout, (language, run.stderr)
 
 
 @pytest.mark.parametrize("credential", ["API key", "bearer", "basic"])
@@ -105,12 +177,30 @@ def test_user_is_created_and_listed_from_the_page(
     assert listed["data"]
 
 
-def test_credential_is_forgotten_with_the_page(
+def test_key_is_given_once_for_all_pages_of_a_tab(
     reference: Page, context: BrowserContext, api_key: str, watch: Watch
 ) -> None:
     authorize(reference, "apiKey", Value=api_key)
-    stored = reference.evaluate("JSON.stringify([localStorage, sessionStorage])")
-    assert api_key not in stored + json.dumps(context.cookies())
+    assert api_key not in reference.evaluate("JSON.stringify(localStorage)") + json.dumps(context.cookies())
+    reference.reload()
+    assert call(reference, "GET", "/api/v2/users", status=200)["data"]
+    # A browser asks for a page without it first.
+    watch.expected.add(401)
+    reference.goto("/api/v2/orders?limit=2")
+    expect(reference.get_by_text("Read with your API key")).to_be_visible()
+    expect(reference.locator("tbody tr")).to_have_count(2)
+    reference.get_by_role("button", name="Forget the key").click()
+    expect(reference.get_by_role("heading", name="401 Unauthorized")).to_be_visible()
+    reference.goto("/docs")
+    assert call(reference, "GET", "/api/v2/users", status=401)["error"]["code"] == "UNAUTHENTICATED"
+
+
+def test_other_credentials_are_forgotten_with_the_page(
+    reference: Page, administrator: tuple[str, str], watch: Watch
+) -> None:
+    email, password = administrator
+    authorize(reference, "basic", Username=email, Password=password)
+    assert password not in reference.evaluate("JSON.stringify([localStorage, sessionStorage])")
     reference.reload()
     watch.expected.add(401)
     assert call(reference, "GET", "/api/v2/users", status=401)["error"]["code"] == "UNAUTHENTICATED"

@@ -92,14 +92,15 @@ def postprocess_document(result: JSONObject, generator: Generator, **options: ob
 
 
 def _describe_tags(result: JSONObject) -> list[dict[str, str]]:
-    """The tags, each with the description of the settings, or that of the shortest path that has the tag."""
+    """The tags of the settings in their order, then the others by name, described as the shortest path that has one."""
     tags = {tag["name"]: tag for tag in result["tags"]}
+    told = set(tags)
     for path in sorted(result["paths"], key=len):
         for operation in result["paths"][path].values():
             for name in operation["tags"]:
                 description = operation["description"].partition("\n\n")[0]
                 tags.setdefault(name, {"name": name, "description": description})
-    return [tags[name] for name in sorted(tags)]
+    return [*result["tags"], *(tags[name] for name in sorted(tags.keys() - told))]
 
 
 def _share_error_responses(result: JSONObject) -> None:

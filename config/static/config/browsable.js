@@ -48,9 +48,67 @@ function buildBody(form) {
   return members.length ? `{\n${members.join(",\n")}\n}` : "{}";
 }
 
+/* --- Who asks: the session of this browser, or without one the reader's key */
+
+function getToken() {
+  return document.querySelector("meta[name=csrf-token]");
+}
+
+function buildCallerHeaders() {
+  return readKey() && !getToken() ? { Accept: HTML, "X-API-Key": readKey() } : { Accept: HTML };
+}
+
+/* A browser asks for a page without the key. What it was refused is asked for again with it. */
+async function readWithKey() {
+  const response = await fetch(location.href, { headers: buildCallerHeaders(), credentials: "omit" });
+  const page = new DOMParser().parseFromString(await response.text(), HTML);
+  document.title = page.title;
+  for (const part of ["header.shell", "main"]) {
+    document.querySelector(part).replaceWith(document.adoptNode(page.querySelector(part)));
+  }
+  prepare();
+  const heading = document.querySelector(".answer h2");
+  if (response.status === 401) {
+    document.querySelector(".problem").append(createKeyForm());
+  } else {
+    heading.before(createKeyNotice());
+  }
+  heading.focus();
+}
+
+function createKeyNotice() {
+  const notice = createElement("p", `Read with your API key ${readKey().slice(0, 8)}… `, { className: "notice" });
+  const button = createElement("button", "Forget the key", { type: "button", className: "small quiet" });
+  button.addEventListener("click", () => {
+    keepKey(null);
+    location.reload();
+  });
+  notice.append(button);
+  return notice;
+}
+
+function createKeyForm() {
+  const form = createElement("form", "", { className: "key", autocomplete: "off" });
+  const label = createElement("label", "Or give an API key, which is kept until you close the tab", { htmlFor: "key" });
+  const field = createElement("input", "", { id: "key", required: true, spellcheck: false });
+  form.append(label, field, createElement("button", "Use the key"));
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    keepKey(field.value.trim());
+    readWithKey().catch((error) => form.append(createElement("p", error.message, { className: "wrong" })));
+  });
+  return form;
+}
+
+function prepareKey() {
+  if (getToken() || !document.querySelector("#answer .code")?.textContent.startsWith("401")) return;
+  document.querySelector(".problem").append(createKeyForm());
+  if (readKey()) readWithKey();
+}
+
 function buildHeaders(form) {
-  const headers = { Accept: HTML };
-  const token = document.querySelector("meta[name=csrf-token]");
+  const headers = buildCallerHeaders();
+  const token = getToken();
   if (token) headers["X-CSRFToken"] = token.content;
   if (form.dataset.type) headers["Content-Type"] = form.dataset.type;
   for (const field of form.querySelectorAll("[data-header]")) {
@@ -154,7 +212,7 @@ function getEdits(form) {
 async function reloadWithEdits(form) {
   const { method, address } = form.dataset;
   const edits = getEdits(form);
-  const response = await fetch(address, { headers: { Accept: HTML } });
+  const response = await fetch(address, { headers: buildCallerHeaders() });
   const page = new DOMParser().parseFromString(await response.text(), HTML);
   const tool = page.querySelector(`form.sent[data-method="${method}"]`)?.closest("details");
   if (!tool) throw new Error(` It could not be read again: ${response.status} ${response.statusText}`);
@@ -194,7 +252,7 @@ function buildCurl(method, address, headers = {}, body = undefined) {
 
 function getCurl(form) {
   const { method, address } = form.dataset;
-  const { Accept, "X-CSRFToken": token, ...headers } = buildHeaders(form);
+  const { Accept, "X-CSRFToken": token, "X-API-Key": key, ...headers } = buildHeaders(form);
   return buildCurl(method, address, headers, form.querySelector(".body")?.value);
 }
 
@@ -302,3 +360,4 @@ function prepare() {
 }
 
 prepare();
+prepareKey();

@@ -1,34 +1,85 @@
 "use strict";
 
-/** Swagger UI within our page, put right where its own markup keeps people out who use a keyboard or a screen reader. */
+/** The reference: an index of all endpoints, and the one that is chosen, shown by Swagger UI.
+
+    Swagger UI blocks a phone for seconds. It is loaded when an endpoint is chosen, and given no more than that one: what
+    it takes grows with the document. */
+
+const LANGUAGE = "guide-language";
+const LANGUAGES = { curl: "curl", python: "Python", javascript: "JavaScript" };
+
+const viewer = document.querySelector(".viewer");
+const place = document.getElementById("swagger-ui");
+const index = viewer.querySelector(".index");
+const chosen = viewer.querySelector(".chosen");
+const said = viewer.querySelector(".said");
+const create = (tag, properties = {}, ...children) => {
+  const made = Object.assign(document.createElement(tag), properties);
+  made.append(...children);
+  return made;
+};
+
+/* The credentials that were given here. */
+const used = new Set();
+const tellUsed = () => {
+  viewer.querySelector(".used").textContent = used.size ? `Calls are made with ${[...used].join(" and ")}.` : "";
+};
+
+/* --- Swagger UI, put right where its own markup keeps people out who use a keyboard or a screen reader */
 
 const ours = ({ React, getComponent }) => {
   const e = React.createElement;
 
-  // Its own layout has a <main> and an <h1>, which stand beside those of the page.
-  const ReferenceLayout = ({ getComponent, specSelectors }) => {
-    const part = (name, properties) => e(getComponent(name, true), properties);
-    const status = specSelectors.loadingStatus();
-    if (status === "failed" || status === "failedConfig") {
-      return e("p", { className: "wrapper", role: "alert" }, "The description of the endpoints could not be read. Load the page again.");
-    }
-    if (status !== "success") {
-      return e("p", { className: "wrapper", role: "status" }, "Reading the description of the endpoints …");
-    }
-    return e(
+  // Its own layout has a <main> and an <h1>, which stand beside those of the page, and all endpoints at once.
+  const ReferenceLayout = ({ getComponent, specSelectors }) =>
+    e(
       "div",
       { className: "swagger-ui" },
-      part("SvgAssets"),
-      e("div", { className: "wrapper" }, part("Markdown", { source: specSelectors.info().get("description") || "" })),
-      e("div", { className: "wrapper head" }, e("h2", null, "Endpoints"), part("AuthorizeBtnContainer")),
-      // Without the list of schemas: each is shown where it is sent or answered.
-      e("div", { className: "wrapper" }, part("operations")),
+      e(getComponent("SvgAssets", true)),
+      e(getComponent("AuthorizeBtnContainer", true)),
+      specSelectors.paths().size ? e(getComponent("operations", true)) : null,
     );
+
+  const Snippets = ({ request }) => {
+    const [language, choose] = React.useState(localStorage.getItem(LANGUAGE) ?? "curl");
+    const { method, url, headers = {}, body } = request.toJS();
+    const text = snippets[language]({ method: method.toUpperCase(), url: new URL(url, location.href).href, headers: Object.entries(headers), body });
+    const choice = ([value, name]) =>
+      e("label", { key: value }, e("input", {
+        type: "radio",
+        name: "language",
+        value,
+        checked: value === language,
+        onChange: () => {
+          localStorage.setItem(LANGUAGE, value);
+          choose(value);
+        },
+      }), ` ${name}`);
+    return e(
+      "div",
+      { className: "example request" },
+      e("fieldset", { className: "languages" }, e("legend", { className: "unseen" }, "Language of the request"), ...Object.entries(LANGUAGES).map(choice)),
+      e("pre", { tabIndex: 0, "aria-label": `The request in ${LANGUAGES[language]}` }, e("code", null, text)),
+      e(CopyButton, { text, key: language }),
+    );
+  };
+
+  const CopyButton = ({ text }) => {
+    const [isCopied, tell] = React.useState(false);
+    const copy = async () => {
+      await navigator.clipboard.writeText(text);
+      tell(true);
+    };
+    return e("button", { type: "button", className: "copy", onClick: copy }, isCopied ? "Copied" : "Copy");
   };
 
   return {
     components: {
       ReferenceLayout,
+      curl: Snippets,
+      OperationTag: ({ children }) => e("div", { className: "opblock-tag-section is-open" }, children),
+      // The button stands in the page.
+      authorizeBtn: ({ showPopup, getComponent }) => (showPopup ? e(getComponent("authorizationPopup", true)) : null),
       // An item of an array has its field by type and format, and a warning where there is none for that.
       JsonSchema_integer_int64: (properties) => e(getComponent("JsonSchema_string"), properties),
     },
@@ -44,6 +95,20 @@ const ours = ({ React, getComponent }) => {
             select(...given)
               ?.map((schemes) => schemes.delete("apiKeyInQuery"))
               .filter((schemes) => schemes.size),
+        },
+        wrapActions: {
+          authorize: (act) => (given) => {
+            if (given.apiKey) keepKey(given.apiKey.value);
+            for (const name of Object.keys(given)) used.add(name);
+            tellUsed();
+            return act(given);
+          },
+          logout: (act) => (names) => {
+            if (names.includes("apiKey")) keepKey(null);
+            for (const name of names) used.delete(name);
+            tellUsed();
+            return act(names);
+          },
         },
       },
     },
@@ -84,32 +149,90 @@ const mend = () => {
   }
   const dialog = place.querySelector(".modal-ux");
   if (dialog && dialog !== opened) dialog.querySelector("input")?.focus();
+  if (opened && !dialog) authorize.focus();
   opened = dialog;
 };
 
-const place = document.getElementById("swagger-ui");
+const REFERENCE = "#/components/";
 
-const ui = SwaggerUIBundle({
-  url: place.dataset.schema,
-  domNode: place,
-  presets: [SwaggerUIBundle.presets.apis],
-  plugins: [ours],
-  layout: "ReferenceLayout",
-  deepLinking: true,
-  docExpansion: "list",
-  // A credential must not outlive the page.
-  persistAuthorization: false,
-  // The badge would ask a host of the maker's.
-  validatorUrl: null,
-  oauth2RedirectUrl: new URL(place.dataset.redirect, location.href).href,
-  requestInterceptor: (request) => {
-    // A call is made with the credential that was given here, never with the session of this browser.
-    request.credentials = "omit";
-    return request;
-  },
+/** The document with these paths alone, and with what they refer to. */
+const cut = (spec, paths) => {
+  const { securitySchemes } = spec.components;
+  const components = { securitySchemes };
+  const visit = (value) => {
+    if (value === null || typeof value !== "object") return;
+    for (const one of Object.values(value)) {
+      if (typeof one !== "string" || !one.startsWith(REFERENCE)) {
+        visit(one);
+        continue;
+      }
+      const [kind, name] = one.slice(REFERENCE.length).split("/");
+      components[kind] ??= {};
+      if (name in components[kind]) continue;
+      components[kind][name] = spec.components[kind][name];
+      visit(components[kind][name]);
+    }
+  };
+  visit(paths);
+  return { ...spec, paths, components };
+};
+
+/* The page behind the dialog is out of reach. */
+document.addEventListener("focusin", ({ target }) => {
+  const dialog = place.querySelector(".modal-ux");
+  if (dialog && !dialog.contains(target)) dialog.querySelector("input, button").focus();
 });
 
-ui.initOAuth({ clientId: place.dataset.client, usePkceWithAuthorizationCodeGrant: true });
+/** Loads a file of the page's own that the first view does not need. */
+const append = (element, parent) =>
+  new Promise((resolve, reject) => {
+    element.addEventListener("load", resolve);
+    element.addEventListener("error", () => reject(new Error("The viewer could not be loaded. Load the page again.")));
+    parent(element);
+  });
+
+const start = async () => {
+  const [spec] = await Promise.all([
+    document_,
+    append(create("link", { rel: "stylesheet", href: viewer.dataset.style }), (link) => document.head.querySelector("link[rel=stylesheet]").before(link)),
+    append(create("script", { src: viewer.dataset.script }), (script) => document.head.append(script)),
+  ]);
+  const ui = SwaggerUIBundle({
+    spec: cut(spec, {}),
+    domNode: place,
+    presets: [SwaggerUIBundle.presets.apis],
+    plugins: [ours],
+    layout: "ReferenceLayout",
+    // Only the key is kept, by key.js.
+    persistAuthorization: false,
+    // The badge would ask a host of the maker's.
+    validatorUrl: null,
+    oauth2RedirectUrl: new URL(viewer.dataset.redirect, location.href).href,
+    requestInterceptor: (request) => {
+      // A call is made with the credential that was given here, never with the session of this browser.
+      request.credentials = "omit";
+      return request;
+    },
+  });
+  ui.initOAuth({ clientId: viewer.dataset.client, usePkceWithAuthorizationCodeGrant: true });
+  if (readKey()) ui.preauthorizeApiKey("apiKey", readKey());
+  new MutationObserver(mend).observe(place, { childList: true, subtree: true });
+  return ui;
+};
+
+let starting = null;
+const load = () => {
+  starting ??= start();
+  return starting;
+};
+
+const tell = (text) => {
+  said.textContent = text;
+};
+const fail = (error) => {
+  starting = null;
+  tell(error.message);
+};
 
 // Swagger UI is dark by a class.
 const dark = matchMedia("(prefers-color-scheme: dark)");
@@ -117,7 +240,113 @@ const followScheme = () => document.documentElement.classList.toggle("dark-mode"
 dark.addEventListener("change", followScheme);
 followScheme();
 
-new MutationObserver(mend).observe(place, { childList: true, subtree: true });
-document.addEventListener("keydown", ({ key }) => {
-  if (key === "Escape" && place.querySelector(".modal-ux")) ui.authActions.showDefinitions(false);
+/* --- The index */
+
+const METHODS = ["get", "post", "put", "patch", "delete"];
+
+const listOperations = (spec) => {
+  const operations = Object.entries(spec.paths).flatMap(([path, methods]) =>
+    METHODS.filter((method) => methods[method]).map((method) => ({ path, method, ...methods[method] })),
+  );
+  return spec.tags.map((tag) => ({ ...tag, operations: operations.filter(({ tags }) => tags[0] === tag.name) }));
+};
+
+const buildEntry = ({ path, method, summary, operationId, tags }) => {
+  const link = create(
+    "a",
+    { href: `#/${tags[0]}/${operationId}`, title: summary },
+    create("span", { className: `method ${method}`, textContent: method.toUpperCase() }),
+    " ",
+    create("code", { textContent: path }),
+    " ",
+    create("span", { className: "summary", textContent: summary }),
+  );
+  return create("li", {}, link);
+};
+
+const fillIndex = (spec) => {
+  for (const { name, operations } of listOperations(spec)) {
+    const list = create("ul", {}, ...operations.map(buildEntry));
+    index.querySelector("nav").append(create("section", {}, create("h3", { textContent: name }), list));
+  }
+};
+
+const filter = document.getElementById("filter");
+const count = index.querySelector("[role=status]");
+filter.addEventListener("input", () => {
+  const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
+  let found = 0;
+  for (const section of index.querySelectorAll("section")) {
+    const tag = section.querySelector("h3").textContent;
+    for (const entry of section.querySelectorAll("li")) {
+      const text = `${tag} ${entry.textContent}`.toLowerCase();
+      entry.hidden = !words.every((word) => text.includes(word));
+      found += !entry.hidden;
+    }
+    section.hidden = !section.querySelector("li:not([hidden])");
+  }
+  count.textContent = words.length ? `${found} ${found === 1 ? "endpoint" : "endpoints"}` : "";
 });
+filter.addEventListener("keydown", ({ key }) => {
+  if (key === "Enter") index.querySelector("li:not([hidden]) a")?.click();
+});
+document.addEventListener("keydown", (event) => {
+  if (event.key === "/" && !event.target.closest("input, textarea, select")) {
+    event.preventDefault();
+    filter.focus();
+  }
+});
+
+/* --- The chosen endpoint, which the address names */
+
+const getPaths = (spec, id) =>
+  Object.fromEntries(
+    Object.entries(spec.paths).flatMap(([path, methods]) =>
+      Object.entries(methods)
+        .filter(([, { operationId }]) => operationId === id)
+        .map(([method, operation]) => [path, { [method]: operation }]),
+    ),
+  );
+
+const show = async () => {
+  const [, tag, id] = location.hash.split("/");
+  let link = null;
+  for (const one of index.querySelectorAll("nav a")) {
+    if (one.hash === location.hash) (link = one).setAttribute("aria-current", "true");
+    else one.removeAttribute("aria-current");
+  }
+  chosen.hidden = !link;
+  if (!link) return;
+  chosen.querySelector("h3").textContent = link.title;
+  // On a phone the index is longer than the screen.
+  if (matchMedia("(max-width: 60rem)").matches) index.open = false;
+  tell("Reading how it is called …");
+  const ui = await load();
+  if (location.hash !== link.hash) return;
+  ui.specActions.updateSpec(JSON.stringify(cut(await document_, getPaths(await document_, id))));
+  ui.layoutActions.show(["operations", tag, id], true);
+  tell("");
+  chosen.querySelector("h3").focus();
+  chosen.scrollIntoView();
+};
+
+const authorize = viewer.querySelector(".authorize");
+authorize.addEventListener("click", async () => {
+  const ui = await load().catch(fail);
+  ui?.authActions.showDefinitions(ui.authSelectors.definitionsToAuthorize());
+});
+document.addEventListener("keydown", async ({ key }) => {
+  if (key === "Escape" && place.querySelector(".modal-ux")) (await load()).authActions.showDefinitions(false);
+});
+
+const document_ = fetch(viewer.dataset.schema).then((answer) => {
+  if (!answer.ok) throw new Error("The description of the endpoints could not be read. Load the page again.");
+  return answer.json();
+});
+document_
+  .then((spec) => {
+    fillIndex(spec);
+    addEventListener("hashchange", () => show().catch(fail));
+    return show();
+  })
+  .catch(fail);

@@ -152,6 +152,11 @@ def test_every_tag_is_described_by_a_sentence_without_a_path(document, version):
     assert all(re.fullmatch(r"[A-Z][^/]+\.", sentence) for sentence in descriptions.values())
 
 
+def test_tags_stand_in_the_order_of_the_reference(document):
+    first = ["users", "orders", "payments", "posts", "comments", "api-keys", "sign-in", "oauth", "service"]
+    assert [tag["name"] for tag in document["tags"]] == [*first, "entry", "versions"]
+
+
 def test_every_operation_is_described_for_callers(document):
     summaries = [operation["summary"] for _, _, operation in operations(document)]
     assert len(set(summaries)) == len(summaries)
