@@ -15,7 +15,7 @@ ROUNDS ?= 3
 
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help run test test-clients test-schema test-browser test-load test-replacement test-migrations test-releases soak \
+.PHONY: help run test test-clients test-schema test-browser test-lighthouse test-load test-replacement test-migrations test-releases soak \
 	faults restore-drill bench bench-growth lint format lock sbom runtime-environment development-environment \
 	benchmark-environment browser-environment client-environment node
 
@@ -42,7 +42,7 @@ test-clients: runtime-environment client-environment  ## runs clients and linter
 test-schema: development-environment client-environment  ## lets Schemathesis judge answers of a service of its own, as two people and an administrator; FUZZ_SECONDS=60 for each version
 	@$(BIN)/python -m tests.fuzz '$(FUZZ_SECONDS)'
 
-test-browser: browser-environment  ## does in a browser what people do there; CHROMIUM=/path/to/chromium
+test-browser: browser-environment  ## does in a browser what people do there; CHROMIUM=/path/to/chromium FIREFOX=/path/to/firefox
 	@$(BIN)/python -m pytest tests/browser
 
 test-replacement: development-environment  ## replaces the service under load, with and without nginx, and counts what fails; RATE=500
@@ -53,6 +53,10 @@ test-migrations: development-environment  ## runs every migration on a big datab
 
 test-releases: development-environment  ## runs the release before this one on the schema of this one; COMMIT=…
 	@$(BIN)/python -m tests.releases beside $(COMMIT)
+
+test-lighthouse:  ## lets Lighthouse judge the public pages of the running service, on a quiet machine; ORIGIN=http://127.0.0.1:8000 CHROMIUM=/path/to/chromium
+	@cd tests/lighthouse && npm ci --silent --no-audit --no-fund && ORIGIN='$(or $(ORIGIN),http://$(HOST):$(PORT))' \
+		CHROME_PATH='$(or $(CHROMIUM),$(shell command -v chromium || command -v google-chrome))' node lighthouse.mjs
 
 test-load: development-environment  ## measures what readers see beside everything that is slow, in about five minutes; CASES=logins,…
 	@$(BIN)/python -m tests.load '$(CASES)'
