@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Callable, Hashable, Mapping
 from functools import cache
@@ -60,19 +61,23 @@ class Answer(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """An answer without its Request-Id, and the version of the API that it counts for."""
+    """An answer without its Request-Id, and the version of the API that it counts for.
+
+    Where PLACE stands in a header, each request has its own resource, such as `/users/17`.
+    """
 
     answer: Answer
     version: Version | None
 
 
-# Who is refused mostly sends the same again.
+# Who is refused mostly sends the same again, or the same of another resource.
 MAX_REFUSALS = 256
+PLACE = "\0"
+_RESOURCE = re.compile(r"((?:/api(?:/v[0-9]{1,3})?)?)(/[a-z-]+/[0-9]{1,19})((?:/[a-z-]+)?)")
 _refusals: dict[Hashable, Refusal] = {}
 _MADE_ANEW = ("HTTP_ORIGIN", "HTTP_ACCESS_CONTROL_REQUEST_METHOD")
 _DECISIVE = (
     "REQUEST_METHOD",
-    "PATH_INFO",
     "HTTP_ACCEPT",
     "HTTP_HOST",
     "wsgi.url_scheme",
@@ -171,10 +176,11 @@ def refuse(environ: Environ, problem: Exception) -> None:
 def refuse_at_once(environ: Environ, problem: DomainError) -> Answer:
     """The response to a request that is not run: made without a look at the database, and without counting it."""
     began = time.perf_counter()
-    key = _get_refusal_key(environ, problem)
+    place, resource = _find_place(environ["PATH_INFO"])
+    key = _get_refusal_key(environ, problem, place)
     refusal = _refusals.get(key)
     if refusal is not None:
-        return _repeat(refusal, environ, began)
+        return _repeat(refusal, environ, resource, began)
     environ[REFUSED] = problem
     request = WSGIRequest({**environ, "wsgi.input": BytesIO()})
     try:
@@ -187,26 +193,39 @@ def refuse_at_once(environ: Environ, problem: DomainError) -> Answer:
             _refusals.clear()
         version = find_response_version(request) if is_versioned(request.path_info) else None
         headers = [header for header in made.headers if header[0] != "Request-Id"]
+        if resource:
+            headers = [(name, value.replace(resource, PLACE)) for name, value in headers]
         _refusals[key] = Refusal(made._replace(headers=headers), version)
     return made
 
 
-def _get_refusal_key(environ: Environ, problem: DomainError) -> Hashable:
+def _find_place(path: str) -> tuple[Hashable, str]:
+    """What is alike in the addresses of resources that differ in their ids alone, and the resource; or the path."""
+    found = _RESOURCE.fullmatch(path)
+    if found is None:
+        return path, ""
+    prefix, resource, rest = found.groups()
+    return (prefix, resource.rpartition("/")[0], rest), resource
+
+
+def _get_refusal_key(environ: Environ, problem: DomainError, place: Hashable) -> Hashable:
     """All that the bytes of a refusal depend on but its Request-Id; None where it must be made anew."""
     query = environ["QUERY_STRING"]
     # A secret is not kept, and nothing may repeat it. What a browser sends depends on its Origin, too.
     if SECRET_PARAMETER in query or "%" in query or any(name in environ for name in _MADE_ANEW):
         return None
     told = (problem.code, problem.message, *problem.headers.items())
-    return (*told, query, *map(environ.get, _DECISIVE))
+    return (*told, place, query, *map(environ.get, _DECISIVE))
 
 
-def _repeat(refusal: Refusal, environ: Environ, began: float) -> Answer:
+def _repeat(refusal: Refusal, environ: Environ, resource: str, began: float) -> Answer:
     """Does what is left of the stack: counts, and gives the request its name."""
     (status, headers, body), version = refusal
     if version is not None:
         uses.count(version, None, status)
     request_id = choose_request_id(environ)
+    if resource:
+        headers = [(name, value.replace(PLACE, resource)) for name, value in headers]
     headers = [*headers, ("Request-Id", request_id)]
     metrics.record(environ, status, dict(headers), began)
     return Answer(status, headers, body)

@@ -28,6 +28,12 @@ _batch_size = cache(metrics.BATCH_SIZE.labels)
 MAX_BATCH = 16
 # What a batch may take of the processor, as far as those before it tell.
 SECONDS_OF_A_BATCH = 0.010
+# Of requests that wait beside a batch. A longer queue would only be waited for in vain.
+MAX_WAITING = 512
+# A burst is worked off. A queue that was never empty for so long is no burst: more arrives than can be answered. Then
+# it is only as long as what is answered in so much time, and what is beyond it learns that at once.
+SECONDS_OF_A_BURST = 0.5
+SECONDS_OF_A_STANDING_QUEUE = 0.25
 # After that its database connection is cut.
 MAX_SECONDS_OF_A_BATCH = 3.0
 
@@ -53,6 +59,12 @@ class FastLane:
         self._seconds = 0.0
         # When the batch that runs began, by the monotonic clock; 0 between two.
         self._began = 0.0
+        # When the last batch that left others waiting began, and with how many requests.
+        self._left_at, self._left_by = 0.0, 0
+        # From one batch to the next, for a request, on average, while others wait.
+        self._pace = 0.0
+        # For so long no batch has taken all that waited.
+        self._standing = 0.0
 
     async def run(self, task: Task) -> None:
         """Ends when the task was run, or will never be."""
@@ -72,6 +84,7 @@ class FastLane:
         if not tasks:
             return
         self._began = time.monotonic()
+        self._note_pace(len(tasks))
         self.has_waited = False
         try:
             self._run_and_measure(tasks)
@@ -89,6 +102,25 @@ class FastLane:
         began = time.thread_time()
         run_together([partial(self._run, task) for task in tasks])
         self._seconds += 0.2 * ((time.thread_time() - began) / len(tasks) - self._seconds)
+
+    def _note_pace(self, count: int) -> None:
+        if self._left_by:
+            # A database that stands still for a moment says nothing about how much arrives.
+            seconds = min(self._began - self._left_at, SECONDS_OF_A_STANDING_QUEUE)
+            self._pace += 0.2 * (seconds / self._left_by - self._pace)
+            self._standing += seconds
+        if self.queue:
+            self._left_at, self._left_by = self._began, count
+        else:
+            self._left_by, self._standing = 0, 0.0
+
+    @property
+    def has_room(self) -> bool:
+        """Whether one more request may wait."""
+        waiting = len(self.queue)
+        if self._standing < SECONDS_OF_A_BURST:
+            return waiting < MAX_WAITING
+        return waiting < MAX_BATCH or waiting * self._pace < SECONDS_OF_A_STANDING_QUEUE
 
     @property
     def hangs(self) -> bool:

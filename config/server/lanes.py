@@ -38,7 +38,6 @@ from config.server.request_log import LANE
 logger = logging.getLogger(__name__)
 
 # Of a worker, beside those that run. A longer queue would only be waited for in vain.
-MAX_WAITING_FAST = 512
 MAX_WAITING_SLOW = 64
 # A request that was not begun by then is answered 503: its client has hardly any patience left.
 SECONDS_TO_WAIT = 5.0
@@ -187,7 +186,7 @@ class Lanes:
         limit = settings.MAX_IN_FLIGHT
         if limit and self._in_flight.get(caller, 0) >= limit:
             return _build_excess(limit)
-        if len(self._fast.queue) < MAX_WAITING_FAST:
+        if self._fast.has_room:
             return None
         # Whom most of the waiting requests are of, gives way: what others send is no reason to refuse a caller.
         overload = build_overload("Too many requests wait.")

@@ -8,10 +8,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.load.cases import CASES
-from tests.load.trial import KILLED, run
+from tests.load.trial import ALONE, run
 
 if __name__ == "__main__":
-    every = [*CASES, KILLED]
+    every = [*dict.fromkeys([*CASES, *ALONE])]
     names = [name for name in "".join(sys.argv[1:]).split(",") if name] or every
     if unknown := set(names) - set(every):
         sys.exit(f"There is no case {', '.join(sorted(unknown))}; there are {', '.join(every)}")

@@ -16,6 +16,7 @@ from tests.load import cases
 from tests.load.cases import MAX_ERASURE, Found, wait_until_erased
 from tests.load.client import ask
 from tests.load.measuring import Meter, Row
+from tests.load.overload import overload
 from tests.load.report import describe, table
 from tests.load.world import World, manage, running
 
@@ -99,5 +100,6 @@ def _kill_a_removal(world: World) -> Found:
 # What is measured without the readers.
 ALONE: dict[str, Callable[[World], Found]] = {
     "single_bodies": lambda world: cases.run("single_bodies", world.target),
+    "overload": overload,
     KILLED: _kill_a_removal,
 }

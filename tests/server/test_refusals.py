@@ -19,6 +19,17 @@ REQUESTS: list[dict[str, str]] = [
     {},
     {"PATH_INFO": "/api/v2/posts"},
     {"PATH_INFO": "/api/v9/posts"},
+    {"PATH_INFO": "/api/v1/posts/1"},
+    {"PATH_INFO": "/api/v1/posts/1", "HTTP_ACCEPT": "application/problem+json"},
+    {"PATH_INFO": "/api/v1/posts/27"},
+    {"PATH_INFO": "/api/v1/posts/27", "HTTP_ACCEPT": "application/problem+json"},
+    {"PATH_INFO": "/api/v2/posts/27", "QUERY_STRING": "fields=id"},
+    {"PATH_INFO": "/api/v9/posts/27"},
+    {"PATH_INFO": "/users/1/orders"},
+    {"PATH_INFO": "/users/27/orders"},
+    {"PATH_INFO": "/users/27/posts"},
+    {"PATH_INFO": "/users/27/posts/"},
+    {"PATH_INFO": "/api/users/27"},
     {"PATH_INFO": "/oauth/token", "REQUEST_METHOD": "POST"},
     {"REQUEST_METHOD": "post"},
     {"QUERY_STRING": "limit=100"},
@@ -100,8 +111,14 @@ def test_secret_of_a_refused_request_is_not_kept(name):
 
 def test_number_of_kept_refusals_is_bounded():
     for number in range(answers.MAX_REFUSALS + 3):
-        refuse(PATH_INFO=f"/api/v1/posts/{number}")
+        refuse(QUERY_STRING=f"limit={number}")
     assert len(answers._refusals) == 3
+
+
+def test_refusals_of_resources_that_differ_in_their_ids_are_kept_once():
+    for number in range(1, 5):
+        refuse(PATH_INFO=f"/api/v1/posts/{number}/comments")
+    assert len(answers._refusals) == 1
 
 
 def test_each_refusal_is_counted(monkeypatch):
