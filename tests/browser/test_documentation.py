@@ -210,3 +210,26 @@ def test_session_of_the_browser_is_not_used(signed_in: Page, watch: Watch) -> No
     signed_in.goto("/docs")
     watch.expected.add(401)
     assert call(signed_in, "GET", "/api/v2/users", status=401)["error"]["code"] == "UNAUTHENTICATED"
+
+
+def test_token_of_oauth_is_given_to_the_page(signed_in: Page, look: Look) -> None:
+    signed_in.goto("/docs")
+    signed_in.get_by_role("button", name="Authorize", exact=True).click()
+    dialog = signed_in.get_by_role("dialog", name="Authorize")
+    flow = dialog.locator(".auth-container").filter(has_text="authorizationCode")
+    expect(flow.get_by_label("client_id")).to_have_value("reference", timeout=PATIENCE)
+    # By keyboard: the viewer draws boxes of its own, and links that are none.
+    flow.get_by_role("button", name="select all").press("Enter")
+    expect(flow.get_by_role("checkbox", checked=False)).to_have_count(0)
+    flow.get_by_role("button", name="select none").press("Enter")
+    flow.get_by_label("users:read", exact=False).press("Space")
+    expect(flow.get_by_role("checkbox", checked=True)).to_have_count(1)
+    for scheme in ("light", "dark"):
+        signed_in.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]  # one of its literals
+        look(signed_in, f"reference-oauth-{scheme}")
+    with signed_in.expect_popup() as opened:
+        flow.get_by_role("button", name="Authorize").click()
+    opened.value.get_by_role("button", name="Allow", exact=True).click()
+    expect(signed_in.get_by_text("Calls are made with oauth2.")).to_be_visible()
+    signed_in.keyboard.press("Escape")
+    assert call(signed_in, "GET", "/api/v2/users", status=200)["data"]

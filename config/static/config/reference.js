@@ -103,6 +103,11 @@ const ours = ({ React, getComponent }) => {
             tellUsed();
             return act(given);
           },
+          authorizeOauth2: (act) => (given) => {
+            used.add(given.auth.name);
+            tellUsed();
+            return act(given);
+          },
           logout: (act) => (names) => {
             if (names.includes("apiKey")) keepKey(null);
             for (const name of names) used.delete(name);
@@ -121,6 +126,7 @@ const mended = [
   [".modal-ux", () => ({ role: "dialog", "aria-modal": "true", "aria-label": "Authorize" })],
   // It stands below the name of the scheme, which is an h4.
   [".auth-container .scopes h2", () => ({ "aria-level": "5" })],
+  [".auth-container .scopes h2 a", () => ({ role: "button", tabindex: "0" })],
   // Its name was another than what one reads on it.
   [".auth-btn-wrapper .authorize", (button) => ({ "aria-label": `${button.textContent}: ${nameOfScheme(button)}` })],
   [".auth-container label + section > input", (field) => ({ "aria-label": `${labelOf(field)} ${nameOfScheme(field)}` })],
@@ -335,7 +341,8 @@ authorize.addEventListener("click", async () => {
   const ui = await load().catch(fail);
   ui?.authActions.showDefinitions(ui.authSelectors.definitionsToAuthorize());
 });
-document.addEventListener("keydown", async ({ key }) => {
+document.addEventListener("keydown", async ({ key, target }) => {
+  if (key === "Enter" && target.matches(".scopes h2 a")) target.click();
   if (key === "Escape" && place.querySelector(".modal-ux")) (await load()).authActions.showDefinitions(false);
 });
 
