@@ -279,7 +279,7 @@ const fillIndex = (spec) => {
 
 const filter = document.getElementById("filter");
 const count = index.querySelector("[role=status]");
-filter.addEventListener("input", () => {
+const applyFilter = () => {
   const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
   let found = 0;
   for (const section of index.querySelectorAll("section")) {
@@ -292,7 +292,8 @@ filter.addEventListener("input", () => {
     section.hidden = !section.querySelector("li:not([hidden])");
   }
   count.textContent = words.length ? `${found} ${found === 1 ? "endpoint" : "endpoints"}` : "";
-});
+};
+filter.addEventListener("input", applyFilter);
 filter.addEventListener("keydown", ({ key }) => {
   if (key === "Enter") index.querySelector("li:not([hidden]) a")?.click();
 });
@@ -353,6 +354,8 @@ const document_ = fetch(viewer.dataset.schema).then((answer) => {
 document_
   .then((spec) => {
     fillIndex(spec);
+    // Of who began to type before the index was there.
+    applyFilter();
     addEventListener("hashchange", () => show().catch(fail));
     return show();
   })
