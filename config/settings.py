@@ -148,6 +148,11 @@ RATE_LIMIT_LOGIN_ACCOUNT = env.int("RATE_LIMIT_LOGIN_ACCOUNT", 10, validate=Rang
 RATE_LIMIT_LOGIN_ADDRESS = env.int("RATE_LIMIT_LOGIN_ADDRESS", 30, validate=Range(0))
 # Requests that one user, or one such address, has under way at the same time in one worker.
 MAX_IN_FLIGHT = env.int("MAX_IN_FLIGHT", 32, validate=Range(0))
+# Whole lists that one user streams at the same time, over all workers, and how long one may take.
+MAX_STREAMS = env.int("MAX_STREAMS", 1, validate=Range(0, 100))
+MAX_STREAM_SECONDS = env.int("MAX_STREAM_SECONDS", 600, validate=Range(1, 86_400))
+# How long one waits for a client that reads nothing. PostgreSQL would not wait any longer, either.
+MAX_STREAM_STALL_SECONDS = env.int("MAX_STREAM_STALL_SECONDS", 30, validate=Range(1, 30))
 # How long the audit trail and the use of versions are kept, and the answers that retries get.
 AUDIT_RETENTION_DAYS = env.int("AUDIT_RETENTION_DAYS", 365, validate=Range(1, 36_500))
 IDEMPOTENCY_RETENTION_DAYS = env.int("IDEMPOTENCY_RETENTION_DAYS", 30, validate=Range(1, 36_500))
@@ -233,6 +238,7 @@ INSTALLED_APPS = [
 # What the accelerator puts in the place of functions of the reference, by their paths.
 FAST_PATH_REPLACEMENTS = {
     "accounts.tokens.SessionToken.parse": "config.fastpath.credentials.parse",
+    "config.api.streams.represent": "config.fastpath.views.represent_rows",
     "config.api.writing.idempotency.salted_hmac": "config.fastpath.credentials.salted_hmac",
     "users.models.salted_hmac": "config.fastpath.credentials.salted_hmac",
     "config.api.limits.quotas.CredentialLookup.find": "config.fastpath.credentials.find",

@@ -15,7 +15,7 @@ from config.api.requests import find_max_body  # noqa: E402 - they need the apps
 from config.api.versions.usage import uses  # noqa: E402
 from config.http.errors import DomainError  # noqa: E402
 from config.http.request_limits import body_too_long, screen  # noqa: E402
-from config.server.answers import Environ, answer, refuse  # noqa: E402
+from config.server.answers import Environ, Streamed, begin_answer, refuse  # noqa: E402
 
 
 def application(environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -26,10 +26,17 @@ def application(environ: Environ, start_response: Callable[..., Any]) -> Iterabl
         _receive_body(environ, find_max_body(method, path, media_type))
     except DomainError as problem:
         refuse(environ, problem)
-    status, headers, body = answer(_django, environ)
-    uses.write_when_due()
+    begun = begin_answer(_django, environ)
+    if isinstance(begun, Streamed):
+        status, headers, _ = begun.head
+        body: Iterable[bytes] = begun.body
+    else:
+        # Not in the middle of a stream, which holds a transaction of this thread.
+        uses.write_when_due()
+        status, headers, whole = begun
+        body = [whole]
     start_response(f"{status} {responses.get(status, '')}", headers)
-    return [body]
+    return body
 
 
 def _receive_body(environ: Environ, limit: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
@@ -23,6 +22,7 @@ from import_export.widgets import Widget
 from config import audit
 from config.admin.changelist import INVALID_LOOKUP_ERRORS
 from config.api.representation.fields import MAX_ID
+from config.api.representation.formulas import escape_formula
 
 # A file is built in memory, in the one thread of a worker: so many rows take a second.
 MAX_EXPORT_ROWS = 20_000
@@ -37,14 +37,6 @@ class ExportWidget(Widget):
         if isinstance(value, list):
             return " ".join(value)
         return value if value is None or isinstance(value, int) else str(value)
-
-
-def escape_formula(cell: object) -> str:
-    """Prefixes a cell that a spreadsheet would run as a formula with an apostrophe (CWE-1236)."""
-    text = "" if cell is None else str(cell)
-    # Some spreadsheets accept the full-width forms of these signs, too.
-    first = unicodedata.normalize("NFKC", text.lstrip()[:1])
-    return f"'{text}" if first.startswith(("=", "+", "-", "@")) or text.startswith(("\t", "\r", "\n")) else text
 
 
 class EscapedCSV(CSV):

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import orjson
 from django.db.models import Exists, Model, QuerySet
+from django.http.response import HttpResponseBase
 from rest_framework.generics import GenericAPIView
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
@@ -15,11 +16,11 @@ from rest_framework.serializers import BaseSerializer
 from rest_framework.viewsets import ViewSetMixin
 
 from config.api.descriptions import RESOURCE_TEXTS
-from config.api.included import IncludingMixin
 from config.api.listing.filters import FilterBackend, OrderingFilter, StrictFilterSet, build_filterset_class
 from config.api.listing.pagination import ListPagination
 from config.api.representation.envelope import LINKS, Link, build_address, build_row_links
 from config.api.representation.serializers import Representation, ResourceSerializer
+from config.api.streams import StreamingMixin
 from config.api.writing.idempotency import REPLAYED, IdempotencyKey, KeyPolicy, parse_key
 from config.http.errors import DomainError, not_found
 from config.http.etags import get_version_digest
@@ -54,7 +55,7 @@ def get_readable_fields(serializer_class: type[ResourceSerializer], *, created: 
     return tuple(name for name, field in fields if not field.write_only and name not in shown_once)
 
 
-class ResourceViewSet(ViewSetMixin, IncludingMixin, GenericAPIView):
+class ResourceViewSet(ViewSetMixin, StreamingMixin, GenericAPIView):
     """A collection and its resources: DRF's GenericViewSet with the conventions of the API.
 
     A subclass declares; `http_method_names` says which methods there are. DRF's hooks do here what they do in DRF.
@@ -130,7 +131,9 @@ class ResourceViewSet(ViewSetMixin, IncludingMixin, GenericAPIView):
 
     # --- Actions
 
-    def list(self, request: Request, *args: object, **kwargs: object) -> Response:
+    def list(self, request: Request, *args: object, **kwargs: object) -> HttpResponseBase:
+        if self.is_stream:
+            return self.stream()
         try:
             page = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
         except DomainError:

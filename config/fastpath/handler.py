@@ -29,7 +29,7 @@ from config.api.versions.versioning import choose_media_type
 from config.api.views import ConventionsMixin
 from config.fastpath.http import FastHeaders, FastRequest, set_default_headers, vary_on
 from config.fastpath.views import accelerate
-from config.http.media_types import JSON
+from config.http.media_types import JSON, MEDIA_TYPES
 from config.http.middleware import ContentPolicyMiddleware, GetResponse
 from config.http.request_limits import REFUSED
 from config.http.url_map import View
@@ -138,7 +138,7 @@ def build_request(environ: WSGIEnvironment) -> FastRequest | None:
     """The request of a WSGI environment if it may take the fast path; the environment belongs to it from then on."""
     if environ.get("HTTP_COOKIE") or not _FULL_STACK_VARIABLES.isdisjoint(environ) or environ.get("SCRIPT_NAME"):
         return None
-    if choose_media_type(environ.get("HTTP_ACCEPT", "")).media_type != JSON:
+    if choose_media_type(environ.get("HTTP_ACCEPT", ""), MEDIA_TYPES).media_type != JSON:
         return None
     if not _is_allowed_host(environ.get("HTTP_HOST", environ["SERVER_NAME"]), tuple(settings.ALLOWED_HOSTS)):
         return None

@@ -10,7 +10,7 @@ viewset does, the part is left out of its subclass, and the viewset's own hooks 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache, partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -147,6 +147,18 @@ class Represent(_Part):
         render = get_renderer(self.get_serializer_class(), self.request.version, self.field_names)
         representations: Sequence[Representation] = render(rows) if render else super().represent(rows)
         return representations
+
+
+def represent_rows(original: Callable[[Any, Sequence[Model]], Any]) -> Callable[[Any, Sequence[Model]], Any]:
+    """Takes the place of `config.api.streams.represent`: streams run on the full stack, and have many rows."""
+
+    def represent(view: Any, rows: Sequence[Model]) -> Any:
+        render, view_class = None, view.__class__
+        if not get_parts(view_class)[Represent]:
+            render = get_renderer(view.get_serializer_class(), view.request.version, view.field_names)
+        return render(rows) if render else original(view, rows)
+
+    return represent
 
 
 class ReadList(_Part):

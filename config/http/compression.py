@@ -6,9 +6,12 @@ Django's own middleware makes a strong entity tag weak. Here the coding is chose
 
 import gzip
 import re
+import zlib
+from collections.abc import Iterator
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 
 from config.http.headers import vary_on
 from config.http.media_types import parse_elements
@@ -18,14 +21,19 @@ MIN_BYTES = 1024
 GZIP = "gzip"
 _LEVEL = 5
 _VARIABLE = "HTTP_ACCEPT_ENCODING"
-_TEXT = re.compile(r"text/|application/(.+\+)?(json|javascript)\b|image/svg\+xml\b")
+_TEXT = re.compile(r"text/|application/(.+\+)?(json|javascript|x-ndjson)\b|image/svg\+xml\b")
 
 
-def choose_coding(request: HttpRequest, response: HttpResponse) -> str | None:
+def choose_coding(request: HttpRequest, response: HttpResponseBase, length: int | None = None) -> str | None:
     """The coding in which an answer goes out, None for none. Says in `Vary` that Accept-Encoding had a part in it.
 
     An answer with secrets, or one that a browser fetched by its cookie or Basic, is left alone: an attacker who can
     make it repeat guesses would read the rest from its length (BREACH). A page repeats the query in its links.
+
+    Args:
+        request: whose answer it is.
+        response: with its Content-Type and its Cache-Control.
+        length: of the content, where the response does not hold all of it.
     """
     headers = response.headers
     if "no-store" in headers.get("Cache-Control", "") or not is_compressible(headers.get("Content-Type", "")):
@@ -34,8 +42,10 @@ def choose_coding(request: HttpRequest, response: HttpResponse) -> str | None:
     # Most programs name none, and need not wait for the rest.
     if _VARIABLE not in request.META:
         return None
+    if length is None:
+        length = len(response.content)  # type: ignore[attr-defined]  # of a response that holds its content
     # Cookies last: to parse them takes longer than the rest.
-    return GZIP if prefers_gzip(request, len(response.content)) and not _sent_by_browser(request) else None
+    return GZIP if prefers_gzip(request, length) and not _sent_by_browser(request) else None
 
 
 def is_compressible(content_type: str) -> bool:
@@ -71,3 +81,12 @@ def compress(response: HttpResponse) -> None:
 def compress_content(content: bytes) -> bytes:
     """The content in gzip; always the same bytes for the same content."""
     return gzip.compress(content, _LEVEL, mtime=0)
+
+
+def compress_pieces(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Content in gzip that is made piece by piece."""
+    compressor = zlib.compressobj(_LEVEL, wbits=16 + zlib.MAX_WBITS)
+    for piece in pieces:
+        if compressed := compressor.compress(piece):
+            yield compressed
+    yield compressor.flush()

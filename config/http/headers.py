@@ -6,22 +6,23 @@ from functools import lru_cache
 from urllib.parse import quote
 
 from django.http import HttpResponse
+from django.http.response import HttpResponseBase
 from django.utils.cache import patch_vary_headers
 
 
-def set_headers(response: HttpResponse, headers: Mapping[str, str]) -> None:
+def set_headers(response: HttpResponseBase, headers: Mapping[str, str]) -> None:
     """Puts headers on a response, in the place of those that it has under the same names."""
     for name, value in headers.items():
         response.headers[name] = value
 
 
-def set_default_headers(response: HttpResponse, headers: Mapping[str, str]) -> None:
+def set_default_headers(response: HttpResponseBase, headers: Mapping[str, str]) -> None:
     """Puts those headers on a response that it does not have yet."""
     for name, value in headers.items():
         response.headers.setdefault(name, value)
 
 
-def vary_on(response: HttpResponse, *names: str) -> None:
+def vary_on(response: HttpResponseBase, *names: str) -> None:
     """Says in `Vary` that the response depends on these headers of the request."""
     response.headers["Vary"] = merge_vary(response.headers.get("Vary"), names)
 

@@ -10,6 +10,9 @@ PROBLEM_JSON = "application/problem+json"
 JSON_API = "application/vnd.api+json"
 # One JSON object a line.
 NDJSON = "application/x-ndjson"
+CSV = "text/csv"
+# What an answer may be, the one that is sent to whoever does not mind first.
+MEDIA_TYPES = (JSON, HTML, NDJSON, CSV)
 
 _QUALITY = re.compile(r"0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?")
 # A quoted parameter may hold the separators. Possessive, and content with a quote that never ends: linear in time.

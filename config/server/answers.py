@@ -21,9 +21,10 @@ from config.api.versions.usage import uses
 from config.api.versions.versioning import choose_media_type, find_response_version, is_versioned
 from config.http.errors import DomainError, ErrorCode
 from config.http.lanes import Lane
-from config.http.media_types import HTML, NDJSON
+from config.http.media_types import CSV, HTML, MEDIA_TYPES, NDJSON
 from config.http.middleware import SECRET_PARAMETER, RequestIdMiddleware, choose_request_id
 from config.http.request_limits import MAX_SHORT_BODY, REFUSED, too_long
+from config.http.streams import StreamResponse
 from config.http.url_map import find_view, get_declaration
 from config.server import metrics
 
@@ -35,6 +36,8 @@ Environ = dict[str, Any]
 MAX_LANES = 1024
 _lanes: dict[tuple[bytes, str, str], Lane] = {}
 _ZEROS = bytes.maketrans(b"123456789", b"000000000")
+# A page takes long to render, and a whole list is long.
+_SLOW = frozenset({HTML, NDJSON, CSV})
 # What is left of the stack for a request that is refused because there is too much to do: what needs no database.
 _WITHOUT_DATABASE = frozenset(
     {
@@ -58,6 +61,18 @@ class Answer(NamedTuple):
     status: int
     headers: list[tuple[str, str]]
     body: bytes
+
+
+class Streamed(NamedTuple):
+    """A response that is sent while it is made.
+
+    Attributes:
+        head: the response without its body.
+        body: its pieces, to be closed whatever becomes of it.
+    """
+
+    head: Answer
+    body: StreamResponse
 
 
 class Refusal(NamedTuple):
@@ -110,13 +125,26 @@ def choose_lane(environ: Environ) -> Lane:
 
 
 def _find_lane(path: str, method: str, accept: str) -> Lane:
-    if choose_media_type(accept).media_type == HTML:
+    if choose_media_type(accept, MEDIA_TYPES).media_type in _SLOW:
         return Lane.SLOW
     lanes: Mapping[str, Lane] | None = get_declaration(find_view(path), "lanes")
     return Lane.SLOW if lanes is None else lanes.get(method, Lane.FAST)
 
 
 def answer(django: Any, environ: Environ) -> Answer:
+    """`begin_answer`, and the whole response, also of a list that might be streamed."""
+    begun = begin_answer(django, environ)
+    if isinstance(begun, Answer):
+        return begun
+    try:
+        return begun.head._replace(body=b"".join(begun.body))
+    except Exception as exception:  # noqa: BLE001 - as in `begin_answer`
+        return failure(exception, environ)
+    finally:
+        begun.body.close()
+
+
+def begin_answer(django: Any, environ: Environ) -> Answer | Streamed:
     """Runs Django in this thread, whose database connection it uses.
 
     Args:
@@ -124,7 +152,7 @@ def answer(django: Any, environ: Environ) -> Answer:
         environ: a WSGI environment that `screen` let pass.
 
     Returns:
-        the whole response; INTERNAL_ERROR for what Django lets escape.
+        the whole response, INTERNAL_ERROR for what Django lets escape; of a stream, its beginning.
 
     Raises:
         NeedsSlowLane: see config.http.lanes.
@@ -149,9 +177,12 @@ def _run_fast_path(environ: Environ) -> Answer | None:
     return Answer(response.status_code, list(response.headers.items()), response.content)
 
 
-def _run_django(django: Any, environ: Environ) -> Answer:
+def _run_django(django: Any, environ: Environ) -> Answer | Streamed:
     started: list[Any] = []
     response = django(environ, lambda status, headers, *rest: started.extend((status, headers)))
+    if isinstance(response, StreamResponse):
+        status, headers = started
+        return Streamed(Answer(int(status[:3]), headers, b""), response)
     try:
         body = b"".join(response)
     finally:

@@ -12,7 +12,7 @@ from django.contrib import admin
 from django.test import Client
 
 from config.admin import export
-from config.admin.export import escape_formula
+from config.api.representation.formulas import escape_formula
 from config.models import AuditEvent
 from orders.models import Order
 from payments.models import Payment

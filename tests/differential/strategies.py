@@ -31,6 +31,8 @@ ACCEPT: Mapping[str, bool] = {
     "application/vnd.users.v9+json": False,
     "application/json;q=0": False,
     "image/png": False,
+    "application/x-ndjson": False,
+    "text/csv, application/json;q=0.9": False,
     "text/html": False,
     "text/html;q=0.9, application/json;q=0.8": False,
 }

@@ -35,6 +35,8 @@ FORMS: Sequence[Mapping[str, str]] = (
 # The body that is described beside those that clients are generated from (config.api.schema.lines).
 LINES_CONTENT = "x-content"
 _WITHOUT_BODY = frozenset({204, 304})
+# The headers of a page, which a whole list does not have.
+_NOT_OF_STREAMS = frozenset({"ETag", "Link"})
 
 Faults = Iterator[str]
 Validator = Any
@@ -103,11 +105,11 @@ class Reference:
         return self._answers[place]
 
     def _compiled(self, response: Mapping[str, Any]) -> Answer:
-        content = response.get("content") or response.get(LINES_CONTENT, {})
+        content = response.get("content", {}) | response.get(LINES_CONTENT, {})
         codes = {code for media in content.values() for code in media.get("examples", ())}
         return Answer(
             {name: self._header(one) for name, one in response.get("headers", {}).items()},
-            {kind: media["schema"] for kind, media in content.items()},
+            {kind: media.get("schema") or media.get("itemSchema") for kind, media in content.items()},
             frozenset(codes),
         )
 
@@ -124,6 +126,14 @@ class Reference:
         else:
             schema = {**schema, "properties": {**schema["properties"], "data": data}}
         return first_error(self._validator(json.dumps(schema)), body)
+
+    def validate_rows(
+        self, schema: Mapping[str, Any] | None, rows: Iterable[Any], query: Mapping[str, str]
+    ) -> str | None:
+        """The first fault of the rows of a stream."""
+        row = self._partial(schema) if schema and "fields" in query else self._resolved(schema or {})
+        validator = self._validator(json.dumps(row))
+        return next(filter(None, (first_error(validator, each) for each in rows)), None)
 
     def _partial(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
         """The fields that `fields` names, none of which is `_links`."""
@@ -268,6 +278,8 @@ def faults_of(reference: Reference, answer: Answer | None, method: str, response
 
 def _of_headers(reference: Reference, answer: Answer, response: Any) -> Faults:
     for name, header in answer.headers.items():
+        if name in _NOT_OF_STREAMS and is_stream(response):
+            continue
         if fault := header.fault(response.headers.get(name)):
             yield f"the header {name} {fault}"
     for name in reference.known - answer.headers.keys():
@@ -275,7 +287,26 @@ def _of_headers(reference: Reference, answer: Answer, response: Any) -> Faults:
             yield f"the header {name} is not described"
 
 
+def is_stream(response: Any) -> bool:
+    from config.http.media_types import CSV, NDJSON
+
+    return response.headers.get("Content-Type", "").partition(";")[0] in {NDJSON, CSV}
+
+
+def _of_stream(reference: Reference, answer: Answer, kind: str, response: Any) -> Faults:
+    if kind not in answer.bodies:
+        yield f"the content type {kind} is not described"
+    elif kind.endswith("ndjson") and not response.streaming and "Content-Encoding" not in response.headers:
+        # One that is sent piece by piece is the test's to read.
+        rows = map(json.loads, response.content.splitlines())
+        if fault := reference.validate_rows(answer.bodies[kind], rows, response.wsgi_request.GET.dict()):
+            yield f"a row is not as described: {fault}"
+
+
 def _of_body(reference: Reference, answer: Answer, kind: str, method: str, response: Any) -> Faults:
+    if is_stream(response):
+        yield from _of_stream(reference, answer, kind, response)
+        return
     content = b"".join(response) if response.streaming else response.content
     if method == "HEAD" or response.status_code in _WITHOUT_BODY or not answer.bodies:
         if content:

@@ -17,7 +17,7 @@ from rest_framework.views import APIView
 from config.api.browsable import navigation
 from config.api.browsable.forms import Data, Form, build_forms
 from config.api.browsable.highlighting import parse_links, render_header, render_json, render_link
-from config.api.browsable.lists import build_page_links, build_query_form, describe_position
+from config.api.browsable.lists import build_downloads, build_page_links, build_query_form, describe_position
 from config.api.browsable.session_user import find_session_user
 from config.api.browsable.tables import build_table
 from config.api.viewsets import ResourceViewSet
@@ -123,6 +123,7 @@ def _build_list_context(request: HttpRequest, response: HttpResponse, view: APIV
         "position": describe_position(request, body),
         "table": build_table(request, view, body) if view and is_list and response.status_code < 400 else None,
         "query": build_query_form(request, view) if view and shows_query else None,
+        "downloads": build_downloads(request, view) if view and shows_query and response.status_code < 400 else None,
     }
 
 

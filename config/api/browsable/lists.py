@@ -10,11 +10,13 @@ from config.api.browsable.navigation import get_query
 from config.api.listing.filters import SEARCH
 from config.api.listing.pagination import DEFAULT_LIMIT, MAX_LIMIT
 from config.api.representation.envelope import LINKS
-from config.api.versions.versioning import VERSION_PARAMETER
+from config.api.versions.versioning import VERSION_PARAMETER, get_response_version, strip_prefix
 from config.api.viewsets import ResourceViewSet
 from config.http.headers import quote_address
+from config.http.media_types import CSV, NDJSON
 
 _RELATIONS = ("first", "prev", "next", "last")
+STREAM_FORMATS = (("CSV", CSV), ("NDJSON", NDJSON))
 # The parameters that choose a page, each with the value that begins at the start of the list.
 _START = {"page": "1", "offset": "0", "cursor": ""}
 
@@ -50,6 +52,22 @@ def describe_position(request: HttpRequest, body: object) -> Mapping[str, str]:
 
 def _build_address(request: HttpRequest, query: Sequence[tuple[str, object]], parameter: str) -> str:
     return quote_address(request.path, urlencode([*query, (parameter, _START[parameter])]))
+
+
+def build_downloads(request: HttpRequest, view: ResourceViewSet) -> Mapping[str, object] | None:
+    """Where the whole list is, and in which formats; None where it is none of those that are streamed.
+
+    Args:
+        request: the request of the list.
+        view: its view.
+    """
+    if not view.may_stream():
+        return None
+    left_out = {*_START, "limit", "include", "envelope", VERSION_PARAMETER}
+    query = [(name, value) for name, value in get_query(request).items() if name not in left_out]
+    # With another Accept, an address without a version may be answered in another one.
+    path = f"/api/v{get_response_version(request)}{strip_prefix(request.path)}"
+    return {"address": quote_address(path, urlencode(query)), "formats": STREAM_FORMATS}
 
 
 def build_query_form(request: HttpRequest, view: ResourceViewSet) -> Mapping[str, object]:

@@ -241,7 +241,13 @@ class KeysetQuery:
         columns = Tuple(*map(F, self.ordering.columns))
         return [part.filter(lookup(columns, position.key)) for part in self.parts]
 
-    # --- Both
+    # --- As a whole
+
+    def build_all(self) -> QuerySet[Any]:
+        """All rows, in the order of the list."""
+        return self.with_related(self.ordering.apply(self.queryset))
+
+    # --- By offset and by cursor
 
     def fetch(self, build: Callable[..., QuerySet[Any]], *args: Any, **values: Any) -> list[Any]:
         """The rows of a page.

@@ -36,6 +36,32 @@ _WHOLE = re.compile(r"[0-9]+")
 _MAX_DIGITS = 20
 
 
+def build_query(queryset: QuerySet[Any], view: Any) -> tuple[KeysetQuery, dict[str, str]]:
+    """The list that a view's request asks for, and its filters. What is wrong with them is refused in its parameters.
+
+    Args:
+        queryset: that of the view, filtered and ordered.
+        view: with its parameters.
+
+    Raises:
+        ValueError: the queryset is not ordered.
+    """
+    filters: dict[str, str] = {}
+    for backend in view.filter_backends:
+        filters |= backend.get_values(view) if hasattr(backend, "get_values") else {}
+    with_related = partial(view.with_related, names=view.field_names, single=False)
+    ordering, parameters = Ordering.from_queryset(queryset), view.parameters
+    if not parameters.uses_later or parameters.problems:
+        return KeysetQuery(queryset, ordering, filters, with_related), filters
+    parent = [view.parent_field] if view.parent_field else []
+    others = {name: value for name, value in filters.items() if name != SEARCH}
+    for name, message in find_refusals(view.filterset_class, queryset.model, others, ordering, parent):
+        parameters.refuse(name, message)
+    words = parse_words(filters[SEARCH], queryset, parameters) if SEARCH in filters else ()
+    build: Any = partial(build_search, looked_for=words) if words else BoundedKeysetQuery
+    return build(queryset, ordering, others, with_related, view.filterset_class), filters
+
+
 class ListPagination(BasePagination):
     """`?page=`, `?offset=` or `?cursor=`, with `?limit=`.
 
@@ -56,21 +82,7 @@ class ListPagination(BasePagination):
             DomainError: VALIDATION_ERROR naming everything that is wrong with the query, INVALID_CURSOR.
             ValueError: the queryset is not ordered.
         """
-        filters: dict[str, str] = {}
-        for backend in view.filter_backends:
-            filters |= backend.get_values(view) if hasattr(backend, "get_values") else {}
-        with_related = partial(view.with_related, names=view.field_names, single=False)
-        ordering, parameters = Ordering.from_queryset(queryset), view.parameters
-        if not parameters.uses_later or parameters.problems:
-            return self.paginate(KeysetQuery(queryset, ordering, filters, with_related), filters, view)
-        parent = [view.parent_field] if view.parent_field else []
-        others = {name: value for name, value in filters.items() if name != SEARCH}
-        for name, message in find_refusals(view.filterset_class, queryset.model, others, ordering, parent):
-            parameters.refuse(name, message)
-        words = parse_words(filters[SEARCH], queryset, parameters) if SEARCH in filters else ()
-        build: Any = partial(build_search, looked_for=words) if words else BoundedKeysetQuery
-        query = build(queryset, ordering, others, with_related, view.filterset_class)
-        return self.paginate(query, filters, view)
+        return self.paginate(*build_query(queryset, view), view)
 
     def paginate(self, query: KeysetQuery, filters: Mapping[str, str], view: Any) -> list[Any]:
         """The rows of the page of a list that is known as a KeysetQuery."""

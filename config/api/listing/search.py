@@ -118,6 +118,9 @@ class CommonWordsQuery(BoundedKeysetQuery):
     def get_least(self, total: int) -> int | None:
         return None if self.is_complete else total
 
+    def build_all(self) -> QuerySet[Any]:
+        return self.with_related(self.ordering.apply(self.queryset.filter(*self._conditions)))
+
     def slice(self, start: int, stop: int) -> Slice:
         found, reached = self._look(self.parts, None, backwards=False)
         self.is_complete = reached is None

@@ -1,6 +1,11 @@
-"""The renderers, JSON for programs and the browsable API for people, and the negotiation of one of them."""
+"""The renderers and the negotiation of one of them.
 
+JSON for programs, the browsable API for people, and NDJSON and CSV for whole lists.
+"""
+
+import csv
 from collections.abc import Mapping, Sequence
+from io import StringIO
 from typing import Any
 
 from django.http.response import HttpResponseBase
@@ -9,11 +14,13 @@ from rest_framework.parsers import BaseParser
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 
+from config.api.representation.formulas import escape_formula
 from config.api.requests import select_parser
 from config.api.versions import versioning
 from config.api.versions.versioning import choose_media_type
 from config.http.errors import DomainError, ErrorCode
 from config.http.json import to_json
+from config.http.media_types import CSV, NDJSON
 
 
 class JSONRenderer(BaseRenderer):
@@ -77,3 +84,60 @@ class Negotiation(BaseContentNegotiation):
         if version is not None:
             raise versioning.unsupported(version, status=406)
         raise DomainError(ErrorCode.NOT_ACCEPTABLE, f"Available: {', '.join(of_type)}.")
+
+
+class StreamRenderer(BaseRenderer):
+    """A format of whole lists, row by row (config.api.streams). What is no such list has no such form.
+
+    Attributes:
+        content_type: with its parameters.
+    """
+
+    charset = None
+    content_type: str
+
+    def render_beginning(self, names: Sequence[str]) -> bytes:
+        """What stands before the rows, of which the fields are known."""
+        return b""
+
+    def render_rows(self, rows: Sequence[Mapping[str, object]]) -> bytes:
+        raise NotImplementedError
+
+
+class NDJSONRenderer(StreamRenderer):
+    """A representation a line: the same bytes as in a page."""
+
+    media_type = content_type = NDJSON
+    format = "ndjson"
+
+    def render_rows(self, rows: Sequence[Mapping[str, object]]) -> bytes:
+        return b"".join([to_json(row) + b"\n" for row in rows])
+
+
+class CSVRenderer(StreamRenderer):
+    """A table for spreadsheets (RFC 4180), in which no cell is a formula."""
+
+    media_type = CSV
+    content_type = f"{CSV}; charset=utf-8; header=present"
+    format = "csv"
+
+    def render_beginning(self, names: Sequence[str]) -> bytes:
+        return _write_lines([names])
+
+    def render_rows(self, rows: Sequence[Mapping[str, object]]) -> bytes:
+        return _write_lines([[_get_cell(value) for value in row.values()] for row in rows])
+
+
+def _write_lines(lines: Sequence[Sequence[str]]) -> bytes:
+    written = StringIO()
+    csv.writer(written).writerows(lines)
+    return written.getvalue().encode()
+
+
+def _get_cell(value: object) -> str:
+    """Text as it is, nothing for null, and everything else as in JSON."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return escape_formula(value)
+    return to_json(value).decode().strip('"')

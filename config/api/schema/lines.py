@@ -1,4 +1,4 @@
-"""NDJSON in the document: a body of lines, and examples of it and of its answer."""
+"""NDJSON in the document: a body of lines, examples of it and of its answer; and whole lists, as NDJSON and as CSV."""
 
 import json
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from config.api.representation import envelope
 from config.api.representation.envelope import LINKS
 from config.api.schema.fields import build_string
 from config.http.json import MAX_LINES, JSONObject
-from config.http.media_types import NDJSON
+from config.http.media_types import CSV, NDJSON
 
 # Where `content` would stand, in the same form. Of several successful bodies a generated client makes one type that can
 # be any of them, and who creates a single resource would have to find out which one came.
@@ -60,3 +60,12 @@ def build_response(schema: JSONObject, example: JSONObject) -> JSONObject:
         f"\n\n```json\n{json.dumps(example, indent=2, ensure_ascii=False)}\n```"
     )
     return {"description": description, CONTENT: {"application/json": {"schema": schema, "example": example}}}
+
+
+def build_streams(row: JSONObject) -> JSONObject:
+    """The content of a response that is a whole list, in the words of OpenAPI 3.2.
+
+    Args:
+        row: the schema of a row.
+    """
+    return {NDJSON: {"itemSchema": row}, CSV: {}}

@@ -16,7 +16,7 @@ from config.api.representation.fields import StrictField
 from config.api.requests import find_parsers
 from config.api.schema import errors, examples, fields, headers, lines, parameters, responses
 from config.api.schema.fields import Field
-from config.api.schema.views import takes_dry_run, takes_lines
+from config.api.schema.views import is_streamed, takes_dry_run, takes_lines
 from config.api.versions.table import Change, has
 from config.api.versions.versioning import is_versioned, strip_prefix
 from config.api.viewsets import ResourceViewSet
@@ -69,6 +69,11 @@ class Schema(AutoSchema):
     def get_description(self) -> str:
         """What the view says of the operation; never a docstring, which is for developers of the service."""
         description = self._describe()
+        if is_streamed(self.view):
+            description += (
+                "\n\nWith `Accept: application/x-ndjson` or `text/csv` it is the whole list, as a stream, without "
+                "`page`, `offset`, `cursor`, `limit`, `include` and an envelope."
+            )
         scope = self.view.required_scope(self.method)
         return f"{description}\n\nScope: `{scope}`." if scope else description
 
@@ -207,7 +212,14 @@ class Schema(AutoSchema):
         media_type = {"schema": schemas.build_page() if is_list else schemas.build_single(created=status == 201)}
         version = self.view.described_version
         _add_example(media_type, examples.build_resource_example(self.view, version, self.path, status))
-        return {"description": self.get_summary() + ".", "content": {"application/json": media_type}}
+        description, more = f"{self.get_summary()}.", {}
+        if is_streamed(self.view):
+            description += (
+                " A page; or the whole list, as `application/x-ndjson` or `text/csv`, which has neither `ETag` nor "
+                "`Link`, and is complete where it ends as HTTP says: a stream that fails is cut off."
+            )
+            more = {lines.CONTENT: lines.build_streams(schemas.build_row())}
+        return {"description": description, "content": {"application/json": media_type}, **more}
 
     def _build_enveloped(self, data: JSONObject) -> JSONObject:
         name = data.get("items", data)["$ref"].rpartition("/")[2]

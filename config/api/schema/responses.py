@@ -114,11 +114,14 @@ class ResourceSchemas:
             return self._register(f"{prefix}{self._name}ReadAnswer", build_envelope(whole, **members))
         return self._register(f"{prefix}{self._name}Answer", build_envelope(whole))
 
+    def build_row(self) -> JSONObject:
+        """The schema of a row of the list."""
+        properties = self._get_properties(created=False)
+        return self._register(self._name, build_object(properties), type(self._serializer))
+
     def build_page(self) -> JSONObject:
         """The schema of a response with a page of the list."""
-        properties = self._get_properties(created=False)
-        whole = self._register(self._name, build_object(properties), type(self._serializer))
-        items = {"type": "array", "items": whole, "maxItems": MAX_LIMIT}
+        items = {"type": "array", "items": self.build_row(), "maxItems": MAX_LIMIT}
         metas = [*_METAS, self._register("BoundedPageMeta", _BOUNDED_META)] if self._is_bounded else _METAS
         members = {"meta": {"anyOf": metas}, **_PAGE_LINKS}
         if self._includes:
@@ -130,11 +133,10 @@ class ResourceSchemas:
 
         It is no component, since nothing that a generator looks at would refer to it.
         """
-        data = self._register(self._name, build_object(self._get_properties(created=False)), type(self._serializer))
         properties = {
             "line": build_integer(1, MAX_LINES),
             "status": build_integer(201, 599),
-            "data": data,
+            "data": self.build_row(),
             "error": {"$ref": "#/components/schemas/ErrorBody"},
         }
         description = "What became of a line: it has `data`, or `error`."

@@ -6,6 +6,7 @@ from typing import ClassVar, Protocol
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 
+from config.api import streams
 from config.api.included import get_names
 from config.api.requests import NDJSONParser
 from config.api.versions.table import Change, Version, has
@@ -31,6 +32,12 @@ def takes_include(view: DescribedView) -> bool:
     is_read = isinstance(view, ResourceViewSet) and view.action in {"list", "retrieve"}
     has_later = has(view.described_version, Change.NO_UNKNOWN_NAMES)
     return is_read and has_later and bool(get_names(view))
+
+
+def is_streamed(view: DescribedView) -> bool:
+    """Whether an operation answers whole lists, too."""
+    is_list = isinstance(view, ResourceViewSet) and view.action == "list" and view.streams
+    return is_list and has(view.described_version, streams.SINCE)
 
 
 def takes_lines(view: DescribedView, method: str) -> bool:

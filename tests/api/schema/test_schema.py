@@ -119,7 +119,7 @@ REFUSED: dict[str, tuple[str, str, Any, dict[str, Any]]] = {
     "IDEMPOTENCY_KEY_REUSED": ("POST", "/payments", {"amount": 2}, {"idempotency_key": "used"}),
     "CREDENTIAL_CONFLICT": ("GET", "/users", None, {"authorization": "Basic eDp5"}),
     "NOT_FOUND": ("GET", "/users/9223372036854775807", None, {}),
-    "NOT_ACCEPTABLE": ("GET", "/users", None, {"accept": "image/png"}),
+    "NOT_ACCEPTABLE": ("GET", "/users/{id}", None, {"accept": "image/png"}),
     "CONFLICT": ("PATCH", "/users/{id}", {"email": "taken@example.com"}, {}),
     "PRECONDITION_FAILED": ("PATCH", "/users/{id}", {"name": "N"}, {"if_match": '"x"'}),
     "UNSUPPORTED_MEDIA_TYPE": ("POST", "/payments", {}, {"content_type": "text/xml"}),

@@ -58,6 +58,7 @@ def test_every_change_is_asked_for_where_it_is_expected():
             "config/api/schema/parameters.py",
             "config/api/schema/responses.py",
             "config/api/schema/views.py",
+            "config/api/streams.py",
         ],
         "MONEY_AS_TEXT": ["config/api/representation/fields.py"],
     }

@@ -1,0 +1,175 @@
+"""Whole lists as a stream: NDJSON and CSV, from the same addresses, for whoever accepts these best.
+
+All rows under the filters, the search, the order and `fields` of the request, in one snapshot and in constant memory.
+"""
+
+import hashlib
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import chain, islice
+from threading import BoundedSemaphore
+from typing import Any, ClassVar
+
+from django.conf import settings
+from django.db.models import Model, QuerySet
+from django.http import HttpResponse
+from django.http.response import HttpResponseBase
+from rest_framework.renderers import BaseRenderer
+
+from config.api.included import PARAMETER as INCLUDE
+from config.api.included import IncludingMixin
+from config.api.listing.keyset import KeysetQuery
+from config.api.listing.pagination import MODES, ListPagination, build_query
+from config.api.representation.renderers import CSVRenderer, NDJSONRenderer, StreamRenderer
+from config.api.representation.serializers import Representation
+from config.api.versions.table import Change, has
+from config.api.versions.versioning import find_response_version
+from config.http import compression
+from config.http.errors import DomainError, ErrorCode
+from config.http.streams import FIRST_BYTES, StreamResponse
+from config.postgresql.snapshots import snapshot
+from config.postgresql.transactions import try_advisory_lock
+
+SINCE = Change.NO_UNKNOWN_NAMES
+# What a row costs in memory is bounded, too: a post has up to 20,000 characters.
+ROWS_OF_A_PIECE = 200
+# Each has a thread for as long as it takes, and holds a snapshot. Other requests must find a thread, too.
+MAX_STREAMS_OF_A_PROCESS = 2
+RETRY_AFTER_SECONDS = 5
+_places = BoundedSemaphore(MAX_STREAMS_OF_A_PROCESS)
+
+
+class StreamingMixin(IncludingMixin):
+    """What a viewset does with a list that is asked for as a stream.
+
+    Attributes:
+        streams: whether its list comes as a stream, too. One that overrides `list` says False, or asks `is_stream`.
+    """
+
+    streams: ClassVar[bool] = True
+
+    def get_renderers(self: Any) -> list[BaseRenderer]:
+        renderers: list[BaseRenderer] = super().get_renderers()
+        return [*renderers, NDJSONRenderer(), CSVRenderer()] if self.may_stream() else renderers
+
+    def may_stream(self: Any) -> bool:
+        """Whether the request is one for a list, in a version in which it may be streamed."""
+        if self.action != "list" or not self.streams or self.request is None:
+            return False
+        return issubclass(self.pagination_class, ListPagination) and has(find_response_version(self.request), SINCE)
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether the list is asked for as a stream."""
+        return isinstance(self.request.accepted_renderer, StreamRenderer)
+
+    def stream(self: Any) -> HttpResponseBase:
+        """The response that is the whole list.
+
+        Raises:
+            DomainError: VALIDATION_ERROR for what a stream does not have, NOT_FOUND; RATE_LIMITED for a caller that has
+                one already, SERVICE_UNAVAILABLE where there are too many.
+        """
+        self.check_parent()
+        # It has no tag: none of those in If-Match is its own.
+        self.preconditions.check_match("")
+        query, _ = build_query(self.filter_queryset(self.get_queryset()), self)
+        self._refuse_pages()
+        self.parameters.check()
+        pieces = self._read(query)
+        total = next(pieces)
+        renderer: StreamRenderer = self.request.accepted_renderer
+        headers = {"Content-Type": renderer.content_type} | ({} if total is None else {"X-Total-Count": str(total)})
+        if self.request.method == "HEAD":
+            pieces.close()
+            return StreamResponse(iter(()), pieces.close, headers=headers)
+        return self._respond_with(pieces, headers)
+
+    def _refuse_pages(self: Any) -> None:
+        parameters = self.parameters
+        names = (*MODES, "limit")
+        parameters.know(*names)
+        for name in names:
+            if name in parameters.query:
+                parameters.refuse(name, "A stream is the whole list, and has no pages; leave it out.")
+        if INCLUDE in parameters.query:
+            parameters.refuse(INCLUDE, "A stream has the rows of the list alone; leave it out.")
+        if self.enveloped and "envelope" in parameters.query:
+            parameters.refuse("envelope", "A stream has no envelope; leave it out.")
+
+    def _respond_with(self: Any, pieces: Generator[bytes], headers: Mapping[str, str]) -> HttpResponseBase:
+        """A response of the pieces; an ordinary one, whose length is known, where they are few."""
+        first = b""
+        is_whole = True
+        for piece in pieces:
+            first += piece
+            if len(first) >= FIRST_BYTES:
+                is_whole = False
+                break
+        response = HttpResponse(first, headers=dict(headers))
+        response["Cache-Control"] = self.cache_control
+        coding = compression.choose_coding(self.request, response, len(first))
+        if is_whole:
+            if coding:
+                compression.compress(response)
+            return response
+        rest = chain([first], pieces)
+        stream = StreamResponse(compression.compress_pieces(rest) if coding else rest, pieces.close)
+        stream.headers = response.headers
+        if coding:
+            stream["Content-Encoding"] = coding
+        return stream
+
+    def _read(self: Any, query: KeysetQuery) -> Generator[Any]:
+        """First the total, None where none is kept, then the content in pieces."""
+        renderer: StreamRenderer = self.request.accepted_renderer
+        names = [name for name in self.readable_fields if name in self.field_names]
+        alias = query.queryset.db
+        with _place(), snapshot(alias, settings.MAX_STREAM_SECONDS):
+            _take_slot(self.principal.user.pk)
+            yield query.count() if query.counted else None
+            yield renderer.render_beginning(names)
+            for rows in _read_rows(query.build_all()):
+                yield renderer.render_rows(represent(self, rows))
+
+
+def represent(view: Any, rows: Sequence[Model]) -> Sequence[Representation]:
+    """The representations of rows of a stream: those of a page. The accelerator replaces it."""
+    representations: Sequence[Representation] = view.represent(rows)
+    return representations
+
+
+def _read_rows(rows: QuerySet[Any]) -> Iterator[list[Any]]:
+    """The rows by a cursor of the server, some at a time."""
+    found = rows.iterator(chunk_size=ROWS_OF_A_PIECE)
+    while some := list(islice(found, ROWS_OF_A_PIECE)):
+        yield some
+
+
+@contextmanager
+def _place() -> Iterator[None]:
+    if not _places.acquire(blocking=False):
+        message = "Too many lists are streamed at the same time. Try again."
+        raise DomainError(ErrorCode.SERVICE_UNAVAILABLE, message, headers={"Retry-After": str(RETRY_AFTER_SECONDS)})
+    try:
+        yield
+    finally:
+        _places.release()
+
+
+def _take_slot(user_id: int) -> None:
+    """Holds one of the places of a user until the transaction ends, also where its process dies.
+
+    Raises:
+        DomainError: RATE_LIMITED where all are held.
+    """
+    limit = settings.MAX_STREAMS
+    if not limit or any(try_advisory_lock(_get_lock_number(user_id, slot)) for slot in range(limit)):
+        return
+    message = f"Only {limit} of your lists {'is' if limit == 1 else 'are'} streamed at the same time; wait for its end."
+    raise DomainError(ErrorCode.RATE_LIMITED, message, headers={"Retry-After": str(RETRY_AFTER_SECONDS)})
+
+
+def _get_lock_number(user_id: int, slot: int) -> int:
+    name = f"stream {user_id} {slot}".encode()
+    return int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), "big", signed=True)
