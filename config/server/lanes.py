@@ -26,9 +26,10 @@ from config.http.errors import DomainError, ErrorCode
 from config.http.lanes import Lane, NeedsSlowLane, in_fast_lane
 from config.postgresql.transactions import before_transaction
 from config.server import metrics, slow_lane
-from config.server.answers import Environ, answer, choose_lane, refuse_at_once
+from config.server.answers import Answer, Environ, answer, choose_lane, refuse_at_once
 from config.server.background import Repetition
 from config.server.callers import Callers
+from config.server.client_streams import ClientStream
 from config.server.fast_lane import FastLane, run_together
 from config.server.impatience import shorten_waits
 from config.server.queues import FairQueue, Task
@@ -65,6 +66,7 @@ class SlowLane:
         self._free = list(process.channels)
         self._running: Counter[Hashable] = Counter()
         self._has_died = False
+        self._streams: set[ClientStream] = set()
         self.queue = FairQueue()
         process.watch(loop, self._end_worker)
 
@@ -88,11 +90,37 @@ class SlowLane:
             task.respond(refuse_at_once(task.environ, build_overload("The request may have been lost half-way.")))
             self._end_worker()
             return
+        task.environ |= outcome.noted
+        if outcome.is_stream and not await self._stream(task, outcome.response):
+            return
         self._free.append(task.channel)
         self._running[task.caller] -= 1
         self._start_waiting()
-        task.environ |= outcome.noted
-        task.respond(outcome.response)
+        if not outcome.is_stream:
+            task.respond(outcome.response)
+
+    async def _stream(self, task: Task, beginning: Answer) -> bool:
+        """Ends with the stream. Returns whether the process is alive."""
+        stream = ClientStream(task.environ)
+        self._streams.add(stream)
+        is_whole = False
+        try:
+            try:
+                pipe = await stream.begin(task.protocol, beginning)
+            except OSError:
+                logger.exception("A stream could not be begun")
+                pipe = None
+            is_whole = await slow_lane.send_pipe(self._loop, task.channel, pipe)
+        except ConnectionError:
+            self._end_worker()
+            return False
+        finally:
+            self._streams.discard(stream)
+            if is_whole:
+                stream.finish()
+            else:
+                stream.cut()
+        return True
 
     def _start_waiting(self) -> None:
         while self._free and (task := self.queue.take_one(self._may_run)):
@@ -108,6 +136,9 @@ class SlowLane:
         if self._has_died:
             return
         self._has_died = True
+        # First of all: Granian waits, and nothing beside it runs, until each pipe that it reads has an end.
+        for stream in self._streams:
+            stream.cut()
         for task in list(self.queue):
             self.queue.remove(task)
             metrics.LANE_EVENTS.labels(Lane.SLOW.value, "refused").inc()

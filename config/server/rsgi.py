@@ -203,12 +203,14 @@ def _headers(scope: Scope) -> tuple[Headers, list[str]]:
 def _environ(scope: Scope, headers: Headers) -> Environ:
     """The WSGI environment of a request, without its body (PEP 3333)."""
     server, server_port = _address(scope.server)
+    client, client_port = _address(scope.client)
     environ: Environ = {
         "REQUEST_METHOD": scope.method,
         "SCRIPT_NAME": "",
         "PATH_INFO": _as_latin_1(scope.path),
         "QUERY_STRING": _as_latin_1(scope.query_string),
-        "REMOTE_ADDR": _address(scope.client)[0],
+        "REMOTE_ADDR": client,
+        "REMOTE_PORT": client_port,
         "SERVER_NAME": server,
         "SERVER_PORT": server_port,
         "SERVER_PROTOCOL": f"HTTP/{scope.http_version}",

@@ -9,29 +9,40 @@ The worker sends a request down one of its channels, one at a time each, and get
 
 from __future__ import annotations
 
+import logging
 import os
 import pickle
+import select
 import signal
 import socket
+import sys
 import time
 from asyncio import AbstractEventLoop
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing, suppress
 from contextvars import Context
 from io import BytesIO
+from itertools import chain
 from pathlib import Path
 from threading import Thread
 from typing import Any, NamedTuple
 
+from django.conf import settings
+
 from config.api.limits.quotas import NOTED
 from config.api.versions.usage import SECONDS_BETWEEN_WRITES, uses
 from config.http.lanes import Lane
+from config.http.streams import FIRST_BYTES
 from config.server import erasing, metrics
-from config.server.answers import Answer, Environ, answer, failure
+from config.server.answers import Answer, Environ, Streamed, answer, begin_answer, failure
 from config.server.background import Repetition
 from config.server.processes import close_other_files, end_with_parent
 from config.server.request_log import log
 from config.server.tracing import traces
+
+# Elsewhere the connection of a client is not found (config.server.client_streams): a list is sent as a whole.
+_begin = begin_answer if sys.platform == "linux" else answer
+logger = logging.getLogger(__name__)
 
 # How many slow requests a worker runs at once, each on a database connection of its own.
 THREADS = 4
@@ -41,17 +52,22 @@ NICENESS = 5
 # does niceness count then. Connections of PostgreSQL are sessions, too.
 SESSION_NICENESS = Path("/proc/self/autogroup")
 _LENGTH_BYTES = 8
+# What comes with the pipe of a stream, and what becomes of the stream.
+_PIPE, _WHOLE, _CUT = b"p", b"w", b"c"
 
 
 class Outcome(NamedTuple):
     """What became of a request.
 
     Attributes:
+        response: the whole of it, or the beginning of a stream.
         noted: what the environment of the request holds of whom it was counted for.
+        is_stream: whether the process waits for a pipe, into which it writes the rest.
     """
 
     response: Answer
     noted: Environ
+    is_stream: bool
 
 
 class SlowProcess:
@@ -99,6 +115,24 @@ async def send(loop: AbstractEventLoop, channel: socket.socket, environ: Environ
     length = int.from_bytes(await _receive(loop, channel, _LENGTH_BYTES))
     outcome: Outcome = pickle.loads(await _receive(loop, channel, length))  # noqa: S301 - of our own process
     return outcome
+
+
+async def send_pipe(loop: AbstractEventLoop, channel: socket.socket, pipe: int | None) -> bool:
+    """Has the rest of a stream written.
+
+    Args:
+        loop: the event loop.
+        channel: over which the stream was begun.
+        pipe: the file descriptor of its writing end; None for a stream that nobody wants any more.
+
+    Returns:
+        Whether all of it was written.
+
+    Raises:
+        ConnectionError: the process has died.
+    """
+    socket.send_fds(channel, [_PIPE], [] if pipe is None else [pipe])
+    return await _receive(loop, channel, len(_WHOLE)) == _WHOLE
 
 
 async def _receive(loop: AbstractEventLoop, channel: socket.socket, length: int) -> bytearray:
@@ -186,10 +220,70 @@ def _serve_channel(django: Any, channel: socket.socket) -> None:
         environ, body = pickle.loads(file.read(int.from_bytes(header)))  # noqa: S301 - of our own worker
         environ["wsgi.input"] = BytesIO(body)
         try:
-            response = Context().run(answer, django, environ)
+            begun = Context().run(_begin, django, environ)
         except BaseException as exception:  # noqa: BLE001 - the worker waits for an answer, whatever happens
-            response = failure(exception, environ)
-        frame = pickle.dumps(Outcome(response, {name: environ[name] for name in NOTED if name in environ}))
+            begun = failure(exception, environ)
         with suppress(ConnectionError):
             # The worker may have died meanwhile.
-            channel.sendall(len(frame).to_bytes(_LENGTH_BYTES) + frame)
+            if isinstance(begun, Answer):
+                _send(channel, begun, environ)
+            else:
+                _stream(channel, begun, environ)
+
+
+def _send(channel: socket.socket, response: Answer, environ: Environ, *, is_stream: bool = False) -> None:
+    noted = {name: environ[name] for name in NOTED if name in environ}
+    frame = pickle.dumps(Outcome(response, noted, is_stream))
+    channel.sendall(len(frame).to_bytes(_LENGTH_BYTES) + frame)
+
+
+def _stream(channel: socket.socket, begun: Streamed, environ: Environ) -> None:
+    """Sends a stream: its beginning to the worker, and the rest into the pipe that comes back."""
+    with closing(begun.body):
+        pieces = iter(begun.body)
+        try:
+            first = next(pieces, b"")
+        except Exception as exception:  # noqa: BLE001 - nothing was sent yet
+            _send(channel, failure(exception, environ), environ)
+            return
+        _send(channel, begun.head._replace(body=first[:FIRST_BYTES]), environ, is_stream=bool(first))
+        if not first:
+            return
+        is_whole = _write_rest(channel, chain([first[FIRST_BYTES:]], pieces), begun.head)
+    channel.sendall(_WHOLE if is_whole else _CUT)
+
+
+def _write_rest(channel: socket.socket, pieces: Iterable[bytes], head: Answer) -> bool:
+    """Writes the pieces into the pipe that the worker sends. Returns whether all of them were written."""
+    _, pipes, _, _ = socket.recv_fds(channel, len(_PIPE), 1)
+    request_id = dict(head.headers).get("Request-Id")
+    try:
+        for pipe in pipes:
+            with os.fdopen(pipe, "wb", buffering=0):
+                for piece in pieces:
+                    _write(pipe, piece)
+            return True
+    except (BrokenPipeError, TimeoutError) as reason:
+        logger.info("Request-Id %s: the client left a stream, or did not read it: %s", request_id, reason)
+    except Exception:
+        logger.exception("Request-Id %s: a stream was cut", request_id)
+    return False
+
+
+def _write(pipe: int, piece: bytes) -> None:
+    """Writes to a pipe that does not block.
+
+    Raises:
+        BrokenPipeError: the client has left.
+        TimeoutError: it has taken nothing for long.
+    """
+    seconds = settings.MAX_STREAM_STALL_SECONDS
+    waiting = select.poll()
+    waiting.register(pipe, select.POLLOUT)
+    with memoryview(piece) as rest:
+        written = 0
+        while written < len(rest):
+            if not waiting.poll(seconds * 1000):
+                raise TimeoutError(f"It has read nothing for {seconds} s.")
+            with suppress(BlockingIOError):
+                written += os.write(pipe, rest[written:])

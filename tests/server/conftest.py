@@ -186,6 +186,26 @@ def service(checkout: Copy, first_start: list[str]) -> Iterator[Service]:
     running.stop()
 
 
+LONG_POSTS = 1_500
+
+
+@contextmanager
+def long_posts(copy: Copy) -> Iterator[None]:
+    """Posts that `q=long` finds: a list of 27 MB, more than all buffers between the database and a client take."""
+    with psycopg.connect(get_database_url(copy), autocommit=True) as database:
+        database.execute(
+            "INSERT INTO posts_post (user_id, title, body, created_at, updated_at)"
+            " SELECT 1, 'Long', repeat('x', 18000), now(), now() FROM generate_series(1, %s)",
+            [LONG_POSTS],
+        )
+        yield
+        database.execute("DELETE FROM posts_post WHERE title = 'Long'")
+
+
+def get_database_url(copy: Copy) -> str:
+    return Cluster(get_accessible_folder(copy.folder / ".data/postgresql")).url
+
+
 # --- Of the module's fixture `single`, a service of one worker
 
 
@@ -197,6 +217,5 @@ def key(single: Service) -> dict[str, str]:
 
 @pytest.fixture
 def database(single: Service) -> Iterator[psycopg.Connection]:
-    url = Cluster(get_accessible_folder(single.copy.folder / ".data/postgresql")).url
-    with psycopg.connect(url, autocommit=True) as connection:
+    with psycopg.connect(get_database_url(single.copy), autocommit=True) as connection:
         yield connection

@@ -41,6 +41,7 @@ def test_missing_variable_stops_the_start(checkout: Copy, name: str) -> None:
         ("PORT", "eighty"),
         ("WORKERS", "0"),
         ("RATE_LIMIT_PRINCIPAL", "-1"),
+        ("MAX_STREAM_STALL_SECONDS", "31"),
         ("CORS_ALLOWED_ORIGINS", "https://app.example,https://other.example/"),
         ("METRICS_TOKEN", "two words"),
     ],
