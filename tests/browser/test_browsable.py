@@ -90,6 +90,22 @@ def test_list_of_a_million_users_is_paged_filtered_and_sorted(at: Callable[[str]
     assert "role=admin" in page.url
 
 
+@pytest.mark.parametrize(("name", "ending"), [("CSV", ".csv"), ("NDJSON", ".ndjson")])
+def test_whole_list_is_saved_as_a_file(at: Callable[[str], Page], watch: Watch, name: str, ending: str) -> None:
+    page = at("/users?role=admin&fields=id,role&page=2&limit=5")
+    with page.expect_download() as download:
+        page.get_by_role("button", name=name, exact=True).click()
+    assert download.value.suggested_filename == f"users{ending}"
+    lines = download.value.path().read_text().splitlines()
+    if name == "CSV":
+        assert lines[0] == "id,role"
+        assert all(line.endswith(",admin") for line in lines[1:])
+    else:
+        assert {json.loads(line)["role"] for line in lines} == {"admin"}
+    assert len(lines) > 5
+    expect(page.locator(".downloads [role=status]")).to_have_text("Saved.")
+
+
 def test_links_click_and_crumbs_lead_back(at: Callable[[str], Page]) -> None:
     page = at("/api/v2/users/1")
     page.get_by_role("link", name="/api/v2/users/1/orders").click()

@@ -317,6 +317,31 @@ async function submit(event) {
   }
 }
 
+/* --- Whole lists */
+
+/* A link cannot ask for a media type. A stream that is cut off rejects, and leaves no file that seems complete. */
+async function download(event) {
+  const button = event.currentTarget;
+  const tools = button.closest(".downloads");
+  const told = tools.querySelector("[role=status]");
+  button.disabled = true;
+  told.textContent = "Reading…";
+  try {
+    const { address } = tools.dataset;
+    const response = await fetch(address, { headers: { Accept: button.dataset.type } });
+    if (!response.ok) throw new Error((await response.json()).error.message);
+    const file = URL.createObjectURL(await response.blob());
+    const name = new URL(address, location.href).pathname.split("/").pop();
+    createElement("a", "", { href: file, download: `${name}.${button.textContent.toLowerCase()}` }).click();
+    URL.revokeObjectURL(file);
+    told.textContent = "Saved.";
+  } catch (error) {
+    told.textContent = `It failed: ${error.message}`;
+  } finally {
+    button.disabled = false;
+  }
+}
+
 /* --- The page */
 
 function prepareForm(form) {
@@ -347,6 +372,7 @@ function prepare() {
   const [method, address] = ["method", "address"].map((name) => shown?.dataset[name]);
   if (method === "GET") shown.append(" ", createCopyButton(() => buildCurl(method, address)));
   for (const form of document.querySelectorAll("form.sent")) prepareForm(form);
+  for (const button of document.querySelectorAll(".downloads button")) button.addEventListener("click", download);
   for (const form of document.querySelectorAll("form.query")) {
     form.addEventListener("formdata", ({ formData }) => {
       // An empty filter is none; an empty cursor begins the list.

@@ -67,3 +67,12 @@ def test_list_offers_its_filters_and_sortable_fields_alone(ada):
     assert [value for chosen, value in options if "selected" in chosen] == ["active", "name", "desc"]
     assert "All, or some of: id, name, email, role, status, created_at, updated_at" in form
     assert re.findall(r'type="hidden" name="(\w+)" value="(\w*)"', form) == [("version", "2"), ("page", "1")]
+
+
+@pytest.mark.parametrize("path", ["/api/v2/orders", "/orders", "/orders?version=2", "/api/orders"])
+def test_whole_list_is_offered_in_the_version_of_the_page(ada, path):
+    text = ada(f"{path}{'&' if '?' in path else '?'}sort=qty&page=1&limit=5").content.decode()
+    assert '<p class="downloads" data-address="/api/v2/orders?sort=qty">' in text
+    assert '<button type="button" data-type="text/csv">CSV</button>' in text
+    assert 'class="downloads"' not in ada("/api/v1/orders").content.decode()
+    assert 'class="downloads"' not in ada("/api/v2/versions").content.decode()
