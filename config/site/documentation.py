@@ -44,6 +44,7 @@ PAGES = (
     "many-at-once",
     "lists",
     "walking-lists",
+    "whole-lists",
     "idempotency",
     "retries",
     "conditional-requests",

@@ -118,7 +118,7 @@ def trace_reference(token, settings):
         yield run
 
 
-@pytest.mark.parametrize(("kind", "limit"), [("list", 32), ("payment", 34)])
+@pytest.mark.parametrize(("kind", "limit"), [("list", 33), ("payment", 35)])
 def test_files_of_a_request_on_the_reference(trace_reference, kind, limit):
     files = list(trace_reference(kind).files)
     assert len(files) <= limit, files
