@@ -15,7 +15,7 @@ ROUNDS ?= 3
 
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help run test test-clients test-schema test-browser test-lighthouse test-load test-replacement test-migrations test-releases soak \
+.PHONY: help run test test-bulk test-clients test-schema test-browser test-lighthouse test-load test-replacement test-migrations test-releases soak \
 	faults restore-drill bench bench-growth lint format lock sbom runtime-environment development-environment \
 	benchmark-environment browser-environment client-environment node
 
@@ -60,6 +60,9 @@ test-lighthouse:  ## lets Lighthouse judge the public pages of the running servi
 
 test-load: development-environment  ## measures what readers see beside everything that is slow, in about five minutes; CASES=logins,…
 	@$(BIN)/python -m tests.load '$(CASES)'
+
+test-bulk: development-environment  ## sends users in batches of lines, reads them back as one stream, and compares checksum and memory; USERS=1000000
+	@$(BIN)/python -m tests.bulk '$(USERS)'
 
 faults: development-environment  ## kills the service and its database at random, KILLS=1000 times, while clients pay
 	@$(BIN)/python -m tests.faults '$(KILLS)'
