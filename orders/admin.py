@@ -1,6 +1,12 @@
-from django.contrib import admin
+from collections.abc import Iterator, Sequence
+from datetime import date
 
+from django.contrib import admin
+from django.db.models import Count
+
+from config.admin import dashboard
 from config.admin.base import ReadOnlyAdmin
+from config.admin.dashboard import Chart
 from orders.models import Order
 
 
@@ -14,3 +20,9 @@ class OrderAdmin(ReadOnlyAdmin):
     linked_filters = ("user__id",)
     ordering = ("-id",)
     export_fields = ("id", "user_id", "item", "qty", "created_at")
+
+
+@dashboard.register_charts
+def build_order_chart(days: Sequence[date]) -> Iterator[Chart]:
+    values = dashboard.aggregate_by_day(Order.objects.all(), "created_at", days, orders=Count("pk"))
+    yield Chart("Orders", "How many orders were made, by day.", days, dashboard.to_integers(values))

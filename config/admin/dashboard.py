@@ -21,6 +21,8 @@ from config.models import AnswerCount, AuditEvent, DayFigure
 from config.postgresql import row_counts, transactions
 
 DAYS = 30
+# What a day is compared with: the days of a week before it.
+COMPARED_DAYS = 7
 # Counted from the first moment of a day: no transaction of the service takes an hour, so all rows of the day are
 # committed by then.
 DAY_COMPLETE_AFTER = timedelta(hours=25)
@@ -43,6 +45,25 @@ class Chart:
     description: str
     days: Sequence[date]
     series: Mapping[str, Sequence[Number]]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A figure of the last days beside the same of the days before.
+
+    Attributes:
+        name: of the figure.
+        today: the number so far.
+        yesterday: the number of the last whole day.
+        mean: of the COMPARED_DAYS before yesterday, a day.
+        change: of yesterday against the mean, in per cent; None where the mean is 0.
+    """
+
+    name: str
+    today: Number
+    yesterday: Number
+    mean: Decimal
+    change: int | None
 
 
 @dataclass
@@ -174,6 +195,16 @@ def _build_version_use(answers: QuerySet[AnswerCount], days: Sequence[date]) -> 
     return Chart("Use of versions", "Requests to the API by day and version.", days, series)
 
 
+def compare_days(charts: Iterable[Chart]) -> Iterator[Comparison]:
+    """Compares the last days of each series of charts. Today is not over, so that yesterday is what is compared."""
+    for chart in charts:
+        for name, (*_, yesterday, today) in chart.series.items():
+            before = chart.series[name][-2 - COMPARED_DAYS : -2]
+            mean = Decimal(sum(before)) / COMPARED_DAYS
+            change = round((yesterday - mean) / mean * 100) if mean else None
+            yield Comparison(name.capitalize(), today, yesterday, mean, change)
+
+
 def get_totals(site: AdminSite) -> list[ModelTotal]:
     """Returns the totals of all models whose rows triggers count (config.postgresql.row_counts)."""
     totals = []
@@ -194,4 +225,10 @@ def build_context(site: AdminSite) -> dict[str, object]:
     """Builds the template context of the dashboard."""
     days = get_last_days()
     charts = [chart for build_charts in (*_app_charts, build_service_charts) for chart in build_charts(days)]
-    return {"totals": get_totals(site), "charts": charts, "days": DAYS}
+    return {
+        "totals": get_totals(site),
+        "comparisons": list(compare_days(charts)),
+        "compared_days": COMPARED_DAYS,
+        "charts": charts,
+        "days": DAYS,
+    }

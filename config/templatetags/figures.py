@@ -43,6 +43,12 @@ def thousands(number: Number) -> str:
     return f"{number:,.2f}" if isinstance(number, Decimal) else f"{number:,}"
 
 
+@register.filter
+def percentage(change: int | None) -> str:
+    """Formats a change with its sign; one that cannot be told as a dash."""
+    return "–" if change is None else f"{change:+,} %".replace("-", "−")
+
+
 @register.inclusion_tag("admin/bar_chart.html")
 def bar_chart(chart: Chart) -> dict[str, object]:
     """Draws a chart as SVG, with the same numbers in a table for screen readers."""

@@ -49,6 +49,21 @@ def test_payments_are_aggregated_by_day(chief):
     assert (amounts[-1], amounts[-4]) == (Decimal("0.30"), Decimal("9999999999.99"))
 
 
+def test_figures_of_the_last_days_stand_beside_the_mean_of_the_week_before(chief):
+    for days, amount in ((0, "5"), (1, "0.30"), (2, "1.20"), (8, "0.90"), (9, "1000")):
+        Payment.objects.create(user=chief, amount=amount, created_at=days_ago(days))
+    answer = signed_in(chief).get("/admin/")
+    found = {figure.name: figure for figure in answer.context["comparisons"]}
+    amount = found["Amount"]
+    assert (amount.today, amount.yesterday, amount.mean, amount.change) == (5, Decimal("0.30"), Decimal("0.3"), 0)
+    payments = found["Payments"]
+    assert (payments.today, payments.yesterday, payments.mean, payments.change) == (1, 1, Decimal(2) / 7, 250)
+    # Without a mean there is nothing to compare with.
+    assert (found["Users"].mean, found["Users"].change) == (0, None)
+    row = '<th scope="row">Payments</th><td>1</td><td>1</td><td>0.29</td><td>+250 %</td>'
+    assert row in answer.content.decode()
+
+
 def test_complete_days_are_aggregated_once_and_today_each_time(chief):
     Payment.objects.create(user=chief, amount="1", created_at=days_ago(3))
     client = signed_in(chief)
@@ -101,7 +116,7 @@ def test_totals_and_their_breakdown_match_the_rows(chief, make_user):
 def test_charts_have_descriptions_and_tables_for_screen_readers(chief):
     page = signed_in(chief).get("/admin/").content.decode()
     parts = ('role="img"', "<desc", '<th scope="col">Day', "as a table</summary>", '<figure class="chart">')
-    assert {page.count(part) for part in parts} == {6}
+    assert {page.count(part) for part in parts} == {7}
     assert "style=" not in page
 
 
