@@ -18,6 +18,7 @@ class AdminSite(admin.AdminSite):
     """
 
     site_title = site_header = "Users Resource Service"
+    index_title = "Overview"
     password_change_form: type[PasswordChangeForm]
 
     def __init__(self, name: str = "admin") -> None:
