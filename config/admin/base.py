@@ -54,8 +54,12 @@ def link_to_row(row: Model, field_name: str) -> str:
     key = getattr(row, field.attname)
     if key is None:
         return ""
-    related = field.related_model._meta
-    url = reverse(f"admin:{related.app_label}_{related.model_name}_change", args=[key])
+    return link_to_key(field.related_model, key)
+
+
+def link_to_key(model: type[Model], key: object) -> str:
+    """Links the page of a row, which is not read, under its primary key."""
+    url = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_change", args=[key])
     return format_html('<a href="{}">{}</a>', url, key)
 
 

@@ -2,9 +2,11 @@
 
 from django.conf import settings
 from django.contrib import admin
+from django.contrib.auth import get_user_model
+from django.utils.html import format_html_join
 
 from config import audit
-from config.admin.base import ReadOnlyAdmin
+from config.admin.base import ReadOnlyAdmin, link_to_key
 from config.admin.changelist import ChoiceListFilter
 from config.models import AuditEvent, IdempotencyRecord, VersionUse
 
@@ -32,10 +34,13 @@ class AuditEventAdmin(ReadOnlyAdmin):
 
     @admin.display(description="facts")
     def facts_text(self, obj: AuditEvent) -> str:
-        return ", ".join(f"{name}: {_to_text(value)}" for name, value in obj.facts.items())
+        return format_html_join(", ", "{}: {}", ((name, _render(name, fact)) for name, fact in obj.facts.items()))
 
 
-def _to_text(fact: object) -> str:
+def _render(name: str, fact: object) -> str:
+    if name == "by":
+        # The id of the user who did it.
+        return link_to_key(get_user_model(), fact)
     return " ".join(map(str, fact)) if isinstance(fact, list) else str(fact)
 
 

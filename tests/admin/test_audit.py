@@ -54,10 +54,11 @@ def test_list_is_filtered_by_event_along_its_index(browser):
 
 def test_facts_are_read_beside_the_event(browser, make_user):
     user = make_user()
-    facts = {"door": "basic", "scopes": ["users:read", "<b>"]}
+    facts = {"door": "basic", "scopes": ["users:read", "<b>"], "by": 7}
     AuditEvent.objects.create(event="login.failed", user=user, facts=facts)
     page = browser.get(LIST).content.decode()
     columns = re.findall(r'class="(?:sortable )?column-(\w+)', page)
     assert columns.index("facts_text") == columns.index("event") + 2
     assert "door: basic, scopes: users:read &lt;b&gt;" in page
+    assert 'by: <a href="/admin/users/user/7/change/">7</a>' in page
     assert f'<a href="/admin/users/user/{user.pk}/change/">{user.pk}</a>' in page
