@@ -73,12 +73,16 @@ def test_list_of_a_million_users_is_paged_filtered_and_sorted(at: Callable[[str]
     expect(page).to_have_url(re.compile(r"page=2$"))
     pages.get_by_role("link", name="last").click()
     assert shown(page)["meta"]["page"] == shown(page)["meta"]["totalPages"]
-    query = page.locator("form.query")
-    query.get_by_label("role").select_option("admin")
+    head = page.get_by_role("columnheader", name="role")
+    head.get_by_text("filter", exact=True).click()
+    head.get_by_label("role", exact=True).select_option("admin")
+    head.get_by_role("button", name="Show by role").click()
+    expect(page).to_have_url(re.compile(r"\?page=1&role=admin$"))
+    query = page.locator("#list")
     query.get_by_label("sort").select_option("name")
     query.get_by_label("order").select_option("desc")
     page.get_by_role("button", name="Show the list").click()
-    expect(page).to_have_url(re.compile(r"\?page=1&role=admin&sort=name&order=desc$"))
+    expect(page).to_have_url(re.compile(r"\?role=admin&page=1&sort=name&order=desc$"))
     answer = shown(page)
     names = [user["name"] for user in answer["data"]]
     assert {user["role"] for user in answer["data"]} == {"admin"}
@@ -104,6 +108,35 @@ def test_whole_list_is_saved_as_a_file(at: Callable[[str], Page], watch: Watch, 
         assert {json.loads(line)["role"] for line in lines} == {"admin"}
     assert len(lines) > 5
     expect(page.locator(".downloads [role=status]")).to_have_text("Saved.")
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_million_orders_are_searched_and_filtered_in_the_heads_without_a_script(
+    browser: Browser, service: Service, administrator: tuple[str, str], *, width: int
+) -> None:
+    context = browser.new_context(
+        base_url=service.url, java_script_enabled=False, viewport={"width": width, "height": 900}
+    )
+    page = context.new_page()
+    page.goto("/session/login?next=/api/v2/orders")
+    page.get_by_label("Email").fill(administrator[0])
+    page.get_by_label("Password").fill(administrator[1])
+    page.get_by_role("button", name="Sign in").click()
+    head = page.get_by_role("columnheader", name="qty")
+    head.get_by_text("filter", exact=True).click()
+    expect(head).to_contain_text("Sorts by qty.")
+    head.get_by_label("qty[gte]").fill("3")
+    head.get_by_label("qty[lte]").press("Enter")
+    # The empty bounds are gone.
+    expect(page).to_have_url(re.compile(r"/orders\?sort=qty&qty%5Bgte%5D=3$"))
+    assert min(row["qty"] for row in shown(page)["data"]) >= 3
+    page.get_by_role("searchbox", name="q").fill("no-such-item")
+    page.get_by_role("button", name="Search").click()
+    expect(page.get_by_role("table")).to_contain_text("There are no rows with these filters.")
+    page.get_by_role("link", name="remove q", exact=True).click()
+    page.get_by_role("columnheader", name="item").get_by_role("link").click()
+    expect(page).to_have_url(re.compile(r"/orders\?sort=item&order=asc$"))
+    context.close()
 
 
 def test_links_click_and_crumbs_lead_back(at: Callable[[str], Page]) -> None:
@@ -426,7 +459,7 @@ def test_pages_fit_a_desk_and_a_telephone(
         page = at("/")
         page.set_viewport_size({"width": width, "height": 900})
         page.goto(path)
-        page.locator(".tool").evaluate_all("(tools) => tools.forEach((tool) => { tool.open = true; })")
+        page.locator(".tool, .filter").evaluate_all("(tools) => tools.forEach((tool) => { tool.open = true; })")
         look(page, f"browsable-{name}-{width}")
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 

@@ -269,9 +269,12 @@ def asks_for_page(request: Any) -> bool:
 def faults_of(reference: Reference, answer: Answer | None, method: str, response: Any) -> Faults:
     """What is otherwise than the document says; without an answer, the status itself."""
     kind = response.headers.get("Content-Type", "").partition(";")[0]
+    is_for_person = kind == "text/html" and asks_for_page(response.wsgi_request)
     if answer is None:
-        yield "the status is not described"
-    elif kind != "text/html" or not asks_for_page(response.wsgi_request):
+        # A browser, for which no document is written, may be led elsewhere.
+        if not is_for_person or response.status_code != 302:
+            yield "the status is not described"
+    elif not is_for_person:
         yield from _of_headers(reference, answer, response)
         yield from _of_body(reference, answer, kind, method, response)
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from http import HTTPStatus
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 from urllib.parse import urlencode
 
 from django.conf import settings
@@ -17,7 +17,8 @@ from rest_framework.views import APIView
 from config.api.browsable import navigation
 from config.api.browsable.forms import Data, Form, build_forms
 from config.api.browsable.highlighting import parse_links, render_header, render_json, render_link
-from config.api.browsable.lists import build_downloads, build_page_links, build_query_form, describe_position
+from config.api.browsable.lists import build_downloads, build_page_links, describe_position
+from config.api.browsable.queries import ListQuery
 from config.api.browsable.session_user import find_session_user
 from config.api.browsable.tables import build_table
 from config.api.viewsets import ResourceViewSet
@@ -62,6 +63,7 @@ def _build_request_context(request: HttpRequest) -> Context:
     return {
         "method": "GET" if request.method == "HEAD" else request.method,
         "address": address,
+        "path": request.path,
         "form_address": navigation.build_address(request, request.path),
         "breadcrumbs": list(navigation.build_breadcrumbs(request)),
         "sign_in": f"{settings.LOGIN_URL}?{urlencode({'next': address})}",
@@ -116,15 +118,23 @@ def _render_headers(request: HttpRequest, response: HttpResponse) -> Iterator[tu
 
 
 def _build_list_context(request: HttpRequest, response: HttpResponse, view: APIView | None, body: object) -> Context:
-    is_list = isinstance(view, ResourceViewSet) and view.action == "list"
-    shows_query = is_list and response.status_code in _QUERY_STATUSES
+    context = {"pages": build_page_links(response), "position": describe_position(request, body)}
+    if not is_list_by_query(view, response):
+        return context
+    query = ListQuery(request, view)
     return {
-        "pages": build_page_links(response),
-        "position": describe_position(request, body),
-        "table": build_table(request, view, body) if view and is_list and response.status_code < 400 else None,
-        "query": build_query_form(request, view) if view and shows_query else None,
-        "downloads": build_downloads(request, view) if view and shows_query and response.status_code < 400 else None,
+        **context,
+        "table": build_table(request, query, body),
+        "search": query.build_search_form(),
+        "chosen": query.build_chosen(),
+        "view_form": query.build_view_form(),
+        "downloads": build_downloads(request, view) if response.status_code < 400 else None,
     }
+
+
+def is_list_by_query(view: APIView | None, response: HttpResponse) -> TypeGuard[ResourceViewSet]:
+    """Whether a response is a list, or says what is wrong with the query of one."""
+    return isinstance(view, ResourceViewSet) and view.action == "list" and response.status_code in _QUERY_STATUSES
 
 
 def _build_forms(view: APIView | None, status: int, body: Any) -> Sequence[Form]:

@@ -1,14 +1,13 @@
-"""The list on a page: links to its other pages, and the form of its query."""
+"""The list on a page: its position, and links to its other pages."""
 
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlencode
 
-from django.http import HttpRequest, HttpResponse, QueryDict
+from django.http import HttpRequest, HttpResponse
 
 from config.api.browsable.highlighting import parse_links
 from config.api.browsable.navigation import get_query
-from config.api.listing.filters import SEARCH
-from config.api.listing.pagination import DEFAULT_LIMIT, MAX_LIMIT
+from config.api.browsable.queries import START
 from config.api.representation.envelope import LINKS
 from config.api.versions.versioning import VERSION_PARAMETER, get_response_version, strip_prefix
 from config.api.viewsets import ResourceViewSet
@@ -17,8 +16,6 @@ from config.http.media_types import CSV, NDJSON
 
 _RELATIONS = ("first", "prev", "next", "last")
 STREAM_FORMATS = (("CSV", CSV), ("NDJSON", NDJSON))
-# The parameters that choose a page, each with the value that begins at the start of the list.
-_START = {"page": "1", "offset": "0", "cursor": ""}
 
 
 def build_page_links(response: HttpResponse) -> Sequence[tuple[str, str]]:
@@ -40,7 +37,7 @@ def describe_position(request: HttpRequest, body: object) -> Mapping[str, str]:
     meta = body.get("meta") if isinstance(body, dict) and LINKS in body else None
     if not meta:
         return {}
-    query = [(name, value) for name, value in get_query(request).items() if name not in _START]
+    query = [(name, value) for name, value in get_query(request).items() if name not in START]
     if "hasMore" in meta:
         return {"summary": "", "other": "page by number", "address": _build_address(request, query, "page")}
     if meta["total"] is None:
@@ -51,7 +48,7 @@ def describe_position(request: HttpRequest, body: object) -> Mapping[str, str]:
 
 
 def _build_address(request: HttpRequest, query: Sequence[tuple[str, object]], parameter: str) -> str:
-    return quote_address(request.path, urlencode([*query, (parameter, _START[parameter])]))
+    return quote_address(request.path, urlencode([*query, (parameter, START[parameter])]))
 
 
 def build_downloads(request: HttpRequest, view: ResourceViewSet) -> Mapping[str, object] | None:
@@ -63,49 +60,8 @@ def build_downloads(request: HttpRequest, view: ResourceViewSet) -> Mapping[str,
     """
     if not view.may_stream():
         return None
-    left_out = {*_START, "limit", "include", "envelope", VERSION_PARAMETER}
+    left_out = {*START, "limit", "include", "envelope", VERSION_PARAMETER}
     query = [(name, value) for name, value in get_query(request).items() if name not in left_out]
     # With another Accept, an address without a version may be answered in another one.
     path = f"/api/v{get_response_version(request)}{strip_prefix(request.path)}"
     return {"address": quote_address(path, urlencode(query)), "formats": STREAM_FORMATS}
-
-
-def build_query_form(request: HttpRequest, view: ResourceViewSet) -> Mapping[str, object]:
-    """The form of a list's query, filled in as in the request.
-
-    Args:
-        request: the request of the list.
-        view: its view.
-
-    Returns:
-        The filters, sort, limit and fields, and under `hidden` the parameters that are repeated as they are.
-    """
-    query = get_query(request)
-    hidden = {name: query[name] for name in (VERSION_PARAMETER, "envelope") if name in query}
-    return {
-        "filters": _build_filters(query, view),
-        "sortable": view.sortable,
-        "sort": query.get("sort", "id"),
-        "order": query.get("order", "asc"),
-        "limit": query.get("limit", ""),
-        "default_limit": DEFAULT_LIMIT,
-        "max_limit": MAX_LIMIT,
-        "fields": query.get("fields", ""),
-        "readable_fields": ", ".join(view.readable_fields),
-        "hidden": hidden | {name: start for name, start in _START.items() if name in query},
-    }
-
-
-def _build_filters(query: QueryDict, view: ResourceViewSet) -> Sequence[Mapping[str, object]]:
-    # A request that is refused before its query is looked at has no parameters.
-    parameters = getattr(view, "parameters", None)
-    later = {SEARCH} if parameters and parameters.takes_later else set()
-    return [
-        {
-            "name": name,
-            "value": query.get(name, ""),
-            "choices": [value for value, _ in declared.extra.get("choices", ())],
-        }
-        for name, declared in view.filterset_class.base_filters.items()
-        if name in view.filterset_class.first or name in later
-    ]

@@ -5,12 +5,14 @@ page: its status, all its headers and its body, unchanged. So an error is a page
 is shown is escaped in one place.
 """
 
+from http import HTTPStatus
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 
-from config.api.browsable.context import build_context
+from config.api.browsable.context import build_context, is_list_by_query
+from config.api.browsable.queries import ListQuery
 from config.api.exceptions import BEARER, CHALLENGE
 from config.api.representation.renderers import JSONRenderer, is_browsable
 from config.api.versions.versioning import choose_media_type, is_oauth_endpoint
@@ -30,7 +32,10 @@ class BrowsableMiddleware:
         response = self.get_response(request)
         wants_page = is_browsable(response) or (response.status_code >= 400 and _prefers_page(request))
         if wants_page and response.get("Content-Type") == JSONRenderer.media_type:
-            _render_page(request, response)
+            if address := _find_address_without_empty(request, response):
+                _redirect(response, address)
+            else:
+                _render_page(request, response)
         return response
 
 
@@ -39,6 +44,24 @@ def _prefers_page(request: HttpRequest) -> bool:
     if is_oauth_endpoint(request.path_info):
         return False
     return choose_media_type(request.META.get("HTTP_ACCEPT", "")).media_type == HTML
+
+
+def _find_address_without_empty(request: HttpRequest, response: HttpResponse) -> str | None:
+    """Where a form of a list leads whose empty fields made the answer a 400: a browser sends those, too."""
+    view: Any = getattr(response, "renderer_context", {}).get("view")
+    refused = request.method == "GET" and response.status_code == HTTPStatus.BAD_REQUEST
+    return (
+        ListQuery(request, view).build_address_without_empty() if refused and is_list_by_query(view, response) else None
+    )
+
+
+def _redirect(response: HttpResponse, address: str) -> None:
+    """Replaces an error by a redirect, which keeps the headers that every answer has."""
+    response.status_code = HTTPStatus.FOUND
+    response["Location"] = address
+    response.content = b""
+    response["Content-Type"] = "text/html; charset=utf-8"
+    vary_on(response, "Accept", "Cookie")
 
 
 def _render_page(request: HttpRequest, response: HttpResponse) -> None:

@@ -1,23 +1,19 @@
-"""The rows of a list as a table, whose ids are links, and whose column heads sort."""
+"""The rows of a list as a table, whose ids are links, and whose column heads sort and filter."""
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
-from urllib.parse import urlencode
 
 from django.http import HttpRequest
 
-from config.api.browsable.navigation import build_address, get_query, has_route
+from config.api.browsable.navigation import build_address, has_route
+from config.api.browsable.queries import FilterForm, ListQuery
 from config.api.versions.versioning import get_prefix
-from config.api.viewsets import ResourceViewSet
-from config.http.headers import quote_address
 
 # A cell shows the beginning of a longer text; the JSON has the whole.
 MAX_TEXT = 80
-# What a cursor or a page number belongs to is another list once it is sorted otherwise.
-_POSITIONS = frozenset({"page", "offset", "cursor", "sort", "order"})
 
 
 @dataclass(frozen=True)
@@ -27,11 +23,15 @@ class Column:
     Attributes:
         address: the list sorted by this column, in the other direction if it is sorted by it already; or empty.
         direction: how the list is sorted by it, in the words of `aria-sort`; empty if it is not.
+        left_out: the filters that do not go with this order, and are left out of the address.
+        form: the filters by this column, if it has any.
     """
 
     name: str
     address: str = ""
     direction: str = ""
+    left_out: str = ""
+    form: FilterForm | None = None
 
 
 @dataclass(frozen=True)
@@ -48,37 +48,38 @@ class Cell:
     is_narrow: bool = False
 
 
-def build_table(request: HttpRequest, view: ResourceViewSet, body: Any) -> Mapping[str, object] | None:
+def build_table(request: HttpRequest, query: ListQuery, body: Any) -> Mapping[str, object]:
     """The table of a list.
 
     Args:
         request: the request of the list.
-        view: its view.
-        body: the parsed body of the response, with or without its envelope.
+        query: its query.
+        body: the parsed body of the response, with or without its envelope, or that of an error.
 
     Returns:
-        Its columns and rows; None where there are no rows.
+        Its columns and rows, and the forms of filters by fields that are not shown.
     """
-    rows: Sequence[Mapping[str, object]] = body if isinstance(body, list) else body["data"]
-    if not rows:
-        return None
+    view = query.view
+    rows: Sequence[Mapping[str, object]] = body if isinstance(body, list) else body.get("data", ())
     (own_path,) = (link.path for link in view.links if link.rel == "self")
+    names = rows[0] if rows else [name for name in view.readable_fields if name in view.field_names]
+    forms = {form.column: form for form in query.build_filter_forms()}
     return {
-        "columns": [_build_column(request, view, name) for name in rows[0]],
+        "columns": [_build_column(query, name, forms.pop(name, None)) for name in names],
+        "other_forms": list(forms.values()),
         "rows": [[_build_cell(request, own_path, name, value) for name, value in row.items()] for row in rows],
     }
 
 
-def _build_column(request: HttpRequest, view: ResourceViewSet, name: str) -> Column:
-    if name not in view.sortable:
-        return Column(name)
-    query = get_query(request)
-    is_sorted = query.get("sort", "id") == name
-    descends = query.get("order") == "desc"
-    others = [(key, value) for key, value in query.items() if key not in _POSITIONS]
-    order = "desc" if is_sorted and not descends else "asc"
-    address = quote_address(request.path, urlencode([*others, ("sort", name), ("order", order)]))
-    return Column(name, address, ("descending" if descends else "ascending") if is_sorted else "")
+def _build_column(query: ListQuery, name: str, form: FilterForm | None) -> Column:
+    if name not in query.view.sortable:
+        return Column(name, form=form)
+    is_sorted = query.sort == name
+    left_out = query.find_left_out(name)
+    order = "desc" if is_sorted and not query.descends else "asc"
+    address = query.build_address(left_out, sort=name, order=order)
+    direction = ("descending" if query.descends else "ascending") if is_sorted else ""
+    return Column(name, address, direction, ", ".join(left_out), form)
 
 
 def _build_cell(request: HttpRequest, own_path: str, name: str, value: object) -> Cell:

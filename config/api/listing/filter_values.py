@@ -19,7 +19,8 @@ from config.api.representation.fields import MAX_ID, RFC_3339
 
 # The columns that have bounds.
 WITH_BOUNDS = (models.DateTimeField, models.IntegerField, models.DecimalField)
-BOUNDS = ("gte", "gt", "lt", "lte")
+# In the words in which the reference and the pages say what they do.
+BOUNDS = {"gte": "from this on", "gt": "beyond this", "lt": "below this", "lte": "up to this"}
 MAX_VALUES = 100
 SEPARATOR = ","
 MAX_SEARCH = 200

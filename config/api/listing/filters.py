@@ -31,7 +31,7 @@ from config.http.errors import forbidden
 from config.postgresql.words import get_words
 
 # The lookups of a column of times or numbers, and of one of ids.
-RANGE = BOUNDS
+RANGE = tuple(BOUNDS)
 IDS = ("in",)
 SEARCH = "q"
 

@@ -7,6 +7,7 @@ from django_filters import Filter
 from config.api import included
 from config.api.bulk import PARTIAL
 from config.api.listing.filter_values import (
+    BOUNDS,
     MAX_SEARCH,
     MAX_VALUES,
     MONEY_PATTERN,
@@ -212,9 +213,6 @@ def _build_list_parameter(name: str, items: JSONObject, description: str) -> JSO
     return _build_query_parameter(name, schema, description, style="form", explode=False)
 
 
-_BOUNDS = {"gte": "from this on", "gt": "beyond this", "lt": "below this", "lte": "up to this"}
-
-
 def _build_later_parameter(view: ResourceViewSet, name: str) -> JSONObject:
     declared = view.filterset_class.base_filters[name]
     if isinstance(declared, IdsFilter):
@@ -230,7 +228,7 @@ def _build_later_parameter(view: ResourceViewSet, name: str) -> JSONObject:
         case _:
             schema = build_string(14, MONEY_PATTERN)
     column = declared.field_name
-    description = f"Only those whose {column} is {_BOUNDS[declared.lookup_expr]}. Goes with `sort={column}`."
+    description = f"Only those whose {column} is {BOUNDS[declared.lookup_expr]}. Goes with `sort={column}`."
     return _build_query_parameter(name, schema, description)
 
 
