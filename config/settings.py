@@ -343,6 +343,9 @@ DATABASES = {
     },
 }
 
+# What the processes of the slow lane do beside the requests, with `is_stopped` to ask.
+BACKGROUND_WORK = ["config.erasure.erase", "config.admin.saved_exports.work"]
+
 # --- Users and passwords ---------------------------------------------------------------------------------------------
 
 AUTH_USER_MODEL = "users.User"

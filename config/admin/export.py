@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from typing import Any
 
 import tablib
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model, QuerySet
@@ -23,6 +24,7 @@ from config import audit
 from config.admin.changelist import INVALID_LOOKUP_ERRORS
 from config.api.representation.fields import MAX_ID
 from config.api.representation.formulas import escape_formula
+from config.models import SavedExport
 
 # A file is built in memory, in the one thread of a worker: so many rows take a second.
 MAX_EXPORT_ROWS = 20_000
@@ -46,6 +48,33 @@ class EscapedCSV(CSV):
 
 
 FORMATS = {"csv": EscapedCSV, "json": JSON}
+
+
+def build_dataset(fields: Sequence[str], rows: Iterable[Model]) -> tablib.Dataset:
+    """The cells of rows.
+
+    Args:
+        fields: the exported columns, in order.
+        rows: of one model.
+    """
+    columns = {name: Field(attribute=name, column_name=name, widget=ExportWidget()) for name in fields}
+    return type("ExportResource", (Resource,), columns)().export(rows)
+
+
+def render_rows(fields: Sequence[str], rows: Iterable[Model], format_name: str) -> bytes:
+    """Rows as they stand inside of a file. The arguments are those of `build_dataset`, and a key of FORMATS."""
+    dataset = build_dataset(fields, rows)
+    if format_name == "json":
+        return JSON().export_data(dataset)[1:-1].encode()
+    dataset.headers = None
+    return EscapedCSV().export_data(dataset).encode()
+
+
+def render_frame(fields: Sequence[str], format_name: str) -> tuple[bytes, bytes, bytes]:
+    """What stands in a file before the rows, between two that `render_rows` made, and after them."""
+    if format_name == "json":
+        return b"[", b", ", b"]"
+    return EscapedCSV().export_data(tablib.Dataset(headers=list(fields))).encode(), b"", b""
 
 
 class ExportForm(forms.Form):
@@ -99,6 +128,8 @@ class ExportMixin(admin.ModelAdmin):
         except (*INVALID_LOOKUP_ERRORS, IncorrectLookupParameters):
             return HttpResponseRedirect(request.path)
         form = ExportForm(request.POST or None)
+        if form.is_valid() and "saved" in request.POST:
+            return self._save(request, changelist, form.cleaned_data["format"])
         if form.is_valid():
             return self._export(request, changelist.queryset, form.cleaned_data["format"], form.cleaned_data["after"])
         changelist_url = reverse(f"admin:{self.opts.app_label}_{self.opts.model_name}_changelist")
@@ -110,6 +141,7 @@ class ExportMixin(admin.ModelAdmin):
             "cl": changelist,
             "back": f"{changelist_url}?{request.GET.urlencode()}",
             "columns": self.export_fields,
+            "may_be_saved": changelist.paginator.has_more or changelist.result_count > MAX_EXPORT_ROWS,
         }
         return TemplateResponse(request, "admin/export.html", context)
 
@@ -117,10 +149,7 @@ class ExportMixin(admin.ModelAdmin):
         self, request: HttpRequest, queryset: QuerySet[Model], format_name: str, after: int | None
     ) -> HttpResponse:
         after = after or 0
-        fields = {name: Field(attribute=name, column_name=name, widget=ExportWidget()) for name in self.export_fields}
-        resource = type("ExportResource", (Resource,), fields)()
-        rows = queryset.filter(pk__gt=after).order_by("pk").only(*self.export_fields)[:MAX_EXPORT_ROWS]
-        dataset = resource.export(rows)
+        dataset = build_dataset(self.export_fields, self.get_export_rows(queryset, after)[:MAX_EXPORT_ROWS])
         name = f"{self.opts.verbose_name_plural}".replace(" ", "-")
         audit.record("rows.exported", user=request.user, what=name, rows=len(dataset), after=after)
         file_format = FORMATS[format_name]()
@@ -129,3 +158,23 @@ class ExportMixin(admin.ModelAdmin):
             content_type=f"{file_format.get_content_type()}; charset=utf-8",
             headers={"Content-Disposition": f'attachment; filename="{name}.{format_name}"'},
         )
+
+    def get_export_rows(self, queryset: QuerySet[Model], after: int) -> QuerySet[Model]:
+        """The rows of a list with ids above one, in the order of ids, with what is exported of them."""
+        return queryset.filter(pk__gt=after).order_by("pk").only(*self.export_fields)
+
+    def _save(self, request: HttpRequest, changelist: Any, format_name: str) -> HttpResponse:
+        """Asks for an export in the background; of each user one at a time is made."""
+        user: Any = request.user
+        export = SavedExport.objects.filter(user=user, finished_at=None).first()
+        if export is None:
+            export = SavedExport.objects.create(
+                user=user,
+                what=self.opts.label_lower,
+                query=request.GET.urlencode(),
+                format=format_name,
+                total=None if changelist.paginator.has_more else changelist.result_count,
+            )
+        else:
+            self.message_user(request, "This one of yours is still being made: ask again after it.", messages.WARNING)
+        return HttpResponseRedirect(reverse("admin:config_savedexport_change", args=[export.pk]))

@@ -3,6 +3,7 @@
 from config.models.audit import AuditEvent
 from config.models.counters import Counter, RowCount
 from config.models.erasure import Erasure, VisibleManager
+from config.models.exports import SavedExport, SavedExportPart
 from config.models.idempotency import MAX_KEY_LENGTH, IdempotencyRecord
 from config.models.resource import ChangingResource, Resource, keep_updated_at
 from config.models.usage import AnswerCount, DayFigure, VersionUse
@@ -19,6 +20,8 @@ __all__ = [
     "IdempotencyRecord",
     "Resource",
     "RowCount",
+    "SavedExport",
+    "SavedExportPart",
     "VersionUse",
     "VisibleManager",
     "Word",

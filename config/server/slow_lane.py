@@ -33,7 +33,7 @@ from config.api.limits.quotas import NOTED
 from config.api.versions.usage import SECONDS_BETWEEN_WRITES, uses
 from config.http.lanes import Lane
 from config.http.streams import FIRST_BYTES
-from config.server import erasing, metrics
+from config.server import background_work, metrics
 from config.server.answers import Answer, Environ, Streamed, answer, begin_answer, failure
 from config.server.background import Repetition
 from config.server.processes import close_other_files, end_with_parent
@@ -184,14 +184,14 @@ def _serve(django: Any, sockets: Sequence[socket.socket], worker: int, cause: me
     traces.start()
     writing = Repetition(uses.write, SECONDS_BETWEEN_WRITES)
     writing.start()
-    erasure = erasing.build_repetition()
-    erasure.start()
+    working = background_work.build_repetition()
+    working.start()
     threads = [Thread(target=_serve_channel, args=(django, channel), daemon=True) for channel in sockets[:THREADS]]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    erasure.stop()
+    working.stop()
     writing.stop()
     uses.write()
     traces.stop()

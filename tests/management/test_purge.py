@@ -22,7 +22,7 @@ from oauth2_provider.models import get_access_token_model, get_grant_model, get_
 from accounts.models import LoginSession
 from accounts.services import create_api_key
 from config.management.commands import purge
-from config.models import AuditEvent, Counter, IdempotencyRecord, RowCount, VersionUse
+from config.models import AuditEvent, Counter, IdempotencyRecord, RowCount, SavedExport, VersionUse
 from tests.accounts.conftest import log_in, refresh
 from tests.accounts.oauth.actors import Person, bearer, register
 from tests.conftest import PASSWORD
@@ -38,6 +38,7 @@ KINDS = [
     "counters",
     "idempotency keys",
     "audit events",
+    "saved exports",
     "uses of versions",
 ]
 NOTHING = dict.fromkeys([*KINDS, "removed users"], 0)
@@ -104,6 +105,14 @@ def idempotency_record(user: User, over_at: Any) -> IdempotencyRecord:
     return IdempotencyRecord.objects.create(user=user, created_at=over_at - timedelta(days=30), **columns)
 
 
+def saved_export(user: User, over_at: Any) -> SavedExport:
+    export = SavedExport.objects.create(
+        user=user, what="orders.order", format="csv", requested_at=over_at - timedelta(days=1)
+    )
+    export.parts.create(number=0, ids=[1], content=b"x")
+    return export
+
+
 def version_use(user: User, over_at: Any) -> VersionUse:
     # Days are kept whole: one that ends just after its time is not over.
     day = (over_at - timedelta(days=366)).date()
@@ -121,6 +130,7 @@ MAKERS = {
     "counters": counter,
     "idempotency keys": idempotency_record,
     "audit events": audit_event,
+    "saved exports": saved_export,
     "uses of versions": version_use,
 }
 
@@ -135,6 +145,7 @@ def of_kind(kind: str) -> Any:
         Counter,
         IdempotencyRecord,
         AuditEvent,
+        SavedExport,
         VersionUse,
     ]
     return dict(zip(KINDS, models, strict=True))[kind].objects
