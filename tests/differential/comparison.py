@@ -190,8 +190,9 @@ class Comparison:
         if not is_first:
             # What was added before may be where a page ends.
             masked = _CURSOR.sub(r"\1<cursor>", masked)
-        # Without a body nobody sees that an API key was used a moment ago.
-        is_hidden = not outcome.body and "/api-keys" in request.path
+        # Without a body nobody sees that an API key was used a moment ago, nor that a page shows the id of its request.
+        is_page = headers.get("Content-Type", "").startswith("text/html")
+        is_hidden = not outcome.body and ("/api-keys" in request.path or is_page)
         if masked != text or is_hidden:
             headers |= {name: "<masked>" for name in ("ETag", "Content-Length") if name in headers}
         for name, value in headers.items():
