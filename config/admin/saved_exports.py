@@ -15,7 +15,9 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
+from django.apps import apps
 from django.contrib import admin
+from django.contrib.admin.exceptions import NotRegistered
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
@@ -95,11 +97,15 @@ def _open(export: SavedExport) -> tuple[Any, HttpRequest]:
     Raises:
         _RefusedError: the user may not view it, or it is no longer there.
     """
-    pages = {model._meta.label_lower: page for model, page in admin.site._registry.items()}
-    page, request = pages.get(export.what), HttpRequest()
+    refusal = _RefusedError("Its user may not view these rows any more.")
+    try:
+        page: Any = admin.site.get_model_admin(apps.get_model(export.what))
+    except (LookupError, NotRegistered):
+        raise refusal from None
+    request = HttpRequest()
     request.method, request.GET, request.user = "GET", QueryDict(export.query), export.user
-    if page is None or not admin.site.has_permission(request) or not page.has_view_permission(request):
-        raise _RefusedError("Its user may not view these rows any more.")
+    if not admin.site.has_permission(request) or not page.has_view_permission(request):
+        raise refusal
     return page, request
 
 

@@ -56,7 +56,9 @@ class StreamingMixin(IncludingMixin):
         """Whether the request is one for a list, in a version in which it may be streamed."""
         if self.action != "list" or not self.streams or self.request is None:
             return False
-        return issubclass(self.pagination_class, ListPagination) and has(find_response_version(self.request), SINCE)
+        # Not the view's paginator, which would be a reference cycle.
+        has_pages = self.pagination_class is not None and issubclass(self.pagination_class, ListPagination)
+        return has_pages and has(find_response_version(self.request), SINCE)
 
     @property
     def is_stream(self) -> bool:
