@@ -36,6 +36,7 @@ from config.postgresql.visibility import ERASURES  # noqa: E402
 from config.postgresql.words import MAX_PROBED, MAX_WORDS  # noqa: E402
 from orders.views import OrderViewSet  # noqa: E402
 from payments.views import PaymentViewSet  # noqa: E402
+from posts.models import COMMENTS_IN_LIST  # noqa: E402
 from posts.views import PostViewSet  # noqa: E402
 from users import services  # noqa: E402
 from users.models import Role, Status, User  # noqa: E402
@@ -46,8 +47,9 @@ FEW = 100
 # Those with filters of later versions, and the last page under them.
 FILTERED = (("/users", UserViewSet), ("/orders", OrderViewSet), ("/payments", PaymentViewSet), ("/posts", PostViewSet))
 DEEPEST_PAGE = 500
-# Of the walk to a page, of the page, and of what is counted beside it; and one of each part that is merged.
-MAX_FILTERED_ROWS = MAX_COUNTED + DEFAULT_LIMIT + MAX_COUNTED + 1 + len(Role) * len(Status)
+# Of the walk to a page, of the page with the comments of its posts, and of what is counted beside it; and one of each
+# part that is merged.
+MAX_FILTERED_ROWS = MAX_COUNTED + DEFAULT_LIMIT * (1 + COMMENTS_IN_LIST) + MAX_COUNTED + 1 + len(Role) * len(Status)
 # Words that few rows have, one in a hundred, and all; two that are rare together, and two that are never together; the
 # beginning of many; as many as there may be.
 SEARCHES = {
@@ -335,8 +337,8 @@ cursor are here.
 
 Under *filters together*, each line stands for a combination of filters of version 2 and the sorts that it goes with. It
 tells the worst of the first page, the last one that is reached by offset, and the first one by cursor, in both orders:
-the walk to a page reads {MAX_COUNTED:,} keys at the most, {MAX_COUNTED + 1:,} more are counted beside it, and a merge
-reads one more of each of its parts, so that {MAX_FILTERED_ROWS:,} is the bound.
+the walk to a page reads {MAX_COUNTED:,} keys at the most, {MAX_COUNTED + 1:,} more are counted beside it, a merge reads
+one more of each of its parts, and a post comes with its first comments, so that {MAX_FILTERED_ROWS:,} is the bound.
 
 Under *searched*, each line stands for a search in each order, by page and by cursor. It tells the slowest of its
 statements, none of which may read over {MAX_SEARCHED_ROWS:,} rows and entries.
