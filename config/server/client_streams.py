@@ -107,7 +107,8 @@ def _find_socket(host: str, port: int) -> socket.socket | None:
             found = socket.socket(fileno=int(path.name))
             try:
                 if found.getpeername()[:2] == (host, port):
-                    return found.dup()
+                    # Not `found.dup()`, which makes also the original blocking: Granian would wait in its next write.
+                    return socket.socket(fileno=os.dup(found.fileno()))
             finally:
                 found.detach()
     return None
