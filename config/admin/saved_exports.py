@@ -124,7 +124,7 @@ def _add_part(export: SavedExport, page: Any, rows: QuerySet[Model]) -> bool:
         _finish(export)
         return False
     ids = [row.pk for row in found]
-    content = gzip.compress(render_rows(page.export_fields, found, export.format), mtime=0)
+    content = _render_part(page, found, export.format)
     with transaction.atomic(durable=True):
         # None, where another process took the export over meanwhile.
         mine = SavedExport.objects.filter(pk=export.pk, last_id=export.last_id, finished_at=None)
@@ -133,6 +133,10 @@ def _add_part(export: SavedExport, page: Any, rows: QuerySet[Model]) -> bool:
         SavedExportPart.objects.create(export=export, number=export.parts.count(), ids=ids, content=content)
     export.last_id = ids[-1]
     return True
+
+
+def _render_part(page: Any, rows: list[Model], format_name: str) -> bytes:
+    return gzip.compress(render_rows(page.export_fields, rows, format_name), mtime=0)
 
 
 def _finish(export: SavedExport, failure: str = "") -> None:
@@ -219,7 +223,7 @@ def _read_parts(export: SavedExport, page: Any, request: HttpRequest) -> Iterato
         if rows.order_by().count() == len(part.ids):
             yield bytes(part.content), len(part.ids)
         elif left := list(page.get_export_rows(rows, 0)):
-            yield gzip.compress(render_rows(page.export_fields, left, export.format), mtime=0), len(left)
+            yield _render_part(page, left, export.format), len(left)
 
 
 def _get_file_name(export: SavedExport) -> str:

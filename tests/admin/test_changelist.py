@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from django.db import connection
@@ -17,20 +16,9 @@ from config.admin import changelist
 from config.models import AuditEvent
 from payments.models import Payment
 from posts.models import Comment, Post
-from tests.admin.test_pages import signed_in
 from users.models import User
 
 USERS = "/admin/users/user/"
-
-
-@pytest.fixture
-def chief(make_user: Any) -> User:
-    return make_user("admin", name="Chief", email="chief@example.com")
-
-
-@pytest.fixture
-def pages(chief: User) -> Client:
-    return signed_in(chief)
 
 
 def get_ids(pages: Client, path: str) -> list[int]:

@@ -18,20 +18,9 @@ from orders.models import Order
 from posts.models import Post
 from tests.admin.test_pages import signed_in
 from users import services
-from users.models import User
 
 ORDERS = "/admin/orders/order/export/"
 USERS = "/admin/users/user/export/"
-
-
-@pytest.fixture
-def chief(make_user: Any) -> User:
-    return make_user("admin", name="Chief", email="chief@example.com")
-
-
-@pytest.fixture
-def pages(chief: User) -> Client:
-    return signed_in(chief)
 
 
 @pytest.fixture(autouse=True)

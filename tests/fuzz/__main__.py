@@ -47,16 +47,18 @@ expected-statuses = ["2xx", "3xx", "400", "401", "403", "404", "409", "412", "41
 """
 
 
-def fetch(service: Service, path: str) -> Any:
+def ask(service: Service, path: str, headers: Mapping[str, str] | None = None, body: object = None) -> Any:
     connection = HTTPConnection("127.0.0.1", service.port, timeout=10)
-    connection.request("GET", path)
+    content = None if body is None else json.dumps(body)
+    headers = {**(headers or {}), "Content-Type": "application/json"}
+    connection.request("GET" if body is None else "POST", path, content, headers)
     with connection.getresponse() as response:
         return json.load(response)
 
 
 def write_document(service: Service, version: int, folder: Path) -> Path:
     """The document of a version, without what changes the shape of answers."""
-    document = fetch(service, f"/openapi.json?version={version}")
+    document = ask(service, f"/openapi.json?version={version}")
     shared = {f"#/components/parameters/{name}" for name in SHAPES}
     for operations in document["paths"].values():
         for operation in operations.values():
@@ -73,18 +75,9 @@ def write_document(service: Service, version: int, folder: Path) -> Path:
     return path
 
 
-def ask(service: Service, path: str, headers: Mapping[str, str], body: object = None) -> Any:
-    connection = HTTPConnection("127.0.0.1", service.port, timeout=10)
-    content = None if body is None else json.dumps(body)
-    headers = {**headers, "Content-Type": "application/json"}
-    connection.request("GET" if body is None else "POST", f"/api/v2{path}", content, headers)
-    with connection.getresponse() as response:
-        return json.load(response)["data"]
-
-
 def log_in(service: Service, email: str, password: str) -> str:
     """A credential that may do all that its user may, and is good for a quarter of an hour."""
-    tokens = ask(service, "/login", {}, {"email": email, "password": password})
+    tokens = ask(service, "/api/v2/login", body={"email": email, "password": password})["data"]
     return f"Bearer {tokens['access_token']}"
 
 
@@ -98,7 +91,7 @@ def make_credentials(service: Service, version: int) -> dict[str, str]:
     people = {}
     for name in PEOPLE:
         body = {"name": name, "email": f"{name}{version}@example.com", "password": PASSWORD}
-        ask(service, "/users", {"Authorization": administrator}, body)
+        ask(service, "/api/v2/users", {"Authorization": administrator}, body)
         people[name] = log_in(service, body["email"], PASSWORD)
     return {**people, "administrator": administrator}
 
@@ -139,7 +132,7 @@ def main(seconds: int) -> int:
         service = Service(copy, **VARIABLES)
         try:
             clean = []
-            for version in [each["version"] for each in ask(service, "/versions", {})]:
+            for version in [each["version"] for each in ask(service, "/api/v2/versions")["data"]]:
                 configuration = write_configuration(Path(folder), make_credentials(service, version))
                 document = write_document(service, version, Path(folder))
                 clean.append(run(service, document, configuration, seconds))
