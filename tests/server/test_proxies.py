@@ -3,7 +3,9 @@
 import json
 import socket
 import ssl
+import time
 from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
 from http.client import HTTPConnection, HTTPResponse, HTTPSConnection
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,10 @@ from tests.server.proxies import (
     run_proxy,
 )
 
+PROXIES = ("nginx", "caddy")
+# Requests at the same time, as deploy/ has it.
+MAX_OF_THE_UPSTREAM, MAX_OF_AN_ADDRESS = 128, 64
+
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
@@ -37,10 +43,13 @@ class Proxy:
         self.log = log
         self.context = ssl.create_default_context(cafile=str(certificate))
 
+    def connect(self, address: str = "127.0.0.1") -> HTTPSConnection:
+        return HTTPSConnection(HOST, self.https, timeout=20, context=self.context, source_address=(address, 0))
+
     def ask(
         self, path: str, method: str = "GET", body: bytes | None = None, **headers: str
     ) -> tuple[HTTPResponse, Any]:
-        connection = HTTPSConnection(HOST, self.https, timeout=20, context=self.context)
+        connection = self.connect()
         try:
             connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
             response = connection.getresponse()
@@ -49,7 +58,31 @@ class Proxy:
             connection.close()
 
 
-@pytest.fixture(scope="module", params=["nginx", "caddy"])
+@contextmanager
+def run_in_front_of(name: str, upstream: str, ports: Ports, certificate: Certificate, folder: Path) -> Iterator[None]:
+    """Runs the proxy of that name for the block."""
+    program = find_program(name)
+    if program is None:
+        pytest.skip(f"There is no {name} on this machine.")
+    if name == "nginx":
+        with run_proxy([program, *configure_nginx(folder, ports, [upstream], certificate)], ports.https):
+            yield
+        return
+    settings = {
+        "UPSTREAM": upstream,
+        "SERVER_NAME": HOST,
+        "TLS_CERTIFICATE": str(certificate.certificate),
+        "TLS_KEY": str(certificate.key),
+        "HTTP_PORT": str(ports.http),
+        "HTTPS_PORT": str(ports.https),
+        "HOME": str(folder),
+    }
+    command = [program, "run", "--adapter", "caddyfile", "--config", str(CHECKOUT / "deploy/Caddyfile")]
+    with run_proxy(command, ports.https, **settings):
+        yield
+
+
+@pytest.fixture(scope="module", params=PROXIES)
 def proxy(
     request: pytest.FixtureRequest,
     checkout: Copy,
@@ -58,10 +91,7 @@ def proxy(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Proxy]:
     """A proxy in front of the service, which trusts it."""
-    program = find_program(request.param)
-    if program is None:
-        pytest.skip(f"There is no {request.param} on this machine.")
-    folder, ports = tmp_path_factory.mktemp("proxy"), Ports(find_free_port(), find_free_port())
+    ports = Ports(find_free_port(), find_free_port())
     variables = {
         "LOCAL": "true",
         "PUBLIC_URL": f"https://{HOST}:{ports.https}",
@@ -69,22 +99,9 @@ def proxy(
         "TRUSTED_PROXIES": "1",
     }
     service = Service(checkout, **variables)
-    upstream, settings = f"127.0.0.1:{service.port}", {}
-    if request.param == "nginx":
-        command = [program, *configure_nginx(folder, ports, [upstream], certificate)]
-    else:
-        settings = {
-            "UPSTREAM": upstream,
-            "SERVER_NAME": HOST,
-            "TLS_CERTIFICATE": str(certificate.certificate),
-            "TLS_KEY": str(certificate.key),
-            "HTTP_PORT": str(ports.http),
-            "HTTPS_PORT": str(ports.https),
-            "HOME": str(folder),
-        }
-        command = [program, "run", "--adapter", "caddyfile", "--config", str(CHECKOUT / "deploy/Caddyfile")]
     try:
-        with run_proxy(command, ports.https, **settings):
+        folder = tmp_path_factory.mktemp("proxy")
+        with run_in_front_of(request.param, f"127.0.0.1:{service.port}", ports, certificate, folder):
             yield Proxy(ports, certificate.certificate, service.log)
     finally:
         service.stop()
@@ -146,6 +163,53 @@ def test_body_that_is_too_long_is_refused_in_the_words_of_the_service(proxy: Pro
     body = json.dumps({"name": "n" * 1024 * 1024, "email": "long@example.com"}).encode()
     response, answer = proxy.ask("/api/v2/users", "POST", body, Content_Type="application/json", **key)
     assert (response.status, answer["error"]["code"]) == (413, "PAYLOAD_TOO_LARGE")
+
+
+def test_body_that_is_too_long_for_a_proxy_is_refused_in_the_form_of_the_service(
+    proxy: Proxy, key: dict[str, str]
+) -> None:
+    body = b'"' + b"n" * 3 * 1024 * 1024 + b'"'
+    response, answer = proxy.ask("/api/v2/users", "POST", body, Content_Type="application/json", **key)
+    assert (response.status, answer["error"]["code"]) == (413, "PAYLOAD_TOO_LARGE")
+    assert response.headers["Content-Type"] == "application/json"
+
+
+@pytest.mark.parametrize("name", PROXIES)
+def test_service_that_does_not_listen_is_told_in_the_form_of_the_service(
+    name: str, certificate: Certificate, tmp_path: Path
+) -> None:
+    ports = Ports(find_free_port(), find_free_port())
+    with run_in_front_of(name, f"127.0.0.1:{find_free_port()}", ports, certificate, tmp_path):
+        response, answer = Proxy(ports, certificate.certificate, tmp_path).ask("/api/v2/users")
+    assert (response.status, answer["success"], answer["error"]["code"]) == (503, False, "SERVICE_UNAVAILABLE")
+    assert (response.headers["Content-Type"], response.headers["Retry-After"]) == ("application/json", "1")
+
+
+@pytest.mark.parametrize("name", PROXIES)
+def test_what_would_only_wait_is_refused_by_the_proxy(name: str, certificate: Certificate, tmp_path: Path) -> None:
+    ports = Ports(find_free_port(), find_free_port())
+    with ExitStack() as opened:
+        silent = opened.enter_context(socket.create_server(("127.0.0.1", 0), backlog=200))
+        silent.settimeout(10)
+        upstream = f"127.0.0.1:{silent.getsockname()[1]}"
+        opened.enter_context(run_in_front_of(name, upstream, ports, certificate, tmp_path))
+        proxy = Proxy(ports, certificate.certificate, tmp_path)
+        taken = []
+        for number in range(MAX_OF_THE_UPSTREAM):
+            connection = opened.enter_context(closing(proxy.connect(f"127.0.0.{1 + number // MAX_OF_AN_ADDRESS}")))
+            connection.request("GET", "/api/v2/users")
+            taken.append(opened.enter_context(silent.accept()[0]))
+        connection = opened.enter_context(closing(proxy.connect("127.0.0.9")))
+        began = time.monotonic()
+        connection.request("GET", "/api/v2/users")
+        response = connection.getresponse()
+        assert (response.status, response.headers["Retry-After"]) == (503, "1")
+        assert json.loads(response.read())["error"]["code"] == "SERVICE_UNAVAILABLE"
+        assert time.monotonic() - began < 1
+        if name == "nginx":
+            response, body = proxy.ask("/api/v2/users")
+            assert (response.status, response.headers["Retry-After"]) == (429, "1")
+            assert body["error"]["code"] == "RATE_LIMITED"
 
 
 def test_links_keep_to_the_public_origin(proxy: Proxy) -> None:
