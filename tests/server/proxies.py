@@ -22,7 +22,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from tests.server.conftest import CHECKOUT, wait_for
 
 HOST = "localhost"
-_NGINX = "daemon off; pid $folder/pid; error_log stderr; events {} http { access_log off; $temporary include $site; }"
+_NGINX = "daemon off; pid $folder/pid; error_log stderr; $events http { access_log off; $temporary include $site; }"
+# What an operator gives a proxy with many clients.
+_BUSY = "worker_processes 2; worker_rlimit_nofile 20000; events { worker_connections 8000; }"
 _TEMPORARY = "".join(
     f"{kind}_temp_path $folder/{kind};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 )
@@ -66,7 +68,9 @@ def make_certificate(folder: Path) -> Certificate:
     return files
 
 
-def configure_nginx(folder: Path, ports: Ports, upstreams: Sequence[str], certificate: Certificate) -> list[str]:
+def configure_nginx(
+    folder: Path, ports: Ports, upstreams: Sequence[str], certificate: Certificate, *, is_busy: bool = False
+) -> list[str]:
     """Writes deploy/nginx.conf, filled in, into a folder. Returns the arguments of nginx that use it.
 
     Args:
@@ -74,8 +78,11 @@ def configure_nginx(folder: Path, ports: Ports, upstreams: Sequence[str], certif
         ports: that it listens on.
         upstreams: addresses of services, each of which becomes a server of the upstream.
         certificate: that it shows.
+        is_busy: whether it is for thousands of clients, all of which may have the address of this machine.
     """
-    site = (CHECKOUT / "deploy/nginx.conf").read_text()
+    site = (CHECKOUT / "deploy/nginx.conf").read_text().replace("/var/log/nginx/error.log", "stderr")
+    if is_busy:
+        site = site.replace("limit_conn client_connections 64;", "")
     (server,) = (line for line in site.splitlines() if "server ${UPSTREAM}" in line)
     site = site.replace(server, "\n".join(server.replace("${UPSTREAM}", upstream) for upstream in upstreams))
     files = {"TLS_CERTIFICATE": certificate.certificate, "TLS_KEY": certificate.key}
@@ -83,7 +90,10 @@ def configure_nginx(folder: Path, ports: Ports, upstreams: Sequence[str], certif
     site = site.replace("listen 80 ", f"listen {ports.http} ").replace("listen 443 ", f"listen {ports.https} ")
     (folder / "site").write_text(site)
     main = Template(_NGINX).substitute(
-        folder=folder, site=folder / "site", temporary=Template(_TEMPORARY).substitute(folder=folder)
+        folder=folder,
+        site=folder / "site",
+        temporary=Template(_TEMPORARY).substitute(folder=folder),
+        events=_BUSY if is_busy else "events {}",
     )
     # Its workers write long bodies into this folder, which root may have closed to others.
     (folder / "main").write_text(main if os.geteuid() else f"user root; {main}")
