@@ -242,7 +242,10 @@ def check_server_settings() -> Iterator[Finding]:
 def check_migrations() -> Iterator[Finding]:
     executor = MigrationExecutor(connection)
     loader = executor.loader
-    missing = [f"{step.app_label}.{step.name}" for step, _ in executor.migration_plan(loader.graph.leaf_nodes())]
+    # From the beginning: a plan from the present state does not see one that is missing before others that are applied.
+    plan = executor.migration_plan(loader.graph.leaf_nodes(), clean_start=True)
+    steps = [(step.app_label, step.name) for step, _ in plan]
+    missing = [".".join(step) for step in steps if step not in loader.applied_migrations]
     unknown = [
         f"{app}.{name}"
         for app, name in sorted(set(loader.applied_migrations) - set(loader.disk_migrations))

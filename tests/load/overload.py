@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
-from contextlib import contextmanager
-from itertools import chain
 from multiprocessing import get_context
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import NamedTuple
 
 from tests.load.arrivals import Offered, Outcome, Plan, offer
 from tests.load.cases import Found
-from tests.load.client import wire
-from tests.load.world import Person, Target, World
-from tests.server.proxies import Ports, configure_nginx, find_free_port, find_program, make_certificate, run_proxy
+from tests.load.ways import Way, build_requests, ways
+from tests.load.world import World
 
 SECONDS = 8.0
 CONNECTIONS_AT_THE_PEAK = 64
@@ -36,40 +30,13 @@ SHARE_AFTERWARDS = 0.5
 MAX_P99_AFTERWARDS = 0.1
 
 
-class Way(NamedTuple):
-    """To the service.
-
-    Attributes:
-        name: in the report.
-        port: that is asked.
-        authority: the file of the certificate that it shows; empty without TLS.
-    """
-
-    name: str
-    port: int
-    authority: str = ""
-
-
 def overload(world: World) -> Found:
     """Measures the peak, offers a multiple of it, and then half of it: directly, and behind the proxy of deploy/."""
-    found, port = Found(), world.target.port
-    requests = _build_requests(world.target, world.target.people["abandoned"])
+    found, requests = Found(), build_requests(world.target)
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
-        _measure(found, pool, Way("directly", port), requests)
-        with TemporaryDirectory() as name, _nginx(Path(name), port) as way:
+        for way in ways(world.target):
             _measure(found, pool, way, requests)
     return found
-
-
-@contextmanager
-def _nginx(folder: Path, port: int) -> Iterator[Way]:
-    program = find_program("nginx")
-    assert program, "This case needs nginx (apt install nginx-light)."
-    folder.chmod(0o711)
-    certificate, ports = make_certificate(folder), Ports(find_free_port(), find_free_port())
-    arguments = configure_nginx(folder, ports, [f"127.0.0.1:{port}"], certificate, is_busy=True)
-    with run_proxy([program, *arguments], ports.https):
-        yield Way("behind nginx", ports.https, str(certificate.certificate))
 
 
 def _measure(found: Found, pool: Executor, way: Way, requests: Sequence[bytes]) -> None:
@@ -89,21 +56,6 @@ def _measure(found: Found, pool: Executor, way: Way, requests: Sequence[bytes]) 
 def _count_processors(offered: Offered) -> float:
     """Those that the load leaves to what it measures."""
     return len(os.sched_getaffinity(0)) - offered.processor
-
-
-def _build_requests(target: Target, people: Sequence[Person]) -> Sequence[bytes]:
-    """Two reads and a write of each of many people, none of whom has many under way."""
-    port = target.port
-    return [
-        *chain.from_iterable(
-            (
-                wire(port, "GET", f"/api/v2/users/{person.id}", person.headers),
-                wire(port, "GET", "/api/v2/posts?limit=20", person.headers),
-                wire(port, "POST", "/api/v2/orders", person.headers, b'{"item": "Tea", "qty": 1}'),
-            )
-            for person in people
-        )
-    ]
 
 
 def _offer(

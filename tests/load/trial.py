@@ -18,6 +18,7 @@ from tests.load.client import ask
 from tests.load.measuring import Meter, Row
 from tests.load.overload import overload
 from tests.load.report import describe, table
+from tests.load.slow_clients import slow_clients
 from tests.load.world import World, manage, running
 
 KILLED = "killed_removal"
@@ -100,6 +101,7 @@ def _kill_a_removal(world: World) -> Found:
 # What is measured without the readers.
 ALONE: dict[str, Callable[[World], Found]] = {
     "single_bodies": lambda world: cases.run("single_bodies", world.target),
+    "slow_clients": slow_clients,
     "overload": overload,
     KILLED: _kill_a_removal,
 }

@@ -68,8 +68,8 @@ SQL = {
     ],
     "migrations": [
         (
-            "DELETE FROM django_migrations WHERE app = 'config' AND name = '0012_saved_exports'",
-            "0012_saved_exports",
+            "DELETE FROM django_migrations WHERE app = 'config' AND name = '0005_row_counts'",
+            "0005_row_counts",
         ),
         ("INSERT INTO django_migrations (app, name, applied) VALUES ('users', '9999_later', now())", "9999_later"),
         (
@@ -96,7 +96,7 @@ def test_damage_to_the_database_is_wrong(subject, damage, repair):
 def _repair(repair: str) -> None:
     recorder = MigrationRecorder(connection)
     match repair:
-        case "0012_saved_exports":
+        case "0005_row_counts":
             recorder.record_applied("config", repair)
         case "9999_later":
             recorder.record_unapplied("users", repair)
