@@ -107,8 +107,18 @@ def _find_socket(host: str, port: int) -> socket.socket | None:
             found = socket.socket(fileno=int(path.name))
             try:
                 if found.getpeername()[:2] == (host, port):
-                    # Not `found.dup()`, which makes also the original blocking: Granian would wait in its next write.
-                    return socket.socket(fileno=os.dup(found.fileno()))
+                    return _copy(found, host, port)
             finally:
                 found.detach()
+    return None
+
+
+def _copy(found: socket.socket, host: str, port: int) -> socket.socket | None:
+    """Not `found.dup()`, which makes also the original blocking: Granian would wait in its next write."""
+    copy = socket.socket(fileno=os.dup(found.fileno()))
+    with suppress(OSError):
+        # Looked at again: where the client has left meanwhile, the descriptor may be of another one.
+        if copy.getpeername()[:2] == (host, port):
+            return copy
+    copy.close()
     return None

@@ -236,13 +236,14 @@ class _Load:
         self.outcomes += [Outcome(due, now - due, 0, told=False, resent=resent) for due, _, resent in self.waiting]
 
 
-def offer(plan: Plan) -> Offered:
-    """Sends what is planned, and waits for the answers.
-
-    It stands for clients on machines of their own, which a busy service does not slow down: it goes first where it may.
-    """
+def go_first() -> None:
+    """For the process of a load: its clients are machines of their own, which a busy service does not slow down."""
     with suppress(PermissionError):
         os.setpriority(os.PRIO_PROCESS, 0, PRIORITY)
+
+
+def offer(plan: Plan) -> Offered:
+    """Sends what is planned, and waits for the answers."""
     if plan.cpus:
         os.sched_setaffinity(0, plan.cpus)
     return _Load(plan).run()

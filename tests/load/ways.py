@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -28,7 +27,7 @@ class Way(NamedTuple):
     authority: str = ""
 
 
-def ways(target: Target) -> Iterator[Way]:
+def ways(target: Target) -> Generator[Way]:
     """Each way in turn; nginx runs while its own is used."""
     yield Way("directly", target.port)
     with TemporaryDirectory() as name, _run_nginx(Path(name), target.port) as way:
@@ -50,12 +49,11 @@ def build_requests(target: Target) -> Sequence[bytes]:
     """Two reads and a write of each of many people, none of whom has many under way."""
     port, people = target.port, target.people["abandoned"]
     return [
-        *chain.from_iterable(
-            (
-                wire(port, "GET", f"/api/v2/users/{person.id}", person.headers),
-                wire(port, "GET", "/api/v2/posts?limit=20", person.headers),
-                wire(port, "POST", "/api/v2/orders", person.headers, b'{"item": "Tea", "qty": 1}'),
-            )
-            for person in people
+        request
+        for person in people
+        for request in (
+            wire(port, "GET", f"/api/v2/users/{person.id}", person.headers),
+            wire(port, "GET", "/api/v2/posts?limit=20", person.headers),
+            wire(port, "POST", "/api/v2/orders", person.headers, b'{"item": "Tea", "qty": 1}'),
         )
     ]

@@ -22,9 +22,14 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from tests.server.conftest import CHECKOUT, wait_for
 
 HOST = "localhost"
-_NGINX = "daemon off; pid $folder/pid; error_log stderr; $events http { access_log off; $temporary include $site; }"
-# What an operator gives a proxy with many clients.
-_BUSY = "worker_processes 2; worker_rlimit_nofile 20000; events { worker_connections 8000; }"
+# Of two workers.
+MAX_REQUESTS = 264
+_LIMIT_OF_AN_ADDRESS = "limit_conn client_connections 64;"
+# The numbers are what an operator gives a proxy with many clients.
+_NGINX = (
+    "daemon off; pid $folder/pid; error_log stderr; worker_processes 2; worker_rlimit_nofile 20000; "
+    "events { worker_connections 8000; } http { access_log off; $temporary include $site; }"
+)
 _TEMPORARY = "".join(
     f"{kind}_temp_path $folder/{kind};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 )
@@ -78,22 +83,23 @@ def configure_nginx(
         ports: that it listens on.
         upstreams: addresses of services, each of which becomes a server of the upstream.
         certificate: that it shows.
-        is_busy: whether it is for thousands of clients, all of which may have the address of this machine.
+        is_busy: whether it is for thousands of clients, all of which have the address of this machine: it has no limit.
     """
-    site = (CHECKOUT / "deploy/nginx.conf").read_text().replace("/var/log/nginx/error.log", "stderr")
+    site = (CHECKOUT / "deploy/nginx.conf").read_text()
+    site = site.replace("/var/log/nginx/error.log", "stderr").replace(
+        "/var/log/nginx/access.log", str(folder / "access")
+    )
     if is_busy:
-        site = site.replace("limit_conn client_connections 64;", "")
-    (server,) = (line for line in site.splitlines() if "server ${UPSTREAM}" in line)
-    site = site.replace(server, "\n".join(server.replace("${UPSTREAM}", upstream) for upstream in upstreams))
+        assert _LIMIT_OF_AN_ADDRESS in site
+        site = site.replace(_LIMIT_OF_AN_ADDRESS, "")
+    for server in [line for line in site.splitlines() if "server ${UPSTREAM}" in line]:
+        site = site.replace(server, "\n".join(server.replace("${UPSTREAM}", upstream) for upstream in upstreams), 1)
     files = {"TLS_CERTIFICATE": certificate.certificate, "TLS_KEY": certificate.key}
-    site = Template(site).safe_substitute(SERVER_NAME=HOST, **files)
+    site = Template(site).safe_substitute(SERVER_NAME=HOST, MAX_REQUESTS=str(MAX_REQUESTS), **files)
     site = site.replace("listen 80 ", f"listen {ports.http} ").replace("listen 443 ", f"listen {ports.https} ")
     (folder / "site").write_text(site)
     main = Template(_NGINX).substitute(
-        folder=folder,
-        site=folder / "site",
-        temporary=Template(_TEMPORARY).substitute(folder=folder),
-        events=_BUSY if is_busy else "events {}",
+        folder=folder, site=folder / "site", temporary=Template(_TEMPORARY).substitute(folder=folder)
     )
     # Its workers write long bodies into this folder, which root may have closed to others.
     (folder / "main").write_text(main if os.geteuid() else f"user root; {main}")

@@ -18,6 +18,7 @@ from config.local.cluster import Cluster
 from tests.server.conftest import CHECKOUT, Copy, Service, wait_for
 from tests.server.proxies import (
     HOST,
+    MAX_REQUESTS,
     Certificate,
     Ports,
     configure_nginx,
@@ -28,8 +29,8 @@ from tests.server.proxies import (
 )
 
 PROXIES = ("nginx", "caddy")
-# Requests at the same time, as deploy/ has it.
-MAX_OF_THE_UPSTREAM, MAX_OF_AN_ADDRESS = 128, 64
+# Requests at the same time.
+MAX_OF_AN_ADDRESS = 64
 
 
 @pytest.fixture(scope="module")
@@ -185,31 +186,62 @@ def test_service_that_does_not_listen_is_told_in_the_form_of_the_service(
     assert (response.headers["Content-Type"], response.headers["Retry-After"]) == ("application/json", "1")
 
 
-@pytest.mark.parametrize("name", PROXIES)
-def test_what_would_only_wait_is_refused_by_the_proxy(name: str, certificate: Certificate, tmp_path: Path) -> None:
+def test_nginx_refuses_what_would_only_wait(certificate: Certificate, tmp_path: Path) -> None:
     ports = Ports(find_free_port(), find_free_port())
     with ExitStack() as opened:
-        silent = opened.enter_context(socket.create_server(("127.0.0.1", 0), backlog=200))
+        silent = opened.enter_context(socket.create_server(("127.0.0.1", 0), backlog=MAX_REQUESTS))
         silent.settimeout(10)
         upstream = f"127.0.0.1:{silent.getsockname()[1]}"
-        opened.enter_context(run_in_front_of(name, upstream, ports, certificate, tmp_path))
+        opened.enter_context(run_in_front_of("nginx", upstream, ports, certificate, tmp_path))
         proxy = Proxy(ports, certificate.certificate, tmp_path)
-        taken = []
-        for number in range(MAX_OF_THE_UPSTREAM):
-            connection = opened.enter_context(closing(proxy.connect(f"127.0.0.{1 + number // MAX_OF_AN_ADDRESS}")))
-            connection.request("GET", "/api/v2/users")
-            taken.append(opened.enter_context(silent.accept()[0]))
-        connection = opened.enter_context(closing(proxy.connect("127.0.0.9")))
+
+        def send(path: str, address: str) -> HTTPSConnection:
+            connection = opened.enter_context(closing(proxy.connect(address)))
+            connection.request("GET", path)
+            return connection
+
+        for number in range(MAX_REQUESTS):
+            send("/api/v2/users", f"127.0.0.{1 + number // MAX_OF_AN_ADDRESS}")
+            opened.enter_context(silent.accept()[0])
         began = time.monotonic()
-        connection.request("GET", "/api/v2/users")
-        response = connection.getresponse()
+        response = send("/api/v2/users", "127.0.0.9").getresponse()
         assert (response.status, response.headers["Retry-After"]) == (503, "1")
         assert json.loads(response.read())["error"]["code"] == "SERVICE_UNAVAILABLE"
         assert time.monotonic() - began < 1
-        if name == "nginx":
-            response, body = proxy.ask("/api/v2/users")
-            assert (response.status, response.headers["Retry-After"]) == (429, "1")
-            assert body["error"]["code"] == "RATE_LIMITED"
+        # One more of an address that has enough of its own.
+        response, body = proxy.ask("/api/v2/users")
+        assert (response.status, response.headers["Retry-After"]) == (429, "1")
+        assert body["error"]["code"] == "RATE_LIMITED"
+        send("/health/live", "127.0.0.9")
+        health = opened.enter_context(silent.accept()[0])
+        assert health.recv(100).startswith(b"GET /health/live ")
+    lines = (tmp_path / "access").read_text().splitlines()
+    assert any(" /api/v2/users 503 " in line and "upstream=users_service 502" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("request_line", "status"),
+    [
+        (b"TRACE / HTTP/1.1\r\nHost: localhost", 405),
+        (b"GET / HTTP/1.1", 400),
+        (b"GET /%s HTTP/1.1\r\nHost: localhost" % (b"x" * 20_000), 414),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\nX: %s" % (b"x" * 20_000), 400),
+        (b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip", 501),
+        (b"GET /refused-by-nginx HTTP/1.1\r\nHost: localhost", 404),
+    ],
+)
+def test_what_nginx_does_not_pass_on_is_refused_in_the_form_of_the_service(
+    request_line: bytes, status: int, certificate: Certificate, tmp_path: Path
+) -> None:
+    ports = Ports(find_free_port(), find_free_port())
+    with run_in_front_of("nginx", f"127.0.0.1:{find_free_port()}", ports, certificate, tmp_path):
+        context = ssl.create_default_context(cafile=str(certificate.certificate))
+        with context.wrap_socket(socket.create_connection((HOST, ports.https), 10), server_hostname=HOST) as connection:
+            connection.sendall(request_line + b"\r\n\r\n")
+            response = HTTPResponse(connection)
+            response.begin()
+            assert (response.status, response.headers["Content-Type"]) == (status, "application/json")
+            assert json.loads(response.read())["success"] is False
 
 
 def test_links_keep_to_the_public_origin(proxy: Proxy) -> None:
