@@ -115,9 +115,14 @@ def _find_socket(host: str, port: int) -> socket.socket | None:
 
 def _copy(found: socket.socket, host: str, port: int) -> socket.socket | None:
     """Not `found.dup()`, which makes also the original blocking: Granian would wait in its next write."""
-    copy = socket.socket(fileno=os.dup(found.fileno()))
+    descriptor = os.dup(found.fileno())
+    # Looked at again: where the client has left meanwhile, it may be of another one, or of no socket.
+    try:
+        copy = socket.socket(fileno=descriptor)
+    except OSError:
+        os.close(descriptor)
+        return None
     with suppress(OSError):
-        # Looked at again: where the client has left meanwhile, the descriptor may be of another one.
         if copy.getpeername()[:2] == (host, port):
             return copy
     copy.close()

@@ -134,6 +134,24 @@ def test_http_2_ends_at_the_edge(proxy: Proxy) -> None:
         proxy.context.set_alpn_protocols(["http/1.1"])
 
 
+def test_long_header_that_the_service_takes_passes(proxy: Proxy, key: dict[str, str]) -> None:
+    assert proxy.ask("/api/v2/users/1", X_Long="x" * 8192, **key)[0].status == 200
+
+
+def test_nginx_logs_no_credential_of_an_address(certificate: Certificate, tmp_path: Path) -> None:
+    ports = Ports(find_free_port(), find_free_port())
+    with run_in_front_of("nginx", f"127.0.0.1:{find_free_port()}", ports, certificate, tmp_path):
+        for made in (
+            HTTPConnection(HOST, ports.http, timeout=10),
+            Proxy(ports, certificate.certificate, tmp_path).connect(),
+        ):
+            with closing(made) as connection:
+                connection.request("GET", "/versions%20503?api_key=urs_secret")
+                connection.getresponse().read()
+    lines = (tmp_path / "access").read_text().splitlines()
+    assert [line.split()[2:5] for line in lines] == [["GET", "/versions%20503", status] for status in ("403", "503")]
+
+
 def test_plain_http_is_refused_and_not_redirected(proxy: Proxy, key: dict[str, str]) -> None:
     connection = HTTPConnection(HOST, proxy.http, timeout=10)
     connection.request("GET", "/api/v2/users/1", headers={"X-API-Key": key["X_API_Key"]})
@@ -227,6 +245,7 @@ def test_nginx_refuses_what_would_only_wait(certificate: Certificate, tmp_path: 
         (b"GET /%s HTTP/1.1\r\nHost: localhost" % (b"x" * 20_000), 414),
         (b"GET / HTTP/1.1\r\nHost: localhost\r\nX: %s" % (b"x" * 20_000), 400),
         (b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip", 501),
+        (b"GET / HTTP/3.0\r\nHost: localhost", 505),
         (b"GET /refused-by-nginx HTTP/1.1\r\nHost: localhost", 404),
     ],
 )
