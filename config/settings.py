@@ -14,13 +14,14 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from django.http.request import validate_host
-from environs import EnvValidationError, FileAwareEnv
+from environs import EnvError, EnvValidationError, FileAwareEnv
 from marshmallow.validate import And, ContainsNoneOf, Length, OneOf, Range, Regexp
 
 from config.api.versions.table import Version
 from config.http.signing_keys import parse_signing_key
 from config.local.cluster import get_database_url
 from config.local.secrets import get_local_secrets
+from config.postgresql.database_url import parse_database_url
 
 # --- Versions of the API ----------------------------------------------------------------------------------------------
 
@@ -57,6 +58,14 @@ MIN_DISTINCT_CHARACTERS = 10
 
 # Lazy, so that seal() names every wrong variable at once instead of one a start. It reads NAME_FILE in place of NAME.
 env = FileAwareEnv(eager=False, expand_vars=False, strip_whitespace=True)
+
+
+@env.parser_for("database_url")
+def _parse_database_url(url: str) -> dict[str, Any]:
+    try:
+        return parse_database_url(url)
+    except ValueError as error:
+        raise EnvError(str(error)) from None
 
 
 def _is_given(name: str) -> bool:
@@ -156,7 +165,7 @@ MAX_STREAM_STALL_SECONDS = env.int("MAX_STREAM_STALL_SECONDS", 30, validate=Rang
 # How long the audit trail and the use of versions are kept, and the answers that retries get.
 AUDIT_RETENTION_DAYS = env.int("AUDIT_RETENTION_DAYS", 365, validate=Range(1, 36_500))
 IDEMPOTENCY_RETENTION_DAYS = env.int("IDEMPOTENCY_RETENTION_DAYS", 30, validate=Range(1, 36_500))
-_database = _required(env.dj_db_url, "DATABASE_URL", conn_max_age=None, conn_health_checks=True)
+_database = _required(env.database_url, "DATABASE_URL")
 
 
 def _is_installed(package: str) -> bool:
@@ -169,8 +178,6 @@ def _is_installed(package: str) -> bool:
 
 def _faults() -> Iterator[str]:
     """What is wrong with variables that are each right by themselves."""
-    if _database["ENGINE"] != "django.db.backends.postgresql":
-        yield "DATABASE_URL: PostgreSQL is the only database."
     if TRACING and not _is_installed("opentelemetry-exporter-otlp-proto-http"):
         yield (
             "OTEL_EXPORTER_OTLP_ENDPOINT: Traces need further packages: "
@@ -333,8 +340,7 @@ DATABASES = {
         "ENGINE": "config.fastpath.postgresql" if FAST_PATH else "django.db.backends.postgresql",
         # `lock_timeout` stays below `statement_timeout`, so that a wait for a lock is told from a slow query.
         "OPTIONS": {
-            **_database.get("OPTIONS", {}),
-            "connect_timeout": 5,
+            **_database["OPTIONS"],
             # What is prepared (config.fastpath.postgresql) is planned once for a connection: PostgreSQL would weigh its
             # values anew at each run, which takes longer than most of these statements.
             "options": "-c plan_cache_mode=force_generic_plan -c statement_timeout=15s -c lock_timeout=5s"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from time import perf_counter
@@ -10,7 +11,7 @@ from typing import Any
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 from django.dispatch import receiver
-from psycopg.errors import LockNotAvailable
+from psycopg.errors import LockNotAvailable, ReadOnlySqlTransaction
 
 
 class Spent:
@@ -60,7 +61,11 @@ def measure(execute: Callable[..., Any], sql: str, params: Any, many: bool, cont
         return execute(sql, params, many, context)
     except BaseException as error:
         # Of Django's translation of it, and of whatever took the place of that.
-        present.fail(error.__cause__ or error.__context__)
+        cause = error.__cause__ or error.__context__
+        present.fail(cause)
+        if isinstance(cause, ReadOnlySqlTransaction):
+            # The next request opens a new connection: this one's server is not the primary any more.
+            context["connection"].close_at = time.monotonic()
         raise
     finally:
         present.add(((sql, params),), began, perf_counter() - began)

@@ -4,7 +4,16 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import TypeVar
 
-from django.db import InterfaceError, InternalError, OperationalError, connection, connections, router, transaction
+from django.db import (
+    Error,
+    InterfaceError,
+    InternalError,
+    OperationalError,
+    connection,
+    connections,
+    router,
+    transaction,
+)
 from django.db.models import Model, QuerySet
 from psycopg.errors import (
     DeadlockDetected,
@@ -21,6 +30,7 @@ before_transaction: ContextVar[Callable[[], None]] = ContextVar("before_transact
 """Is called before a transaction begins; whoever is in a hurry sets a function that raises."""
 
 _ATTEMPTS = 3
+_RUN_AGAIN = DeadlockDetected | SerializationFailure | ReadOnlySqlTransaction
 
 
 class ConcurrentWrite(OperationalError):  # noqa: N818 - named after what was met, as Django's errors of the database
@@ -48,9 +58,12 @@ def run_in_transaction(write: Callable[[], Result], *, keep: bool = True) -> Res
                 if not keep:
                     connection.check_constraints()
                     transaction.set_rollback(True)
-        except OperationalError as error:
+        except (OperationalError, InternalError) as error:
             if not must_run_again(error) or attempt == _ATTEMPTS:
                 raise
+            if isinstance(error.__cause__, ReadOnlySqlTransaction):
+                # This server is not the primary any more; a new connection may lead to that.
+                connection.close()
         else:
             if keep:
                 has_committed.set(True)
@@ -58,9 +71,9 @@ def run_in_transaction(write: Callable[[], Result], *, keep: bool = True) -> Res
     raise AssertionError("unreachable")
 
 
-def must_run_again(error: OperationalError) -> bool:
-    """Whether a transaction was rolled back because it met another one, so that it is right to run it again."""
-    return isinstance(error, ConcurrentWrite) or isinstance(error.__cause__, DeadlockDetected | SerializationFailure)
+def must_run_again(error: Error) -> bool:
+    """Whether a transaction was rolled back, and it is right to run it again: it met another one, or a standby."""
+    return isinstance(error, ConcurrentWrite) or isinstance(error.__cause__, _RUN_AGAIN)
 
 
 def is_unavailable(exception: BaseException | None) -> bool:

@@ -1,7 +1,7 @@
 """Where nobody knows whether a COMMIT was executed, nothing is run again, and a retry learns the truth."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -11,7 +11,7 @@ from config.api import exceptions
 from orders.models import Order
 from payments.models import Payment
 from tests.accounts.oauth.actors import register
-from tests.conftest import Caller, wait_until, with_key
+from tests.conftest import Caller, fast_path_only, wait_until, with_key
 from tests.faults.proxy import FATES
 
 
@@ -56,13 +56,61 @@ def test_connection_lost_at_commit_without_a_key_is_503_and_nothing_is_made_agai
 
 @contextmanager
 def standby() -> Iterator[None]:
-    """The database answers, and takes no write."""
+    """The database answers, and takes no write, on new connections neither."""
+    name = connection.ops.quote_name(connection.settings_dict["NAME"])
     with connection.cursor() as cursor:
-        cursor.execute("SET default_transaction_read_only = on")
+        cursor.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+    connection.close()
     try:
         yield
     finally:
         connection.close()
+        with connection.cursor() as cursor:
+            cursor.execute("SET default_transaction_read_only = off")
+            cursor.execute(f"ALTER DATABASE {name} RESET default_transaction_read_only")
+        connection.close()
+
+
+@pytest.fixture
+def demote(transactional_db) -> Iterator[Callable[[], int]]:
+    """Lets the server of this thread's connection take no more writes, and gives the connection's process id.
+
+    A new connection leads to a server that takes them.
+    """
+
+    def demote() -> int:
+        with connection.cursor() as cursor:
+            cursor.execute("SET default_transaction_read_only = on")
+        return connection.connection.info.backend_pid
+
+    yield demote
+    connection.close()
+
+
+@fast_path_only
+def test_server_that_has_become_a_standby_is_left_within_the_request(make_user, demote):
+    caller = with_key(make_user())
+    before = demote()
+    assert caller.post("/payments", {"amount": 5}, idempotency_key="k").status == 201
+    assert connection.connection.info.backend_pid != before
+
+
+@pytest.mark.parametrize("method", ["POST", "PATCH"])
+def test_server_that_has_become_a_standby_costs_one_request_at_most(make_user, demote, method):
+    caller = with_key(make_user())
+    demote()
+
+    def write():
+        # As Django does when a request begins; its test client leaves it out.
+        connection.close_if_unusable_or_obsolete()
+        if method == "POST":
+            return caller.post("/payments", {"amount": 5}, idempotency_key="k")
+        return caller.patch(f"/users/{caller.user.pk}", {"name": "Other"})
+
+    first, second = write(), write()
+    assert first.status in {200, 201, 503}
+    assert second.status in {200, 201}
+    assert Payment.objects.count() == (method == "POST")
 
 
 def test_standby_that_has_not_taken_over_yet_is_waited_for(transactional_db, make_user):

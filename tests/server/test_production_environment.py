@@ -31,6 +31,7 @@ def test_missing_variable_stops_the_start(checkout: Copy, name: str) -> None:
         ("JWT_SIGNING_KEY", "short"),
         ("JWT_SIGNING_KEY", PRODUCTION["SECRET_KEY"]),
         ("DATABASE_URL", "mysql://localhost/service"),
+        ("DATABASE_URL", "postgresql://db1,db2/service"),
         ("PUBLIC_URL", "api.example.com"),
         ("SECRET_KEY", "a" * 60),
         ("JWT_SIGNING_KEY", "a" * 60),

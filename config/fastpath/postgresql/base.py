@@ -16,6 +16,7 @@ from django.conf import settings
 from django.db import connections
 from django.db.backends.postgresql import base
 from psycopg import Error
+from psycopg.errors import ReadOnlySqlTransaction
 from psycopg.pq import TransactionStatus
 from psycopg.types.numeric import Int2, Int2Dumper, Int4, Int4Dumper, Int8, Int8Dumper, IntDumper
 
@@ -103,7 +104,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
             return False
         return self.connection.pgconn.transaction_status == TransactionStatus.IDLE
 
-    def run(self, *statements: Statement, shared_transaction: bool = False) -> list[Rows]:
+    def run(  # noqa: C901 - the errors of a statement are told apart in one place
+        self, *statements: Statement, shared_transaction: bool = False, is_second_try: bool = False
+    ) -> list[Rows]:
         """The rows of prepared statements, which are sent at once and waited for once.
 
         Outside of a transaction they are sent together with those that other tasks submit (config.fastpath.batching).
@@ -112,6 +115,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             statements: the SQL, with `%s` for each value, and the values, which are bound by the server.
             shared_transaction: whether, outside of a transaction, they may run in one with those of other tasks. They
                 read, or add rows that no other transaction adds.
+            is_second_try: whether the server they were sent to first was a standby, which has done nothing.
         """
         if not self.health_check_done:  # type: ignore[attr-defined]  # the stubs leave it out
             self.close_if_health_check_failed()
@@ -131,6 +135,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
             return self._statements.run(*statements)
         except Error as error:
             present.fail(error)
+            if self._has_left_standby(error) and not is_second_try:
+                return self.run(*statements, shared_transaction=shared_transaction, is_second_try=True)
             if self.in_atomic_block:
                 # As Django does where it writes: who catches the error shall not take the transaction for a good one.
                 self.needs_rollback, self.rollback_exc = True, error
@@ -145,6 +151,13 @@ class DatabaseWrapper(base.DatabaseWrapper):
                 present.add(statements, self._batch_began, self._seconds_of_batch)
             else:
                 present.add(statements, began, perf_counter() - began)
+
+    def _has_left_standby(self, error: Error) -> bool:
+        """Whether a server that takes no writes did nothing of the statements; then the connection to it is closed."""
+        if not (isinstance(error, ReadOnlySqlTransaction) and self.autocommit):
+            return False
+        self.close()
+        return True
 
     def run_batches(self, batches: Sequence[Batch]) -> Sequence[list[Rows] | Exception]:
         """What several tasks submit: the rows of each batch of statements, or the error it met.

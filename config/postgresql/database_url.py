@@ -1,0 +1,61 @@
+"""The address of a database, in libpq's own syntax: with several hosts, and with its parameters as a query."""
+
+from typing import Any
+
+from psycopg import ProgrammingError
+from psycopg.conninfo import conninfo_to_dict
+
+SCHEMES = ("postgresql://", "postgres://")
+# What of several hosts takes writes: the others are asked for it when a connection is opened, and left.
+_WRITABLE = ("read-write", "primary")
+# A host that is silent keeps a new connection from trying the next one for so long.
+SECONDS_TO_CONNECT = 5
+SECONDS_TO_CONNECT_TO_EACH = 2
+# A machine that has fallen off the network is noticed after five seconds instead of a quarter of an hour.
+_LIFE_SIGNS = {"keepalives_idle": 5, "keepalives_interval": 1, "keepalives_count": 3, "tcp_user_timeout": 5_000}
+_FORM = (
+    "Must be postgresql://user:password@host:port/database, several hosts as host:port,host:port, with parameters of"
+    " libpq behind a question mark, and anything special escaped by %."
+)
+
+
+def parse_database_url(url: str) -> dict[str, Any]:
+    """Django's settings of a database, whose OPTIONS are parameters of libpq.
+
+    Raises:
+        ValueError: it is no URL of PostgreSQL, or may lead to a server that takes no writes.
+    """
+    if not url.startswith(SCHEMES):
+        raise ValueError("Must be postgresql://…: PostgreSQL is the only database.")
+    try:
+        given = conninfo_to_dict(url)
+    except ProgrammingError:
+        # Not libpq's own words, which may hold the URL and so the password.
+        raise ValueError(_FORM) from None
+    name, user, password, host, port = (given.pop(key, "") for key in ("dbname", "user", "password", "host", "port"))
+    if not name:
+        raise ValueError("Must name the database: postgresql://host/database.")
+    if "options" in given:
+        raise ValueError("Must not hold options: the service sets its own; set others for the role (ALTER ROLE … SET).")
+    hosts, ports = str(host).count(",") + 1, str(port).split(",")
+    if len(ports) not in {1, hosts} or not all(map(_is_port, ports)):
+        raise ValueError(_FORM)
+    if hosts > 1 and given.get("target_session_attrs") not in _WRITABLE:
+        raise ValueError("Several hosts need ?target_session_attrs=read-write, or a standby would be written to.")
+    seconds = SECONDS_TO_CONNECT if hosts == 1 else SECONDS_TO_CONNECT_TO_EACH
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": name,
+        "USER": user,
+        "PASSWORD": password,
+        "HOST": host,
+        "PORT": port,
+        "CONN_MAX_AGE": None,
+        "CONN_HEALTH_CHECKS": True,
+        "OPTIONS": {"connect_timeout": seconds, **_LIFE_SIGNS, **given},
+    }
+
+
+def _is_port(text: str) -> bool:
+    """Whether it is a port, or left out."""
+    return not text or (text.isdecimal() and 0 < int(text) < 2**16)

@@ -1,0 +1,110 @@
+"""The primary is lost: a standby takes over, and the service follows without a restart."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from http.client import HTTPConnection, HTTPMessage
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import psycopg
+import pytest
+
+from config.local.account import create_private_folder, get_accessible_folder, get_server_account
+from config.local.cluster import DATABASE, NON_DURABLE_SETTINGS, Cluster
+from tests.server.conftest import Copy, Service, wait_for
+
+# Of an answer that waits for no time-out.
+AT_ONCE_SECONDS = 1.0
+
+
+class Pair(NamedTuple):
+    primary: Cluster
+    standby: Cluster
+
+    @property
+    def url(self) -> str:
+        hosts = ",".join(str(server.sockets).replace("/", "%2F") for server in self)
+        return f"postgresql://postgres@{hosts}/{DATABASE}?target_session_attrs=read-write"
+
+
+@contextmanager
+def replicated(folder: Path) -> Iterator[Pair]:
+    """A primary and its streaming standby, neither of which is started again."""
+    pair = Pair(*(Cluster(get_accessible_folder(folder / name), NON_DURABLE_SETTINGS) for name in ("1", "2")))
+    with pair.primary.running():
+        create_private_folder(pair.standby.folder, *get_server_account(pair.standby.folder))
+        source = ["--host", str(pair.primary.sockets), "--username", "postgres", "--checkpoint=fast", "--no-sync"]
+        pair.standby._run("pg_basebackup", ["--pgdata", str(pair.standby.data), "--write-recovery-conf", *source])
+        with pair.standby.running():
+            yield pair
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[Pair]:
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(0o711)
+        with replicated(Path(folder)) as servers:
+            yield servers
+
+
+def send(service: Service, credential: str, key: str) -> HTTPConnection:
+    """A connection on which a payment was sent."""
+    connection = HTTPConnection("127.0.0.1", service.port, timeout=30)
+    headers = {"X-API-Key": credential, "Idempotency-Key": key, "Content-Type": "application/json"}
+    connection.request("POST", "/payments", b'{"amount": 5}', headers)
+    return connection
+
+
+def pay(service: Service, credential: str, key: str) -> tuple[int, HTTPMessage, Any]:
+    """The status, headers and body of the answer to a payment."""
+    with closing(send(service, credential, key)) as connection:
+        answer = connection.getresponse()
+        return answer.status, answer.headers, json.loads(answer.read())
+
+
+def fetch(server: Cluster, sql: str) -> Any:
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        return connection.execute(sql).fetchone()[0]
+
+
+def test_standby_that_is_promoted_gets_the_writes_within_two_seconds(pair: Pair, checkout: Copy) -> None:
+    service = Service(checkout, LOCAL="true", DATABASE_URL=pair.url)
+    try:
+        credential = dict(line.split(": ", 1) for line in service.lines if ": " in line)["API key"]
+        workers = service.workers()
+        before = fetch(pair.primary, "SELECT count(*) FROM payments_payment")
+        status, _, answered = pay(service, credential, "answered")
+        assert status == 201
+        with closing(send(service, credential, "not-answered")):
+            wait_for(lambda: fetch(pair.standby, "SELECT count(*) FROM payments_payment") == before + 2)
+
+        os.kill(pair.primary._postmaster(), signal.SIGKILL)
+        for number in range(8):
+            began = time.monotonic()
+            status, headers, body = pay(service, credential, f"refused-{number}")
+            assert (status, body["error"]["code"]) == (503, "SERVICE_UNAVAILABLE")
+            assert int(headers["Retry-After"]) >= 1
+            assert time.monotonic() - began < AT_ONCE_SECONDS
+
+        assert fetch(pair.standby, "SELECT pg_promote()")
+        wait_for(lambda: not fetch(pair.standby, "SELECT pg_is_in_recovery()"))
+        promoted = time.monotonic()
+        # Several, on connections of their own: most likely each worker is asked.
+        wait_for(lambda: [pay(service, credential, f"refused-{number}")[0] for number in range(8)] == [201] * 8)
+        assert time.monotonic() - promoted < 2
+        assert service.workers() == workers
+
+        status, headers, body = pay(service, credential, "answered")
+        assert (status, headers["Idempotent-Replayed"], body) == (201, "true", answered)
+        status, headers, _ = pay(service, credential, "not-answered")
+        assert (status, headers["Idempotent-Replayed"]) == (201, "true")
+        assert fetch(pair.standby, "SELECT count(*) FROM payments_payment") == before + 10
+    finally:
+        service.stop()
