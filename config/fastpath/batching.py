@@ -11,43 +11,51 @@ it is never interleaved with another task.
 import logging
 from collections.abc import Callable, Sequence
 from contextvars import Context
-from typing import Any
+from typing import Any, NamedTuple
 
 from greenlet import getcurrent, greenlet
 
 logger = logging.getLogger(__name__)
 
 Task = Callable[[], None]
+# Gets the queries of several tasks, and gives for each its result, or the Exception to raise where it was submitted.
+# What it raises itself is raised in all of them.
+Execute = Callable[[Sequence[Any]], Sequence[object]]
 
 
 class _TaskGreenlet(greenlet):
     """A task that can be left in the middle and resumed. Its context variables are its own."""
 
 
-def run(tasks: Sequence[Task], execute: Callable[[Sequence[Any]], Sequence[object]]) -> None:
+class _Submitted(NamedTuple):
+    task: _TaskGreenlet
+    execute: Execute
+    query: Any
+
+
+def run(tasks: Sequence[Task]) -> None:
     """Runs tasks, each of them until it submits a query, and again from there on when all have submitted.
 
     A task that raises ends, and no other one with it. Each task has a context of its own (`contextvars`).
-
-    Args:
-        execute: gets the queries of several tasks, and gives for each its result, or the Exception to raise where it
-        was
-            submitted; what it raises itself is raised in all of them.
     """
     if len(tasks) == 1:
         Context().run(_run_guarded, tasks[0])
         return
-    waiting: list[tuple[_TaskGreenlet, Any]] = []
+    waiting: list[_Submitted] = []
     for task in tasks:
         _resume(waiting, _TaskGreenlet(_run_guarded), task)
     while waiting:
-        batch, waiting = waiting, []
-        try:
-            results = execute([query for _, query in batch])
-        except Exception as problem:  # noqa: BLE001 - each task raises it where it submitted its query
-            results = [problem] * len(batch)
-        for (task_greenlet, _), result in zip(batch, results, strict=True):
-            _resume(waiting, task_greenlet, result)
+        batches: dict[Execute, list[_Submitted]] = {}
+        for submitted in waiting:
+            batches.setdefault(submitted.execute, []).append(submitted)
+        waiting = []
+        for execute, batch in batches.items():
+            try:
+                results = execute([submitted.query for submitted in batch])
+            except Exception as problem:  # noqa: BLE001 - each task raises it where it submitted its query
+                results = [problem] * len(batch)
+            for submitted, result in zip(batch, results, strict=True):
+                _resume(waiting, submitted.task, result)
 
 
 def may_submit() -> bool:
@@ -55,23 +63,27 @@ def may_submit() -> bool:
     return type(getcurrent()) is _TaskGreenlet
 
 
-def submit(query: object) -> Any:
+def submit(execute: Execute, query: object) -> Any:
     """The result of a query, for which other tasks run meanwhile.
+
+    Args:
+        execute: runs it with those that others submit for the same one.
+        query: what it gets.
 
     Raises:
         Exception: that was given for a result.
     """
-    result = getcurrent().parent.switch(query)  # type: ignore[union-attr]  # a task has one
+    result = getcurrent().parent.switch((execute, query))  # type: ignore[union-attr]  # a task has one
     if isinstance(result, Exception):
         # Of several tasks that get the same one, none shall find the others' frames in it.
         raise result.with_traceback(None)
     return result
 
 
-def _resume(waiting: list[tuple[_TaskGreenlet, Any]], task: _TaskGreenlet, value: Any) -> None:
-    query = task.switch(value)
+def _resume(waiting: list[_Submitted], task: _TaskGreenlet, value: Any) -> None:
+    submitted = task.switch(value)
     if not task.dead:
-        waiting.append((task, query))
+        waiting.append(_Submitted(task, *submitted))
 
 
 def _run_guarded(task: Task) -> None:

@@ -152,9 +152,8 @@ def run_together(tasks: Sequence[Callable[[], None]]) -> None:
 def _run_tasks(tasks: Sequence[Callable[[], None]]) -> None:
     if settings.FAST_PATH:
         from config.fastpath import batching
-        from config.fastpath.postgresql.base import get_connection
 
-        batching.run(tasks, get_connection("default").run_batches)
+        batching.run(tasks)
         return
     for task in tasks:
         try:

@@ -3,6 +3,7 @@
 import gc
 import signal
 from dataclasses import dataclass, field
+from unittest import mock
 
 import psycopg
 import pytest
@@ -152,17 +153,20 @@ def batch(make_user):
     return make
 
 
-def run(position, failing, others, execute=None):
+def run(position, failing, others, before=lambda: None):
     """Runs work side by side; the failing one stands at the position. Returns how many were sent at once."""
     sizes = []
+    send = connection.run_batches
 
     def run_batches(batches):
         sizes.append(len(batches))
-        return get_connection("default").run_batches(batches)
+        before()
+        return send(batches)
 
     works = [*others]
     works.insert(POSITIONS[position] or 0, failing)
-    batching.run(works, execute or run_batches)
+    with mock.patch.object(get_connection("default"), "run_batches", run_batches):
+        batching.run(works)
     return sizes
 
 
@@ -269,12 +273,8 @@ def test_task_that_is_killed_while_it_waits_ends_alone(batch, kind, position, ca
     work = failing.run
     failing.run = lambda: waiting.append(getcurrent()) or work()
 
-    def run_batches(batches):
-        waiting[0].throw(GreenletExit)
-        return get_connection("default").run_batches(batches)
-
     backend = get_backend()
-    run(position, failing, others, run_batches)
+    run(position, failing, others, before=lambda: waiting[0].throw(GreenletExit))
     assert (failing.result, caplog.messages) == (None, ["A task failed"])
     failing.result = GreenletExit()
     # It had been submitted.

@@ -16,7 +16,6 @@ from accounts.services import create_api_key
 from config.api.principal import SCOPES
 from config.api.versions import usage
 from config.fastpath import batching
-from config.fastpath.postgresql.base import get_connection
 from config.server import fast_lane
 from config.server.fast_lane import MAX_BATCH
 from config.server.rsgi import Application
@@ -26,20 +25,13 @@ from tests.conftest import PASSWORD, end_connection
 INSERT = "INSERT INTO orders_order (user_id, item, qty) VALUES (%s, %s, 1) RETURNING item"
 
 
-class Executor:
-    """Runs batches on the connection, and remembers how many came at once."""
-
-    def __init__(self):
-        self.sizes = []
-
-    def __call__(self, batches):
-        self.sizes.append(len(batches))
-        return get_connection("default").run_batches(batches)
-
-
 @pytest.fixture
-def execute():
-    return Executor()
+def sizes(transactional_db, monkeypatch):
+    """How many batches of statements came at once, of each time."""
+    found = []
+    run_batches = connection.run_batches
+    monkeypatch.setattr(connection, "run_batches", lambda batches: found.append(len(batches)) or run_batches(batches))
+    return found
 
 
 @pytest.fixture
@@ -63,46 +55,45 @@ def expect(error, results, task):
     return run
 
 
-def test_each_task_gets_its_own_results(transactional_db, execute):
+def test_each_task_gets_its_own_results(sizes):
     results = {}
 
     def task(number):
         results[number] = [select(10 * number + step) for step in range(number)]
 
-    batching.run([partial(task, number) for number in range(1, 6)], execute)
+    batching.run([partial(task, number) for number in range(1, 6)])
     assert results == {number: [10 * number + step for step in range(number)] for number in range(1, 6)}
-    assert execute.sizes == [5, 4, 3, 2, 1]
+    assert sizes == [5, 4, 3, 2, 1]
 
 
-def test_statements_of_one_batch_are_one_transaction(transactional_db, execute, owner):
+def test_statements_of_one_batch_are_one_transaction(sizes, owner):
     results = []
     fails = partial(connection.run, (INSERT, [owner, "gone"]), (INSERT, [owner, ""]))
     succeeds = partial(connection.run, (INSERT, [owner, "there"]), ("SELECT 1", []))
-    batching.run([expect(IntegrityError, results, fails), succeeds, lambda: results.append(select(7))], execute)
+    batching.run([expect(IntegrityError, results, fails), succeeds, lambda: results.append(select(7))])
     assert isinstance(results[0], psycopg.errors.CheckViolation)
     assert results[1] == 7
     assert connection.run(("SELECT item FROM orders_order", [])) == [[("there",)]]
-    assert execute.sizes == [3]
+    assert sizes == [3]
 
 
-def test_single_task_submits_nothing(transactional_db, execute):
+def test_single_task_submits_nothing(sizes):
     results = []
-    batching.run([lambda: results.append((select(1), batching.may_submit()))], execute)
-    assert (results, execute.sizes) == ([(1, False)], [])
+    batching.run([lambda: results.append((select(1), batching.may_submit()))])
+    assert (results, sizes) == ([(1, False)], [])
 
 
-def test_only_tasks_beside_others_may_submit(execute):
+def test_only_tasks_beside_others_may_submit():
     results = [batching.may_submit()]
-    batching.run([lambda: results.append(batching.may_submit())] * 2, execute)
+    batching.run([lambda: results.append(batching.may_submit())] * 2)
     assert [*results, batching.may_submit()] == [False, True, True, False]
 
 
-def test_error_stays_with_its_task(transactional_db, execute):
+def test_error_stays_with_its_task(transactional_db):
     results = []
     wrong = partial(connection.run, ("SELECT 1 / %s::int", [0]))
     batching.run(
         [lambda: results.append(select(1)), expect(DataError, results, wrong), lambda: results.append(select(3))],
-        execute,
     )
     assert (results[0], results[2]) == (1, 3)
     assert isinstance(results[1], psycopg.errors.DivisionByZero)
@@ -120,29 +111,29 @@ def test_error_stays_with_its_task(transactional_db, execute):
     ],
 )
 @pytest.mark.parametrize("shared", [True, False])
-def test_what_cannot_be_sent_or_loaded_is_the_error_of_one_task(transactional_db, execute, error, statement, shared):
+def test_what_cannot_be_sent_or_loaded_is_the_error_of_one_task(sizes, error, statement, shared):
     results = []
     wrong = partial(connection.run, ("SELECT 1", []), statement, shared_transaction=shared)
     tasks = [lambda: results.append(select(1)), expect(error, [], wrong), lambda: results.append(select(3))]
-    batching.run(tasks, execute)
-    assert (results, execute.sizes) == ([1, 3], [3])
+    batching.run(tasks)
+    assert (results, sizes) == ([1, 3], [3])
     assert connection.is_usable()
 
 
-def test_task_that_raises_ends_alone(transactional_db, execute, caplog):
+def test_task_that_raises_ends_alone(sizes, caplog):
     results = []
 
     def fails():
         select(1)
         raise SystemExit
 
-    batching.run([fails, lambda: results.extend((select(2), select(3)))], execute)
-    assert (results, execute.sizes) == ([2, 3], [2, 1])
+    batching.run([fails, lambda: results.extend((select(2), select(3)))])
+    assert (results, sizes) == ([2, 3], [2, 1])
     assert caplog.messages == ["A task failed"]
 
 
-def test_single_task_that_raises_is_logged(execute, caplog):
-    batching.run([lambda: 1 / 0], execute)
+def test_single_task_that_raises_is_logged(caplog):
+    batching.run([lambda: 1 / 0])
     assert caplog.messages == ["A task failed"]
 
 
@@ -154,15 +145,40 @@ def test_error_of_the_execution_is_raised_in_all_tasks(caplog):
 
     def task(name):
         with pytest.raises(LookupError) as raised:
-            batching.submit(name)
+            batching.submit(execute, name)
         results.append(raised.value.args)
 
-    batching.run([partial(task, "a"), partial(task, "b")], execute)
+    batching.run([partial(task, "a"), partial(task, "b")])
     assert results == [("a", "b")] * 2
     assert not caplog.messages
 
 
-def test_transaction_is_never_interleaved(transactional_db, execute, owner):
+def test_queries_for_the_same_are_executed_together_whoever_submits_others():
+    executed, results = [], {}
+
+    def double(numbers):
+        executed.append(numbers)
+        return [2 * number for number in numbers]
+
+    def spell(words):
+        executed.append(words)
+        return ["-".join(word) for word in words]
+
+    def task(name, *steps):
+        results[name] = [batching.submit(*step) for step in steps]
+
+    batching.run(
+        [
+            partial(task, "a", (double, 1), (spell, "ab")),
+            partial(task, "b", (spell, "cd"), (double, 2)),
+            partial(task, "c", (double, 3), (double, 4)),
+        ]
+    )
+    assert results == {"a": [2, "a-b"], "b": ["c-d", 4], "c": [6, 8]}
+    assert executed == [[1, 3], ["cd"], ["ab"], [4, 2]]
+
+
+def test_transaction_is_never_interleaved(sizes, owner):
     seen = []
 
     def write(item):
@@ -172,9 +188,9 @@ def test_transaction_is_never_interleaved(transactional_db, execute, owner):
                 seen.append(item)
         select(0)
 
-    batching.run([partial(write, "a"), partial(write, "b"), lambda: seen.append(select(7))], execute)
+    batching.run([partial(write, "a"), partial(write, "b"), lambda: seen.append(select(7))])
     assert seen == ["a", "a", "b", "b", 7]
-    assert execute.sizes == [3]
+    assert sizes == [3]
     assert connection.run(("SELECT count(*) FROM orders_order", [])) == [[(4,)]]
 
 
@@ -194,7 +210,7 @@ def outside():
 
 @pytest.mark.usefixtures("outside")
 @pytest.mark.parametrize("names", ["a", "abc"], ids=["one task", "several tasks"])
-def test_values_of_a_task_are_invisible_beside_it_and_after_it(transactional_db, execute, names):
+def test_values_of_a_task_are_invisible_beside_it_and_after_it(transactional_db, names):
     seen = []
 
     def get_values():
@@ -210,7 +226,7 @@ def test_values_of_a_task_are_invisible_beside_it_and_after_it(transactional_db,
             seen.append(get_values())
 
     def run():
-        batching.run([partial(task, name) for name in names], execute)
+        batching.run([partial(task, name) for name in names])
 
     for _ in range(2):
         run()
@@ -219,36 +235,36 @@ def test_values_of_a_task_are_invisible_beside_it_and_after_it(transactional_db,
         seen.clear()
 
 
-def test_lost_connection_is_lost_for_all_tasks_and_made_anew(transactional_db, execute):
+def test_lost_connection_is_lost_for_all_tasks_and_made_anew(transactional_db):
     results = []
     select(1)
     end_connection()
-    batching.run([expect(OperationalError, results, partial(select, number)) for number in range(3)], execute)
+    batching.run([expect(OperationalError, results, partial(select, number)) for number in range(3)])
     assert [type(cause) for cause in results] == [psycopg.errors.AdminShutdown] * 3
     connection.close_if_unusable_or_obsolete()
-    batching.run([lambda: results.append(select(1))] * 2, execute)
+    batching.run([lambda: results.append(select(1))] * 2)
     assert results[3:] == [1, 1]
 
 
-def test_connection_that_a_task_closed_is_made_anew(transactional_db, execute):
+def test_connection_that_a_task_closed_is_made_anew(transactional_db):
     results = []
-    batching.run([lambda: results.append(select(1)), connection.close], execute)
+    batching.run([lambda: results.append(select(1)), connection.close])
     assert results == [1]
 
 
-def test_statements_that_the_server_was_made_to_forget_are_prepared_anew(transactional_db, execute):
+def test_statements_that_the_server_was_made_to_forget_are_prepared_anew(transactional_db):
     results = []
     tasks = [lambda: results.append(select(1)), lambda: results.append(connection.run(("SELECT 'text'", [])))]
-    batching.run(tasks, execute)
+    batching.run(tasks)
     with connection.cursor() as cursor:
         cursor.execute("DEALLOCATE ALL")
-    batching.run(tasks, execute)
+    batching.run(tasks)
     assert results == [1, [[("text",)]]] * 2
 
 
-def test_longer_values_than_a_socket_takes_at_once(transactional_db, execute):
+def test_longer_values_than_a_socket_takes_at_once(transactional_db):
     long, results = "x" * 4_000_000, []
-    batching.run([lambda: results.append(connection.run(("SELECT %s::text", [long])))] * 4, execute)
+    batching.run([lambda: results.append(connection.run(("SELECT %s::text", [long])))] * 4)
     assert results == [[[(long,)]]] * 4
 
 
@@ -258,13 +274,13 @@ TRANSACTION = ("SELECT pg_current_xact_id()::text", [])
 
 
 @pytest.mark.parametrize(("shared", "transactions"), [(True, 1), (False, 3)])
-def test_only_those_that_may_share_a_transaction_do(transactional_db, execute, shared, transactions):
+def test_only_those_that_may_share_a_transaction_do(transactional_db, shared, transactions):
     results = []
-    batching.run([lambda: results.extend(connection.run(TRANSACTION, shared_transaction=shared))] * 3, execute)
+    batching.run([lambda: results.extend(connection.run(TRANSACTION, shared_transaction=shared))] * 3)
     assert (len(results), len({number for ((number,),) in results})) == (3, transactions)
 
 
-def test_those_that_share_a_transaction_do_not_share_its_error(transactional_db, execute, owner):
+def test_those_that_share_a_transaction_do_not_share_its_error(transactional_db, owner):
     results = []
     add = partial(connection.run, shared_transaction=True)
     batching.run(
@@ -273,24 +289,23 @@ def test_those_that_share_a_transaction_do_not_share_its_error(transactional_db,
             expect(IntegrityError, results, partial(add, (INSERT, [owner, "gone"]), (INSERT, [owner, ""]))),
             lambda: results.extend(add((INSERT, [owner, "third"]), ("SELECT 3", []))),
         ],
-        execute,
     )
     assert [type(part) for part in results] == [list, psycopg.errors.CheckViolation, list, list]
     assert results[0::2] == [[("first",)], [("third",)]]
     assert connection.run(("SELECT item FROM orders_order ORDER BY item", [])) == [[("first",), ("third",)]]
 
 
-def test_shared_transaction_is_shared_with_no_others(transactional_db, execute):
+def test_shared_transaction_is_shared_with_no_others(sizes):
     results = []
     alone = lambda: results.append(connection.run(TRANSACTION))  # noqa: E731
     shared = lambda: results.append(connection.run(TRANSACTION, shared_transaction=True))  # noqa: E731
-    batching.run([alone, shared, alone, shared], execute)
-    assert (len(set(map(repr, results))), execute.sizes) == (3, [4])
+    batching.run([alone, shared, alone, shared])
+    assert (len(set(map(repr, results))), sizes) == (3, [4])
     assert results[1] == results[3]
 
 
 @pytest.mark.parametrize("shared", [True, False])
-def test_error_at_the_end_of_a_transaction_stays_with_its_task(transactional_db, execute, owner, shared):
+def test_error_at_the_end_of_a_transaction_stays_with_its_task(transactional_db, owner, shared):
     """Foreign keys are checked when the transaction ends, behind its last statement."""
     results = []
     add = partial(connection.run, shared_transaction=shared)
@@ -302,7 +317,6 @@ def test_error_at_the_end_of_a_transaction_stays_with_its_task(transactional_db,
             expect(IntegrityError, results, partial(add, ("SELECT 1", []), wrong, ("SELECT 2", []))),
             lambda: results.extend(add((INSERT, [owner, "fourth"]))),
         ],
-        execute,
     )
     assert [type(part) for part in results if type(part) is not list] == [psycopg.errors.ForeignKeyViolation] * 2
     assert connection.run(("SELECT item FROM orders_order ORDER BY item", [])) == [[("first",), ("fourth",)]]
@@ -341,13 +355,10 @@ def respond_to(*requests):
     return requests
 
 
-def test_requests_that_arrive_together_share_their_waits(transactional_db, make_user, monkeypatch):
+def test_requests_that_arrive_together_share_their_waits(sizes, make_user, monkeypatch):
     keys = [create_api_key(make_user(), name="test", scopes=SCOPES) for _ in range(2 * MAX_BATCH)]
-    sizes = []
     # However long they take in a process that has compiled nothing yet.
     monkeypatch.setattr(fast_lane, "SECONDS_OF_A_BATCH", 10)
-    original = connection.run_batches
-    monkeypatch.setattr(connection, "run_batches", lambda batches: sizes.append(len(batches)) or original(batches))
     received = respond_to(*(Received(f"/api/v1/users/{row.user_id}", key) for row, key in keys))
     assert [request.body["data"]["id"] for request in received] == [row.user_id for row, _ in keys]
     # For credentials, then for users.

@@ -130,7 +130,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         began = perf_counter()
         try:
             if is_batched:
-                rows: list[Rows] = batching.submit(Batch(statements, shared_transaction))
+                rows: list[Rows] = batching.submit(self.run_batches, Batch(statements, shared_transaction))
                 return rows
             return self._statements.run(*statements)
         except Error as error:
