@@ -44,7 +44,7 @@ COPIES = {
 class System:
     """A server of its own process group, on a port of its own."""
 
-    def __init__(self, name: str, database: str) -> None:
+    def __init__(self, name: str, database: str, **variables: str) -> None:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
@@ -56,7 +56,7 @@ class System:
             self.process = subprocess.Popen(
                 [sys.executable, *COMMANDS[name](self.port)],
                 cwd=ROOT,
-                env=environment(name, database) | {"PORT": str(self.port), "PUBLIC_URL": self.origin},
+                env=environment(name, database) | {"PORT": str(self.port), "PUBLIC_URL": self.origin} | variables,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -1,4 +1,5 @@
 from django.apps import AppConfig
+from django.conf import settings
 from django.contrib.admin import apps as admin_apps
 from django.db.models.signals import pre_migrate
 
@@ -13,6 +14,9 @@ class ConfigConfig(AppConfig):
         from config.postgresql import hosts, statements  # noqa: F401 - are told of each new connection
 
         pre_migrate.connect(refuse_old_server, sender=self)
+        if settings.QUOTA_URL:
+            # Before the workers are forked, and before a request waits for it.
+            from config.api.limits import redis_counters  # noqa: F401
 
 
 class AdminConfig(admin_apps.AdminConfig):

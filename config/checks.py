@@ -77,3 +77,12 @@ def check_default_version(**options: object) -> list[CheckMessage]:
         return []
     message = f"Version {version}, which a request without a version gets, ends on {version.sunset}."
     return [checks.Warning(message, hint="Move DEFAULT_API_VERSION.", id="config.W001")]
+
+
+@register(Tags.compatibility)
+def check_quotas(**options: object) -> list[CheckMessage]:
+    """Warns of a Redis that has nothing to count."""
+    if not settings.QUOTA_URL or settings.RATE_LIMIT_PRINCIPAL or settings.RATE_LIMIT_ANONYMOUS:
+        return []
+    message = "QUOTA_URL names a Redis, and no request is limited."
+    return [checks.Warning(message, hint="Set RATE_LIMIT_PRINCIPAL or RATE_LIMIT_ANONYMOUS.", id="config.W002")]

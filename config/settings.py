@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from django.http.request import validate_host
 from environs import EnvError, EnvValidationError, FileAwareEnv
+from marshmallow import ValidationError
 from marshmallow.validate import And, ContainsNoneOf, Length, OneOf, Range, Regexp
 
 from config.api.versions.table import Version
@@ -41,6 +42,18 @@ def _origins(given: list[str]) -> None:
         Regexp(_ORIGIN, error=_ORIGIN_WANTED)(origin)
 
 
+def _redis_address(given: str) -> None:
+    try:
+        parts = urlsplit(given)
+        is_known = {"redis": parts.hostname, "rediss": parts.hostname, "unix": parts.path, "": not given}[parts.scheme]
+        is_known = is_known and parts.port != 0
+    except (ValueError, LookupError):
+        is_known = False
+    if not is_known:
+        # Without what was given, which may hold a password.
+        raise ValidationError("Must be an address such as redis://:password@redis.example.com:6379/0.")
+
+
 # --- The environment -------------------------------------------------------------------------------------------------
 
 REQUIRED = ("DATABASE_URL", "SECRET_KEY", "JWT_SIGNING_KEY", "ALLOWED_HOSTS", "PUBLIC_URL")
@@ -52,6 +65,7 @@ SECRETS = (
     "JWT_SIGNING_KEY",
     "JWT_SIGNING_KEY_FALLBACKS",
     "METRICS_TOKEN",
+    "QUOTA_URL",
 )
 
 MIN_DISTINCT_CHARACTERS = 10
@@ -152,6 +166,8 @@ OPEN_SIGNUP = env.bool("OPEN_SIGNUP", False)
 # Requests a minute: of a user over all its credentials, and of an address that sends no good one.
 RATE_LIMIT_PRINCIPAL = env.int("RATE_LIMIT_PRINCIPAL", 600, validate=Range(0))
 RATE_LIMIT_ANONYMOUS = env.int("RATE_LIMIT_ANONYMOUS", 60, validate=Range(0))
+# The Redis that counts these requests; empty: the database does.
+QUOTA_URL = env.str("QUOTA_URL", "", validate=_redis_address)
 # Failed log-ins a minute for one account from one address (ten times it from all addresses), and for one address.
 RATE_LIMIT_LOGIN_ACCOUNT = env.int("RATE_LIMIT_LOGIN_ACCOUNT", 10, validate=Range(0))
 RATE_LIMIT_LOGIN_ADDRESS = env.int("RATE_LIMIT_LOGIN_ADDRESS", 30, validate=Range(0))

@@ -30,7 +30,9 @@ from accounts import logins
 from accounts.services import create_api_key
 from config.api.principal import SCOPES
 from config.server.logs import Formatter
+from tests import redis_server
 from tests.faults.proxy import Proxy
+from tests.plugins import secrecy
 from users import services
 from users.models import User
 
@@ -270,6 +272,14 @@ def wait_until_somebody_waits_for(holder: psycopg.Connection[Any]) -> None:
     while not holder.execute(waiting).fetchone():
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+@pytest.fixture(scope="session")
+def redis() -> Iterator[redis_server.RedisServer]:
+    """A Redis of this process, with whatever was counted before."""
+    secrecy.watch.note(redis_server.PASSWORD, "QUOTA_URL")
+    with redis_server.running() as server:
+        yield server
 
 
 @pytest.fixture

@@ -39,6 +39,7 @@ CONNECTIONS_OF_A_WORKER = 7
 SPARE_CONNECTIONS = 10
 PURGE_IS_LATE = timedelta(days=2)
 STATEMENT_TIMEOUT = "5s"
+MAX_SECONDS_OF_REDIS = 2.0
 # Settings of PostgreSQL without which rows are lost or counts go wrong, with the values that do; the first is best.
 _NEEDED = {
     "fsync": ("on",),
@@ -77,7 +78,7 @@ class Finding(NamedTuple):
 
 def diagnose() -> Iterator[Finding]:
     """Everything that was found, in the order in which it is best mended."""
-    for check in (check_settings, check_secrets, check_proxies):
+    for check in (check_settings, check_secrets, check_proxies, check_quotas):
         yield from check()
     try:
         with connection.cursor() as cursor:
@@ -186,6 +187,47 @@ def check_proxies() -> Iterator[Finding]:
         )
     else:
         yield _right("proxies", f"{settings.PUBLIC_URL}, behind {proxies}")
+
+
+# --- What Redis says
+
+
+def check_quotas() -> Iterator[Finding]:
+    """Whether Redis, where there is one, would count: the script runs without a key."""
+    if not settings.QUOTA_URL:
+        yield _right("quotas", "the database counts the requests")
+        return
+    # Whoever has none shall not load it.
+    from redis import Redis
+    from redis.exceptions import RedisError
+
+    from config.api.limits.redis_counters import INCREMENT, MAX_SECONDS_OF_AN_ANSWER
+
+    timeouts = {"socket_timeout": MAX_SECONDS_OF_REDIS, "socket_connect_timeout": MAX_SECONDS_OF_REDIS}
+    try:
+        with Redis.from_url(settings.QUOTA_URL, **timeouts) as redis:
+            facts = redis.info()
+            seconds = min(_measure(lambda: redis.eval(INCREMENT, 0)) for _ in range(5))
+    except RedisError as error:
+        yield _wrong("quotas", f"{_first_line(error)}; see QUOTA_URL, and whether Redis runs")
+        return
+    faults = []
+    if facts["role"] != "master":
+        faults.append("Redis is a replica, which takes no counts; let QUOTA_URL lead to the primary")
+    if facts["evicted_keys"]:
+        faults.append("Redis has evicted keys, and may forget counts; give it memory of its own")
+    if seconds > MAX_SECONDS_OF_AN_ANSWER / 2:
+        faults.append(f"Redis took {1000 * seconds:.0f} ms, and is not waited for beyond 50; put it nearer")
+    for fault in faults:
+        yield _wrong("quotas", fault)
+    if not faults:
+        yield _right("quotas", f"Redis {facts['redis_version']} counts the requests, within {1000 * seconds:.1f} ms")
+
+
+def _measure(call: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    call()
+    return time.perf_counter() - began
 
 
 # --- What the database says

@@ -176,6 +176,7 @@ def start(lane: Lane, cause: StartCause) -> None:
     for counter, values_of_label in (
         (trail.COUNTED, trail.EVENTS),
         (quotas.REFUSALS, quotas.POLICIES),
+        (quotas.UNCOUNTED, quotas.POLICIES),
         (idempotency.REPEATED, idempotency.OUTCOMES),
     ):
         for value in values_of_label:

@@ -11,13 +11,14 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
+from redis import Redis
 
 from config.management import diagnosis
 from config.models import Counter, RowCount
 from config.postgresql.row_counts import NARROW
 from tests.api.test_failures import database_away
 
-SUBJECTS = {"settings", "secrets", "proxies", *diagnosis._DATABASE_CHECKS}
+SUBJECTS = {"settings", "secrets", "proxies", "quotas", *diagnosis._DATABASE_CHECKS}
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -179,7 +180,41 @@ def test_database_that_is_away_is_wrong_and_nothing_more_is_said_of_it():
     with database_away():
         found, text = examine()
     assert get_wrong(found) == {"database"}
-    assert set(found) == {"settings", "secrets", "proxies", "database"}, text
+    assert set(found) == {"settings", "secrets", "proxies", "quotas", "database"}, text
+
+
+def test_redis_that_counts_is_right(settings, redis):
+    settings.QUOTA_URL = redis.url
+    redis.client.flushall()
+    found, text = examine()
+    assert found["quotas"] == {"right"}, text
+    assert re.search(r"quotas: Redis \d[\d.]+ counts the requests, within \d+\.\d ms", text)
+    assert not redis.client.keys()
+
+
+def test_redis_that_is_away_is_wrong(settings, redis):
+    settings.QUOTA_URL = redis.url
+    with redis.away():
+        found, text = examine()
+    assert get_wrong(found) == {"quotas"}
+    assert "Connection refused.; see QUOTA_URL, and whether Redis runs" in text
+
+
+@pytest.mark.parametrize(("field", "value", "told"), [("role", "slave", "replica"), ("evicted_keys", 1, "forget")])
+def test_redis_that_loses_counts_is_wrong(settings, redis, monkeypatch, *, field, value, told):
+    settings.QUOTA_URL = redis.url
+    facts = redis.client.info() | {field: value}
+    monkeypatch.setattr(Redis, "info", lambda self: facts)
+    found, text = examine()
+    assert get_wrong(found) == {"quotas"}
+    assert told in text
+
+
+def test_redis_that_has_nothing_to_count_is_wrong(settings, redis):
+    settings.QUOTA_URL, settings.RATE_LIMIT_PRINCIPAL, settings.RATE_LIMIT_ANONYMOUS = redis.url, 0, 0
+    found, text = examine()
+    assert get_wrong(found) == {"settings"}
+    assert "config.W002" in text
 
 
 def test_check_that_takes_too_long_is_unknown_and_no_error(monkeypatch):

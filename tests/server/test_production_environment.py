@@ -45,6 +45,8 @@ def test_missing_variable_stops_the_start(checkout: Copy, name: str) -> None:
         ("MAX_STREAM_STALL_SECONDS", "31"),
         ("CORS_ALLOWED_ORIGINS", "https://app.example,https://other.example/"),
         ("METRICS_TOKEN", "two words"),
+        ("QUOTA_URL", "redis.example.com"),
+        ("QUOTA_URL", "http://redis.example.com"),
     ],
 )
 def test_wrong_value_stops_the_start(checkout: Copy, name: str, value: str) -> None:
@@ -69,18 +71,27 @@ def test_wrong_values_are_named_in_one_line_of_text(checkout: Copy, values: dict
     assert refused.stderr == f"{line} (docs/operations.md lists the variables)\n"
 
 
-SECRETS = ["DATABASE_URL", "SECRET_KEY", "JWT_SIGNING_KEY", "METRICS_TOKEN"]
+@pytest.mark.parametrize("value", ["redis://:pass/word@redis", "redis://:pass:word@redis:x", "rediss://:password@"])
+def test_wrong_address_of_redis_is_not_shown(checkout: Copy, value: str) -> None:
+    refused = checkout.manage("version", **PRODUCTION, QUOTA_URL=value)
+    wanted = "Must be an address such as redis://:password@redis.example.com:6379/0."
+    assert refused.stderr == f"QUOTA_URL: {wanted} (docs/operations.md lists the variables)\n"
+
+
+SECRETS = ["DATABASE_URL", "SECRET_KEY", "JWT_SIGNING_KEY", "METRICS_TOKEN", "QUOTA_URL"]
 
 
 @pytest.mark.parametrize("name", SECRETS)
 def test_secret_is_read_from_a_file(checkout: Copy, tmp_path: Path, name: str) -> None:
-    values = PRODUCTION | {"METRICS_TOKEN": "m-7kfjw9qpzm-m-7kfjw9qpzm"}
+    values = PRODUCTION | {"METRICS_TOKEN": "m-7kfjw9qpzm-m-7kfjw9qpzm", "QUOTA_URL": "redis://:word@127.0.0.1:1/2"}
     tmp_path.joinpath("secret").write_text(values.pop(name) + "\n")
-    script = "from django.conf import settings; print(settings.METRICS_TOKEN, settings.SECRET_KEY, settings.LOCAL)"
+    wanted = ("METRICS_TOKEN", "SECRET_KEY", "LOCAL", "QUOTA_URL")
+    script = f"from django.conf import settings; print({', '.join(f'settings.{each}' for each in wanted)})"
     asked = checkout.manage(
         "shell", "--no-imports", "-c", script, **values, **{f"{name}_FILE": str(tmp_path / "secret")}
     )
-    assert asked.stdout == f"m-7kfjw9qpzm-m-7kfjw9qpzm {PRODUCTION['SECRET_KEY']} False\n", asked.stderr
+    expected = f"m-7kfjw9qpzm-m-7kfjw9qpzm {PRODUCTION['SECRET_KEY']} False redis://:word@127.0.0.1:1/2\n"
+    assert asked.stdout == expected, asked.stderr
 
 
 @pytest.mark.parametrize("content", [None, b"\xff\xfe"])

@@ -37,6 +37,10 @@ class Usage:
     reset: float
 
 
+class CountersUnavailable(Exception):  # noqa: N818 - named after what was met, as Django's errors of the database
+    """What counts beside the database is away, slow, or refuses to count."""
+
+
 def increment(keys: Sequence[str]) -> Mapping[str, Usage]:
     """Counts the keys up in the present minute.
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from django.conf import settings
@@ -39,6 +40,8 @@ NOTED = (FIELDS, COUNTED, CALLER)
 _UNCOUNTED = frozenset({500, 503})
 POLICIES = ("anonymous", "principal")
 REFUSALS = Counter("quota_refusals", "Requests refused since a quota was used up.", ["policy"])
+UNCOUNTED = Counter("quota_uncounted", "Requests that no quota counted, since what counts them was away.", ["policy"])
+SECONDS_BETWEEN_LINES = 60
 
 
 class CredentialLookup:
@@ -66,7 +69,8 @@ def consume_quota(request: AnyRequest, user: Model | None) -> None:
     """Counts a request, once, before anything is done for it.
 
     A credential that is no good counts for the address it comes from: nobody uses up the quota of another user by
-    guessing. While the database is unavailable nothing is limited, since what needs no database shall answer.
+    guessing. While what counts is unavailable, be it the database or Redis, nothing is limited: what needs neither
+    shall answer.
 
     Args:
         request: of Django or of DRF.
@@ -86,10 +90,8 @@ def consume_quota(request: AnyRequest, user: Model | None) -> None:
     key = f"quota:{get_network(client_address(request)) if user is None else user.pk}"
     try:
         usage = count_request(request, key, limit)
-    except Error as error:
-        if not is_unavailable(error):
-            raise
-        logger.warning("A request was not counted: %s", error)
+    except (Error, counters.CountersUnavailable) as error:
+        _outage.note(policy, error)
         return
     if usage is None:
         return
@@ -106,7 +108,41 @@ def is_counted(request: AnyRequest) -> bool:
 
 def count_request(request: AnyRequest, key: str, limit: int) -> counters.Usage | None:
     """Counts a request under a key; None, and no count, where the limit is 0."""
-    return counters.increment([key])[key] if limit else None
+    if not limit:
+        return None
+    return count_in_redis([key])[0] if settings.QUOTA_URL else counters.increment([key])[key]
+
+
+def count_in_redis(keys: Sequence[str]) -> list[counters.Usage]:
+    """See `redis_counters.increment`."""
+    # What nobody uses shall take no memory.
+    from config.api.limits import redis_counters
+
+    return redis_counters.increment(keys)
+
+
+class _Outage:
+    """Notes requests that are not counted: each by the metric, and at most one a minute by a line in the log."""
+
+    def __init__(self) -> None:
+        self._next_line = 0.0
+
+    def note(self, policy: str, error: Exception) -> None:
+        """Notes a request.
+
+        Raises:
+            django.db.Error: what it met, where that is no outage.
+        """
+        if isinstance(error, Error) and not is_unavailable(error):
+            raise error
+        UNCOUNTED.labels(policy).inc()
+        now = time.monotonic()
+        if now >= self._next_line:
+            self._next_line = now + SECONDS_BETWEEN_LINES
+            logger.warning("Requests are not counted against their quotas: %s", error)
+
+
+_outage = _Outage()
 
 
 def _get_fields(policy: str, limit: int, usage: counters.Usage) -> dict[str, str]:
@@ -133,13 +169,20 @@ class QuotaMiddleware:
                 consume_quota(request, _get_caller(request))
             except DomainError as problem:
                 response = plain_response(problem, request)
+            except Error as error:
+                # Nobody knows whose credential it is.
+                _outage.note("principal", error)
         for name, value in request.META.get(FIELDS, {}).items():
             response.headers[name] = value
         return response
 
 
 def _get_caller(request: HttpRequest) -> Model | None:
-    """The user whom the credential of a request belongs to, None when it has no good one."""
+    """The user whom the credential of a request belongs to, None when it has no good one.
+
+    Raises:
+        django.db.Error: the database cannot say.
+    """
     if is_oauth(request.path_info):
         return None
     authenticators = [authenticator() for authenticator in api_settings.DEFAULT_AUTHENTICATION_CLASSES]
@@ -147,7 +190,3 @@ def _get_caller(request: HttpRequest) -> Model | None:
         return Request(request, authenticators=authenticators).user
     except (DomainError, APIException):
         return None
-    except Error as error:
-        if is_unavailable(error):
-            return None
-        raise

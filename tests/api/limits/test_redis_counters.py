@@ -1,0 +1,213 @@
+"""Quotas that Redis counts: exact as long as it answers, and no request waits for one that does not."""
+
+import logging
+import socket
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from functools import partial
+
+import pytest
+
+from accounts.services import create_api_key
+from config.api.limits import quotas, redis_counters
+from config.api.limits.counters import CountersUnavailable
+from config.api.limits.redis_counters import RedisCounters
+from config.api.principal import SCOPES
+from config.server import fast_lane
+from tests.api.limits.quotas import is_counted, quota_of
+from tests.api.test_failures import database_away
+from tests.api.wire import send
+from tests.conftest import PASSWORD, fast_path_only, wait_until, with_bearer_of
+from tests.fastpath.test_batching import Received, respond_to
+from tests.redis_server import PASSWORD as REDIS_PASSWORD
+
+WINDOW = redis_counters.WINDOW_SECONDS
+
+
+@pytest.fixture(autouse=True)
+def _limits(settings, db):
+    settings.RATE_LIMIT_PRINCIPAL, settings.RATE_LIMIT_ANONYMOUS = 5, 3
+
+
+@pytest.fixture
+def hasty(counted_in_redis, monkeypatch):
+    """Waits for Redis and tries it again as in production, but for a shorter pause."""
+    monkeypatch.setattr(redis_counters, "MAX_SECONDS_OF_AN_ANSWER", 0.05)
+    monkeypatch.setattr(redis_counters, "SECONDS_BETWEEN_TRIALS", 0.2)
+    monkeypatch.setattr(quotas._outage, "_next_line", 0.0)
+    redis_counters._get_counters.cache_clear()
+    return counted_in_redis
+
+
+def timed(call: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    call()
+    return time.perf_counter() - began
+
+
+def uncounted(policy: str) -> float:
+    return float(quotas.UNCOUNTED.labels(policy)._value.get())
+
+
+# --- Counting
+
+
+@pytest.mark.usefixtures("one_minute")
+def test_keys_are_counted_in_their_order_until_the_minute_ends(counted_in_redis):
+    counters = RedisCounters(counted_in_redis.url)
+    found = [counters.increment(keys) for keys in (["quota:a"], ["quota:a", "quota:b", "quota:a"])]
+    assert [[usage.count for usage in each] for each in found] == [[1], [2, 1, 3]]
+    seconds, microseconds = counted_in_redis.client.time()
+    rest = WINDOW - seconds % WINDOW - microseconds / 1_000_000
+    assert found[1][0].reset == found[1][1].reset == pytest.approx(rest, abs=1)
+    assert counted_in_redis.client.expiretime("quota:a") == seconds - seconds % WINDOW + WINDOW
+
+
+def test_counter_of_an_earlier_minute_begins_anew(counted_in_redis):
+    client = counted_in_redis.client
+    present = int(client.time()[0]) // WINDOW * WINDOW
+    client.hset("quota:a", str(present - WINDOW), 7)
+    assert [usage.count for usage in redis_counters.increment(["quota:a"])] == [1]
+    assert client.hkeys("quota:a") == [str(int(client.time()[0]) // WINDOW * WINDOW)]
+    assert 0 < client.ttl("quota:a") <= WINDOW
+
+
+@pytest.mark.usefixtures("one_minute")
+def test_each_of_many_at_once_has_a_count_of_its_own(counted_in_redis):
+    """Over several connections, as of several processes, and with several threads on each."""
+    processes = [RedisCounters(counted_in_redis.url) for _ in range(3)]
+    with ThreadPoolExecutor(12) as pool:
+        found = list(pool.map(lambda number: processes[number % 3].increment(["quota:a", "quota:b"]), range(300)))
+    for position in range(2):
+        assert sorted(usages[position].count for usages in found) == list(range(1, 301))
+
+
+@fast_path_only
+@pytest.mark.usefixtures("one_minute")
+def test_requests_side_by_side_are_counted_in_one_round_trip(
+    counted_in_redis, transactional_db, make_user, settings, monkeypatch
+):
+    settings.RATE_LIMIT_PRINCIPAL = fast_lane.MAX_BATCH
+    monkeypatch.setattr(fast_lane, "SECONDS_OF_A_BATCH", 10)
+    row, key = create_api_key(make_user(), name="test", scopes=SCOPES)
+    sizes = []
+    original = redis_counters.increment
+    monkeypatch.setattr(redis_counters, "increment", lambda keys: sizes.append(len(keys)) or original(keys))
+    received = respond_to(*(Received(f"/api/v1/users/{row.user_id}", key) for _ in range(fast_lane.MAX_BATCH + 2)))
+    assert [request.status for request in received] == [200] * fast_lane.MAX_BATCH + [429] * 2
+    assert [quota_of(request).remaining for request in received] == [*reversed(range(fast_lane.MAX_BATCH)), 0, 0]
+    assert sizes == [fast_lane.MAX_BATCH, 2]
+
+
+@fast_path_only
+def test_batch_that_is_not_counted_is_answered(counted_in_redis, transactional_db, make_user):
+    row, key = create_api_key(make_user(), name="test", scopes=SCOPES)
+    with counted_in_redis.away():
+        received = respond_to(*(Received(f"/api/v1/users/{row.user_id}", key) for _ in range(4)))
+    assert [(request.status, is_counted(request)) for request in received] == [(200, False)] * 4
+
+
+# --- Redis away
+
+
+def test_requests_are_answered_uncounted_while_redis_is_away_and_counted_when_it_is_back(hasty, user, caplog):
+    assert quota_of(user.get("/users")).remaining == 4
+    before = uncounted("principal")
+    with hasty.away():
+        answers = [user.get("/users") for _ in range(8)]
+        assert [(answer.status, is_counted(answer)) for answer in answers] == [(200, False)] * 8
+        assert uncounted("principal") == before + 8
+    wait_until(lambda: is_counted(user.get("/users")))
+    (line,) = [record for record in caplog.records if record.name == quotas.logger.name]
+    assert line.levelno == logging.WARNING
+    assert line.getMessage().startswith("Requests are not counted against their quotas: Error 111 connecting to")
+
+
+@pytest.mark.usefixtures("user")
+def test_outage_is_told_once_a_minute(hasty, user, caplog, monkeypatch):
+    with hasty.away():
+        for _ in range(3):
+            user.get("/users")
+        monkeypatch.setattr(quotas._outage, "_next_line", quotas._outage._next_line - quotas.SECONDS_BETWEEN_LINES)
+        for _ in range(3):
+            user.get("/users")
+    assert len([record for record in caplog.records if record.name == quotas.logger.name]) == 2
+
+
+def test_silent_redis_is_waited_for_once(hasty, user):
+    assert is_counted(user.get("/users"))
+    counters = redis_counters._get_counters(hasty.url)
+    ask = partial(pytest.raises, CountersUnavailable, counters.increment, ["quota:a"])
+    with hasty.frozen():
+        assert 0.05 <= timed(ask) < 1
+        # Over several trials of the thread that connects.
+        waits = [timed(ask) for _ in range(60) if time.sleep(0.02) is None]
+        assert sorted(waits)[-3] < 0.02
+        assert user.get("/users").status == 200
+    wait_until(lambda: is_counted(user.get("/users")))
+
+
+def test_redis_that_never_answered_is_waited_for_once(settings, user, monkeypatch):
+    monkeypatch.setattr(redis_counters, "MAX_SECONDS_OF_AN_ANSWER", 0.05)
+    redis_counters._get_counters.cache_clear()
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        counters = RedisCounters(f"redis://127.0.0.1:{silent.getsockname()[1]}")
+        ask = partial(pytest.raises, CountersUnavailable, counters.increment, ["quota:a"])
+        assert 0.05 <= timed(ask) < 1
+        assert sorted(timed(ask) for _ in range(20))[-2] < 0.02
+
+
+def test_connection_that_was_ended_between_requests_is_made_anew(counted_in_redis, user):
+    """By Redis itself, its restart, or a proxy before it."""
+    assert quota_of(user.get("/users")).remaining == 4
+    counted_in_redis.client.client_kill_filter(_type="normal", skipme=True)
+    assert quota_of(user.get("/users")).remaining == 3
+    with counted_in_redis.away():
+        pass
+    assert quota_of(user.get("/users")).remaining == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [("maxmemory", 1, "used memory > 'maxmemory'"), ("min-replicas-to-write", 1, "Not enough good replicas")],
+)
+def test_redis_that_takes_no_counts_is_away(hasty, user, caplog, *, name, value, reason):
+    assert is_counted(user.get("/users"))
+    with hasty.configured(name, value):
+        answers = [user.get("/users") for _ in range(3)]
+        assert [(answer.status, is_counted(answer)) for answer in answers] == [(200, False)] * 3
+    assert reason in caplog.text
+    wait_until(lambda: is_counted(user.get("/users")))
+
+
+def test_wrong_password_is_told_and_not_shown(hasty, settings, user, caplog):
+    settings.QUOTA_URL = hasty.url.replace(REDIS_PASSWORD, "another-password-of-redis")
+    answers = [user.get("/users") for _ in range(3)]
+    assert [(answer.status, is_counted(answer)) for answer in answers] == [(200, False)] * 3
+    assert "invalid username-password pair" in caplog.text
+    assert "another-password-of-redis" not in caplog.text
+
+
+def test_wrong_passwords_are_limited_whether_redis_is_there_or_not(hasty, make_user, nobody, settings, one_minute):
+    settings.RATE_LIMIT_LOGIN_ACCOUNT, settings.RATE_LIMIT_ANONYMOUS = 2, 0
+    body = {"email": make_user(password=PASSWORD).email, "password": "wrong"}
+    statuses = []
+    for state in (nullcontext(), hasty.frozen(), hasty.away()):
+        with state:
+            statuses.append(nobody.post("/api/login", body).status)
+    assert statuses == [401, 401, 429]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_database_that_is_away_limits_nobody_whose_credential_it_knows(counted_in_redis, make_user):
+    caller = with_bearer_of(make_user())
+    before = uncounted("principal")
+    with database_away():
+        answers = [send("GET", "/nowhere", headers=caller.headers) for _ in range(5)]
+        without = [send("GET", "/nowhere") for _ in range(4)]
+    assert [(answer.status_code, is_counted(answer)) for answer in answers] == [(404, False)] * 5
+    assert uncounted("principal") == before + 5
+    # Who brings none is counted as ever.
+    assert [answer.status_code for answer in without] == [404] * 3 + [429]
