@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
 import socket
 import time
 from asyncio import AbstractEventLoop, ensure_future
@@ -30,6 +29,7 @@ from config.server.answers import Answer, Environ, answer, choose_lane, refuse_a
 from config.server.background import Repetition
 from config.server.callers import Callers
 from config.server.client_streams import ClientStream
+from config.server.draining import drain, end_at_once
 from config.server.fast_lane import FastLane, run_together
 from config.server.impatience import shorten_waits
 from config.server.queues import FairQueue, Task
@@ -106,7 +106,7 @@ class SlowLane:
         is_whole = False
         try:
             try:
-                pipe = await stream.begin(task.protocol, beginning)
+                pipe = await stream.begin(task.protocol, drain.mark(beginning))
             except OSError:
                 logger.exception("A stream could not be begun")
                 pipe = None
@@ -144,7 +144,7 @@ class SlowLane:
             metrics.LANE_EVENTS.labels(Lane.SLOW.value, "refused").inc()
             task.respond(refuse_at_once(task.environ, build_overload("The request was not begun.")))
             task.finish()
-        os.kill(os.getpid(), signal.SIGTERM)
+        end_at_once()
 
 
 class Lanes:
@@ -188,7 +188,7 @@ class Lanes:
         lane = choose_lane(environ)
         environ[LANE] = lane.value
         if lane is Lane.NONE:
-            run_together([lambda: protocol.response_bytes(*answer(self._django, environ))])
+            run_together([lambda: protocol.response_bytes(*drain.mark(answer(self._django, environ)))])
             return
         caller, credential = self._callers.identify(environ)
         task = Task(environ, protocol, caller)

@@ -12,6 +12,7 @@ from granian.rsgi import HTTPProtocol  # type: ignore[attr-defined]
 
 from config.api.limits.quotas import NOTED
 from config.server.answers import Answer, Environ
+from config.server.draining import drain
 from config.server.tracing import ATTEMPT
 
 
@@ -63,7 +64,7 @@ class Task:
         self.waiting, self.is_done = None, False
 
     def respond(self, response: Answer) -> None:
-        self.protocol.response_bytes(*response)
+        self.protocol.response_bytes(*drain.mark(response))
 
     def finish(self) -> None:
         self.is_done = True

@@ -30,6 +30,7 @@ from config.http.errors import Detail, DomainError, ErrorCode, invalid  # noqa: 
 from config.http.request_limits import body_too_long, screen  # noqa: E402
 from config.server.answers import Environ, refuse  # noqa: E402
 from config.server.background import Repetition  # noqa: E402
+from config.server.draining import drain  # noqa: E402
 from config.server.fast_lane import run_together  # noqa: E402
 from config.server.lanes import Lanes  # noqa: E402
 from config.server.readiness import probe  # noqa: E402
@@ -66,6 +67,7 @@ class Application:
         self._lanes = Lanes(django, loop, self.slow_process)
         self._writing = Repetition(uses.write, SECONDS_BETWEEN_WRITES)
         if self.slow_process:
+            drain.prepare(loop)
             self._writing.start()
             log.start()
             traces.start()

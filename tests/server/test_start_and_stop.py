@@ -7,6 +7,7 @@ import signal
 import socket
 import time
 import urllib.request
+from contextlib import closing
 from http.client import HTTPConnection
 from urllib.parse import urlencode, urlsplit
 
@@ -107,6 +108,29 @@ def test_requests_that_wait_for_a_busy_worker_are_answered_although_the_service_
         assert [connection.getresponse().status for connection in waiting] == [200, 201, 201, 201]
     for connection in waiting:
         connection.close()
+    assert service.stop() == 0
+
+
+def test_each_client_is_told_to_close_its_connection_before_idle_ones_are_closed(
+    checkout: Copy, first_start: list[str]
+) -> None:
+    """A request that is on its way while its connection is closed would be lost."""
+    service = Service(checkout, WORKERS="1")
+
+    def ask(connection: HTTPConnection) -> str | None:
+        connection.request("GET", "/health/live")
+        response = connection.getresponse()
+        assert (response.status, response.read() != b"") == (200, True)
+        return response.getheader("Connection")
+
+    address = ("127.0.0.1", service.port)
+    with closing(HTTPConnection(*address, timeout=30)) as one, closing(HTTPConnection(*address, timeout=30)) as other:
+        assert (ask(one), ask(other)) == (None, None)
+        service.process.terminate()
+        for connection in (one, other):
+            while ask(connection) is None:
+                pass
+            assert connection.sock is None
     assert service.stop() == 0
 
 
