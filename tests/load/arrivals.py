@@ -6,14 +6,13 @@ due. One process, which does little for a request: it shares the machine with wh
 
 from __future__ import annotations
 
-import os
 import re
 import select
 import socket
 import ssl
 import time
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -24,7 +23,6 @@ KEY = b"{key}"
 # After the last one is due. What has no answer then is a failure.
 PATIENCE = 15.0
 SECONDS_BETWEEN_LOOKS = 0.1
-PRIORITY = -15
 _LENGTH = re.compile(rb"\r\ncontent-length: *([0-9]+)", re.IGNORECASE)
 _CLOSES = re.compile(rb"\r\nconnection: *close", re.IGNORECASE)
 _RETRY_AFTER = re.compile(rb"\r\nretry-after: *[1-9]", re.IGNORECASE)
@@ -40,7 +38,6 @@ class Plan(NamedTuple):
         seconds: for so long.
         connections: that many, opened before the first request.
         authority: the file of the certificate that `localhost` has, where the port speaks TLS.
-        cpus: those that the load may use; empty: all.
         stop: a file that ends the load when it is made, before its time.
     """
 
@@ -50,7 +47,6 @@ class Plan(NamedTuple):
     seconds: float
     connections: int
     authority: str = ""
-    cpus: Collection[int] = ()
     stop: str = ""
 
 
@@ -80,13 +76,11 @@ class Offered(NamedTuple):
         outcomes: of all requests.
         late: how late the load itself was at most, in seconds, while it had a connection to send on.
         start: when the first request was due, by `time.perf_counter`, which all processes share.
-        processor: how many of the processors the load itself took, on average.
     """
 
     outcomes: list[Outcome]
     late: float
     start: float
-    processor: float = 0.0
 
 
 class _Connection:
@@ -152,7 +146,6 @@ class _Load:
     def run(self) -> Offered:
         plan, sent = self.plan, count()
         end = plan.seconds
-        taken = time.process_time()
         look = 0.0
         due = 0.0
         while True:
@@ -179,11 +172,10 @@ class _Load:
             pause = max(0.0, due - now) if plan.rate and due < end else 0.05
             for number, _ in self.poll.poll(pause):
                 self.hear(self.open[number])
-        processor = (time.process_time() - taken) / (time.perf_counter() - self.start)
         for connection in list(self.open.values()):
             self.close(connection)
         self.poll.close()
-        return Offered(self.outcomes, self.late, self.start, processor)
+        return Offered(self.outcomes, self.late, self.start)
 
     def send_waiting(self) -> None:
         while self.waiting and self.idle:
@@ -236,14 +228,6 @@ class _Load:
         self.outcomes += [Outcome(due, now - due, 0, told=False, resent=resent) for due, _, resent in self.waiting]
 
 
-def go_first() -> None:
-    """For the process of a load: its clients are machines of their own, which a busy service does not slow down."""
-    with suppress(PermissionError):
-        os.setpriority(os.PRIO_PROCESS, 0, PRIORITY)
-
-
 def offer(plan: Plan) -> Offered:
     """Sends what is planned, and waits for the answers."""
-    if plan.cpus:
-        os.sched_setaffinity(0, plan.cpus)
     return _Load(plan).run()
