@@ -9,6 +9,7 @@ from contextlib import nullcontext
 from functools import partial
 
 import pytest
+from django.db import connection
 
 from accounts.services import create_api_key
 from config.api.limits import quotas, redis_counters
@@ -19,7 +20,7 @@ from config.server import fast_lane
 from tests.api.limits.quotas import is_counted, quota_of
 from tests.api.test_failures import database_away
 from tests.api.wire import send
-from tests.conftest import PASSWORD, fast_path_only, wait_until, with_bearer_of
+from tests.conftest import PASSWORD, fast_path_only, wait_until, with_bearer_of, with_key, with_password
 from tests.fastpath.test_batching import Received, respond_to
 from tests.redis_server import PASSWORD as REDIS_PASSWORD
 
@@ -107,6 +108,44 @@ def test_batch_that_is_not_counted_is_answered(counted_in_redis, transactional_d
     with counted_in_redis.away():
         received = respond_to(*(Received(f"/api/v1/users/{row.user_id}", key) for _ in range(4)))
     assert [(request.status, is_counted(request)) for request in received] == [(200, False)] * 4
+
+
+READS = (
+    "/users",
+    "/users/{id}",
+    "/api/v2/users?cursor=",
+    "/api/v2/orders?include=user",
+    "/users/{id}/posts",
+    "/users/0",
+    "/users?page=0",
+    "/nowhere",
+)
+
+
+@pytest.fixture
+def refuse_writes(transactional_db):
+    """From when it is called, the connection of this thread refuses each write."""
+    yield lambda: connection.cursor().execute("SET default_transaction_read_only = on")
+    connection.close()
+
+
+@pytest.mark.usefixtures("one_minute")
+@pytest.mark.parametrize("of", [with_key, with_bearer_of, with_password])
+def test_reads_write_nothing_to_the_database(counted_in_redis, refuse_writes, make_user, settings, of):
+    settings.RATE_LIMIT_PRINCIPAL = 100
+    caller = of(make_user(password=PASSWORD))
+    # The first use of a key is noted, once a minute.
+    tag = caller.get(f"/users/{caller.user.pk}").headers["ETag"]
+    refuse_writes()
+    backend = connection.connection.info.backend_pid
+    answers = [caller.get(path.format(id=caller.user.pk)) for path in READS]
+    answers.append(caller.get(f"/users/{caller.user.pk}", if_none_match=tag))
+    assert [answer.status for answer in answers] == [200] * 5 + [404, 400, 404, 304]
+    assert [quota_of(answer).remaining for answer in answers] == list(range(98, 98 - len(answers), -1))
+    # A connection that refuses a write is left for another one.
+    assert connection.connection.info.backend_pid == backend
+    assert caller.post("/orders", {"item": "Tea", "qty": 1}).status == 201
+    assert connection.connection.info.backend_pid != backend
 
 
 # --- Redis away
