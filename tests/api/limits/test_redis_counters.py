@@ -164,7 +164,6 @@ def test_requests_are_answered_uncounted_while_redis_is_away_and_counted_when_it
     assert line.getMessage().startswith("Requests are not counted against their quotas: Error 111 connecting to")
 
 
-@pytest.mark.usefixtures("user")
 def test_outage_is_told_once_a_minute(hasty, user, caplog, monkeypatch):
     with hasty.away():
         for _ in range(3):
@@ -175,27 +174,27 @@ def test_outage_is_told_once_a_minute(hasty, user, caplog, monkeypatch):
     assert len([record for record in caplog.records if record.name == quotas.logger.name]) == 2
 
 
-def test_silent_redis_is_waited_for_once(hasty, user):
+def test_silent_redis_is_waited_for_once(hasty, user, monkeypatch):
+    # Longer than a busy machine delays anything.
+    monkeypatch.setattr(redis_counters, "MAX_SECONDS_OF_AN_ANSWER", 0.5)
     assert is_counted(user.get("/users"))
     counters = redis_counters._get_counters(hasty.url)
     ask = partial(pytest.raises, CountersUnavailable, counters.increment, ["quota:a"])
     with hasty.frozen():
-        assert 0.05 <= timed(ask) < 1
+        assert 0.5 <= timed(ask) < 0.9
         # Over several trials of the thread that connects.
-        waits = [timed(ask) for _ in range(60) if time.sleep(0.02) is None]
-        assert sorted(waits)[-3] < 0.02
+        assert max(timed(ask) for _ in range(30) if time.sleep(0.05) is None) < 0.4
         assert user.get("/users").status == 200
     wait_until(lambda: is_counted(user.get("/users")))
 
 
-def test_redis_that_never_answered_is_waited_for_once(settings, user, monkeypatch):
-    monkeypatch.setattr(redis_counters, "MAX_SECONDS_OF_AN_ANSWER", 0.05)
-    redis_counters._get_counters.cache_clear()
+def test_redis_that_never_answered_is_waited_for_once(monkeypatch):
+    monkeypatch.setattr(redis_counters, "MAX_SECONDS_OF_AN_ANSWER", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         counters = RedisCounters(f"redis://127.0.0.1:{silent.getsockname()[1]}")
         ask = partial(pytest.raises, CountersUnavailable, counters.increment, ["quota:a"])
-        assert 0.05 <= timed(ask) < 1
-        assert sorted(timed(ask) for _ in range(20))[-2] < 0.02
+        assert 0.5 <= timed(ask) < 0.9
+        assert max(timed(ask) for _ in range(20)) < 0.4
 
 
 def test_connection_that_was_ended_between_requests_is_made_anew(counted_in_redis, user):
