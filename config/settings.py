@@ -23,6 +23,7 @@ from config.http.signing_keys import parse_signing_key
 from config.local.cluster import get_database_url
 from config.local.secrets import get_local_secrets
 from config.postgresql.database_url import parse_database_url
+from config.postgresql.parameters import with_parameters
 
 # --- Versions of the API ----------------------------------------------------------------------------------------------
 
@@ -60,6 +61,7 @@ REQUIRED = ("DATABASE_URL", "SECRET_KEY", "JWT_SIGNING_KEY", "ALLOWED_HOSTS", "P
 # Each may also stand in a file, whose path NAME_FILE gives: who may list processes may read their environment.
 SECRETS = (
     "DATABASE_URL",
+    "DATABASE_MIGRATION_URL",
     "SECRET_KEY",
     "SECRET_KEY_FALLBACKS",
     "JWT_SIGNING_KEY",
@@ -75,7 +77,9 @@ env = FileAwareEnv(eager=False, expand_vars=False, strip_whitespace=True)
 
 
 @env.parser_for("database_url")
-def _parse_database_url(url: str) -> dict[str, Any]:
+def _parse_database_url(url: str, *, is_optional: bool = False) -> dict[str, Any]:
+    if is_optional and not url:
+        return {}
     try:
         return parse_database_url(url)
     except ValueError as error:
@@ -182,6 +186,8 @@ MAX_STREAM_STALL_SECONDS = env.int("MAX_STREAM_STALL_SECONDS", 30, validate=Rang
 AUDIT_RETENTION_DAYS = env.int("AUDIT_RETENTION_DAYS", 365, validate=Range(1, 36_500))
 IDEMPOTENCY_RETENTION_DAYS = env.int("IDEMPOTENCY_RETENTION_DAYS", 30, validate=Range(1, 36_500))
 _database = _required(env.database_url, "DATABASE_URL")
+_migration_database = env.database_url("DATABASE_MIGRATION_URL", "", is_optional=True)
+DATABASE_POOLER = env.str("DATABASE_POOLER", "none", validate=OneOf(["none", "pgbouncer"]))
 
 
 def _is_installed(package: str) -> bool:
@@ -199,6 +205,8 @@ def _faults() -> Iterator[str]:
             "OTEL_EXPORTER_OTLP_ENDPOINT: Traces need further packages: "
             ".venv/bin/python -m pip install --require-hashes --no-deps -r requirements-otel.txt"
         )
+    if DATABASE_POOLER != "none" and not _migration_database:
+        yield "DATABASE_MIGRATION_URL: Must lead past the pooler, which DATABASE_POOLER names."
     if JWT_SIGNING_KEY == SECRET_KEY:
         yield "JWT_SIGNING_KEY: Must differ from SECRET_KEY."
     for name, keys in (
@@ -350,19 +358,29 @@ LOGGING = {
 # --- Database --------------------------------------------------------------------------------------------------------
 
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+_pooled = DATABASE_POOLER != "none"
 DATABASES = {
-    "default": _database
-    | {
-        "ENGINE": "config.fastpath.postgresql" if FAST_PATH else "django.db.backends.postgresql",
-        # `lock_timeout` stays below `statement_timeout`, so that a wait for a lock is told from a slow query.
-        "OPTIONS": {
-            **_database["OPTIONS"],
-            # What is prepared (config.fastpath.postgresql) is planned once for a connection: PostgreSQL would weigh its
-            # values anew at each run, which takes longer than most of these statements.
-            "options": "-c plan_cache_mode=force_generic_plan -c statement_timeout=15s -c lock_timeout=5s"
-            " -c idle_in_transaction_session_timeout=30s",
+    "default": with_parameters(
+        _database
+        | {
+            "ENGINE": "config.fastpath.postgresql" if FAST_PATH else "django.db.backends.postgresql",
+            "POOLER": _pooled,
+            # Behind a pooler, what such a cursor reads outside of a transaction would be of another connection.
+            "DISABLE_SERVER_SIDE_CURSORS": _pooled,
         },
-    },
+        # What is prepared (config.fastpath.postgresql) is planned once for a connection: PostgreSQL would weigh its
+        # values anew at each run, which takes longer than most of these statements.
+        plan_cache_mode="force_generic_plan",
+        # `lock_timeout` stays below `statement_timeout`, so that a wait for a lock is told from a slow query.
+        statement_timeout="15s",
+        lock_timeout="5s",
+        idle_in_transaction_session_timeout="30s",
+    ),
+}
+# What differs on the connections of migrations and of commands that take long. Where the URLs name the same database,
+# that is left out, so that tests may put their own in its place.
+DIRECT_DATABASE = {"POOLER": False, "DISABLE_SERVER_SIDE_CURSORS": False} | {
+    name: value for name, value in _migration_database.items() if value != _database[name]
 }
 
 # What the processes of the slow lane do beside the requests, with `is_stopped` to ask.

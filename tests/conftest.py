@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -29,6 +30,7 @@ from django.test.client import ClientHandler
 from accounts import logins
 from accounts.services import create_api_key
 from config.api.principal import SCOPES
+from config.management.command import direct_connection
 from config.server.logs import Formatter
 from tests import redis_server
 from tests.faults.proxy import Proxy
@@ -43,6 +45,10 @@ hypothesis.settings.register_profile("suite", deadline=None)
 hypothesis.settings.load_profile("suite")
 
 
+own_session = pytest.mark.skipif(
+    settings.DATABASE_POOLER != "none",
+    reason="It looks at, sets or ends its session of PostgreSQL's; behind a pooler it has none of its own.",
+)
 fast_path_only = pytest.mark.skipif(not settings.FAST_PATH, reason="It tells what the accelerator saves.")
 
 
@@ -161,6 +167,30 @@ def with_password(user: User, password: str = PASSWORD) -> Caller:
 def with_bearer_of(user: User) -> Caller:
     """A login, without the detour of proving the password."""
     return Caller(user, {"Authorization": f"Bearer {logins.log_in(user).access}"})
+
+
+@pytest.fixture(scope="session")
+def direct(django_db_blocker: Any) -> Iterator[ExitStack]:
+    """A connection past a pooler, until the stack is closed."""
+    with ExitStack() as stack:
+        with django_db_blocker.unblock():
+            stack.enter_context(direct_connection())
+        yield stack
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(direct: ExitStack, django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """pytest-django's, past a pooler, which keeps connections to the database that is dropped in the end."""
+    with django_db_blocker.unblock():
+        direct.close()
+    yield
+    with django_db_blocker.unblock():
+        direct.enter_context(direct_connection())
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
 
 
 @pytest.fixture

@@ -1,14 +1,16 @@
-"""The base of the commands: a help with an example, errors of one line, and no limit on the time of statements."""
+"""The base of the commands: a help with an example, errors of one line, and a connection for what takes long."""
 
 from argparse import RawDescriptionHelpFormatter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import ClassVar, NoReturn
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import Error, connection
 from psycopg.errors import UndefinedColumn, UndefinedTable
+
+from config.postgresql.parameters import with_parameters
 
 INTERRUPTED = 130
 
@@ -79,20 +81,29 @@ class EmbeddedDatabaseCommand(ServiceCommand):
 
 
 @contextmanager
-def no_statement_timeout() -> Iterator[None]:
-    """Lifts the statement timeout during the block: a scan of a whole table may take longer than a request may."""
-    with connection.cursor() as cursor:
-        cursor.execute("SET statement_timeout = 0")
+def direct_connection() -> Iterator[None]:
+    """Lets the block use a connection past a pooler (DATABASE_MIGRATION_URL) without a limit on the time of statements.
+
+    A scan of a whole table may take longer than a request may. Inside a transaction the block is a part of that.
+    """
+    if connection.in_atomic_block:
+        yield
+        return
+    before = connection.settings_dict
+    connection.close()
+    direct = {**before, **settings.DIRECT_DATABASE}
+    connection.settings_dict = with_parameters(direct, statement_timeout="0")
     try:
         yield
     finally:
-        # An error of the block must not be replaced by one of the reset.
-        with suppress(Error), connection.cursor() as cursor:
-            cursor.execute("RESET statement_timeout")
+        connection.close()
+        connection.settings_dict = before
 
 
 def _describe_in_one_line(error: Error) -> str:
     reason = str(error).partition("\n")[0]
     if isinstance(error.__cause__, UndefinedTable | UndefinedColumn):
         return f"The tables are not those of this release: {reason}; run manage.py migrate."
+    if "unsupported startup parameter" in reason:
+        return "DATABASE_URL leads to a pooler: set DATABASE_POOLER=pgbouncer, and DATABASE_MIGRATION_URL."
     return f"The database failed: {reason}"

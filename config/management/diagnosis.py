@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core import checks
-from django.db import Error, OperationalError, connection
+from django.db import Error, OperationalError, connection, transaction
 from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 from psycopg.errors import LockNotAvailable, QueryCanceled
@@ -24,6 +24,7 @@ from psycopg.errors import LockNotAvailable, QueryCanceled
 from config.local.cluster import get_default_cluster
 from config.management.expiry import get_expired_rows
 from config.management.migrations import MIN_VERSION
+from config.management.pooler import LOSES_STATEMENTS, keeps_prepared_statements
 from config.postgresql import row_counts
 from users.models import User
 
@@ -81,22 +82,19 @@ def diagnose() -> Iterator[Finding]:
     for check in (check_settings, check_secrets, check_proxies, check_quotas):
         yield from check()
     try:
-        with connection.cursor() as cursor:
-            cursor.execute(f"SET statement_timeout = '{STATEMENT_TIMEOUT}'")
+        connection.ensure_connection()
     except Error as error:
         yield _wrong("database", f"{_first_line(error)}; see DATABASE_URL, and whether PostgreSQL runs")
         return
-    try:
-        for subject, look in _DATABASE_CHECKS.items():
-            yield from _look_safely(subject, look)
-    finally:
-        # Ends the session, and its time-out.
-        connection.close()
+    for subject, look in _DATABASE_CHECKS.items():
+        yield from _look_safely(subject, look)
 
 
 def _look_safely(subject: str, look: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
     try:
-        yield from look()
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(f"SET LOCAL statement_timeout = '{STATEMENT_TIMEOUT}'")
+            yield from look()
     except OperationalError as error:
         if isinstance(error.__cause__, QueryCanceled | LockNotAvailable):
             yield Finding(Verdict.UNKNOWN, subject, f"not looked at to the end within {STATEMENT_TIMEOUT}")
@@ -243,6 +241,15 @@ def check_version() -> Iterator[Finding]:
         yield _wrong("database", "a standby, which takes no writes; let DATABASE_URL lead to the primary")
 
 
+def check_pooler() -> Iterator[Finding]:
+    if settings.DATABASE_POOLER == "none":
+        yield _right("pooler", "none")
+    elif keeps_prepared_statements():
+        yield _right("pooler", f"{settings.DATABASE_POOLER}, which keeps prepared statements")
+    else:
+        yield _wrong("pooler", LOSES_STATEMENTS)
+
+
 def check_encoding() -> Iterator[Finding]:
     encoding, provider, outdated = _fetch(
         "SELECT pg_encoding_to_char(encoding), datlocprovider,"
@@ -365,6 +372,7 @@ def check_administrators() -> Iterator[Finding]:
 
 _DATABASE_CHECKS: dict[str, Callable[[], Iterator[Finding]]] = {
     "database": check_version,
+    "pooler": check_pooler,
     "encoding": check_encoding,
     "server": check_server_settings,
     "migrations": check_migrations,

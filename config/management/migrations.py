@@ -1,12 +1,18 @@
 """Migrations when several processes, or several machines, start at the same time."""
 
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 from typing import Any
 
 from django.core.management import CommandError, call_command
+from django.core.management.commands import migrate as django_migrate
 from django.db import connection, connections
+
+from config.management.command import direct_connection
+from config.postgresql.parameters import with_parameters
 
 # The key of an advisory lock, which nothing else on this database uses.
 SETUP_LOCK = 5_806_133_971
@@ -17,23 +23,32 @@ MIN_VERSION = 17
 
 @contextmanager
 def setup_lock() -> Iterator[None]:
-    """Excludes other processes that set up the same database, until the block ends."""
-    with connection.cursor() as cursor:
-        # Migrating a big table may take longer than a request may.
-        cursor.execute("SET statement_timeout = 0")
-        # A statement that waited for the lock would hold a snapshot, for whose end CREATE INDEX CONCURRENTLY waits.
-        while not _try_to_lock(cursor):
-            time.sleep(SECONDS_BETWEEN_ATTEMPTS)
-    try:
-        yield
-    finally:
-        # Ends the session, and with it the lock and the settings, even if the connection is broken.
-        connection.close()
+    """Excludes other processes that set up the same database, until the block ends, on a direct connection.
+
+    A transaction on a second connection holds the lock: a pooler ends it with the process that began it.
+    """
+    with direct_connection():
+        # Migrating may take longer than a request may sleep in a transaction.
+        holder: Any = connection.copy()
+        holder.settings_dict = with_parameters(holder.settings_dict, idle_in_transaction_session_timeout="0")
+        try:
+            holder.set_autocommit(False)
+            with holder.cursor() as cursor:
+                _lock(cursor)
+            yield
+        finally:
+            holder.close()
 
 
-def _try_to_lock(cursor: Any) -> bool:
-    cursor.execute("SELECT pg_try_advisory_lock(%s)", [SETUP_LOCK])
-    return bool(cursor.fetchone()[0])
+def _lock(cursor: Any) -> None:
+    # A statement that waited for the lock would hold a snapshot, for whose end CREATE INDEX CONCURRENTLY waits.
+    for attempt in count():
+        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [SETUP_LOCK])
+        if cursor.fetchone()[0]:
+            return
+        if not attempt:
+            print("Another process sets up the database: waiting for it.", file=sys.stderr, flush=True)
+        time.sleep(SECONDS_BETWEEN_ATTEMPTS)
 
 
 def refuse_old_server(using: str, **options: object) -> None:
@@ -48,8 +63,8 @@ def refuse_old_server(using: str, **options: object) -> None:
 
 
 def migrate() -> None:
-    """Applies the missing migrations without output."""
-    call_command("migrate", interactive=False, verbosity=0, skip_checks=True)
+    """Applies the missing migrations without output. To be called with `setup_lock`."""
+    call_command(django_migrate.Command(), interactive=False, verbosity=0, skip_checks=True)
 
 
 def migrate_new_database() -> None:

@@ -31,4 +31,10 @@ def snapshot(alias: str, seconds: int) -> Iterator[None]:
                 "SELECT set_config('transaction_timeout', %s, true), set_config('statement_timeout', %s, true)",
                 [f"{seconds}s", f"{min(seconds, SECONDS_OF_A_STATEMENT)}s"],
             )
-        yield
+        before = connection.settings_dict
+        # A pooler, too, gives all statements of a transaction to one connection.
+        connection.settings_dict = {**before, "DISABLE_SERVER_SIDE_CURSORS": False}
+        try:
+            yield
+        finally:
+            connection.settings_dict = before

@@ -12,6 +12,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 from django.dispatch import receiver
 from psycopg.errors import LockNotAvailable, ReadOnlySqlTransaction
+from psycopg.pq import TransactionStatus
 
 
 class Spent:
@@ -71,11 +72,32 @@ def measure(execute: Callable[..., Any], sql: str, params: Any, many: bool, cont
         present.add(((sql, params),), began, perf_counter() - began)
 
 
+def set_local(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
+    """A wrapper that lets a transaction begin with the parameters of its connection, which a pooler does not keep.
+
+    A statement outside of a transaction is sent with them in one, at once (libpq's pipeline mode).
+    """
+    connection = context["connection"]
+    statement, raw = connection.settings_dict.get("SET_LOCAL"), connection.connection
+    if not statement or raw.pgconn.transaction_status != TransactionStatus.IDLE:
+        return execute(sql, params, many, context)
+    # PostgreSQL wants it to be the first one.
+    is_first = str(sql).startswith("SET TRANSACTION")
+    with connection.wrap_database_errors, raw.pipeline():
+        if not is_first:
+            raw.execute(statement)
+        result = execute(sql, params, many, context)
+        if is_first:
+            raw.execute(statement)
+    return result
+
+
 WRAPPERS = [measure]
+POOLED_WRAPPERS = [measure, set_local]
 
 
 @receiver(connection_created)
 def _install(connection: BaseDatabaseWrapper, **options: Any) -> None:
+    own = POOLED_WRAPPERS if connection.settings_dict.get("SET_LOCAL") else WRAPPERS
     # In front: whoever puts one of its own around a block takes the last one away after it.
-    if measure not in connection.execute_wrappers:
-        connection.execute_wrappers.insert(0, measure)
+    connection.execute_wrappers[:] = own + [each for each in connection.execute_wrappers if each not in POOLED_WRAPPERS]

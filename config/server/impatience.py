@@ -7,6 +7,7 @@ from django.db.utils import DatabaseErrorWrapper
 from psycopg.errors import LockNotAvailable, QueryCanceled
 
 from config.http.lanes import leave_fast_lane
+from config.postgresql.parameters import with_parameters
 from config.postgresql.transactions import has_committed
 
 # A write waits for another one's COMMIT, which takes a few milliseconds; whoever waits longer waits for something slow.
@@ -33,9 +34,9 @@ def shorten_waits(connection: BaseDatabaseWrapper) -> None:
     Args:
         connection: of the thread in which the fast lane runs.
     """
-    options = connection.settings_dict["OPTIONS"]
-    waits = f"-c lock_timeout={LOCK_MILLISECONDS}ms -c statement_timeout={STATEMENT_MILLISECONDS}ms"
-    # PostgreSQL obeys the last one of several.
-    shortened = {**options, "options": f"{options.get('options', '')} {waits}"}
-    connection.settings_dict = {**connection.settings_dict, "OPTIONS": shortened}
+    connection.settings_dict = with_parameters(
+        connection.settings_dict,
+        lock_timeout=f"{LOCK_MILLISECONDS}ms",
+        statement_timeout=f"{STATEMENT_MILLISECONDS}ms",
+    )
     connection.wrap_database_errors = _ImpatientErrorWrapper(connection)  # a cached property

@@ -3,7 +3,7 @@
 import psycopg
 from django.db import connection
 
-from tests.conftest import fast_path_only
+from tests.conftest import fast_path_only, own_session
 
 
 def begin_request() -> None:
@@ -11,6 +11,7 @@ def begin_request() -> None:
     connection.close_if_unusable_or_obsolete()
 
 
+@own_session
 def test_connection_that_was_ended_while_idle_is_replaced(transactional_db, user):
     assert user.get("/users").status == 200
     ended = connection.connection.info.backend_pid
@@ -21,6 +22,7 @@ def test_connection_that_was_ended_while_idle_is_replaced(transactional_db, user
     assert connection.connection.info.backend_pid != ended
 
 
+@own_session
 @fast_path_only
 def test_living_connection_is_not_asked_whether_it_lives(transactional_db):
     with connection.cursor() as cursor:

@@ -7,9 +7,10 @@ from django.db import connection
 
 from accounts.services import create_api_key
 from config.api.principal import SCOPES
+from config.management.command import direct_connection
 from orders.models import Order
 from payments.models import Payment
-from tests.conftest import wait_until
+from tests.conftest import own_session, wait_until
 from tests.fastpath.test_batching import Received, respond_to
 from tests.faults.proxy import FATES
 
@@ -59,7 +60,7 @@ class Arrival:
         """What the failing request adds meets a failure, the first so many times."""
         table = self.table._meta.db_table
         kind = "CONSTRAINT TRIGGER fail AFTER" if at_commit else "TRIGGER fail BEFORE"
-        with connection.cursor() as cursor:
+        with direct_connection(), connection.cursor() as cursor:
             cursor.execute(f"""
                 CREATE SEQUENCE tries;
                 CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS
@@ -70,8 +71,7 @@ class Arrival:
         try:
             yield
         finally:
-            connection.close()
-            with connection.cursor() as cursor:
+            with direct_connection(), connection.cursor() as cursor:
                 cursor.execute(f"DROP TRIGGER fail ON {table}; DROP FUNCTION fail; DROP SEQUENCE tries")
 
     def assert_told_the_truth(self):
@@ -144,6 +144,7 @@ def is_cut_connection_open():
         return cursor.fetchone() is not None
 
 
+@own_session
 @pytest.mark.parametrize("position", ["first", "only"])
 @of_each_kind
 @pytest.mark.parametrize("fate", FATES)

@@ -12,7 +12,7 @@ from django.test import RequestFactory, override_settings
 
 from config.api import streams
 from config.wsgi import application
-from tests.conftest import Caller, connect_elsewhere, end_connection, wait_until, with_key
+from tests.conftest import Caller, connect_elsewhere, end_connection, own_session, wait_until, with_key
 from users import services
 
 NDJSON = "application/x-ndjson"
@@ -45,6 +45,16 @@ def many(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Caller:
     caller = with_key(services.create(name="A", email="a@example.com", role="admin", password=None))
     add_users(40)
     return caller
+
+
+def test_rows_of_a_stream_are_fetched_some_at_a_time(many: Caller) -> None:
+    response = fetch(many, "/api/v2/users")
+    pieces = iter(response)
+    next(pieces)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_cursors WHERE NOT is_holdable")
+        assert cursor.fetchone() == (1,)
+    response.close()
 
 
 def test_stream_shows_one_moment(many: Caller) -> None:
@@ -95,6 +105,7 @@ def test_stream_that_nobody_wants_any_more_gives_everything_back(many: Caller) -
         assert not connection.in_atomic_block
 
 
+@own_session
 def test_database_that_goes_away_fails_the_iteration(many: Caller) -> None:
     response = fetch(many, "/api/v2/users")
     pieces = iter(response)
@@ -106,6 +117,7 @@ def test_database_that_goes_away_fails_the_iteration(many: Caller) -> None:
     assert len(rows_of(fetch(many, "/api/v2/users"))) == 41
 
 
+@own_session
 def test_stream_ends_when_its_time_is_over(many: Caller) -> None:
     with override_settings(MAX_STREAM_SECONDS=1):
         pieces = iter(fetch(many, "/api/v2/users"))
@@ -121,6 +133,7 @@ def is_alive(other: psycopg.Connection[Any], pid: int) -> bool:
     return bool(other.execute("SELECT 1 FROM pg_stat_activity WHERE pid = %s", [pid]).fetchone())
 
 
+@own_session
 def test_wsgi_server_gets_the_pieces_and_an_error_half_way(many: Caller) -> None:
     for ends in (False, True):
         started: list[str] = []

@@ -8,10 +8,11 @@ import pytest
 from django.db import InternalError, connection, transaction
 
 from config.api import exceptions
+from config.management.command import direct_connection
 from orders.models import Order
 from payments.models import Payment
 from tests.accounts.oauth.actors import register
-from tests.conftest import Caller, fast_path_only, wait_until, with_key
+from tests.conftest import Caller, fast_path_only, own_session, wait_until, with_key
 from tests.faults.proxy import FATES
 
 
@@ -33,7 +34,7 @@ def test_connection_lost_at_commit_is_503_and_the_retry_learns_the_truth(proxy, 
 
 def test_connection_lost_at_commit_without_a_key_is_503_and_nothing_is_made_again(transactional_db, make_user):
     caller = with_key(make_user())
-    with connection.cursor() as cursor:
+    with direct_connection(), connection.cursor() as cursor:
         cursor.execute("""
             CREATE SEQUENCE tries;
             CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS
@@ -48,7 +49,7 @@ def test_connection_lost_at_commit_without_a_key_is_503_and_nothing_is_made_agai
             cursor.execute("SELECT last_value FROM tries")
             assert cursor.fetchone() == (1,)
     finally:
-        with connection.cursor() as cursor:
+        with direct_connection(), connection.cursor() as cursor:
             cursor.execute("DROP TRIGGER lose ON orders_order; DROP FUNCTION lose; DROP SEQUENCE tries")
     assert not Order.objects.exists()
     assert caller.post("/orders", {"item": "Tea", "qty": 1}).status == 201
@@ -87,6 +88,7 @@ def demote(transactional_db) -> Iterator[Callable[[], int]]:
     connection.close()
 
 
+@own_session
 @fast_path_only
 def test_server_that_has_become_a_standby_is_left_within_the_request(make_user, demote):
     caller = with_key(make_user())
@@ -95,6 +97,7 @@ def test_server_that_has_become_a_standby_is_left_within_the_request(make_user, 
     assert connection.connection.info.backend_pid != before
 
 
+@own_session
 @pytest.mark.parametrize("method", ["POST", "PATCH"])
 def test_server_that_has_become_a_standby_costs_one_request_at_most(make_user, demote, method):
     caller = with_key(make_user())
@@ -113,6 +116,7 @@ def test_server_that_has_become_a_standby_costs_one_request_at_most(make_user, d
     assert Payment.objects.count() == (method == "POST")
 
 
+@own_session
 def test_standby_that_has_not_taken_over_yet_is_waited_for(transactional_db, make_user):
     caller = with_key(make_user())
     assert caller.get("/payments").status == 200
@@ -122,6 +126,7 @@ def test_standby_that_has_not_taken_over_yet_is_waited_for(transactional_db, mak
     assert caller.post("/payments", {"amount": 5}, idempotency_key="k").status == 201
 
 
+@own_session
 def test_what_needs_no_write_is_answered_by_a_standby(transactional_db, make_user):
     caller = with_key(make_user())
     assert caller.get("/users").status == 200
@@ -130,6 +135,7 @@ def test_what_needs_no_write_is_answered_by_a_standby(transactional_db, make_use
     assert [answer.status for answer in answers] == [200, 200, 404]
 
 
+@own_session
 def test_standby_is_told_by_oauth_in_its_own_words_and_in_one_line(transactional_db, make_user, told):
     machine = register(make_user(), grant="client-credentials", redirect_uris="")
     with standby():
@@ -139,6 +145,7 @@ def test_standby_is_told_by_oauth_in_its_own_words_and_in_one_line(transactional
     assert machine.act().status == 200
 
 
+@own_session
 def test_transaction_that_slept_too_long_is_a_database_that_is_busy(transactional_db):
     def sleep():
         with transaction.atomic(), connection.cursor() as cursor:

@@ -14,8 +14,10 @@ from psycopg.types import TypeInfo
 
 from config.fastpath import batching, inserts
 from config.fastpath.postgresql.base import get_connection
+from config.management.command import direct_connection
+from config.postgresql.parameters import with_parameters
 from orders.models import Order
-from tests.conftest import connect_elsewhere, end_connection, wait_until
+from tests.conftest import connect_elsewhere, end_connection, own_session, wait_until
 from tests.faults.proxy import FATES
 
 pytestmark = pytest.mark.usefixtures("outcomes")
@@ -53,12 +55,11 @@ class OutcomeLoader(Loader):
 
 @pytest.fixture
 def outcomes(transactional_db):
-    with connection.cursor() as cursor:
+    with direct_connection(), connection.cursor() as cursor:
         cursor.execute(CREATE)
     prepare_connection()
     yield
-    connection.close()
-    with connection.cursor() as cursor:
+    with direct_connection(), connection.cursor() as cursor:
         cursor.execute(DROP)
 
 
@@ -201,11 +202,13 @@ def test_failure_stays_with_its_task_and_nothing_is_run_twice(batch, kind, posit
     if (kind, failure) == ("deferred", "not loaded"):
         pytest.skip("A deferred insert returns nothing but a 1.")
     failing, others = batch(kind, position, how)
+    before = connection.settings_dict
     if how == "slow":
-        with connection.cursor() as cursor:
-            cursor.execute("SET statement_timeout = '1s'")
+        connection.settings_dict = with_parameters(before, statement_timeout="1s")
+        prepare_connection()
     backend = get_backend()
     sizes = run(position, failing, others)
+    connection.settings_dict = before
     assert sizes == [1 + len(others)] * bool(others)
     assert_alone(failing, others, expected, added=stored and kind != "read", backend=backend)
 
@@ -223,6 +226,7 @@ def assert_lost_for_all(works):
     assert (after.result, get_items()) == ("after", ["after"])
 
 
+@own_session
 @in_each_position
 @of_each_kind
 def test_connection_that_was_lost_before_is_lost_for_the_whole_batch(batch, kind, position):
@@ -232,6 +236,7 @@ def test_connection_that_was_lost_before_is_lost_for_the_whole_batch(batch, kind
     assert_lost_for_all([failing, *others])
 
 
+@own_session
 @in_each_position
 @of_each_kind
 def test_connection_that_is_lost_during_a_statement_is_lost_for_the_whole_batch(batch, kind, position):
@@ -241,6 +246,7 @@ def test_connection_that_is_lost_during_a_statement_is_lost_for_the_whole_batch(
     assert_lost_for_all([failing, *others])
 
 
+@own_session
 @in_each_position
 @pytest.mark.parametrize("fate", FATES)
 def test_connection_that_is_lost_at_the_commit_leaves_all_rows_or_none(proxy, batch, position, fate):
@@ -293,6 +299,7 @@ def interrupt():
     signal.signal(signal.SIGALRM, before)
 
 
+@own_session
 @beside_others
 def test_interrupt_ends_all_tasks_and_their_connection(batch, interrupt, position, caplog):
     failing, others = batch("read", position, "slow")

@@ -20,7 +20,7 @@ from config.server import fast_lane
 from config.server.fast_lane import MAX_BATCH
 from config.server.rsgi import Application
 from payments.models import Payment
-from tests.conftest import PASSWORD, end_connection
+from tests.conftest import PASSWORD, end_connection, own_session
 
 INSERT = "INSERT INTO orders_order (user_id, item, qty) VALUES (%s, %s, 1) RETURNING item"
 
@@ -235,6 +235,7 @@ def test_values_of_a_task_are_invisible_beside_it_and_after_it(transactional_db,
         seen.clear()
 
 
+@own_session
 def test_lost_connection_is_lost_for_all_tasks_and_made_anew(transactional_db):
     results = []
     select(1)
@@ -252,6 +253,7 @@ def test_connection_that_a_task_closed_is_made_anew(transactional_db):
     assert results == [1]
 
 
+@own_session
 def test_statements_that_the_server_was_made_to_forget_are_prepared_anew(transactional_db):
     results = []
     tasks = [lambda: results.append(select(1)), lambda: results.append(connection.run(("SELECT 'text'", [])))]
@@ -397,6 +399,7 @@ def short_waits(transactional_db):
     connection.close()
 
 
+@own_session
 @pytest.mark.usefixtures("short_waits")
 def test_user_that_is_being_removed_is_waited_for_once(make_user, elsewhere, monkeypatch):
     """A foreign key waits for the lock of a removal, in vain after `lock_timeout`."""

@@ -22,6 +22,7 @@ from django.db import connection
 from accounts import logins
 from benchmarks.cases import BODIES, CASES
 from config.server.answers import answer
+from tests.conftest import own_session
 
 RECORDED = Path(__file__).with_name("calls.json")
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -133,6 +134,7 @@ def test_counts_are_of_the_cases_of_the_benchmarks():
     assert get_recorded()["calls"].keys() == set(CASES)
 
 
+@own_session
 @pytest.mark.parametrize("case", CASES)
 def test_calls_of_a_request(case, token):
     calls = profile(case, token).total_calls

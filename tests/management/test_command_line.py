@@ -14,6 +14,7 @@ from config.management.command import ServiceCommand
 from config.management.commands import purge
 from config.models import Counter
 from tests.api.test_failures import database_away
+from tests.conftest import own_session
 
 APPS = {"config", "users", "orders", "posts", "payments", "accounts"}
 COMMANDS = {name: load_command_class(app, name) for name, app in sorted(get_commands().items()) if app in APPS}
@@ -99,6 +100,7 @@ def test_application_that_cannot_be_is_told_by_the_options_that_are_wrong(run, m
     assert "--scopes: " in line
 
 
+@own_session
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(
     "arguments", [["seed", "--users", "1"], ["purge"], ["recount"], ["create_api_key", "a@example.com"]]

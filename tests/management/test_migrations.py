@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import quote
 
 import pytest
 from django.apps import apps
+from django.conf import settings
 from django.contrib.postgres.operations import (
     AddConstraintNotValid,
     AddIndexConcurrently,
@@ -41,6 +48,70 @@ def test_index_is_built_while_others_wait_for_the_lock(transactional_db: None) -
         assert not entered
     waiting.join(timeout=10)
     assert entered
+
+
+HOLDING = """
+import django
+django.setup()
+from config.management.migrations import setup_lock
+with setup_lock():
+    print("held", flush=True)
+    input()
+"""
+
+
+def build_environment() -> dict[str, str]:
+    """That of a process for which another host than that of DATABASE_URL has the database of the tests."""
+    database = connection.settings_dict | settings.DIRECT_DATABASE
+    return {
+        **os.environ,
+        "DATABASE_URL": f"postgresql://nobody@127.0.0.1:1/{database['NAME']}",
+        "DATABASE_MIGRATION_URL": f"postgresql://postgres@{quote(database['HOST'], safe='')}/{database['NAME']}",
+        "DJANGO_SETTINGS_MODULE": "config.settings",
+    }
+
+
+def test_migrations_have_a_database_url_of_their_own(transactional_db: None) -> None:
+    command = [sys.executable, "manage.py", "migrate"]
+    ended = subprocess.run(command, env=build_environment(), capture_output=True, text=True, check=False, timeout=60)
+    assert "No migrations to apply" in ended.stdout
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+@contextmanager
+def held_elsewhere() -> Iterator[subprocess.Popen[str]]:
+    """Another process that has the lock."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDING],
+        env=build_environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout
+        assert process.stdout.readline() == "held\n"
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_process_that_is_killed_leaves_no_lock(transactional_db: None, capsys: pytest.CaptureFixture[str]) -> None:
+    entered = threading.Event()
+
+    def migrate() -> None:
+        call_command("migrate", verbosity=0)
+        entered.set()
+
+    with held_elsewhere() as process:
+        waiting = threading.Thread(target=migrate)
+        waiting.start()
+        assert not entered.wait(0.5)
+        process.kill()
+        assert entered.wait(5)
+        waiting.join()
+    assert capsys.readouterr().err.count("waiting for it") == 1
 
 
 # --- What a migration may do while the release before it serves (docs/upgrade.md)

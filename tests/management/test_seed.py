@@ -140,12 +140,14 @@ def test_interrupt_in_the_middle_adds_nothing(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_seed_leaves_the_session_its_time_limits():
-    with connection.cursor() as cursor:
-        cursor.execute("SHOW statement_timeout")
-        before = cursor.fetchone()
-        run(users=3)
-        cursor.execute("SHOW statement_timeout")
-        assert cursor.fetchone() == before
+    def show() -> object:
+        with connection.cursor() as cursor:
+            cursor.execute("SHOW statement_timeout")
+            return cursor.fetchone()
+
+    before = show()
+    run(users=3)
+    assert show() == before
 
 
 @pytest.mark.django_db

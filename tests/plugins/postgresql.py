@@ -18,6 +18,7 @@ from pathlib import Path
 
 from config.local.account import get_accessible_folder
 from config.local.cluster import NON_DURABLE_SETTINGS, Cluster
+from tests.plugins.pgbouncer import pooled
 
 
 def start() -> None:
@@ -34,9 +35,17 @@ def start() -> None:
     stack.callback(shutil.rmtree, cluster.folder, ignore_errors=True)
     stack.callback(shutil.rmtree, cluster.sockets, ignore_errors=True)
     stack.enter_context(cluster.running())
+    # Where the suite is to run through a pooler.
+    if pgbouncer := os.environ.get("PGBOUNCER"):
+        os.environ |= {
+            "DATABASE_URL": stack.enter_context(pooled(cluster, pgbouncer)),
+            "DATABASE_MIGRATION_URL": cluster.url,
+            "DATABASE_POOLER": "pgbouncer",
+        }
+    else:
+        os.environ["DATABASE_URL"] = cluster.url
     os.environ |= {
         "LOCAL": "false",
-        "DATABASE_URL": cluster.url,
         "SECRET_KEY": secrets.token_urlsafe(48),
         "JWT_SIGNING_KEY": secrets.token_urlsafe(48),
         "ALLOWED_HOSTS": "api.example.com,testserver,localhost,127.0.0.1",

@@ -38,7 +38,10 @@ def test_dump_is_written_while_the_service_runs_and_restored_when_it_does_not(se
 def test_two_commands_at_once_in_a_fresh_checkout_share_a_database_and_leave_nothing(fresh_checkout: Copy) -> None:
     command = (".venv/bin/python", "manage.py", "shell", "--no-imports", "-c", COUNT)
     pair = [fresh_checkout.start(*command) for _ in range(2)]
-    assert [(process.communicate(timeout=30), process.returncode) for process in pair] == [(("0\n", ""), 0)] * 2
+    ended = [(*process.communicate(timeout=30), process.returncode) for process in pair]
+    assert [(output, code) for output, _, code in ended] == [("0\n", 0)] * 2
+    # One migrates, and the other one may come before or after its end.
+    assert {errors for _, errors, _ in ended} <= {"", "Another process sets up the database: waiting for it.\n"}
     assert fresh_checkout.processes() == {}
 
 

@@ -32,6 +32,8 @@ def test_missing_variable_stops_the_start(checkout: Copy, name: str) -> None:
         ("JWT_SIGNING_KEY", PRODUCTION["SECRET_KEY"]),
         ("DATABASE_URL", "mysql://localhost/service"),
         ("DATABASE_URL", "postgresql://db1,db2/service"),
+        ("DATABASE_MIGRATION_URL", "mysql://localhost/service"),
+        ("DATABASE_POOLER", "odyssey"),
         ("PUBLIC_URL", "api.example.com"),
         ("SECRET_KEY", "a" * 60),
         ("JWT_SIGNING_KEY", "a" * 60),
@@ -63,6 +65,10 @@ def test_wrong_value_stops_the_start(checkout: Copy, name: str, value: str) -> N
         (
             {"JWT_SIGNING_KEY": PRODUCTION["SECRET_KEY"], "ALLOWED_HOSTS": "other.example.com"},
             "JWT_SIGNING_KEY: Must differ from SECRET_KEY. ALLOWED_HOSTS: Must cover the host of PUBLIC_URL.",
+        ),
+        (
+            {"DATABASE_POOLER": "pgbouncer"},
+            "DATABASE_MIGRATION_URL: Must lead past the pooler, which DATABASE_POOLER names.",
         ),
     ],
 )

@@ -22,12 +22,15 @@ from psycopg.types.numeric import Int2, Int2Dumper, Int4, Int4Dumper, Int8, Int8
 
 from config.fastpath import batching
 from config.fastpath.postgresql.prepared_statements import Batch, PreparedStatements, Rows, Statement
-from config.postgresql.statements import WRAPPERS, spent
+from config.postgresql.statements import POOLED_WRAPPERS, WRAPPERS, spent
 
 # An integer that does not fit its column is refused as text. In binary, psycopg would cut it off to one that fits. One
 # way for plain integers and for those that are marked as a column's: both are prepared under the same types.
 _INTEGERS = {int: IntDumper, Int2: Int2Dumper, Int4: Int4Dumper, Int8: Int8Dumper}
 
+
+# Those that need not see each statement: what they do is done here, too.
+_OWN_WRAPPERS = (WRAPPERS, POOLED_WRAPPERS)
 
 _connections = threading.local()
 
@@ -53,7 +56,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         made = super().get_new_connection(conn_params)
         for kind, as_text in _INTEGERS.items():
             made.adapters.register_dumper(kind, as_text)
-        self._statements = PreparedStatements(made)
+        self._statements = PreparedStatements(made, self.settings_dict.get("SET_LOCAL", ""))
         self._poll = select.poll()
         self._poll.register(made.fileno(), select.POLLIN)
         self._debugs = settings.DEBUG
@@ -121,7 +124,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             self.close_if_health_check_failed()
         if self.connection is None:
             self.ensure_connection()
-        if self._debugs or self.force_debug_cursor or self.execute_wrappers != WRAPPERS:
+        if self._debugs or self.force_debug_cursor or self.execute_wrappers not in _OWN_WRAPPERS:
             return [self._run_by_cursor(*statement) for statement in statements]
         if self.needs_rollback:
             self.validate_no_broken_transaction()

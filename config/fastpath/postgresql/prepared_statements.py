@@ -4,6 +4,7 @@ Replaces: cursors. Buys: a cursor costs several times what it takes to send a st
 known together are sent together (libpq's pipeline mode).
 """
 
+import secrets
 from collections import OrderedDict
 from collections.abc import Sequence
 from itertools import count, islice
@@ -56,6 +57,10 @@ _Key = tuple[str, tuple[int, ...]]
 
 # Of names, which never come twice: a connection may still know a statement that is forgotten here.
 _numbers = count()
+# Of statements that were prepared anew since a column had another type.
+_generations: dict[_Key, int] = {}
+# A new process may find several generations that a pooler still knows.
+_ATTEMPTS = 6
 
 
 class _Prepared(NamedTuple):
@@ -64,11 +69,13 @@ class _Prepared(NamedTuple):
     Attributes:
         format: of its results.
         loads: makes Python's values of them; what it knows of types, zones and columns is read once.
+        generation: how often it was prepared anew since a column had another type.
     """
 
     name: bytes
     format: Format
     loads: abc.Transformer
+    generation: int
 
 
 # A statement as it is sent, with its values and their formats.
@@ -79,10 +86,17 @@ class PreparedStatements:
     """Those of one connection, each by its text and the types of its values: what was used last stays.
 
     The connection must not have a `prepare_threshold`: psycopg deallocates all that there are after a ROLLBACK.
+
+    Args:
+        connection: that knows them.
+        set_local: the statement that each transaction begins with; empty where there is none.
     """
 
-    def __init__(self, connection: Connection[Any]) -> None:
+    def __init__(self, connection: Connection[Any], set_local: str = "") -> None:
         self._connection = connection
+        self._set_local: Sequence[Statement] = [(set_local, ())] if set_local else []
+        # PgBouncer before 1.21 gives all clients the names of each other: better unknown than another one's.
+        self._name = f"fastpath_{secrets.token_hex(8)}"
         self._pgconn = connection.pgconn
         self._dumps = Transformer(connection)
         self._prepared: OrderedDict[_Key, _Prepared] = OrderedDict()
@@ -103,22 +117,19 @@ class PreparedStatements:
         """
         with self._connection.lock:
             self._renew_plans()
-            bound = [self._bind(*statement) for statement in statements]
-            try:
-                results = self._execute(bound)
-            except _OUTDATED as error:
-                # A column has had another type since it was prepared, or somebody made the server forget all that was.
-                # It is prepared anew; a transaction is lost.
-                for key, *_ in bound:
-                    forgotten = self._prepared.pop(key, None)
-                    if forgotten and isinstance(error, FeatureNotSupported):
-                        self._deallocate(forgotten)
-                if not self._is_idle():
-                    raise
-                bound = [self._bind(*statement) for statement in statements]
-                results = self._execute(bound)
+            first = self._set_local if self._set_local and self._is_idle() else ()
+            for attempt in count(1):
+                bound: list[_Bound] = []
+                try:
+                    bound = [self._bind(*statement) for statement in (*first, *statements)]
+                    results = self._execute(bound)
+                    break
+                except _OUTDATED as error:
+                    self._forget(bound, error)
+                    if attempt == _ATTEMPTS or not self._is_idle():
+                        raise
             # Perhaps committed: an error from here on must not run a statement again, whatever it is.
-            return _load_rows(bound, results)
+            return _load_rows(bound[len(first) :], results[len(first) :])
 
     def run_batches(self, batches: Sequence[Batch]) -> list[list[Rows] | Exception]:
         """What `run` gives or raises for each of several batches of statements that have nothing to do with each other.
@@ -143,7 +154,10 @@ class PreparedStatements:
             transactions = [[index] for index in bound if not batches[index].shared_transaction] + [shared] * bool(
                 shared
             )
-            sent = [[statement for index in indexes for statement in bound[index]] for indexes in transactions]
+            first = [self._bind(*statement) for statement in self._set_local]
+            sent = [
+                [*first, *(statement for index in indexes for statement in bound[index])] for indexes in transactions
+            ]
             for indexes, answers in zip(transactions, self._send_pipeline(sent), strict=True):
                 try:
                     _raise_error(answers)
@@ -154,7 +168,7 @@ class PreparedStatements:
                         results[indexes[0]] = error
                     continue
                 # Committed: whatever happens from here on must not run a statement again.
-                remaining = iter(answers)
+                remaining = iter(answers[len(first) :])
                 for index in indexes:
                     own = list(islice(remaining, len(bound[index])))
                     try:
@@ -167,6 +181,18 @@ class PreparedStatements:
             except Exception as error:  # noqa: BLE001 - raised where the batch was submitted
                 results[index] = error
         return results
+
+    def _forget(self, bound: Sequence[_Bound], error: Error) -> None:
+        """Lets statements be prepared anew that the server does not know, or not in their present form.
+
+        A column has had another type since, or somebody made the server forget all that was prepared. A pooler knows
+        statements by their text, which therefore becomes another one, the same for all of its clients.
+        """
+        for key, *_ in bound:
+            forgotten = self._prepared.pop(key, None)
+            if forgotten and isinstance(error, FeatureNotSupported):
+                _generations[key] = max(_generations.get(key, 0), forgotten.generation + 1)
+                self._deallocate(forgotten)
 
     def _renew_plans(self) -> None:
         self._calls += 1
@@ -237,16 +263,23 @@ class PreparedStatements:
             self._deallocate(self._prepared.popitem(last=False)[1])
         query = PostgresQuery(Transformer(self._connection))
         query.convert(key[0], values)
-        name = f"fastpath_{next(_numbers)}".encode()
-        self._pgconn.send_prepare(name, query.query, key[1])
-        self._results()
-        self._pgconn.send_describe_prepared(name)
-        (columns,) = self._results()
+        name = f"{self._name}_{next(_numbers)}".encode()
+        generation = _generations.get(key, 0)
+        text = b"%b /* %d */" % (query.query, generation) if generation else query.query
+        try:
+            self._pgconn.send_prepare(name, text, key[1])
+            self._results()
+            self._pgconn.send_describe_prepared(name)
+            (columns,) = self._results()
+        except FeatureNotSupported:
+            # The pooler knew it already.
+            _generations[key] = generation + 1
+            raise
         kinds = [columns.ftype(column) for column in range(columns.nfields)]
         sent_as = Format.BINARY if _SAME_IN_BINARY.issuperset(kinds) else Format.TEXT
         loads = Transformer(self._connection)
         loads.set_loader_types(kinds, sent_as)
-        self._prepared[key] = made = _Prepared(name, sent_as, loads)
+        self._prepared[key] = made = _Prepared(name, sent_as, loads, generation)
         return made
 
     def _deallocate(self, prepared: _Prepared) -> None:

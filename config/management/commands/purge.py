@@ -12,7 +12,7 @@ from django.db.models import Model, QuerySet
 from django.utils import timezone
 
 from config import erasure
-from config.management.command import ServiceCommand, no_statement_timeout
+from config.management.command import ServiceCommand, direct_connection
 from config.management.expiry import get_expired_rows
 from config.management.progress import show_progress
 from config.models import Erasure
@@ -40,7 +40,7 @@ class Command(ServiceCommand):
 
     def handle(self, *, dry_run: bool, **options: object) -> None:
         # Each query for expired rows scans a whole table. The deletion of a batch is short by itself.
-        with no_statement_timeout():
+        with direct_connection():
             for name, rows in get_expired_rows(timezone.now() - MARGIN).items():
                 count = rows.count()
                 self.stdout.write(f"{name}: {count if dry_run else _purge(name, rows, count)}")

@@ -2,7 +2,7 @@
 
 from django.core.management.base import CommandError, CommandParser
 
-from config.management.command import ServiceCommand, no_statement_timeout
+from config.management.command import ServiceCommand, direct_connection
 from config.management.progress import show_progress
 from config.postgresql import row_counts
 
@@ -19,7 +19,7 @@ class Command(ServiceCommand):
         parser.add_argument("--check", action="store_true", help="only compare, and fail if a count is wrong")
 
     def handle(self, *, check: bool, **options: object) -> None:
-        with no_statement_timeout():
+        with direct_connection():
             if not check:
                 row_counts.compact()
             wrong = self._compare(repair=not check)

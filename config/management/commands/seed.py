@@ -13,7 +13,7 @@ from django.db import DatabaseError, connection, models, transaction
 from django.db.backends.utils import CursorWrapper
 from psycopg import sql
 
-from config.management.command import INTERRUPTED, ServiceCommand, no_statement_timeout
+from config.management.command import INTERRUPTED, ServiceCommand, direct_connection
 from config.management.demo.rows import (
     DemoOrder,
     DemoPost,
@@ -68,7 +68,7 @@ class Command(ServiceCommand):
         posts = _parse_number("--posts-per-user", posts_per_user, MAX_ROWS_PER_USER)
         started = time.monotonic()
         if count:
-            with no_statement_timeout():
+            with direct_connection():
                 with show_progress("Rows", count * (1 + orders + posts)) as advance:
                     _insert(count, orders, posts, advance)
                 _vacuum()

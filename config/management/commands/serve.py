@@ -30,6 +30,7 @@ from config.http.lanes import Lane
 from config.local.cluster import get_default_cluster
 from config.management.command import ServiceCommand
 from config.management.migrations import migrate, setup_lock
+from config.management.pooler import LOSES_STATEMENTS, keeps_prepared_statements
 from config.server import metrics, slow_lane
 from config.server.metrics import StartCause
 from config.server.processes import end_with_parent
@@ -65,6 +66,8 @@ class Command(ServiceCommand):
                     migrate()
                     if settings.LOCAL:
                         _create_first_data()
+                if settings.DATABASE_POOLER != "none" and settings.FAST_PATH and not keeps_prepared_statements():
+                    raise CommandError(f"{LOSES_STATEMENTS}.")
                 # A worker is a fork: it must find no connection that it would share with its siblings.
                 connections.close_all()
                 # It outlives this program, and not the service.
