@@ -53,7 +53,8 @@ class FastLane:
         self._loop = loop
         self._run = run
         self.queue = FairQueue()
-        self._is_scheduled = False
+        # Whether a batch runs, or will.
+        self._is_busy = False
         self.has_waited = False
         # Of the processor, for a request, on average.
         self._seconds = 0.0
@@ -71,18 +72,22 @@ class FastLane:
         self.queue.put(task)
         # Those that arrived meanwhile are received too.
         await asyncio.sleep(0)
-        if not task.is_done and not self._is_scheduled:
+        if not task.is_done and not self._is_busy:
             # The first one does what there is for all; the others find it done.
-            self._run_batch()
+            self._begin_batch()
         if not task.is_done:
             task.waiting = self._loop.create_future()
             await task.waiting
 
-    def _run_batch(self) -> None:
-        self._is_scheduled = False
+    def _begin_batch(self) -> None:
         tasks = self.queue.take(self._get_size())
-        if not tasks:
-            return
+        self._is_busy = bool(tasks)
+        if tasks:
+            run_beside_loop(partial(self._run_batch, tasks))
+
+    def _run_batch(self, tasks: Sequence[Task]) -> None:
+        for task in tasks:
+            task.begin()
         self._began = time.monotonic()
         self._note_pace(len(tasks))
         self.has_waited = False
@@ -92,10 +97,10 @@ class FastLane:
             self._began = 0.0
             for task in tasks:
                 task.finish()
+            self._is_busy = bool(self.queue)
             if self.queue:
                 # After what arrived meanwhile was received, and what needs no lane was answered.
-                self._is_scheduled = True
-                self._loop.call_soon(self._run_batch)
+                self._loop.call_soon(self._begin_batch)
 
     def _run_and_measure(self, tasks: Sequence[Task]) -> None:
         _batch_size(Lane.FAST.value).observe(len(tasks))
@@ -132,6 +137,16 @@ class FastLane:
         if self._seconds * MAX_BATCH <= SECONDS_OF_A_BATCH:
             return MAX_BATCH
         return max(1, int(SECONDS_OF_A_BATCH / self._seconds))
+
+
+def run_beside_loop(run: Callable[[], None]) -> None:
+    """Runs something that may leave the thread to its loop while it waits, and so may end later than this function."""
+    if settings.FAST_PATH:
+        from greenlet import greenlet
+
+        greenlet(run).switch()
+    else:
+        run()
 
 
 def run_together(tasks: Sequence[Callable[[], None]]) -> None:

@@ -173,6 +173,8 @@ class Lanes:
     def _prepare_connection(self) -> None:
         self._connection = connections["default"]
         shorten_waits(self._connection)
+        # Looked at by the fast path, when it connects (config.fastpath.postgresql.loop_waits).
+        self._connection.loop = self._loop  # type: ignore[attr-defined]  # of the fast path
 
     def _cut_hanging_connection(self) -> None:
         """Ends what the fast lane waits for in vain. No time-out of PostgreSQL's holds where nothing comes from it."""

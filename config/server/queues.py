@@ -70,11 +70,15 @@ class Task:
         self.is_done = True
         self.wake()
 
-    def wake(self) -> None:
-        """Has its coroutine go on."""
+    def begin(self) -> None:
+        """It waits for its turn no more: from now on its client may leave."""
         if self.watch is not None:
             self.watch.cancel()
             self.watch = None
+
+    def wake(self) -> None:
+        """Has its coroutine go on."""
+        self.begin()
         if self.waiting is not None and not self.waiting.done():
             self.waiting.set_result(None)
 

@@ -24,13 +24,13 @@ def lane(settings: Any) -> Iterator[FastLane]:
 
 def put(lane: FastLane, count: int) -> None:
     for number in range(count):
-        task: Any = SimpleNamespace(caller=number, finish=lambda: None)
+        task: Any = SimpleNamespace(caller=number, begin=lambda: None, finish=lambda: None)
         lane.queue.put(task)
 
 
 def run_batches(lane: FastLane, count: int) -> None:
     for _ in range(count):
-        lane._run_batch()
+        lane._begin_batch()
 
 
 def test_burst_may_wait_until_the_queue_is_full(lane: FastLane) -> None:

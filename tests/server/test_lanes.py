@@ -227,6 +227,16 @@ def silent_database(service: Service) -> Iterator[None]:
             os.kill(pid, signal.SIGCONT)
 
 
+def test_batch_that_waits_for_the_database_leaves_the_loop_to_others(single: Service, key: dict[str, str]) -> None:
+    assert ask(single, "/api/v1/users/1", **key).status == 200
+    with silent_database(single):
+        waiting = [in_background(ask, single, f"/api/v1/users/{number}", **key) for number in (1, 2)]
+        time.sleep(0.2)
+        for _ in range(5):
+            assert ask(single, "/health/live").seconds < 0.2
+    assert [each.result().status for each in waiting] == [200, 200]
+
+
 def test_health_is_answered_while_requests_wait_for_a_silent_database(single: Service, key: dict[str, str]) -> None:
     assert single.status() == 200
     with silent_database(single):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import select
 import threading
+from asyncio import AbstractEventLoop
 from collections.abc import Sequence
 from time import perf_counter
 from typing import Any, cast
@@ -21,6 +22,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.types.numeric import Int2, Int2Dumper, Int4, Int4Dumper, Int8, Int8Dumper, IntDumper
 
 from config.fastpath import batching
+from config.fastpath.postgresql.loop_waits import LoopWaits
 from config.fastpath.postgresql.prepared_statements import Batch, PreparedStatements, Rows, Statement
 from config.postgresql.statements import POOLED_WRAPPERS, WRAPPERS, spent
 
@@ -49,6 +51,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
     _statements: PreparedStatements
     _poll: select.poll
     _debugs: bool
+    # The loop in whose thread it is used, once it is given one, and what lets it go on.
+    loop: AbstractEventLoop | None = None
+    _waits: LoopWaits | None = None
     # When the present batch was sent, and how long it was waited for.
     _batch_began = _seconds_of_batch = 0.0
 
@@ -60,7 +65,14 @@ class DatabaseWrapper(base.DatabaseWrapper):
         self._poll = select.poll()
         self._poll.register(made.fileno(), select.POLLIN)
         self._debugs = settings.DEBUG
+        if self.loop:
+            self._waits = LoopWaits(made, self.loop)
         return made
+
+    def close_if_unusable_or_obsolete(self) -> None:
+        """Django's, for a request that is answered while a batch waits on this connection."""
+        if not (self._waits and self._waits.is_on):
+            super().close_if_unusable_or_obsolete()
 
     def _commit(self) -> None:
         """Django's, which prepares a line for its log of queries whether that is on or not."""
