@@ -81,7 +81,8 @@ class Sent:
             response: Any = client.generic(self.method, self.path, self.body, headers=headers, QUERY_STRING=self.query)
         ((logged,),) = [call.args for call in add.call_args_list]
         line = {name: value for name, value in json.loads(logged).items() if name not in _DIFFERS}
-        return Outcome(response.status_code, dict(response.headers.items()), response.content, fast_path.called, line)
+        content = b"".join(response)  # also of a stream
+        return Outcome(response.status_code, dict(response.headers.items()), content, fast_path.called, line)
 
 
 @dataclass(frozen=True)
