@@ -1,7 +1,8 @@
 """The fast lane: short requests in the thread of the event loop, those that arrived together in one batch.
 
-While a batch runs, the loop stands still. So a request that turns out to be slow leaves the lane: where it is known
-beforehand by `leave_fast_lane`, and else when PostgreSQL ends a statement after some tens of milliseconds.
+While a batch runs, the loop stands still, but for longer waits (config.fastpath.postgresql.loop_waits), and no other
+batch begins. So a request that turns out to be slow leaves the lane: where it is known beforehand by `leave_fast_lane`,
+and else when PostgreSQL ends a statement after some tens of milliseconds.
 """
 
 from __future__ import annotations
@@ -126,6 +127,11 @@ class FastLane:
         if self._standing < SECONDS_OF_A_BURST:
             return waiting < MAX_WAITING
         return waiting < MAX_BATCH or waiting * self._pace < SECONDS_OF_A_STANDING_QUEUE
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a batch was begun and waits for the database."""
+        return bool(self._began)
 
     @property
     def hangs(self) -> bool:

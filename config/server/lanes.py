@@ -185,6 +185,11 @@ class Lanes:
             with socket.socket(fileno=os.dup(connection.fileno())) as copy, suppress(OSError):
                 copy.shutdown(socket.SHUT_RDWR)
 
+    @property
+    def waits_for_database(self) -> bool:
+        """Whether the connection of this thread is in use."""
+        return self._fast.is_running
+
     async def run(self, environ: Environ, protocol: HTTPProtocol) -> None:
         """Answers a request. A client that leaves meanwhile changes nothing where the request was begun."""
         lane = choose_lane(environ)

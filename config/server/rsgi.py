@@ -79,7 +79,7 @@ class Application:
         """Lets what was begun end, also for clients that have left: for those, Granian does not wait."""
         while begun := asyncio.all_tasks(loop):
             ended, _ = loop.run_until_complete(asyncio.wait(begun, timeout=1))
-            if not ended:
+            if not ended and not self._lanes.waits_for_database:
                 # Bodies that nobody receives any more.
                 break
         if self.slow_process:
