@@ -37,8 +37,10 @@ DOCUMENTED = {
     "_db": "of Django's managers",
     "_default_manager": "of Django's models",
     "_fields": "of named tuples",
+    "_get_running_loop": "exported by asyncio for event loops",
     "_meta": "of Django's models",
     "_replace": "of named tuples",
+    "_set_running_loop": "exported by asyncio for event loops",
     "_request": "of DRF's requests: Django's",
     "_state": "of Django's model instances",
     "_value_": "of enum members",
@@ -79,10 +81,6 @@ ALLOWED = {
         "_shd": "the socket that Granian's server gives its next worker",
         "_spawn_worker": "the hook of Granian's server that starts a worker",
         "_sso": "the socket of all workers, which there is none of",
-    },
-    "config/server/fast_lane.py": {
-        "_get_running_loop": "exported by asyncio for event loops",
-        "_set_running_loop": "exported by asyncio for event loops",
     },
     "config/server/slow_lane.py": {"_exit": "os._exit, which Python documents for the child of a fork"},
     "config/admin/related.py": {
