@@ -45,14 +45,18 @@ class FastLane:
     Args:
         loop: the event loop.
         run: runs a task.
+        get_seconds_of_loop: how much of the processor the loop has taken in the middle of batches, since its start.
 
     Attributes:
         has_waited: whether a task of the present batch left the lane. It may have waited for as long as one may.
     """
 
-    def __init__(self, loop: AbstractEventLoop, run: Callable[[Task], None]) -> None:
+    def __init__(
+        self, loop: AbstractEventLoop, run: Callable[[Task], None], get_seconds_of_loop: Callable[[], float] = float
+    ) -> None:
         self._loop = loop
         self._run = run
+        self._get_seconds_of_loop = get_seconds_of_loop
         self.queue = FairQueue()
         # Whether a batch runs, or will.
         self._is_busy = False
@@ -105,9 +109,10 @@ class FastLane:
 
     def _run_and_measure(self, tasks: Sequence[Task]) -> None:
         _batch_size(Lane.FAST.value).observe(len(tasks))
-        began = time.thread_time()
+        began = time.thread_time() - self._get_seconds_of_loop()
         run_together([partial(self._run, task) for task in tasks])
-        self._seconds += 0.2 * ((time.thread_time() - began) / len(tasks) - self._seconds)
+        taken = time.thread_time() - self._get_seconds_of_loop() - began
+        self._seconds += 0.2 * (taken / len(tasks) - self._seconds)
 
     def _note_pace(self, count: int) -> None:
         if self._left_by:

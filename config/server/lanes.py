@@ -158,7 +158,8 @@ class Lanes:
 
     def __init__(self, django: Any, loop: AbstractEventLoop, process: slow_lane.SlowProcess | None) -> None:
         self._django, self._loop = django, loop
-        self._fast = FastLane(loop, self._run_fast)
+        self._connection: Any = None
+        self._fast = FastLane(loop, self._run_fast, self._get_seconds_of_loop)
         self._slow = SlowLane(loop, process) if process else None
         self._callers = Callers()
         self._in_flight: dict[Hashable, int] = {}
@@ -174,7 +175,10 @@ class Lanes:
         self._connection = connections["default"]
         shorten_waits(self._connection)
         # Looked at by the fast path, when it connects (config.fastpath.postgresql.loop_waits).
-        self._connection.loop = self._loop  # type: ignore[attr-defined]  # of the fast path
+        self._connection.loop = self._loop
+
+    def _get_seconds_of_loop(self) -> float:
+        return getattr(self._connection, "seconds_of_loop", 0.0)
 
     def _cut_hanging_connection(self) -> None:
         """Ends what the fast lane waits for in vain. No time-out of PostgreSQL's holds where nothing comes from it."""
@@ -295,6 +299,9 @@ class Lanes:
 
 async def _drop_without_client(queue: FairQueue, task: Task, lane: Lane) -> None:
     await task.protocol.client_disconnect()
+    if task.watch is None:
+        # Its turn has come in the same moment.
+        return
     metrics.LANE_EVENTS.labels(lane.value, "dropped").inc()
     queue.remove(task)
     task.finish()

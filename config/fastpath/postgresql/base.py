@@ -66,8 +66,14 @@ class DatabaseWrapper(base.DatabaseWrapper):
         self._poll.register(made.fileno(), select.POLLIN)
         self._debugs = settings.DEBUG
         if self.loop:
-            self._waits = LoopWaits(made, self.loop)
+            self._waits = self._waits or LoopWaits(self.loop)
+            self._waits.attach(made)
         return made
+
+    @property
+    def seconds_of_loop(self) -> float:
+        """Of the processor, that the loop has taken while something waited on this connection."""
+        return self._waits.seconds if self._waits else 0.0
 
     def close_if_unusable_or_obsolete(self) -> None:
         """Django's, for a request that is answered while a batch waits on this connection."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import select
+import time
 from asyncio import AbstractEventLoop
 from typing import Any, TypeVar
 
@@ -22,23 +23,27 @@ MILLISECONDS_TO_BLOCK = 5
 
 
 class LoopWaits:
-    """Waits for the server of a connection, in the thread of a loop.
+    """Waits for the server of one connection after the other, in the thread of a loop.
 
     Args:
-        connection: which no other thread uses.
         loop: the loop.
 
     Attributes:
         is_on: whether the loop runs while something waits, so that nothing else may use the connection.
+        seconds: of the processor, that the loop took meanwhile.
     """
 
-    def __init__(self, connection: Connection[Any], loop: AbstractEventLoop) -> None:
+    def __init__(self, loop: AbstractEventLoop) -> None:
         self._loop = loop
+        self.is_on = False
+        self.seconds = 0.0
+
+    def attach(self, connection: Connection[Any]) -> None:
+        """Has a new connection wait so, which no other thread uses."""
         self._file = connection.fileno()
         self._poll = select.poll()
         self._poll.register(self._file, select.POLLIN)
         self._wait_blocking = connection.wait
-        self.is_on = False
         connection.wait = self._wait  # type: ignore[assignment, method-assign]
 
     def _wait(self, generator: abc.PQGen[Result], *arguments: Any, **options: Any) -> Result:
@@ -68,13 +73,15 @@ class LoopWaits:
         root = waiting
         while root.parent is not None:
             root = root.parent
-        self.is_on = True
         self._loop.add_reader(self._file, waiting.switch)
-        # The batch has none for its time (config.server.fast_lane.run_together).
-        asyncio._set_running_loop(self._loop)
+        began = time.thread_time()
         try:
+            self.is_on = True
+            # The batch has none for its time (config.server.fast_lane.run_together).
+            asyncio._set_running_loop(self._loop)
             root.switch()
         finally:
             asyncio._set_running_loop(None)
-            self._loop.remove_reader(self._file)
             self.is_on = False
+            self.seconds += time.thread_time() - began
+            self._loop.remove_reader(self._file)
