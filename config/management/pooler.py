@@ -3,16 +3,21 @@
 import secrets
 from typing import Any
 
-from django.db import connection
-from psycopg.pq import ExecStatus
+from django.db import OperationalError, connection
+from psycopg.pq import DiagnosticField, ExecStatus
 
 LOSES_STATEMENTS = (
     "the pooler loses prepared statements; take PgBouncer 1.21 or later, with max_prepared_statements above 0"
 )
+_UNKNOWN_STATEMENT = b"26000"  # invalid_sql_statement_name
 
 
 def keeps_prepared_statements() -> bool:
-    """Whether a statement that was prepared on one connection of the pooler's can be run on another one."""
+    """Whether a statement that was prepared on one connection of the pooler's can be run on another one.
+
+    Raises:
+        django.db.OperationalError: that could not be tried.
+    """
     first: Any = connection.copy()
     second: Any = connection.copy()
     name = secrets.token_hex(8).encode()
@@ -27,4 +32,9 @@ def keeps_prepared_statements() -> bool:
     finally:
         first.close()
         second.close()
-    return (prepared.status, found.status) == (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK)
+    for result in (prepared, found):
+        if result.status == ExecStatus.FATAL_ERROR:
+            if result.error_field(DiagnosticField.SQLSTATE) == _UNKNOWN_STATEMENT:
+                return False
+            raise OperationalError(result.get_error_message())
+    return True
