@@ -42,6 +42,9 @@ def parse_database_url(url: str) -> dict[str, Any]:
         raise ValueError(_FORM)
     if hosts > 1 and given.get("target_session_attrs") not in _WRITABLE:
         raise ValueError("Several hosts need ?target_session_attrs=read-write, or a standby would be written to.")
+    if hosts > 1 and "hostaddr" in given:
+        # The host that answered last is asked first, and would be asked at the address of another one.
+        raise ValueError("Several hosts are named by their host alone, and not by hostaddr.")
     seconds = SECONDS_TO_CONNECT if hosts == 1 else SECONDS_TO_CONNECT_TO_EACH
     return {
         "ENGINE": "django.db.backends.postgresql",

@@ -36,6 +36,7 @@ def test_several_hosts_are_asked_for_the_one_that_takes_writes(attributes):
         ("postgresql://db", "Must name the database"),
         ("postgresql://db1,db2/service", "target_session_attrs=read-write"),
         ("postgresql://db1,db2/service?target_session_attrs=any", "target_session_attrs=read-write"),
+        ("postgresql://db1,db2/service?target_session_attrs=primary&hostaddr=10.0.0.1,10.0.0.2", "not by hostaddr"),
         ("postgresql://db/service?options=-csearch_path%3Dx", "ALTER ROLE"),
         ("postgresql://db:eighty/service", "Must be postgresql://"),
         ("postgresql://db:99999/service", "Must be postgresql://"),
