@@ -25,7 +25,7 @@ CONNECTIONS = 2000
 FACTORS = (2.0, 5.0)
 # Of the peak. A refusal by a worker takes about a tenth of the processor time of what it refuses, and at five times the
 # capacity there are four of them for each answer. So the proxy refuses what is beyond the capacity.
-MIN_GOODPUT = {"directly": {2.0: 0.8, 5.0: 0.5}, "behind nginx": {2.0: 0.9, 5.0: 0.9}}
+MIN_GOODPUT = {"directly": {2.0: 0.7, 5.0: 0.5}, "behind nginx": {2.0: 0.9, 5.0: 0.9}}
 # Of half of the refusals.
 MAX_REFUSAL = {"directly": 0.5, "behind nginx": 0.1}
 SECONDS_TO_RECOVER = 10.0
