@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -44,6 +45,7 @@ async def ask(
     try:
         async with asyncio.timeout(PATIENCE):
             reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(address, 0))
+            refuse_own(writer.get_extra_info("socket"))
             writer.write(request)
             head = await reader.readuntil(b"\r\n\r\n")
             fields = parse_head(head)
@@ -54,6 +56,16 @@ async def ask(
         if writer:
             writer.transport.abort()
     return Answer(int(head[9:12]), time.perf_counter() - start, fields, content)
+
+
+def refuse_own(connection: socket.socket) -> None:
+    """Refuses a connection to itself: where nobody listens, the kernel may choose the port for its other end, too.
+
+    Raises:
+        ConnectionRefusedError: what is sent there comes back.
+    """
+    if connection.getsockname() == connection.getpeername():
+        raise ConnectionRefusedError
 
 
 def parse_head(head: bytes) -> dict[str, str]:
