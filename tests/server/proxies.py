@@ -63,7 +63,7 @@ def make_certificate(folder: Path) -> Certificate:
     made = (
         x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
         .not_valid_before(now - timedelta(hours=1))
-        .not_valid_after(now + timedelta(hours=1))
+        .not_valid_after(now + timedelta(days=1))
         .add_extension(x509.SubjectAlternativeName([x509.DNSName(HOST)]), critical=False)
         .sign(key, SHA256())
     )

@@ -1,0 +1,192 @@
+"""All of it on one machine: three databases, what leads to them, two nodes of the service, and nginx in front.
+
+Each part has an address of loopback of its own, and the port that it has everywhere.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import psutil
+import psycopg
+
+from config.local.account import get_accessible_folder
+from config.local.cluster import DATABASE
+from tests.cluster.machines import ADDRESSES, Machine, Machines, Passwords
+from tests.cluster.programs import Program, Room, Supervisor, find_programs, is_transaction_pooler
+from tests.faults.service import Service
+from tests.server.conftest import temporary_copy, wait_for
+from tests.server.proxies import (
+    HOST,
+    Certificate,
+    Ports,
+    configure_nginx,
+    find_free_port,
+    make_certificate,
+    run_proxy,
+)
+
+PGBOUNCER, HAPROXY, REDIS = "127.0.2.1", "127.0.2.2", "127.0.2.3"
+NODES = ("127.0.3.1", "127.0.3.2")
+WORKERS = 1
+ROLE = "users-service"
+
+
+@dataclass
+class Installation:
+    """What runs.
+
+    Attributes:
+        machines: of the database.
+        programs: PgBouncer, HAProxy and Redis, by name.
+        nodes: of the service.
+        port: of nginx, which shows the certificate.
+        started: what the first node has printed, by name.
+        database: the URL of the primary for its superuser.
+    """
+
+    machines: Machines
+    programs: Mapping[str, Program]
+    nodes: list[Service]
+    port: int
+    certificate: Certificate
+    started: Mapping[str, str]
+    database: str
+
+    def lines(self) -> Iterator[str]:
+        """Where everything is."""
+        for machine in self.machines.all:
+            ports = {"PostgreSQL": 5432, "Patroni": 8008, "etcd": 2379}
+            yield f"{machine.name}: " + ", ".join(f"{name} {machine.address}:{port}" for name, port in ports.items())
+        yield f"Primary, by HAProxy: {self.database}"
+        yield f"PgBouncer: {PGBOUNCER}:6432; Redis: {REDIS}:6379"
+        yield "Nodes: " + ", ".join(f"http://{node.environment['HOST']}:{node.port}" for node in self.nodes)
+        yield from (f"{name}: {value}" for name, value in self.started.items() if name != "Address")
+        yield f"Certificate: {self.certificate.certificate}"
+        yield f"Address: https://{HOST}:{self.port}"
+
+
+@contextmanager
+def running() -> Iterator[Installation]:
+    """Starts everything, and stops it after the block; nothing is left but what has failed to end.
+
+    Yields:
+        what runs.
+    """
+    found = find_programs()
+    passwords = Passwords()
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix="cluster-")))
+        # The account that root's programs run as passes through it.
+        folder.chmod(0o711)
+        copy = stack.enter_context(temporary_copy("service"))
+        rooms = get_accessible_folder(folder / "rooms")
+        rooms.mkdir(mode=0o711)
+        stack.callback(shutil.rmtree, rooms, ignore_errors=True)
+        stack.callback(_end, rooms)
+        supervisor = stack.enter_context(Supervisor())
+        machines = Machines(
+            [Machine(rooms, f"db{number}", address, found, passwords) for number, address in enumerate(ADDRESSES, 1)],
+            supervisor,
+        )
+        programs = _run_programs(Room(rooms / "way"), found, passwords.values, supervisor)
+        database = _make_database(passwords.values)
+        ports = Ports(find_free_port(), find_free_port())
+        nodes = [Service(copy, **_settings(passwords.values, address, ports, folder)) for address in NODES]
+        # The first one makes the administrator.
+        started, *_ = [_start(stack, node) for node in nodes]
+        site, certificate = folder / "nginx", make_certificate(folder)
+        site.mkdir()
+        upstreams = [f"{node.environment['HOST']}:{node.port}" for node in nodes]
+        command = [found["nginx"], *configure_nginx(site, ports, upstreams, certificate)]
+        stack.enter_context(run_proxy(command, ports.https))
+        yield Installation(machines, programs, nodes, ports.https, certificate, started, database)
+
+
+def write_haproxy_servers(addresses: Sequence[str]) -> str:
+    """The lines of haproxy.cfg for members of the database."""
+    return "\n".join(f"    server db{i} {address}:5432 check port 8008" for i, address in enumerate(addresses, 1))
+
+
+def _run_programs(
+    room: Room, found: Mapping[str, str], passwords: Mapping[str, str], supervisor: Supervisor
+) -> dict[str, Program]:
+    """HAProxy, PgBouncer and Redis."""
+    servers = write_haproxy_servers(ADDRESSES)
+    haproxy = room.write("haproxy.cfg", "haproxy.cfg", {"ADDRESS": HAPROXY, "SERVERS": servers})
+    users = room.write_text("users", f'"{ROLE}" "{passwords["SERVICE_PASSWORD"]}"\n')
+    values = {
+        "ADDRESS": PGBOUNCER,
+        "PRIMARY_HOST": HAPROXY,
+        "PRIMARY_PORT": 5000,
+        "USERS_FILE": users,
+    }
+    pgbouncer = room.write("pgbouncer.ini", "pgbouncer.ini", values)
+    if not is_transaction_pooler(found["pgbouncer"]):
+        text = pgbouncer.read_text().replace("pool_mode = transaction", "pool_mode = session")
+        room.write_text("pgbouncer.ini", text.replace("max_prepared_statements = 200\n", ""))
+    redis = room.write("redis.conf", "redis.conf", {"ADDRESS": REDIS, "REDIS_FOLDER": room.folder, **passwords})
+    commands = {
+        "HAProxy": [found["haproxy"], "-db", "-f", haproxy],
+        "PgBouncer": [found["pgbouncer"], pgbouncer],
+        "Redis": [found["redis-server"], redis],
+    }
+    return {name: supervisor.run(Program(room, name, command, {})) for name, command in commands.items()}
+
+
+def _make_database(passwords: Mapping[str, str]) -> str:
+    """Makes the role and the database of the service. Returns the URL for the superuser."""
+    server = f"postgresql://postgres:{passwords['SUPERUSER_PASSWORD']}@{HAPROXY}:5000"
+
+    def leads_to_primary() -> bool:
+        # HAProxy takes each member in turn for the primary until it has asked it.
+        with suppress(psycopg.OperationalError):
+            for _ in ADDRESSES:
+                psycopg.connect(f"{server}/postgres?target_session_attrs=read-write").close()
+            return True
+        return False
+
+    wait_for(leads_to_primary)
+    with psycopg.connect(f"{server}/postgres", autocommit=True) as connection:
+        connection.execute(f"CREATE ROLE \"{ROLE}\" LOGIN PASSWORD '{passwords['SERVICE_PASSWORD']}'")
+        connection.execute(f'CREATE DATABASE {DATABASE} OWNER "{ROLE}"')
+    return f"{server}/{DATABASE}"
+
+
+def _settings(passwords: Mapping[str, str], address: str, ports: Ports, folder: Path) -> dict[str, object]:
+    """The arguments of a node."""
+    role = f"{ROLE}:{passwords['SERVICE_PASSWORD']}"
+    return {
+        "database": f"postgresql://{role}@{PGBOUNCER}:6432/{DATABASE}",
+        "log": folder / f"{address}.log",
+        "count": WORKERS,
+        "HOST": address,
+        "DATABASE_MIGRATION_URL": f"postgresql://{role}@{HAPROXY}:5000/{DATABASE}",
+        "DATABASE_POOLER": "pgbouncer",
+        "QUOTA_URL": f"redis://:{passwords['REDIS_PASSWORD']}@{REDIS}:6379/0",
+        # Counted, and never used up.
+        "RATE_LIMIT_PRINCIPAL": "1000000",
+        "PUBLIC_URL": f"https://{HOST}:{ports.https}",
+        "ALLOWED_HOSTS": f"{HOST},127.0.0.1",
+        "TRUSTED_PROXIES": "1",
+    }
+
+
+def _start(stack: ExitStack, node: Service) -> dict[str, str]:
+    started = node.start()
+    stack.callback(node.stop)
+    return started
+
+
+def _end(rooms: Path) -> None:
+    """Kills what has outlived its supervisor: PostgreSQL does where Patroni was killed."""
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if str(rooms) in " ".join(process.cmdline()) and process.pid != os.getpid():
+                process.kill()

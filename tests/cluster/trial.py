@@ -1,0 +1,278 @@
+"""A run of the faults: clients that pay through all of the installation, and one fault after the other."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import signal
+import statistics
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.cluster.installation import Installation, running
+from tests.cluster.machines import PATIENCE, Machine
+from tests.faults.clients import Client
+from tests.faults.report import Report, compare, last_ids, read_lines
+from tests.faults.trial import let_work
+from tests.server.conftest import wait_for
+
+CLIENTS = 8
+SECONDS_BETWEEN_WRITES = 0.05
+EFFECTS_BETWEEN_FAULTS = 50
+# For how long etcd has no majority.
+SECONDS_WITHOUT_MAJORITY = 12.0
+# Longer than wal_sender_timeout of deploy/cluster/patroni.yml.
+SECONDS_OF_A_FROZEN_STANDBY = 8.0
+
+
+class Fault(NamedTuple):
+    """What is done, and how many seconds there may be without a write because of it."""
+
+    strike: Callable[[Installation], None]
+    most_seconds: float
+
+
+class Strike(NamedTuple):
+    """A fault, from when it was made to when everything was whole again, by the clock of `time.monotonic`."""
+
+    kind: str
+    at: float
+    whole: float
+
+
+@dataclass
+class Outcome:
+    strikes: list[Strike]
+    report: Report
+    answered: list[float]
+    refusals: list[tuple[float, float]]
+    payments: int
+    seconds: float
+
+    @property
+    def right(self) -> bool:
+        return not any(self.report.faults.values())
+
+    @property
+    def quick(self) -> bool:
+        """On a machine that has nothing else to do."""
+        return all(longest_gap(self.answered, one) <= FAULTS[one.kind].most_seconds for one in self.strikes)
+
+    def lines(self) -> Iterator[str]:
+        yield (
+            "| Fault | Times | Seconds without a write, median | worst | allowed | Refused | Last refusal after s |"
+            " Wait for a refusal s, median | longest |"
+        )
+        yield "|---" * 9 + "|"
+        for kind in FAULTS:
+            if strikes := [strike for strike in self.strikes if strike.kind == kind]:
+                yield self._row(kind, strikes)
+        yield (
+            f"{len(self.strikes)} faults in {self.seconds / 60:.1f} min; {self.report.requests} requests,"
+            f" {self.report.created} things created, {self.payments} of them payments;"
+            f" {', '.join(f'{status} × {count}' for status, count in sorted(self.report.statuses.items(), key=str))}"
+        )
+        yield ", ".join(f"{name} {len(found)}" for name, found in self.report.faults.items())
+        for name, found in self.report.faults.items():
+            yield from (f"  {name}: {one}" for one in found[:5])
+
+    def _row(self, kind: str, strikes: list[Strike]) -> str:
+        gaps = [longest_gap(self.answered, strike) for strike in strikes]
+        refused = [
+            (ended - strike.at, ended - began)
+            for strike in strikes
+            for began, ended in self.refusals
+            if strike.at < ended < strike.whole
+        ]
+        waits = [wait for _, wait in refused] or [0.0]
+        seconds = [
+            statistics.median(gaps),
+            max(gaps),
+            FAULTS[kind].most_seconds,
+            max((after for after, _ in refused), default=0.0),
+            statistics.median(waits),
+            max(waits),
+        ]
+        cells = [kind, str(len(strikes)), *(f"{figure:.1f}" for figure in seconds)]
+        cells.insert(5, str(len(refused)))
+        return f"| {' | '.join(cells)} |"
+
+
+def longest_gap(answered: list[float], strike: Strike) -> float:
+    """The longest time without an effect being told, from a fault to the end of it."""
+    times = [strike.at, *sorted(at for at in answered if strike.at < at < strike.whole), strike.whole]
+    return max(end - start for start, end in itertools.pairwise(times))
+
+
+def run(faults: int, payments: int, folder: Path, enough: threading.Event) -> Outcome:
+    """Makes so many faults while clients pay, or until it is enough, and lets them pay so often.
+
+    Args:
+        faults: how many; of each kind one, if that is enough.
+        payments: how many are made at least.
+        folder: gets the ledger.
+        enough: ends the faults.
+    """
+    ledger = folder / "ledger"
+    ledger.mkdir()
+    with running() as installation:
+        before = last_ids(installation.database)
+        answered: list[float] = []
+        clients = [
+            Client(
+                index,
+                installation.port,
+                installation.started["API key"],
+                ledger,
+                answered,
+                pause=SECONDS_BETWEEN_WRITES,
+                authority=installation.certificate.certificate,
+            )
+            for index in range(CLIENTS)
+        ]
+        for client in clients:
+            client.start()
+        start = time.monotonic()
+        strikes = list(_strike(faults, installation, answered, enough))
+        while not enough.is_set() and _count_payments(clients) < payments:
+            enough.wait(0.1)
+        seconds = time.monotonic() - start
+        for client in clients:
+            client.stopping.set()
+        for client in clients:
+            client.join()
+        return Outcome(
+            strikes,
+            compare(ledger, installation.database, before),
+            answered,
+            _read_refusals(ledger),
+            _count_payments(clients),
+            seconds,
+        )
+
+
+def _count_payments(clients: list[Client]) -> int:
+    return sum(intent.kind == "payments" for client in clients for intent in [*client.done])
+
+
+def _read_refusals(ledger: Path) -> list[tuple[float, float]]:
+    """When the requests began and ended that had another answer than an effect or a refusal of the key."""
+    return [
+        (line["began"], line["ended"])
+        for line in read_lines(ledger)
+        if "outcome" in line and line["status"] not in {201, 409, 422} and not line.get("cut")
+    ]
+
+
+def _strike(
+    number: int, installation: Installation, answered: list[float], enough: threading.Event
+) -> Iterator[Strike]:
+    # Each kind as often as the others, in any order.
+    rounds = (random.sample([*FAULTS], len(FAULTS)) for _ in itertools.count())
+    for kind in itertools.islice(itertools.chain.from_iterable(rounds), number):
+        if enough.is_set():
+            return
+        let_work(answered, EFFECTS_BETWEEN_FAULTS)
+        at = time.monotonic()
+        FAULTS[kind].strike(installation)
+        wait_for(installation.machines.is_whole, PATIENCE)
+        let_work(answered, EFFECTS_BETWEEN_FAULTS)
+        yield Strike(kind, at, time.monotonic())
+        print(f"{kind}: {longest_gap(answered, Strike(kind, at, time.monotonic())):.1f} s", flush=True)
+
+
+def kill_primary(installation: Installation) -> None:
+    """Patroni and PostgreSQL; Patroni is started again."""
+    _primary(installation).signal(signal.SIGKILL)
+
+
+def lose_primary(installation: Installation) -> None:
+    """The whole machine, which comes back when another one has taken its place."""
+    machine = _primary(installation)
+    machine.patroni.is_wanted = machine.etcd.is_wanted = False
+    machine.signal(signal.SIGKILL)
+    machine.etcd.stop(signal.SIGKILL)
+    _wait_for_another_primary(installation, machine)
+    machine.etcd.start()
+    machine.patroni.start()
+
+
+def freeze_primary(installation: Installation) -> None:
+    """The whole machine, which goes on where it was when another one has taken its place."""
+    machine = _primary(installation)
+    machine.signal(signal.SIGSTOP)
+    machine.etcd.signal(signal.SIGSTOP)
+    _wait_for_another_primary(installation, machine)
+    machine.signal(signal.SIGCONT)
+    machine.etcd.signal(signal.SIGCONT)
+
+
+def switch_over(installation: Installation) -> None:
+    machine = _primary(installation)
+    machine.ask("POST", "/switchover", {"leader": machine.name})
+    _wait_for_another_primary(installation, machine)
+
+
+def kill_standby(installation: Installation) -> None:
+    installation.machines.standby().signal(signal.SIGKILL)
+
+
+def freeze_standby(installation: Installation) -> None:
+    machine = installation.machines.standby()
+    machine.signal(signal.SIGSTOP)
+    time.sleep(SECONDS_OF_A_FROZEN_STANDBY)
+    machine.signal(signal.SIGCONT)
+
+
+def take_majority(installation: Installation) -> None:
+    """Two of three members of etcd, for a while."""
+    lost = installation.machines.all[1:]
+    for machine in lost:
+        machine.etcd.stop(signal.SIGKILL)
+    time.sleep(SECONDS_WITHOUT_MAJORITY)
+    for machine in lost:
+        machine.etcd.start()
+
+
+def kill_node(installation: Installation) -> None:
+    node = random.choice(installation.nodes)
+    node.kill()
+    node.start()
+
+
+def _restart(name: str) -> Callable[[Installation], None]:
+    def restart(installation: Installation) -> None:
+        installation.programs[name].stop(signal.SIGKILL)
+        installation.programs[name].start()
+
+    return restart
+
+
+def _primary(installation: Installation) -> Machine:
+    primary = installation.machines.primary()
+    assert primary
+    return primary
+
+
+def _wait_for_another_primary(installation: Installation, machine: Machine) -> None:
+    wait_for(lambda: installation.machines.primary() not in {None, machine}, PATIENCE)
+
+
+# By what is printed.
+FAULTS = {
+    "primary killed": Fault(kill_primary, 10.0),
+    "primary's machine lost": Fault(lose_primary, 30.0),
+    "primary's machine frozen": Fault(freeze_primary, 30.0),
+    "switchover": Fault(switch_over, 5.0),
+    "synchronous standby killed": Fault(kill_standby, 5.0),
+    "synchronous standby frozen": Fault(freeze_standby, 10.0),
+    "etcd without its majority": Fault(take_majority, 2.0),
+    "HAProxy killed": Fault(_restart("HAProxy"), 5.0),
+    "PgBouncer killed": Fault(_restart("PgBouncer"), 2.0),
+    "Redis killed": Fault(_restart("Redis"), 2.0),
+    "node killed": Fault(kill_node, 2.0),
+}
