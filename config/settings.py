@@ -62,6 +62,7 @@ REQUIRED = ("DATABASE_URL", "SECRET_KEY", "JWT_SIGNING_KEY", "ALLOWED_HOSTS", "P
 SECRETS = (
     "DATABASE_URL",
     "DATABASE_MIGRATION_URL",
+    "DATABASE_REPLICA_URLS",
     "SECRET_KEY",
     "SECRET_KEY_FALLBACKS",
     "JWT_SIGNING_KEY",
@@ -77,13 +78,25 @@ env = FileAwareEnv(eager=False, expand_vars=False, strip_whitespace=True)
 
 
 @env.parser_for("database_url")
-def _parse_database_url(url: str, *, is_optional: bool = False) -> dict[str, Any]:
+def _parse_database_url(url: str, *, is_optional: bool = False, is_one_of_several: bool = False) -> dict[str, Any]:
     if is_optional and not url:
         return {}
     try:
-        return parse_database_url(url)
+        return parse_database_url(url, is_one_of_several=is_one_of_several)
     except ValueError as error:
         raise EnvError(str(error)) from None
+
+
+@env.parser_for("replica_urls")
+def _parse_replica_urls(urls: str) -> dict[str, dict[str, Any]]:
+    """The settings of each replica by its alias, which is its address: it means the same to all nodes."""
+    parsed = [_parse_database_url(url.strip(), is_one_of_several=True) for url in urls.split(",") if url.strip()]
+    if any("," in replica["HOST"] for replica in parsed):
+        raise EnvError("Must name one server by each URL.")
+    replicas = {f"{replica['HOST']}:{replica['PORT'] or 5432}": replica for replica in parsed}
+    if len(replicas) < len(parsed):
+        raise EnvError("Must name each server once.")
+    return replicas
 
 
 def _is_given(name: str) -> bool:
@@ -187,6 +200,9 @@ AUDIT_RETENTION_DAYS = env.int("AUDIT_RETENTION_DAYS", 365, validate=Range(1, 36
 IDEMPOTENCY_RETENTION_DAYS = env.int("IDEMPOTENCY_RETENTION_DAYS", 30, validate=Range(1, 36_500))
 _database = _required(env.database_url, "DATABASE_URL")
 _migration_database = env.database_url("DATABASE_MIGRATION_URL", "", is_optional=True)
+_replicas = env.replica_urls("DATABASE_REPLICA_URLS", "")
+# How many seconds ago the primary may have been as a replica is that is read from.
+REPLICA_MAX_LAG = env.float("REPLICA_MAX_LAG", 1.0, validate=Range(0.5, 60))
 DATABASE_POOLER = env.str("DATABASE_POOLER", "none", validate=OneOf(["none", "pgbouncer"]))
 
 
@@ -272,6 +288,8 @@ FAST_PATH_REPLACEMENTS = {
     "config.api.streams.represent": "config.fastpath.views.represent_rows",
     "config.api.writing.idempotency.salted_hmac": "config.fastpath.credentials.salted_hmac",
     "users.models.salted_hmac": "config.fastpath.credentials.salted_hmac",
+    "config.api.reading.fetch_position": "config.fastpath.credentials.fetch_position",
+    "config.api.reading.store_position": "config.fastpath.credentials.store_position",
     "config.api.limits.quotas.CredentialLookup.find": "config.fastpath.credentials.find",
     "config.api.limits.quotas.count_request": "config.fastpath.credentials.count_request",
     "config.models.resource.Resource.from_db": "config.fastpath.compiled_query.from_db",
@@ -302,6 +320,8 @@ MIDDLEWARE = [
     "config.http.middleware.HostMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
+    # Within all that knows the user.
+    "config.api.reading.ReadPositionMiddleware",
     # Innermost: it stands for the view of a request that was refused before Django saw it.
     "config.api.exceptions.DomainErrorMiddleware",
 ]
@@ -359,10 +379,12 @@ LOGGING = {
 
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 _pooled = DATABASE_POOLER != "none"
-DATABASES = {
-    "default": with_parameters(
-        _database
-        | {
+
+
+def _configure(database: Mapping[str, Any], **parameters: str) -> dict[str, Any]:
+    return with_parameters(
+        {
+            **database,
             "ENGINE": "config.fastpath.postgresql" if FAST_PATH else "django.db.backends.postgresql",
             "POOLER": _pooled,
             # Behind a pooler, what such a cursor reads outside of a transaction would be of another connection.
@@ -375,8 +397,16 @@ DATABASES = {
         statement_timeout="15s",
         lock_timeout="5s",
         idle_in_transaction_session_timeout="30s",
-    ),
+        **parameters,
+    )
+
+
+DATABASES = {"default": _configure(_database)} | {
+    alias: _configure(replica, default_transaction_read_only="on") for alias, replica in _replicas.items()
 }
+# The aliases of the databases that rows are read from where they know enough.
+REPLICAS = list(_replicas)
+DATABASE_ROUTERS = ["config.postgresql.replicas.ReplicaRouter"] if REPLICAS else []
 # What differs on the connections of migrations and of commands that take long. Where the URLs name the same database,
 # that is left out, so that tests may put their own in its place.
 DIRECT_DATABASE = {"POOLER": False, "DISABLE_SERVER_SIDE_CURSORS": False} | {

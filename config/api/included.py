@@ -13,8 +13,8 @@ from rest_framework.response import Response
 
 from config.api.listing.cursors import CursorPosition, build_binding, seal_cursor
 from config.api.permissions import require_scope
+from config.api.reading import ReadingMixin
 from config.api.representation.envelope import LINKS, Link, build_address
-from config.api.views import ConventionsMixin
 from config.http.url_map import find_view
 
 PARAMETER = "include"
@@ -121,7 +121,7 @@ def _fetch_beginning(related: Any, relation: Relation, row: Any) -> dict[str, An
     return included
 
 
-class IncludingMixin(ConventionsMixin):
+class IncludingMixin(ReadingMixin):
     """What every view of resources has beside the conventions of all views.
 
     Attributes:

@@ -128,10 +128,10 @@ class StreamingMixin(IncludingMixin):
         names = [name for name in self.readable_fields if name in self.field_names]
         alias = query.queryset.db
         with _place(), snapshot(alias, settings.MAX_STREAM_SECONDS):
-            _take_slot(self.principal.user.pk)
+            _take_slot(self.principal.user.pk, alias)
             yield query.count() if query.counted else None
             yield renderer.render_beginning(names)
-            for rows in _read_rows(query.build_all()):
+            for rows in _read_rows(query.build_all().using(alias)):
                 yield renderer.render_rows(represent(self, rows))
 
 
@@ -159,14 +159,14 @@ def _place() -> Iterator[None]:
         _places.release()
 
 
-def _take_slot(user_id: int) -> None:
+def _take_slot(user_id: int, alias: str) -> None:
     """Holds one of the places of a user until the transaction ends, also where its process dies.
 
     Raises:
         DomainError: RATE_LIMITED where all are held.
     """
     limit = settings.MAX_STREAMS
-    if not limit or any(try_advisory_lock(_get_lock_number(user_id, slot)) for slot in range(limit)):
+    if not limit or any(try_advisory_lock(_get_lock_number(user_id, slot), alias) for slot in range(limit)):
         return
     message = f"Only {limit} of your lists {'is' if limit == 1 else 'are'} streamed at the same time; wait for its end."
     raise DomainError(ErrorCode.RATE_LIMITED, message, headers={"Retry-After": str(RETRY_AFTER_SECONDS)})

@@ -80,16 +80,17 @@ class ConventionsMixin(_View):
         request.version, request.versioning_scheme = self.determine_version(request, *args, **kwargs)
         if request.method not in self.allowed_methods:
             raise MethodNotAllowed(str(request.method))
-        # OPTIONS is asked with the parameters of whatever it describes.
-        self.parameters = QueryParameters(
-            request.query_params, None if request.method == "OPTIONS" else request.version
-        )
+        self.parameters = self.build_parameters(request)
         self.enveloped = self.parameters.flag("envelope", default=True)
         self.perform_authentication(request)
         self.principal = request._request.principal = request.auth
         self.check_permissions(request)
         self.check_throttles(request)
         self.preconditions = parse_preconditions(request)
+
+    def build_parameters(self, request: Request) -> QueryParameters:
+        # OPTIONS is asked with the parameters of whatever it describes.
+        return QueryParameters(request.query_params, None if request.method == "OPTIONS" else request.version)
 
     def perform_authentication(self, request: Request) -> None:
         try:

@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any, ClassVar
 
 import orjson
+from django.conf import settings
 from django.db.models import Exists, Model, QuerySet
 from django.http.response import HttpResponseBase
 from rest_framework.generics import GenericAPIView
@@ -237,7 +238,12 @@ class ResourceViewSet(ViewSetMixin, StreamingMixin, GenericAPIView):
 
     def initial(self, request: Request, *args: object, **kwargs: object) -> None:
         super().initial(request, *args, **kwargs)
-        # Parsed before anything is written: a request that is refused must not have had an effect.
+        self.parse_query(request)
+        if settings.REPLICAS and request.method in SAFE_METHODS and self.principal is not None:
+            self.begin_reading(request)
+
+    def parse_query(self, request: Request) -> None:
+        """Reads what all actions have in common: a request that is refused must not have had an effect."""
         self.chosen_fields = self.parameters.parse_fields(self.readable_fields)
         if request.method not in SAFE_METHODS:
             self.parse_write_parameters()

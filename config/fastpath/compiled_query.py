@@ -15,7 +15,7 @@ from functools import cache, cached_property, partial
 from typing import Any
 
 from django.core.exceptions import EmptyResultSet
-from django.db import connections
+from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Model, QuerySet, Value
 from django.db.models.base import ModelState
@@ -24,6 +24,7 @@ from django.db.models.signals import post_init, pre_init
 from django.db.models.sql.compiler import SQLCompiler
 
 from config.fastpath.postgresql.base import get_connection
+from config.postgresql.replicas import reading_from
 
 Row = tuple[Any, ...]
 
@@ -39,7 +40,7 @@ class CompiledQuery:
     """A queryset of whole rows, compiled at its first use and cached for the life of the process.
 
     What it depends on is read once: the present time is `Now()`, and not Python's. It runs on the database of the
-    queryset (`using`, or the router's).
+    queryset (`using`), or else on that which the request reads from (`reading_from`).
 
     Args:
         queryset: `select_related` and annotations may widen it.
@@ -89,7 +90,7 @@ class CompiledQuery:
         if not compiled.sql:
             return ()
         bound = bind(compiled.params, values)
-        connection = get_connection(compiled.alias)
+        connection = get_connection((compiled.is_routed and reading_from.get()) or compiled.alias)
         (rows,) = connection.run((compiled.sql, bound), shared_transaction=self._shared_transaction)
         return rows
 
@@ -110,6 +111,7 @@ class _Compiled:
 
     Attributes:
         alias: of the database.
+        is_routed: whether a request that reads from a replica reads these rows there.
         sql: empty where no row can match, whatever the tables hold.
         params: in its order, bind parameters among them.
         width: the number of columns that belong to a row.
@@ -121,7 +123,8 @@ class _Compiled:
     def __init__(
         self, queryset: QuerySet[Model], wrap_sql: Callable[[str], str], further_params: Sequence[object]
     ) -> None:
-        self.alias = queryset.db
+        chosen: str | None = queryset._db  # type: ignore[attr-defined]  # the stubs leave it out
+        self.is_routed, self.alias = chosen is None, chosen or DEFAULT_DB_ALIAS
         connection = connections[self.alias]
         compiler = queryset.query.get_compiler(connection=connection)
         self.sql: str = ""

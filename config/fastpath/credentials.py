@@ -3,7 +3,7 @@
 Replaces: `CredentialLookup.find` and `count_request` of config.api.limits.quotas, two statements. Buys: one round trip
 of each authenticated request, and the compilation of its query. The stored answer
 of an idempotency key is read by the same statement, so that a replay needs no other. With QUOTA_URL, Redis counts the
-requests that run side by side in one round trip.
+requests that run side by side in one round trip. Where there are replicas, it tells from which one its user reads.
 
 Replaces: `accounts.tokens.SessionToken.parse`, simplejwt's decoding and verification. Buys: five sixths of its time.
 Every token that does not pass is judged by the original, so that the short check can only accept what that would
@@ -23,18 +23,21 @@ from hmac import compare_digest
 from typing import Any
 
 from django.conf import settings
-from django.db import Error, connection
+from django.db import DEFAULT_DB_ALIAS, Error, connection
 from django.db.models import Model
+from rest_framework.permissions import SAFE_METHODS
 from rest_framework_simplejwt.backends import TokenBackend
 from rest_framework_simplejwt.exceptions import TokenError
 from rest_framework_simplejwt.tokens import Token
 
 from config.api.limits import counters
 from config.api.limits.quotas import COUNTED, CredentialLookup, count_in_redis, is_counted
+from config.api.reading import STORE, Position
 from config.api.requests import AnyRequest
 from config.fastpath import batching
 from config.fastpath.compiled_query import BindParameter, CompiledQuery
 from config.fastpath.inserts import ANSWER_COLUMNS, ANSWER_JOIN, ANSWER_PARAMS, ASKED, keep_answer
+from config.fastpath.postgresql.base import get_connection
 from config.postgresql.transactions import is_unavailable
 
 _DECREMENT = f'UPDATE config_counter SET count = count - 1 WHERE key = %s AND "window" = {counters.WINDOW}'  # noqa: S608 - of constants
@@ -42,18 +45,26 @@ _DECREMENT = f'UPDATE config_counter SET count = count - 1 WHERE key = %s AND "w
 
 _INCREMENT = counters.INCREMENT.format(keys="SELECT 'quota:' || principal_id FROM credential")
 
+# Where a request keeps what was read with its credential.
+_POSITION = "config.fastpath.position"
+_POSITION_COLUMNS = "position.replica, position.position"
+_POSITION_JOIN = "LEFT JOIN config_readposition AS position ON position.user_id = credential.principal_id"
+
 
 @lru_cache(maxsize=64)
-def _compile(lookup: CredentialLookup, counts: bool, reads_answer: bool, *names: str) -> CompiledQuery:
+def _compile(
+    lookup: CredentialLookup, counts: bool, reads_answer: bool, reads_position: bool, *names: str
+) -> CompiledQuery:
     """The look-up of a kind of credential, and behind its columns what goes with it.
 
     Args:
         counts: whether it counts the request, and gives the usage.
         reads_answer: whether it gives the stored answer of an idempotency key (config.fastpath.inserts).
+        reads_position: whether it gives what is known of the replica that its user reads from.
         names: of the values by which the credential is looked up.
     """
     rows = lookup.build_queryset(**{name: BindParameter(name) for name in names}).order_by()
-    if not counts and not reads_answer:
+    if not counts and not reads_answer and not reads_position:
         return CompiledQuery(rows)
     usage, columns, tables = "", "credential.*", "credential"
     if counts:
@@ -61,6 +72,8 @@ def _compile(lookup: CredentialLookup, counts: bool, reads_answer: bool, *names:
         columns, tables = f"{columns}, count, reset", f"{tables} CROSS JOIN usage"
     if reads_answer:
         columns, tables = f"{columns}, {ANSWER_COLUMNS}", f"{tables} {ANSWER_JOIN}"
+    if reads_position:
+        columns, tables = f"{columns}, {_POSITION_COLUMNS}", f"{tables} {_POSITION_JOIN}"
 
     def wrap_sql(sql: str) -> str:
         return f"WITH credential AS ({sql}){usage} SELECT {columns} FROM {tables}"  # noqa: S608 - of constants
@@ -75,14 +88,16 @@ def find(original: Callable) -> Callable:
     def fast_find(self: CredentialLookup, request: Any, **values: object) -> Model | None:
         counts = _is_counted_by_database(request)
         asked = request.META.pop(ASKED, None) if request else None
-        look_up, further_values = _compile(self, counts, asked is not None, *values), asked or {}
+        reads_position = bool(settings.REPLICAS) and request is not None and request.method in SAFE_METHODS
+        look_up = _compile(self, counts, asked is not None, reads_position, *values)
         try:
-            found = look_up.first(**values, **further_values)
+            found = look_up.first(**values, **(asked or {}))
         except Error as error:
             if not (counts and is_unavailable(error)):
                 raise
             # A standby can be read, though it takes no counts.
-            found, counts, asked = _compile(self, False, False, *values).first(**values), False, None
+            found = _compile(self, False, False, False, *values).first(**values)
+            counts, asked, reads_position = False, None, False
         if found is None:
             return None
         row, further = found
@@ -90,6 +105,8 @@ def find(original: Callable) -> Callable:
             request.META[COUNTED] = (f"quota:{row.principal_id}", counters.Usage(*further[:2]))
         if asked:
             keep_answer(request.META, row.principal_id, further[2 * counts :])
+        if reads_position:
+            request.META[_POSITION] = further[-2:]
         return row
 
     return fast_find
@@ -117,6 +134,28 @@ def count_request(original: Callable) -> Callable:
         return original(request, key, limit)
 
     return fast_count_request
+
+
+def fetch_position(original: Callable) -> Callable:
+    """Takes the place of `config.api.reading.fetch_position`: the look-up of most credentials has read it."""
+
+    def fast_fetch_position(request: AnyRequest, user_id: int) -> Position | None:
+        found = request.META.pop(_POSITION, None)
+        if found is None:
+            position: Position | None = original(request, user_id)
+            return position
+        return Position(*found) if found[0] else None
+
+    return fast_fetch_position
+
+
+def store_position(original: Callable) -> Callable:
+    """Takes the place of `config.api.reading.store_position`: those of several requests are sent together."""
+
+    def fast_store_position(user_id: int, replica: str, *, moves: bool) -> None:
+        get_connection(DEFAULT_DB_ALIAS).run((STORE, (user_id, replica, moves)))
+
+    return fast_store_position
 
 
 _json = json.JSONDecoder()

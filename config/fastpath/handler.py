@@ -5,7 +5,7 @@ messages, files, forms and the browsable API have no part in the response to a r
 origin and gets JSON. Views and headers are the same as on the full stack, which tests/differential compares.
 
 The contract of Django's middlewares holds: one that is not in the tables below sends every request through the full
-stack, as do receivers of request signals, ATOMIC_REQUESTS and database routers (config.fastpath.checks says so).
+stack, as do receivers of request signals, ATOMIC_REQUESTS and other database routers (config.fastpath.checks says so).
 """
 
 import re
@@ -60,6 +60,7 @@ KEPT_MIDDLEWARE = frozenset(
         "config.http.middleware.SecretParameterMiddleware",
         "config.api.versions.versioning.VersionMiddleware",
         "config.api.limits.quotas.QuotaMiddleware",
+        "config.api.reading.ReadPositionMiddleware",
     }
 )
 # Receivers of request signals that Django itself connects: what they do is done here, or has no part in it.
@@ -71,6 +72,8 @@ _KNOWN_RECEIVERS = frozenset(
         "django.db.reset_queries",
     }
 )
+# Compiled queries do what it does.
+_KNOWN_ROUTER = "config.postgresql.replicas.ReplicaRouter"
 # What a request of a page of another site has, and one that was refused before Django saw it.
 _FULL_STACK_VARIABLES = frozenset({"HTTP_ORIGIN", "HTTP_ACCESS_CONTROL_REQUEST_METHOD", REFUSED})
 _NUMBER = re.compile(r"(?<=/)([0-9]+)(?=/|\Z)")
@@ -92,7 +95,7 @@ def _find_configured_obstacles() -> list[str]:
     found += [
         f"ATOMIC_REQUESTS of {alias}" for alias, each in settings.DATABASES.items() if each.get("ATOMIC_REQUESTS")
     ]
-    if settings.DATABASE_ROUTERS:
+    if any(name != _KNOWN_ROUTER for name in settings.DATABASE_ROUTERS):
         found.append("DATABASE_ROUTERS")
     if settings.FORCE_SCRIPT_NAME:
         found.append("FORCE_SCRIPT_NAME")

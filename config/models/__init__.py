@@ -5,6 +5,7 @@ from config.models.counters import Counter, RowCount
 from config.models.erasure import Erasure, VisibleManager
 from config.models.exports import SavedExport, SavedExportPart
 from config.models.idempotency import MAX_KEY_LENGTH, IdempotencyRecord
+from config.models.replicas import ReadPosition, Timeline
 from config.models.resource import ChangingResource, Resource, keep_updated_at
 from config.models.usage import AnswerCount, DayFigure, VersionUse
 from config.models.words import Word, track_words
@@ -18,10 +19,12 @@ __all__ = [
     "DayFigure",
     "Erasure",
     "IdempotencyRecord",
+    "ReadPosition",
     "Resource",
     "RowCount",
     "SavedExport",
     "SavedExportPart",
+    "Timeline",
     "VersionUse",
     "VisibleManager",
     "Word",

@@ -19,8 +19,12 @@ _FORM = (
 )
 
 
-def parse_database_url(url: str) -> dict[str, Any]:
+def parse_database_url(url: str, *, is_one_of_several: bool = False) -> dict[str, Any]:
     """Django's settings of a database, whose OPTIONS are parameters of libpq.
+
+    Args:
+        url: its address.
+        is_one_of_several: whether there is another one to turn to while its server is silent.
 
     Raises:
         ValueError: it is no URL of PostgreSQL, or may lead to a server that takes no writes.
@@ -45,7 +49,7 @@ def parse_database_url(url: str) -> dict[str, Any]:
     if hosts > 1 and "hostaddr" in given:
         # The host that answered last is asked first, and would be asked at the address of another one.
         raise ValueError("Several hosts are named by their host alone, and not by hostaddr.")
-    seconds = SECONDS_TO_CONNECT if hosts == 1 else SECONDS_TO_CONNECT_TO_EACH
+    seconds = SECONDS_TO_CONNECT_TO_EACH if hosts > 1 or is_one_of_several else SECONDS_TO_CONNECT
     return {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": name,

@@ -5,6 +5,7 @@ from contextvars import ContextVar
 from typing import TypeVar
 
 from django.db import (
+    DEFAULT_DB_ALIAS,
     Error,
     InterfaceError,
     InternalError,
@@ -98,9 +99,9 @@ def advisory_lock(number: int) -> None:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [number])
 
 
-def try_advisory_lock(number: int) -> bool:
+def try_advisory_lock(number: int, alias: str = DEFAULT_DB_ALIAS) -> bool:
     """Takes an advisory lock, and never waits for it. False when another transaction has it."""
-    with connection.cursor() as cursor:
+    with connections[alias].cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [number])
         return bool(cursor.fetchone()[0])
 

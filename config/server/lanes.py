@@ -20,9 +20,11 @@ from typing import Any
 from django.conf import settings
 from django.db import connections
 from granian.rsgi import HTTPProtocol  # type: ignore[attr-defined]
+from psycopg.pq import TransactionStatus
 
 from config.http.errors import DomainError, ErrorCode
 from config.http.lanes import Lane, NeedsSlowLane, in_fast_lane
+from config.postgresql.replicas import get_replicas
 from config.postgresql.transactions import before_transaction
 from config.server import metrics, slow_lane
 from config.server.answers import Answer, Environ, answer, choose_lane, refuse_at_once
@@ -158,7 +160,7 @@ class Lanes:
 
     def __init__(self, django: Any, loop: AbstractEventLoop, process: slow_lane.SlowProcess | None) -> None:
         self._django, self._loop = django, loop
-        self._connection: Any = None
+        self._connections: list[Any] = []
         self._fast = FastLane(loop, self._run_fast, self._get_seconds_of_loop)
         self._slow = SlowLane(loop, process) if process else None
         self._callers = Callers()
@@ -172,22 +174,28 @@ class Lanes:
         self.sweep()
 
     def _prepare_connection(self) -> None:
-        self._connection = connections["default"]
-        shorten_waits(self._connection)
-        # Looked at by the fast path, when it connects (config.fastpath.postgresql.loop_waits).
-        self._connection.loop = self._loop
+        self._connections = [connections[alias] for alias in settings.DATABASES]
+        for connection in self._connections:
+            shorten_waits(connection)
+            # Looked at by the fast path, when it connects (config.fastpath.postgresql.loop_waits).
+            connection.loop = self._loop
 
     def _get_seconds_of_loop(self) -> float:
-        return getattr(self._connection, "seconds_of_loop", 0.0)
+        return sum(getattr(connection, "seconds_of_loop", 0.0) for connection in self._connections)
 
     def _cut_hanging_connection(self) -> None:
         """Ends what the fast lane waits for in vain. No time-out of PostgreSQL's holds where nothing comes from it."""
-        connection = self._connection.connection
-        if self._fast.hangs and connection is not None and not connection.closed:
-            logger.error("The database is silent; the connection of the fast lane is cut.")
-            # Of a copy: the descriptor itself belongs to libpq.
-            with socket.socket(fileno=os.dup(connection.fileno())) as copy, suppress(OSError):
-                copy.shutdown(socket.SHUT_RDWR)
+        if not self._fast.is_running:
+            return
+        for each in self._connections:
+            connection = each.connection
+            if connection is None or connection.pgconn.transaction_status != TransactionStatus.ACTIVE:
+                continue
+            if self._fast.hangs or (each.alias in settings.REPLICAS and not get_replicas().is_live(each.alias)):
+                logger.error("The database %s is silent; the connection of the fast lane is cut.", each.alias)
+                # Of a copy: the descriptor itself belongs to libpq.
+                with socket.socket(fileno=os.dup(connection.fileno())) as copy, suppress(OSError):
+                    copy.shutdown(socket.SHUT_RDWR)
 
     @property
     def waits_for_database(self) -> bool:

@@ -4,13 +4,12 @@ A request that asks the database waits where everything waits for it. A probe th
 hangs must get its answer all the same.
 """
 
-import select
 import time
 
 import psycopg
 from django.db import Error, OperationalError, connection
-from psycopg.pq import ExecStatus
 
+from config.postgresql.probe import ask
 from config.server.background import Repetition
 
 # Between two questions. With the time that the answer may take, the last good answer is at most a second old.
@@ -48,40 +47,11 @@ class Probe:
     def ask(self) -> None:
         asked = time.monotonic()
         try:
-            ask_database(MAX_AGE_SECONDS)
+            ask(connection, "SELECT 1", MAX_AGE_SECONDS)
         except (Error, psycopg.Error):
             connection.close()
         else:
             self._answered = asked
-
-
-def ask_database(seconds: float) -> None:
-    """Asks the database for an answer, on the connection of this thread.
-
-    A server or a network that is silent is not waited for: no time-out of PostgreSQL's holds there.
-
-    Args:
-        seconds: how long an answer may take.
-
-    Raises:
-        django.db.Error, psycopg.Error: the database is away, or does not answer in time.
-    """
-    connection.ensure_connection()
-    pgconn = connection.connection.pgconn
-    deadline = time.monotonic() + seconds
-    readable = select.poll()
-    readable.register(pgconn.socket, select.POLLIN)
-    pgconn.send_query(b"SELECT 1")
-    pgconn.flush()
-    while pgconn.is_busy():
-        if not readable.poll(max(0.0, deadline - time.monotonic()) * 1000):
-            # A late answer would be taken for that to the next question.
-            pgconn.finish()
-            raise OperationalError("The database does not answer.")
-        pgconn.consume_input()
-    while result := pgconn.get_result():
-        if result.status != ExecStatus.TUPLES_OK:
-            raise OperationalError("The database answers with an error.")
 
 
 probe = Probe()

@@ -11,7 +11,7 @@ from prometheus_client.core import GaugeMetricFamily
 
 from config import VERSION
 from config.postgresql import row_counts
-from config.server.readiness import ask_database
+from config.postgresql.probe import ask
 
 # A scrape must come to an end when the database is silent: that is when its figures are wanted.
 SECONDS_FOR_DATABASE = 1.0
@@ -39,7 +39,7 @@ class _Collector:
 def _fetch() -> tuple[dict[str, int], int] | None:
     """The number of rows by table, and of sessions that wait; None when the database does not answer."""
     try:
-        ask_database(SECONDS_FOR_DATABASE)
+        ask(connection, "SELECT 1", SECONDS_FOR_DATABASE)
         totals = row_counts.fetch_totals()
         with connection.cursor() as cursor:
             cursor.execute(_COUNT_WAITING)

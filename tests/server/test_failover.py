@@ -5,44 +5,19 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from http.client import HTTPConnection, HTTPMessage
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any
 
-import psutil
-import psycopg
 import pytest
 
-from config.local.account import create_private_folder, get_accessible_folder, get_server_account
-from config.local.cluster import DATABASE, NON_DURABLE_SETTINGS, Cluster
 from tests.server.conftest import Copy, Service, wait_for
+from tests.server.standby import Pair, fetch, kill_machine, replicated
 
 # Of an answer that waits for no time-out.
 AT_ONCE_SECONDS = 1.0
-
-
-class Pair(NamedTuple):
-    primary: Cluster
-    standby: Cluster
-
-    @property
-    def url(self) -> str:
-        hosts = ",".join(str(server.sockets).replace("/", "%2F") for server in self)
-        return f"postgresql://postgres@{hosts}/{DATABASE}?target_session_attrs=read-write"
-
-
-@contextmanager
-def replicated(folder: Path) -> Iterator[Pair]:
-    """A primary and its streaming standby, neither of which is started again."""
-    pair = Pair(*(Cluster(get_accessible_folder(folder / name), NON_DURABLE_SETTINGS) for name in ("1", "2")))
-    with pair.primary.running():
-        create_private_folder(pair.standby.folder, *get_server_account(pair.standby.folder))
-        source = ["--host", str(pair.primary.sockets), "--username", "postgres", "--checkpoint=fast", "--no-sync"]
-        pair.standby._run("pg_basebackup", ["--pgdata", str(pair.standby.data), "--write-recovery-conf", *source])
-        with pair.standby.running():
-            yield pair
 
 
 @pytest.fixture(scope="module")
@@ -66,21 +41,6 @@ def pay(service: Service, credential: str, key: str) -> tuple[int, HTTPMessage, 
     with closing(send(service, credential, key)) as connection:
         answer = connection.getresponse()
         return answer.status, answer.headers, json.loads(answer.read())
-
-
-def fetch(server: Cluster, sql: str) -> Any:
-    with psycopg.connect(server.url, autocommit=True) as connection:
-        return connection.execute(sql).fetchone()[0]
-
-
-def kill_machine(server: Cluster) -> None:
-    """A server process outlives the postmaster for a moment, in which it may take another payment."""
-    postmaster = psutil.Process(server._postmaster())
-    processes = [postmaster, *postmaster.children(recursive=True)]
-    for process in processes:
-        process.suspend()
-    for process in processes:
-        process.kill()
 
 
 def test_standby_that_is_promoted_gets_the_writes_within_two_seconds(pair: Pair, checkout: Copy) -> None:

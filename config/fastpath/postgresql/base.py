@@ -146,7 +146,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             return [self._run_by_cursor(*statement) for statement in statements]
         if self.needs_rollback:
             self.validate_no_broken_transaction()
-        is_batched = self.autocommit and self.alias == batched_alias and batching.may_submit()
+        is_batched = self.autocommit and batching.may_submit()
         present = spent.get()
         began = perf_counter()
         try:
@@ -201,7 +201,3 @@ class DatabaseWrapper(base.DatabaseWrapper):
         with cursor:
             cursor.execute(sql, values)
             return cursor.fetchall() if cursor.description else []
-
-
-# The one database whose queries are batched; those of others run by themselves.
-batched_alias = "default"

@@ -1,0 +1,37 @@
+"""What lets reads go to replicas (config.postgresql.replicas)."""
+
+from django.db import models
+
+
+class ReadPosition(models.Model):
+    """From which replica a user reads, and what that must have replayed before.
+
+    Of a user without a row nothing is known, and it reads from the primary: rows may be deleted at any time. The table
+    is UNLOGGED, so that a new primary knows nothing, either.
+
+    Attributes:
+        user_id: of the user. It is no foreign key, which would lock the user's row at each write.
+        replica: the alias of its database.
+        position: in the WAL, in bytes from its beginning.
+    """
+
+    user_id = models.BigIntegerField(primary_key=True)
+    replica = models.TextField(db_collation="C")
+    position = models.BigIntegerField()
+
+    def __str__(self) -> str:
+        return f"{self.user_id} reads from {self.replica}"
+
+
+class Timeline(models.Model):
+    """The one row by which a replica shows that it follows the present primary, and not one that was lost.
+
+    Attributes:
+        name: what the primary calls itself (config.postgresql.replicas), and what a promoted one writes anew.
+    """
+
+    id = models.SmallIntegerField(primary_key=True)
+    name = models.TextField(db_collation="C")
+
+    def __str__(self) -> str:
+        return self.name

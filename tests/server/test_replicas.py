@@ -1,0 +1,213 @@
+"""Rows come from a standby, which falls behind, is lost and comes back, and no user sees less than it has seen."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from http.client import HTTPConnection
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import psutil
+import psycopg
+import pytest
+
+from config.postgresql.database_url import SECONDS_TO_CONNECT_TO_EACH
+from tests.server.conftest import Copy, Service, wait_for
+from tests.server.standby import Pair, kill_machine, replicated
+
+MAX_LAG = 1.0
+# For the look at a replica, and a busy machine.
+MARGIN = 1.0
+_numbers = count()
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: Any
+    body: Any
+
+
+class Deployment(NamedTuple):
+    """A service with one replica, and two who use it."""
+
+    service: Service
+    pair: Pair
+    administrator: str
+    user: str
+    path: str
+
+    def call(self, credential: str, method: str, path: str, body: object = None, **headers: str) -> Answer:
+        """The answer to a request on a connection of its own, which any worker may get."""
+        sent = {"X-API-Key": credential, "Content-Type": "application/json", **headers}
+        with closing(HTTPConnection("127.0.0.1", self.service.port, timeout=30)) as connection:
+            connection.request(method, path, None if body is None else json.dumps(body), sent)
+            answer = connection.getresponse()
+            return Answer(answer.status, answer.headers, answer.read())
+
+    def rename(self, credential: str) -> str:
+        """The new name of the user."""
+        name = f"Name {next(_numbers)}"
+        assert self.call(credential, "PATCH", self.path, {"name": name}).status == 200
+        return name
+
+    def read_name(self) -> str:
+        answer = self.call(self.user, "GET", self.path)
+        assert answer.status == 200, answer
+        return str(json.loads(answer.body)["data"]["name"])
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """The replica gets what the primary writes, and does not show it."""
+        with psycopg.connect(self.pair.standby.url, autocommit=True) as standby:
+            standby.execute("SELECT pg_wal_replay_pause()")
+            wait_for(lambda: _fetch(standby, "SELECT pg_get_wal_replay_pause_state()") == "paused")
+            try:
+                yield
+            finally:
+                standby.execute("SELECT pg_wal_replay_resume()")
+
+    def reads_from_replica(self) -> bool:
+        with self.paused():
+            name = self.rename(self.administrator)
+            return self.read_name() != name
+
+
+def _fetch(connection: psycopg.Connection[Any], sql: str) -> Any:
+    row = connection.execute(sql).fetchone()
+    assert row
+    return row[0]
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[Pair]:
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(0o711)
+        with replicated(Path(folder), synchronous_commit="on") as servers:
+            yield servers
+
+
+@pytest.fixture(scope="module", params=["true", "false"], ids=["fast path", "reference"])
+def deployment(request: pytest.FixtureRequest, pair: Pair, checkout: Copy) -> Iterator[Deployment]:
+    database = {"LOCAL": "true", "DATABASE_URL": pair.primary.url}
+    service = Service(
+        checkout,
+        **database,
+        FAST_PATH=request.param,
+        DATABASE_REPLICA_URLS=pair.standby.url,
+        REPLICA_MAX_LAG=str(MAX_LAG),
+    )
+    try:
+        with psycopg.connect(pair.primary.url) as primary:
+            first = (
+                "SELECT DISTINCT ON (role) role, id, email FROM users_user WHERE status = 'active' ORDER BY role, id"
+            )
+            found = {role: (user_id, email) for role, user_id, email in primary.execute(first)}
+        (_, administrator), (user_id, email) = found["admin"], found["user"]
+        keys = [checkout.manage("create_api_key", name, **database).stdout.strip() for name in (administrator, email)]
+        yield Deployment(service, pair, *keys, path=f"/api/v2/users/{user_id}")
+    finally:
+        service.stop()
+
+
+@pytest.fixture(autouse=True)
+def reading(deployment: Deployment) -> None:
+    """Whatever a test did before, the user reads from the replica again."""
+    wait_for(deployment.reads_from_replica)
+
+
+def test_a_user_sees_its_own_writes_at_once_and_never_less_than_before(deployment: Deployment) -> None:
+    with deployment.paused():
+        assert deployment.read_name() != deployment.rename(deployment.administrator)
+        name = deployment.rename(deployment.user)
+        assert [deployment.read_name() for _ in range(8)] == [name] * 8
+        # Which it now sees, too, for it reads on the primary.
+        seen = deployment.rename(deployment.administrator)
+        assert deployment.read_name() == seen
+    # While the replica has shown the user's own write, and not yet this one.
+    began = time.monotonic()
+    while time.monotonic() - began < MAX_LAG:
+        assert deployment.read_name() == seen
+
+
+def test_what_others_write_is_seen_in_time_though_the_replica_falls_behind(deployment: Deployment) -> None:
+    with deployment.paused():
+        name = deployment.rename(deployment.administrator)
+        assert deployment.read_name() != name
+        assert wait_for(lambda: deployment.read_name() == name) < MAX_LAG + MARGIN
+        later = deployment.rename(deployment.administrator)
+        assert deployment.read_name() == later
+    began = time.monotonic()
+    while time.monotonic() - began < MAX_LAG:
+        assert deployment.read_name() == later
+
+
+def test_entity_tags_of_a_user_never_go_back(deployment: Deployment) -> None:
+    before = deployment.call(deployment.user, "GET", deployment.path).headers["ETag"]
+    deployment.rename(deployment.user)
+    present = deployment.call(deployment.user, "GET", deployment.path).headers["ETag"]
+    assert present != before
+    for _ in range(20):
+        assert deployment.call(deployment.user, "GET", deployment.path, **{"If-None-Match": before}).status == 200
+        assert deployment.call(deployment.user, "GET", deployment.path, **{"If-None-Match": present}).status == 304
+
+
+def test_lists_and_streams_come_from_the_replica(deployment: Deployment) -> None:
+    newest_first = "/api/v2/posts?sort=id&order=desc"
+    # A process begins to look at the replica with the first question, also that of a slow lane, of which there are two.
+    for _ in range(8):
+        deployment.call(deployment.user, "GET", newest_first, Accept="application/x-ndjson")
+    time.sleep(MARGIN)
+    with deployment.paused():
+        post = {"title": "T", "body": "B"}
+        created = deployment.call(deployment.administrator, "POST", f"{deployment.path}/posts", post)
+        assert created.status == 201, created
+        number = json.loads(created.body)["data"]["id"]
+        own_list, others_list = (
+            deployment.call(credential, "GET", "/api/v2/posts?sort=id&order=desc&page=1&limit=1&envelope=false")
+            for credential in (deployment.administrator, deployment.user)
+        )
+        ((own,), (others,)) = (json.loads(answer.body) for answer in (own_list, others_list))
+        assert own["id"] == number
+        assert others["id"] < number
+        assert int(others_list.headers["X-Total-Count"]) == int(own_list.headers["X-Total-Count"]) - 1
+        stream = deployment.call(deployment.user, "GET", newest_first, Accept="application/x-ndjson")
+        assert stream.status == 200
+        assert json.loads(stream.body.partition(b"\n")[0])["id"] == others["id"]
+
+
+@contextmanager
+def frozen(pair: Pair) -> Iterator[None]:
+    postmaster = psutil.Process(pair.standby._postmaster())
+    processes = [postmaster, *postmaster.children(recursive=True)]
+    for process in processes:
+        process.suspend()
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.resume()
+
+
+def test_a_replica_that_is_silent_delays_reads_for_a_moment(deployment: Deployment) -> None:
+    longest = 0.0
+    with frozen(deployment.pair):
+        began = time.monotonic()
+        while time.monotonic() - began < 4:
+            asked = time.monotonic()
+            deployment.read_name()
+            longest = max(longest, time.monotonic() - asked)
+    # One that is just connecting waits until it gives up.
+    assert longest < SECONDS_TO_CONNECT_TO_EACH + MARGIN
+
+
+def test_a_replica_that_is_killed_fails_no_read_and_is_used_again(deployment: Deployment) -> None:
+    kill_machine(deployment.pair.standby)
+    for _ in range(20):
+        deployment.read_name()
+    deployment.pair.standby.start()
+    wait_for(deployment.reads_from_replica)
