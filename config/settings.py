@@ -203,6 +203,7 @@ _migration_database = env.database_url("DATABASE_MIGRATION_URL", "", is_optional
 _replicas = env.replica_urls("DATABASE_REPLICA_URLS", "")
 # How many seconds ago the primary may have been as a replica is that is read from.
 REPLICA_MAX_LAG = env.float("REPLICA_MAX_LAG", 1.0, validate=Range(0.5, 60))
+READ_ONLY_WITHOUT_PRIMARY = env.bool("READ_ONLY_WITHOUT_PRIMARY", False)
 DATABASE_POOLER = env.str("DATABASE_POOLER", "none", validate=OneOf(["none", "pgbouncer"]))
 
 
@@ -221,8 +222,16 @@ def _faults() -> Iterator[str]:
             "OTEL_EXPORTER_OTLP_ENDPOINT: Traces need further packages: "
             ".venv/bin/python -m pip install --require-hashes --no-deps -r requirements-otel.txt"
         )
+    if READ_ONLY_WITHOUT_PRIMARY and not _replicas:
+        yield "READ_ONLY_WITHOUT_PRIMARY: Needs DATABASE_REPLICA_URLS to read from."
     if DATABASE_POOLER != "none" and not _migration_database:
         yield "DATABASE_MIGRATION_URL: Must lead past the pooler, which DATABASE_POOLER names."
+    yield from _find_faults_of_keys()
+    if not validate_host(urlsplit(PUBLIC_URL).hostname or "", ALLOWED_HOSTS):
+        yield "ALLOWED_HOSTS: Must cover the host of PUBLIC_URL."
+
+
+def _find_faults_of_keys() -> Iterator[str]:
     if JWT_SIGNING_KEY == SECRET_KEY:
         yield "JWT_SIGNING_KEY: Must differ from SECRET_KEY."
     for name, keys in (
@@ -240,8 +249,6 @@ def _faults() -> Iterator[str]:
                 parse_signing_key(key)
             except ValueError as error:
                 yield f"{name}: {error}"
-    if not validate_host(urlsplit(PUBLIC_URL).hostname or "", ALLOWED_HOSTS):
-        yield "ALLOWED_HOSTS: Must cover the host of PUBLIC_URL."
 
 
 def _format_errors(errors: Sequence[str] | Mapping[str, Sequence[str]]) -> str:

@@ -24,6 +24,7 @@ from config.admin import changelist
 from config.admin.conflicts import VersionedForm
 from config.admin.export import ExportMixin
 from config.admin.removal import Effect, get_effects
+from config.api import reading
 from config.api.principal import ALL_SCOPES, Principal
 from config.http.errors import DomainError, ErrorCode
 from config.postgresql import row_counts, transactions
@@ -230,6 +231,8 @@ class ServiceAdmin(ExportMixin, admin.ModelAdmin):
         return self._run_in_transaction(request, partial(super().delete_view, request, object_id, extra_context))
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, object] | None = None) -> HttpResponse:
+        if settings.REPLICAS and request.method == "GET":
+            reading.begin(request, get_principal(request).user.pk)
         try:
             return self._run_in_transaction(request, partial(super().changelist_view, request, extra_context))
         except changelist.INVALID_LOOKUP_ERRORS:

@@ -17,7 +17,7 @@ from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from config.api.limits.quotas import CALLER
+from config.api.limits.quotas import CALLER, STAND_IN
 from config.api.requests import AnyRequest
 from config.api.views import ConventionsMixin
 from config.http.middleware import GetResponse
@@ -53,6 +53,9 @@ def begin(request: AnyRequest, user_id: int) -> None:
         request: that only reads, and whose credential was found to be good.
         user_id: whose it is.
     """
+    if stand_in := request.META.get(STAND_IN):
+        reading_from.set(stand_in)
+        return
     found = fetch_position(request, user_id)
     if found and get_replicas().may_read(*found):
         reading_from.set(found.replica)

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from contextvars import ContextVar
 from functools import cache
-from threading import Lock, Thread
+from threading import Thread
 from typing import Any
 
 import psycopg
@@ -29,6 +29,8 @@ reading_from: ContextVar[str | None] = ContextVar("reading_from", default=None)
 SECONDS_BETWEEN_LOOKS = 0.1
 # A replica that is silent for so long is left out.
 SECONDS_TO_ANSWER = 0.5
+# There is no primary where none has answered for so long.
+SECONDS_WITHOUT_PRIMARY = 1.0
 
 # In bytes from the beginning of the WAL.
 _FLUSHED = "(pg_current_wal_flush_lsn() - '0/0')::bigint"
@@ -95,7 +97,7 @@ class _Replica:
 
 
 class Replicas:
-    """The replicas as this process sees them. It begins to look at the first question.
+    """The replicas as this process sees them, from `watch` on.
 
     Args:
         aliases: of their databases.
@@ -108,8 +110,6 @@ class Replicas:
         # When the primary was asked, and how far it was then at the least; the oldest one first.
         self._looks: list[tuple[float, int]] = []
         self._timeline = ""
-        self._lock = Lock()
-        self._is_watched = False
 
     def may_read(self, alias: str, position: int) -> bool:
         """Whether a replica may be read from by who has seen what stands before a position in the WAL."""
@@ -124,6 +124,17 @@ class Replicas:
         if alias in fresh:
             return str(alias)
         return random.choice(fresh or list(self._replicas))  # noqa: S311 - to share the load
+
+    def get_stand_in(self) -> str | None:
+        """The replica that knows most, while there is no primary; None while there is one.
+
+        It has replayed what the primary had written `max_lag` before it answered for the last time.
+        """
+        looks = self._looks
+        if not looks or time.monotonic() - looks[-1][0] < SECONDS_WITHOUT_PRIMARY:
+            return None
+        known = [each for each in self._replicas.values() if each.is_live and each.replayed >= looks[0][1]]
+        return max(known, key=lambda replica: replica.replayed).alias if known else None
 
     def is_live(self, alias: str) -> bool:
         return self._replicas[alias].is_live
@@ -142,8 +153,6 @@ class Replicas:
             return False
 
     def _is_fresh(self, replica: _Replica) -> bool:
-        if not self._is_watched:
-            self._watch()
         if not replica.is_live:
             return False
         oldest = time.monotonic() - self._max_lag
@@ -155,11 +164,8 @@ class Replicas:
 
     # --- Threads
 
-    def _watch(self) -> None:
-        with self._lock:
-            if self._is_watched:
-                return
-            self._is_watched = True
+    def watch(self) -> None:
+        """Starts the threads that look."""
         Thread(target=_repeat, args=(self._look_at_primary,), name="primary", daemon=True).start()
         for replica in self._replicas.values():
             Thread(target=_repeat, args=(self._look_at_replica, replica), name=replica.alias, daemon=True).start()
@@ -210,5 +216,7 @@ def _repeat(look: Callable[..., None], *arguments: object) -> None:
 
 @cache
 def get_replicas() -> Replicas:
-    """Those of the settings."""
-    return Replicas(settings.REPLICAS, settings.REPLICA_MAX_LAG)
+    """Those of the settings. `serve` asks for them when a process begins, so that its first request knows them."""
+    replicas = Replicas(settings.REPLICAS, settings.REPLICA_MAX_LAG)
+    replicas.watch()
+    return replicas

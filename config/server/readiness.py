@@ -7,9 +7,11 @@ hangs must get its answer all the same.
 import time
 
 import psycopg
+from django.conf import settings
 from django.db import Error, OperationalError, connection
 
 from config.postgresql.probe import ask
+from config.postgresql.replicas import get_replicas
 from config.server.background import Repetition
 
 # Between two questions. With the time that the answer may take, the last good answer is at most a second old.
@@ -60,11 +62,13 @@ probe = Probe()
 def check() -> None:
     """Asks what the probe knows; where none runs, as under another server than `serve`, the database.
 
+    Where reads go on without it, so does the service.
+
     Raises:
         OperationalError: the database did not answer within the last second.
     """
     if not probe.is_running:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
-    elif not probe.is_ready:
+    elif not probe.is_ready and not (settings.READ_ONLY_WITHOUT_PRIMARY and get_replicas().get_stand_in()):
         raise OperationalError("The database does not answer.")

@@ -17,6 +17,7 @@ from functools import lru_cache
 from io import BytesIO
 from typing import Any
 
+from django.conf import settings
 from django.core.wsgi import get_wsgi_application
 from django.db import close_old_connections
 from granian.rsgi import HTTPProtocol, ProtocolClosed, Scope  # type: ignore[attr-defined]
@@ -28,6 +29,7 @@ from config.api.requests import find_max_body  # noqa: E402 - they need the apps
 from config.api.versions.usage import SECONDS_BETWEEN_WRITES, uses  # noqa: E402
 from config.http.errors import Detail, DomainError, ErrorCode, invalid  # noqa: E402
 from config.http.request_limits import body_too_long, screen  # noqa: E402
+from config.postgresql.replicas import get_replicas  # noqa: E402
 from config.server.answers import Environ, refuse  # noqa: E402
 from config.server.background import Repetition  # noqa: E402
 from config.server.draining import drain  # noqa: E402
@@ -71,6 +73,8 @@ class Application:
             self._writing.start()
             log.start()
             traces.start()
+            if settings.REPLICAS:
+                get_replicas()
             # Known before the first request.
             run_together([probe.ask])
             probe.start()

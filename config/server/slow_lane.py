@@ -33,6 +33,7 @@ from config.api.limits.quotas import NOTED
 from config.api.versions.usage import SECONDS_BETWEEN_WRITES, uses
 from config.http.lanes import Lane
 from config.http.streams import FIRST_BYTES
+from config.postgresql.replicas import get_replicas
 from config.server import background_work, metrics
 from config.server.answers import Answer, Environ, Streamed, answer, begin_answer, failure
 from config.server.background import Repetition
@@ -182,6 +183,8 @@ def _serve(django: Any, sockets: Sequence[socket.socket], worker: int, cause: me
     metrics.start(Lane.SLOW, cause)
     log.start()
     traces.start()
+    if settings.REPLICAS:
+        get_replicas()
     writing = Repetition(uses.write, SECONDS_BETWEEN_WRITES)
     writing.start()
     working = background_work.build_repetition()

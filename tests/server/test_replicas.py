@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from http.client import HTTPConnection
+from http.cookiejar import CookieJar
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
+from urllib.parse import urlencode
+from urllib.request import HTTPCookieProcessor, build_opener
 
 import psutil
 import psycopg
@@ -55,8 +59,11 @@ class Deployment(NamedTuple):
         assert self.call(credential, "PATCH", self.path, {"name": name}).status == 200
         return name
 
+    def get(self, credential: str) -> Answer:
+        return self.call(credential, "GET", self.path)
+
     def read_name(self) -> str:
-        answer = self.call(self.user, "GET", self.path)
+        answer = self.get(self.user)
         assert answer.status == 200, answer
         return str(json.loads(answer.body)["data"]["name"])
 
@@ -91,16 +98,11 @@ def pair() -> Iterator[Pair]:
             yield servers
 
 
-@pytest.fixture(scope="module", params=["true", "false"], ids=["fast path", "reference"])
-def deployment(request: pytest.FixtureRequest, pair: Pair, checkout: Copy) -> Iterator[Deployment]:
-    database = {"LOCAL": "true", "DATABASE_URL": pair.primary.url}
-    service = Service(
-        checkout,
-        **database,
-        FAST_PATH=request.param,
-        DATABASE_REPLICA_URLS=pair.standby.url,
-        REPLICA_MAX_LAG=str(MAX_LAG),
-    )
+@contextmanager
+def deploy(checkout: Copy, pair: Pair, url: str, **variables: str) -> Iterator[Deployment]:
+    database = {"LOCAL": "true", "DATABASE_URL": url}
+    replicas = {"DATABASE_REPLICA_URLS": pair.standby.url, "REPLICA_MAX_LAG": str(MAX_LAG)}
+    service = Service(checkout, **database, **replicas, **variables)
     try:
         with psycopg.connect(pair.primary.url) as primary:
             first = (
@@ -114,70 +116,108 @@ def deployment(request: pytest.FixtureRequest, pair: Pair, checkout: Copy) -> It
         service.stop()
 
 
-@pytest.fixture(autouse=True)
-def reading(deployment: Deployment) -> None:
+@pytest.fixture(scope="module", params=["true", "false"], ids=["fast path", "reference"])
+def deployment(request: pytest.FixtureRequest, pair: Pair, checkout: Copy) -> Iterator[Deployment]:
+    with deploy(checkout, pair, pair.primary.url, FAST_PATH=request.param) as deployed:
+        yield deployed
+
+
+@pytest.fixture
+def reading(deployment: Deployment) -> Deployment:
     """Whatever a test did before, the user reads from the replica again."""
     wait_for(deployment.reads_from_replica)
+    return deployment
 
 
-def test_a_user_sees_its_own_writes_at_once_and_never_less_than_before(deployment: Deployment) -> None:
-    with deployment.paused():
-        assert deployment.read_name() != deployment.rename(deployment.administrator)
-        name = deployment.rename(deployment.user)
-        assert [deployment.read_name() for _ in range(8)] == [name] * 8
+def test_a_user_sees_its_own_writes_at_once_and_never_less_than_before(reading: Deployment) -> None:
+    with reading.paused():
+        assert reading.read_name() != reading.rename(reading.administrator)
+        name = reading.rename(reading.user)
+        assert [reading.read_name() for _ in range(8)] == [name] * 8
         # Which it now sees, too, for it reads on the primary.
-        seen = deployment.rename(deployment.administrator)
-        assert deployment.read_name() == seen
+        seen = reading.rename(reading.administrator)
+        assert reading.read_name() == seen
     # While the replica has shown the user's own write, and not yet this one.
     began = time.monotonic()
     while time.monotonic() - began < MAX_LAG:
-        assert deployment.read_name() == seen
+        assert reading.read_name() == seen
 
 
-def test_what_others_write_is_seen_in_time_though_the_replica_falls_behind(deployment: Deployment) -> None:
-    with deployment.paused():
-        name = deployment.rename(deployment.administrator)
-        assert deployment.read_name() != name
-        assert wait_for(lambda: deployment.read_name() == name) < MAX_LAG + MARGIN
-        later = deployment.rename(deployment.administrator)
-        assert deployment.read_name() == later
+def test_what_others_write_is_seen_in_time_though_the_replica_falls_behind(reading: Deployment) -> None:
+    with reading.paused():
+        name = reading.rename(reading.administrator)
+        assert reading.read_name() != name
+        assert wait_for(lambda: reading.read_name() == name) < MAX_LAG + MARGIN
+        later = reading.rename(reading.administrator)
+        assert reading.read_name() == later
     began = time.monotonic()
     while time.monotonic() - began < MAX_LAG:
-        assert deployment.read_name() == later
+        assert reading.read_name() == later
 
 
-def test_entity_tags_of_a_user_never_go_back(deployment: Deployment) -> None:
-    before = deployment.call(deployment.user, "GET", deployment.path).headers["ETag"]
-    deployment.rename(deployment.user)
-    present = deployment.call(deployment.user, "GET", deployment.path).headers["ETag"]
+def test_entity_tags_of_a_user_never_go_back(reading: Deployment) -> None:
+    before = reading.call(reading.user, "GET", reading.path).headers["ETag"]
+    reading.rename(reading.user)
+    present = reading.call(reading.user, "GET", reading.path).headers["ETag"]
     assert present != before
     for _ in range(20):
-        assert deployment.call(deployment.user, "GET", deployment.path, **{"If-None-Match": before}).status == 200
-        assert deployment.call(deployment.user, "GET", deployment.path, **{"If-None-Match": present}).status == 304
+        assert reading.call(reading.user, "GET", reading.path, **{"If-None-Match": before}).status == 200
+        assert reading.call(reading.user, "GET", reading.path, **{"If-None-Match": present}).status == 304
 
 
-def test_lists_and_streams_come_from_the_replica(deployment: Deployment) -> None:
+def test_lists_and_streams_come_from_the_replica(reading: Deployment) -> None:
     newest_first = "/api/v2/posts?sort=id&order=desc"
-    # A process begins to look at the replica with the first question, also that of a slow lane, of which there are two.
-    for _ in range(8):
-        deployment.call(deployment.user, "GET", newest_first, Accept="application/x-ndjson")
-    time.sleep(MARGIN)
-    with deployment.paused():
+    with reading.paused():
         post = {"title": "T", "body": "B"}
-        created = deployment.call(deployment.administrator, "POST", f"{deployment.path}/posts", post)
+        created = reading.call(reading.administrator, "POST", f"{reading.path}/posts", post)
         assert created.status == 201, created
         number = json.loads(created.body)["data"]["id"]
         own_list, others_list = (
-            deployment.call(credential, "GET", "/api/v2/posts?sort=id&order=desc&page=1&limit=1&envelope=false")
-            for credential in (deployment.administrator, deployment.user)
+            reading.call(credential, "GET", "/api/v2/posts?sort=id&order=desc&page=1&limit=1&envelope=false")
+            for credential in (reading.administrator, reading.user)
         )
         ((own,), (others,)) = (json.loads(answer.body) for answer in (own_list, others_list))
         assert own["id"] == number
         assert others["id"] < number
         assert int(others_list.headers["X-Total-Count"]) == int(own_list.headers["X-Total-Count"]) - 1
-        stream = deployment.call(deployment.user, "GET", newest_first, Accept="application/x-ndjson")
+        stream = reading.call(reading.user, "GET", newest_first, Accept="application/x-ndjson")
         assert stream.status == 200
         assert json.loads(stream.body.partition(b"\n")[0])["id"] == others["id"]
+
+
+def test_lists_of_the_admin_come_from_the_replica(reading: Deployment, checkout: Copy) -> None:
+    change = (
+        "u = User.objects.filter(role='admin', status='active').earliest('id'); u.set_password(%r); u.save();"
+        " print(u.email)"
+    )
+    password = "a long pass phrase for this test"
+    url = reading.pair.primary.url
+    done = checkout.manage(
+        "shell", "-c", f"from users.models import User; {change % password}", DATABASE_URL=url, LOCAL="true"
+    )
+    assert done.returncode == 0, done.stderr
+    opener = build_opener(HTTPCookieProcessor(CookieJar()))
+    login = f"{reading.service.url}/session/login"
+    token = re.findall(r'name="csrfmiddlewaretoken" value="([^"]+)"', opener.open(login).read().decode())[0]
+    form = {
+        "csrfmiddlewaretoken": token,
+        "username": done.stdout.split()[-1],
+        "password": password,
+        "next": "/admin/users/user/",
+    }
+    opener.open(login, urlencode(form).encode())
+
+    def read_names() -> str:
+        with opener.open(f"{reading.service.url}/admin/users/user/?q={reading.path.rpartition('/')[2]}") as page:
+            return str(page.read().decode())
+
+    wait_for(lambda: reading.read_name() in read_names())
+    with reading.paused():
+        before = reading.read_name()
+        name = reading.rename(reading.user)
+        page = read_names()
+        assert before in page
+        assert name not in page
 
 
 @contextmanager
@@ -193,21 +233,56 @@ def frozen(pair: Pair) -> Iterator[None]:
             process.resume()
 
 
-def test_a_replica_that_is_silent_delays_reads_for_a_moment(deployment: Deployment) -> None:
+def test_a_replica_that_is_silent_delays_reads_for_a_moment(reading: Deployment) -> None:
     longest = 0.0
-    with frozen(deployment.pair):
+    with frozen(reading.pair):
         began = time.monotonic()
         while time.monotonic() - began < 4:
             asked = time.monotonic()
-            deployment.read_name()
+            reading.read_name()
             longest = max(longest, time.monotonic() - asked)
     # One that is just connecting waits until it gives up.
     assert longest < SECONDS_TO_CONNECT_TO_EACH + MARGIN
 
 
-def test_a_replica_that_is_killed_fails_no_read_and_is_used_again(deployment: Deployment) -> None:
-    kill_machine(deployment.pair.standby)
+def test_a_replica_that_is_killed_fails_no_read_and_is_used_again(reading: Deployment) -> None:
+    kill_machine(reading.pair.standby)
     for _ in range(20):
-        deployment.read_name()
-    deployment.pair.standby.start()
-    wait_for(deployment.reads_from_replica)
+        reading.read_name()
+    reading.pair.standby.start()
+    wait_for(reading.reads_from_replica)
+
+
+@pytest.fixture
+def another_pair() -> Iterator[Pair]:
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(0o711)
+        with replicated(Path(folder), synchronous_commit="on") as servers:
+            yield servers
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_reads_without_a_primary(another_pair: Pair, checkout: Copy, goes_on: bool) -> None:
+    with deploy(checkout, another_pair, another_pair.url, READ_ONLY_WITHOUT_PRIMARY=str(goes_on).lower()) as deployment:
+        wait_for(deployment.reads_from_replica)
+        name = deployment.rename(deployment.user)
+        wait_for(deployment.reads_from_replica)
+        kill_machine(another_pair.primary)
+        began = time.monotonic()
+        if goes_on:
+            wait_for(lambda: [deployment.get(deployment.user).status for _ in range(8)] == [200] * 8)
+            assert time.monotonic() - began < 2
+            assert deployment.service.status() == 200
+        while time.monotonic() - began < 4:
+            asked = time.monotonic()
+            assert deployment.get(deployment.user).status == (200 if goes_on else 503)
+            refused = deployment.call(deployment.user, "PATCH", deployment.path, {"name": "N"})
+            assert refused.status == 503
+            assert int(refused.headers["Retry-After"]) >= 1
+            assert time.monotonic() - asked < MARGIN
+        assert deployment.call("urs_unknown", "GET", deployment.path).status in {401, 503}
+
+        with psycopg.connect(another_pair.standby.url, autocommit=True) as standby:
+            assert _fetch(standby, "SELECT pg_promote()")
+        wait_for(lambda: deployment.call(deployment.user, "PATCH", deployment.path, {"name": name}).status == 200)
+        assert [deployment.read_name() for _ in range(8)] == [name] * 8

@@ -14,6 +14,7 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from prometheus_client import Counter
 from rest_framework.exceptions import APIException
+from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 from rest_framework.settings import api_settings
 
@@ -24,6 +25,7 @@ from config.api.versions.versioning import is_oauth, is_versioned
 from config.http.client_address import client_address, get_network
 from config.http.errors import DomainError
 from config.http.middleware import GetResponse
+from config.postgresql.replicas import get_replicas
 from config.postgresql.transactions import is_unavailable
 
 logger = logging.getLogger(__name__)
@@ -34,7 +36,9 @@ FIELDS = "config.quota"
 COUNTED = "config.counted"
 # And the id of the user whose good credential it carries.
 CALLER = "config.caller"
-# All of them: a request that is run again is not counted again.
+# And the replica that the credential was read from while there was no primary: nothing is to be written for it.
+STAND_IN = "config.stand_in"
+# A request that is run again is not counted again.
 NOTED = (FIELDS, COUNTED, CALLER)
 # A fault of ours, and a database that is away.
 _UNCOUNTED = frozenset({500, 503})
@@ -62,7 +66,18 @@ class CredentialLookup:
             request: whose credential it is; None for no request's.
             values: by which `build_queryset` knows it.
         """
-        return self.build_queryset(**values).first()
+        rows = self.build_queryset(**values)
+        if request is not None and (alias := find_stand_in(request)):
+            request.META[STAND_IN] = alias
+            rows = rows.using(alias)
+        return rows.first()
+
+
+def find_stand_in(request: AnyRequest) -> str | None:
+    """The alias of the replica that also credentials are read from, while there is no primary; None otherwise."""
+    if not settings.READ_ONLY_WITHOUT_PRIMARY or request.method not in SAFE_METHODS:
+        return None
+    return get_replicas().get_stand_in()
 
 
 def consume_quota(request: AnyRequest, user: Model | None) -> None:
@@ -110,6 +125,8 @@ def count_request(request: AnyRequest, key: str, limit: int) -> counters.Usage |
     """Counts a request under a key; None, and no count, where the limit is 0."""
     if not limit:
         return None
+    if STAND_IN in request.META and not settings.QUOTA_URL:
+        raise counters.CountersUnavailable("There is no primary.")
     return count_in_redis([key])[0] if settings.QUOTA_URL else counters.increment([key])[key]
 
 
