@@ -132,7 +132,7 @@ class ReadingMixin(ConventionsMixin):
 
 
 class ReadPositionMiddleware:
-    """Notes behind each request that has written, or has read on the primary, what its user has seen."""
+    """Notes behind each request what its user has seen of the primary: a credential and a refusal tell, too."""
 
     def __init__(self, get_response: GetResponse) -> None:
         if not settings.REPLICAS:
@@ -143,26 +143,26 @@ class ReadPositionMiddleware:
         token = reading_from.set(None)
         try:
             response = self.get_response(request)
+            is_of_primary = reading_from.get() is None and STAND_IN not in request.META
         finally:
             reading_from.reset(token)
-        before = request.META.get(_READ_ON_PRIMARY)
-        # What is refused has written nothing.
-        has_written = request.method not in SAFE_METHODS and not 400 <= response.status_code < 500
-        if (before is not None or has_written) and (user_id := _get_user_id(request)):
+        if is_of_primary and (user_id := _get_user_id(request)):
+            before = request.META.get(_READ_ON_PRIMARY)
             replica = get_replicas().choose(before)
             try:
                 store_position(user_id, replica, moves=before is not None and replica != before)
             except Error:
-                if not has_written:
+                if request.method in SAFE_METHODS:
                     raise
-                # The write is done, and is to be told. A primary that is lost takes the positions with it.
+                # A write is done, and is to be told. A primary that is lost takes the positions with it.
                 logger.exception("What user %s has written may be read late", user_id)
         return response
 
 
 def _get_user_id(request: Any) -> int | None:
     user_id: int | None = request.META.get(CALLER)
-    if user_id is None and hasattr(request, "user"):
-        # Of a page, which no quota counts.
-        user_id = request.user.pk
+    # Of a page, which no quota counts, and which may be shown without a look at the database.
+    if user_id is None and (request.method not in SAFE_METHODS or _READ_ON_PRIMARY in request.META):
+        user = getattr(request, "user", None)
+        user_id = user.pk if user else None
     return user_id

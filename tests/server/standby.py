@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ import psycopg
 
 from config.local.account import create_private_folder, get_accessible_folder, get_server_account
 from config.local.cluster import DATABASE, NON_DURABLE_SETTINGS, Cluster
+from tests.server.conftest import wait_for
 
 
 class Pair(NamedTuple):
@@ -27,14 +28,36 @@ class Pair(NamedTuple):
 @contextmanager
 def replicated(folder: Path, **settings: str) -> Iterator[Pair]:
     """A primary and its streaming standby, neither of which is started again; with settings of PostgreSQL."""
+    with primary_with_standbys(folder, 1, **settings) as (primary, standby):
+        yield Pair(primary, standby)
+
+
+@contextmanager
+def primary_with_standbys(folder: Path, standbys: int, **settings: str) -> Iterator[list[Cluster]]:
+    """A primary and so many streaming standbys, none of which is started again; with settings of PostgreSQL."""
     settings = {**NON_DURABLE_SETTINGS, **settings}
-    pair = Pair(*(Cluster(get_accessible_folder(folder / name), settings) for name in ("1", "2")))
-    with pair.primary.running():
-        create_private_folder(pair.standby.folder, *get_server_account(pair.standby.folder))
-        source = ["--host", str(pair.primary.sockets), "--username", "postgres", "--checkpoint=fast", "--no-sync"]
-        pair.standby._run("pg_basebackup", ["--pgdata", str(pair.standby.data), "--write-recovery-conf", *source])
-        with pair.standby.running():
-            yield pair
+    servers = [Cluster(get_accessible_folder(folder / str(number)), settings) for number in range(1, standbys + 2)]
+    primary = servers[0]
+    source = ["--host", str(primary.sockets), "--username", "postgres", "--checkpoint=fast", "--no-sync"]
+    with ExitStack() as running:
+        running.enter_context(primary.running())
+        for standby in servers[1:]:
+            create_private_folder(standby.folder, *get_server_account(standby.folder))
+            standby._run("pg_basebackup", ["--pgdata", str(standby.data), "--write-recovery-conf", *source])
+            running.enter_context(standby.running())
+        yield servers
+
+
+@contextmanager
+def paused(standby: Cluster) -> Iterator[None]:
+    """The standby gets what the primary writes, and does not show it."""
+    with psycopg.connect(standby.url, autocommit=True) as connection:
+        connection.execute("SELECT pg_wal_replay_pause()")
+        wait_for(lambda: fetch(standby, "SELECT pg_get_wal_replay_pause_state()") == "paused")
+        try:
+            yield
+        finally:
+            connection.execute("SELECT pg_wal_replay_resume()")
 
 
 def fetch(server: Cluster, sql: str) -> Any:

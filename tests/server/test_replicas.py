@@ -6,7 +6,7 @@ import json
 import re
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from http.client import HTTPConnection
 from http.cookiejar import CookieJar
 from itertools import count
@@ -22,7 +22,7 @@ import pytest
 
 from config.postgresql.database_url import SECONDS_TO_CONNECT_TO_EACH
 from tests.server.conftest import Copy, Service, wait_for
-from tests.server.standby import Pair, kill_machine, replicated
+from tests.server.standby import Pair, kill_machine, paused, replicated
 
 MAX_LAG = 1.0
 # For the look at a replica, and a busy machine.
@@ -67,16 +67,8 @@ class Deployment(NamedTuple):
         assert answer.status == 200, answer
         return str(json.loads(answer.body)["data"]["name"])
 
-    @contextmanager
-    def paused(self) -> Iterator[None]:
-        """The replica gets what the primary writes, and does not show it."""
-        with psycopg.connect(self.pair.standby.url, autocommit=True) as standby:
-            standby.execute("SELECT pg_wal_replay_pause()")
-            wait_for(lambda: _fetch(standby, "SELECT pg_get_wal_replay_pause_state()") == "paused")
-            try:
-                yield
-            finally:
-                standby.execute("SELECT pg_wal_replay_resume()")
+    def paused(self) -> AbstractContextManager[None]:
+        return paused(self.pair.standby)
 
     def reads_from_replica(self) -> bool:
         with self.paused():
@@ -153,6 +145,29 @@ def test_what_others_write_is_seen_in_time_though_the_replica_falls_behind(readi
     began = time.monotonic()
     while time.monotonic() - began < MAX_LAG:
         assert reading.read_name() == later
+
+
+def test_who_was_told_by_a_credential_is_told_the_same_by_rows(reading: Deployment) -> None:
+    with reading.paused():
+        name = reading.rename(reading.administrator)
+        told = reading.call(reading.user, "GET", "/api/v2/protected")
+        assert json.loads(told.body)["data"]["user"]["name"] == name
+        assert reading.read_name() == name
+
+
+def test_who_was_refused_for_what_others_wrote_is_shown_that(reading: Deployment) -> None:
+    created = reading.call(reading.user, "POST", f"{reading.path}/posts", {"title": "T"})
+    path = f"/api/v2/posts/{json.loads(created.body)['data']['id']}"
+    wait_for(reading.reads_from_replica)
+    with reading.paused():
+        assert reading.call(reading.administrator, "DELETE", path).status == 204
+        assert reading.call(reading.user, "PATCH", path, {"title": "U"}).status == 404
+        assert reading.call(reading.user, "GET", path).status == 404
+
+
+def test_requests_of_nobody_move_no_position(deployment: Deployment) -> None:
+    assert deployment.call("", "POST", "/api/v2/logout", {"refresh_token": "unknown"}).status == 204
+    assert deployment.call("", "GET", "/health/ready").status == 200
 
 
 def test_entity_tags_of_a_user_never_go_back(reading: Deployment) -> None:
