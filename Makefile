@@ -4,6 +4,7 @@ PYTHON ?= python3
 HOST ?= 127.0.0.1
 PORT ?= 8000
 KILLS ?= 1000
+REQUESTS ?= 1000000
 USERS ?= 1000000
 MINUTES ?= 60
 SIZE ?= 1m
@@ -17,7 +18,7 @@ PAYMENTS ?= 10000
 
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help run test test-bulk test-clients test-schema test-browser test-lighthouse test-load test-replacement test-migrations test-releases soak \
+.PHONY: help run test test-bulk test-clients test-schema test-browser test-lighthouse test-load test-replacement test-replicas test-migrations test-releases soak \
 	faults restore-drill cluster test-cluster bench bench-growth lint format lock sbom runtime-environment development-environment \
 	benchmark-environment browser-environment client-environment cluster-environment node
 
@@ -49,6 +50,9 @@ test-browser: browser-environment  ## does in a browser what people do there; CH
 
 test-replacement: development-environment  ## replaces the service under load, with and without nginx, and counts what fails; RATE=500
 	@$(BIN)/python -m tests.replacement '$(RATE)'
+
+test-replicas: development-environment  ## reads from standbys that fall behind and are killed, and compares what is shown with what was seen before; REQUESTS=1000000
+	@$(BIN)/python -m tests.replicas '$(REQUESTS)'
 
 test-migrations: development-environment  ## runs every migration on a big database while an earlier release serves; USERS=1000000 COMMIT=…
 	@$(BIN)/python -m tests.releases migrations '$(USERS)' $(COMMIT)
