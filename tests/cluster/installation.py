@@ -59,6 +59,13 @@ class Installation:
     started: Mapping[str, str]
     database: str
 
+    def set_on(self, machine: Machine, what: str) -> None:
+        """Sets something on the PostgreSQL of a machine alone, as in `ALTER SYSTEM`."""
+        url = self.database.replace(f"{HAPROXY}:5000", f"{machine.address}:5432")
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(f"ALTER SYSTEM {what}")
+            connection.execute("SELECT pg_reload_conf()")
+
     def lines(self) -> Iterator[str]:
         """Where everything is."""
         for machine in self.machines.all:
@@ -169,6 +176,8 @@ def _settings(passwords: Mapping[str, str], address: str, ports: Ports, folder: 
         "HOST": address,
         "DATABASE_MIGRATION_URL": f"postgresql://{role}@{HAPROXY}:5000/{DATABASE}",
         "DATABASE_POOLER": "pgbouncer",
+        "DATABASE_REPLICA_URLS": ",".join(f"postgresql://{role}@{one}:5432/{DATABASE}" for one in ADDRESSES),
+        "READ_ONLY_WITHOUT_PRIMARY": "true",
         "QUOTA_URL": f"redis://:{passwords['REDIS_PASSWORD']}@{REDIS}:6379/0",
         # Counted, and never used up.
         "RATE_LIMIT_PRINCIPAL": "1000000",

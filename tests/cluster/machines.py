@@ -136,6 +136,10 @@ class Machines:
         """The one for which COMMIT waits."""
         return next(self._in_role("sync_standby"))
 
+    def replica(self) -> Machine:
+        """The other standby."""
+        return next(self._in_role("replica"))
+
     def is_whole(self) -> bool:
         """Whether there are a primary and two standbys that follow it, and one of them may take its place.
 

@@ -5,26 +5,32 @@ from __future__ import annotations
 import itertools
 import random
 import signal
+import ssl
 import statistics
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from http.client import HTTPException, HTTPSConnection
 from pathlib import Path
 from typing import NamedTuple
 
 from tests.cluster.installation import Installation, running
 from tests.cluster.machines import PATIENCE, Machine
-from tests.faults.clients import Client
+from tests.faults.clients import TIMEOUT, Client
 from tests.faults.report import Report, compare, last_ids, read_lines
 from tests.faults.trial import let_work
 from tests.server.conftest import wait_for
+from tests.server.proxies import HOST
 
 CLIENTS = 8
 SECONDS_BETWEEN_WRITES = 0.05
+SECONDS_BETWEEN_READS = 0.02
 EFFECTS_BETWEEN_FAULTS = 50
 # For how long etcd has no majority.
 SECONDS_WITHOUT_MAJORITY = 12.0
+# How late a replica is, longer than REPLICA_MAX_LAG.
+SECONDS_OF_DELAY = 5.0
 # Longer than wal_sender_timeout of deploy/cluster/patroni.yml.
 SECONDS_OF_A_FROZEN_STANDBY = 8.0
 
@@ -49,6 +55,7 @@ class Outcome:
     strikes: list[Strike]
     report: Report
     answered: list[float]
+    read: list[float]
     refusals: list[tuple[float, float]]
     payments: int
     seconds: float
@@ -64,10 +71,10 @@ class Outcome:
 
     def lines(self) -> Iterator[str]:
         yield (
-            "| Fault | Times | Seconds without a write, median | worst | allowed | Refused | Last refusal after s |"
-            " Wait for a refusal s, median | longest |"
+            "| Fault | Times | Seconds without a write, median | worst | allowed | without a read, median | worst |"
+            " Writes refused | Last refusal after s | Wait for a refusal s, median | longest |"
         )
-        yield "|---" * 9 + "|"
+        yield "|---" * 11 + "|"
         for kind in FAULTS:
             if strikes := [strike for strike in self.strikes if strike.kind == kind]:
                 yield self._row(kind, strikes)
@@ -82,6 +89,7 @@ class Outcome:
 
     def _row(self, kind: str, strikes: list[Strike]) -> str:
         gaps = [longest_gap(self.answered, strike) for strike in strikes]
+        gaps_of_reads = [longest_gap(self.read, strike) for strike in strikes]
         refused = [
             (ended - strike.at, ended - began)
             for strike in strikes
@@ -93,17 +101,46 @@ class Outcome:
             statistics.median(gaps),
             max(gaps),
             FAULTS[kind].most_seconds,
+            statistics.median(gaps_of_reads),
+            max(gaps_of_reads),
             max((after for after, _ in refused), default=0.0),
             statistics.median(waits),
             max(waits),
         ]
         cells = [kind, str(len(strikes)), *(f"{figure:.1f}" for figure in seconds)]
-        cells.insert(5, str(len(refused)))
+        cells.insert(7, str(len(refused)))
         return f"| {' | '.join(cells)} |"
 
 
+class Reader(threading.Thread):
+    """Reads rows, one row and a list in turn; `answered` are the times of the answers that had them."""
+
+    def __init__(self, installation: Installation) -> None:
+        super().__init__(daemon=True)
+        self.answered: list[float] = []
+        self.stopping = threading.Event()
+        self._headers = {"X-API-Key": installation.started["API key"]}
+        context = ssl.create_default_context(cafile=installation.certificate.certificate)
+        self._connection = HTTPSConnection(HOST, installation.port, timeout=TIMEOUT, context=context)
+
+    def run(self) -> None:
+        for path in itertools.cycle(("/api/v2/users/1", "/api/v2/orders?limit=5")):
+            if self.stopping.wait(SECONDS_BETWEEN_READS):
+                break
+            try:
+                self._connection.request("GET", path, headers=self._headers)
+                response = self._connection.getresponse()
+                response.read()
+            except (OSError, HTTPException):
+                self._connection.close()
+            else:
+                if response.status == 200:
+                    self.answered.append(time.monotonic())
+        self._connection.close()
+
+
 def longest_gap(answered: list[float], strike: Strike) -> float:
-    """The longest time without an effect being told, from a fault to the end of it."""
+    """The longest time without an answer, from a fault to the end of it; `answered` are the times of all."""
     times = [strike.at, *sorted(at for at in answered if strike.at < at < strike.whole), strike.whole]
     return max(end - start for start, end in itertools.pairwise(times))
 
@@ -134,21 +171,23 @@ def run(faults: int, payments: int, folder: Path, enough: threading.Event) -> Ou
             )
             for index in range(CLIENTS)
         ]
-        for client in clients:
+        reader = Reader(installation)
+        for client in (*clients, reader):
             client.start()
         start = time.monotonic()
         strikes = list(_strike(faults, installation, answered, enough))
         while not enough.is_set() and _count_payments(clients) < payments:
             enough.wait(0.1)
         seconds = time.monotonic() - start
-        for client in clients:
+        for client in (*clients, reader):
             client.stopping.set()
-        for client in clients:
+        for client in (*clients, reader):
             client.join()
         return Outcome(
             strikes,
             compare(ledger, installation.database, before),
             answered,
+            reader.answered,
             _read_refusals(ledger),
             _count_payments(clients),
             seconds,
@@ -181,8 +220,9 @@ def _strike(
         FAULTS[kind].strike(installation)
         wait_for(installation.machines.is_whole, PATIENCE)
         let_work(answered, EFFECTS_BETWEEN_FAULTS)
-        yield Strike(kind, at, time.monotonic())
-        print(f"{kind}: {longest_gap(answered, Strike(kind, at, time.monotonic())):.1f} s", flush=True)
+        strike = Strike(kind, at, time.monotonic())
+        print(f"{kind}: {longest_gap(answered, strike):.1f} s", flush=True)
+        yield strike
 
 
 def kill_primary(installation: Installation) -> None:
@@ -262,6 +302,14 @@ def _wait_for_another_primary(installation: Installation, machine: Machine) -> N
     wait_for(lambda: installation.machines.primary() not in {None, machine}, PATIENCE)
 
 
+def delay_replica(installation: Installation) -> None:
+    """The standby that COMMIT does not wait for."""
+    machine = installation.machines.replica()
+    installation.set_on(machine, f"SET recovery_min_apply_delay = '{SECONDS_OF_DELAY:.0f}s'")
+    time.sleep(2 * SECONDS_OF_DELAY)
+    installation.set_on(machine, "RESET recovery_min_apply_delay")
+
+
 # By what is printed.
 FAULTS = {
     "primary killed": Fault(kill_primary, 10.0),
@@ -270,6 +318,7 @@ FAULTS = {
     "switchover": Fault(switch_over, 5.0),
     "synchronous standby killed": Fault(kill_standby, 5.0),
     "synchronous standby frozen": Fault(freeze_standby, 10.0),
+    "replica delayed": Fault(delay_replica, 2.0),
     "etcd without its majority": Fault(take_majority, 2.0),
     "HAProxy killed": Fault(_restart("HAProxy"), 5.0),
     "PgBouncer killed": Fault(_restart("PgBouncer"), 2.0),
