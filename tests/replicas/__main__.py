@@ -1,6 +1,6 @@
 """Reads from replicas while they fall behind and are killed, and compares every answer with what was seen and written.
 
-`make test-replicas REQUESTS=1000000`, or `python -m tests.replicas 1000000`.
+`make test-replicas REQUESTS=1000000`, or `python -m tests.replicas 1000000`; FAST_PATH=false for the reference.
 """
 
 import sys

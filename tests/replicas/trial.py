@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import random
 import re
 import time
@@ -33,6 +34,7 @@ SECONDS_BETWEEN_FAULTS = 2.0
 SECONDS_OF_A_FAULT = 3.0
 METRICS_TOKEN = "0123456789abcdef"
 SETTINGS = {
+    "FAST_PATH": os.environ.get("FAST_PATH", "true"),
     "RATE_LIMIT_ANONYMOUS": "0",
     "METRICS_TOKEN": METRICS_TOKEN,
     "REPLICA_MAX_LAG": str(MAX_LAG),
