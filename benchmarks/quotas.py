@@ -1,8 +1,8 @@
-"""What it costs to count requests: in the database, in Redis, and not at all.
+"""What a read costs the primary: where it counts requests and gives the rows, or Redis or a replica does that for it.
 
     python -m benchmarks.quotas --size 100k --seconds 5 --rounds 3 --cases get_user,list_first
 
-It needs Debian's `redis-server`. The three are measured in turn, round after round.
+It needs Debian's `redis-server`. The systems are measured in turn, round after round.
 """
 
 from __future__ import annotations
@@ -13,16 +13,20 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import psutil
 
 from benchmarks import cases
 from benchmarks.measuring import Meter, Round, cpu, size
-from benchmarks.systems import System, copied, filled, postgresql
+from benchmarks.systems import System, address, copied, filled, postgresql
+from config.local.account import create_private_folder, get_accessible_folder, get_server_account
 from config.local.cluster import Cluster
 
-UNLIMITED = dict.fromkeys(("RATE_LIMIT_PRINCIPAL", "RATE_LIMIT_ANONYMOUS"), "0")
+UNLIMITED = {"RATE_LIMIT_PRINCIPAL": "0"}
+# All callers log in from one address.
+LOG_INS = dict.fromkeys(("RATE_LIMIT_ANONYMOUS", "RATE_LIMIT_LOGIN_ADDRESS"), "0")
 SECONDS_TO_WARM_UP = 1.0
 FIELDS = ("rate", "database", "server", "p50", "p99")
 
@@ -71,8 +75,16 @@ def main() -> None:
         database = stack.enter_context(copied(cluster, filled(cluster, options.size)))
         url, redis = stack.enter_context(_redis())
         systems = {}
-        for name, variables in {"PostgreSQL": {}, "Redis": {"QUOTA_URL": url}, "nothing": UNLIMITED}.items():
-            systems[name] = System("product", database, **variables)
+        replicas = {"DATABASE_REPLICA_URLS": address(stack.enter_context(_standby(cluster)), "run")}
+        variants = {
+            "PostgreSQL": {},
+            "Redis": {"QUOTA_URL": url},
+            "nothing": UNLIMITED,
+            "PostgreSQL, replica": replicas,
+            "Redis, replica": {"QUOTA_URL": url, **replicas},
+        }
+        for name, variables in variants.items():
+            systems[name] = System("product", database, **LOG_INS, **variables)
             stack.callback(systems[name].stop)
             systems[name].wait()
         meter = QuotaMeter(cluster, systems, redis, options)
@@ -91,6 +103,19 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--connections", type=lambda text: list(map(int, text.split(","))), default="1,16")
     parser.add_argument("--cases", type=lambda text: text.split(","), default="get_user,list_first")
     return parser.parse_args()
+
+
+@contextmanager
+def _standby(primary: Cluster) -> Iterator[Cluster]:
+    """A streaming standby, on a folder of its own."""
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(0o711)
+        standby = Cluster(get_accessible_folder(Path(folder) / "standby"), primary.settings)
+        create_private_folder(standby.folder, *get_server_account(standby.folder))
+        source = ["--host", str(primary.sockets), "--username", "postgres", "--checkpoint=fast"]
+        standby._run("pg_basebackup", ["--pgdata", str(standby.data), "--write-recovery-conf", *source])
+        with standby.running():
+            yield standby
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from django.contrib.admin.utils import unquote
 from django.contrib.admin.views.main import SEARCH_VAR
 from django.core.exceptions import ValidationError
 from django.core.paginator import Paginator
-from django.db import models
+from django.db import Error, models
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
@@ -28,6 +28,7 @@ from config.api import reading
 from config.api.principal import ALL_SCOPES, Principal
 from config.http.errors import DomainError, ErrorCode
 from config.postgresql import row_counts, transactions
+from config.postgresql.replicas import reading_from
 from config.postgresql.visibility import IsVisible
 
 # A longer text gets a textarea.
@@ -233,11 +234,24 @@ class ServiceAdmin(ExportMixin, admin.ModelAdmin):
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, object] | None = None) -> HttpResponse:
         if settings.REPLICAS and request.method == "GET":
             reading.begin(request, get_principal(request).user.pk)
+        show = partial(super().changelist_view, request, extra_context)
         try:
-            return self._run_in_transaction(request, partial(super().changelist_view, request, extra_context))
+            return self._show_rows(request, show)
         except changelist.INVALID_LOOKUP_ERRORS:
             self.message_user(request, "That filter or selection makes no sense.", messages.ERROR)
             return HttpResponseRedirect(request.path)
+
+    def _show_rows(self, request: HttpRequest, show: Callable[[], HttpResponse]) -> HttpResponse:
+        """What `show` gives, also where the replica fails that its rows come from."""
+        if reading_from.get() is None:
+            return self._run_in_transaction(request, show)
+        try:
+            response = self._run_in_transaction(request, show)
+            # The template reads some of the rows.
+            return response.render() if isinstance(response, TemplateResponse) else response
+        except Error as error:
+            reading.fall_back(error)
+            return self._run_in_transaction(request, show)
 
     def confirm_action(
         self,

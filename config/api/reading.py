@@ -21,29 +21,40 @@ from config.api.limits.quotas import CALLER, STAND_IN
 from config.api.requests import AnyRequest
 from config.api.views import ConventionsMixin
 from config.http.middleware import GetResponse
-from config.postgresql.replicas import POSITION, get_replicas, reading_from
-from config.postgresql.transactions import is_unavailable
+from config.postgresql.replicas import POSITION, TIMELINE, get_replicas, reading_from
 
 logger = logging.getLogger(__name__)
 
 READS = Counter("reads", "Requests that read rows, by the database that these came from.", ["database"])
 
-# Where the environment of a request notes that it has read on the primary: from where its user read before.
-_READ_ON_PRIMARY = "config.reading.primary"
-_FETCH = "SELECT replica, position FROM config_readposition WHERE user_id = %s"
+# Where the environment of a request notes from which replica its user read before, and that it has waited for that.
+_REPLICA, _HAS_WAITED = "config.reading.replica", "config.reading.waited"
+# For so long, and at most once a second, a request waits until the replica of its user has caught up. Without it, who
+# reads all the time would stay on the primary: each read there is to be caught up with, too.
+SECONDS_TO_CATCH_UP = 0.02
+# What is refused with these was refused before a row was looked at.
+_UNSEEN = frozenset({400, 401, 403, 413, 415, 429})
+POSITION_COLUMNS = "{0}.replica, {0}.timeline, {0}.position, {0}.waited_at < clock_timestamp() - interval '1 second'"
+_FETCH = f"SELECT {POSITION_COLUMNS.format('known')} FROM config_readposition AS known WHERE user_id = %s"  # noqa: S608
 STORE = f"""
-INSERT INTO config_readposition AS present (user_id, replica, position) VALUES (%s, %s, {POSITION})
+INSERT INTO config_readposition AS present (user_id, replica, timeline, position, waited_at)
+VALUES (%s, %s, {TIMELINE}, {POSITION}, '-infinity')
 ON CONFLICT (user_id) DO UPDATE SET
     replica = CASE WHEN %s THEN EXCLUDED.replica ELSE present.replica END,
-    position = greatest(present.position, EXCLUDED.position)
+    timeline = EXCLUDED.timeline,
+    position = CASE WHEN present.timeline = EXCLUDED.timeline
+        THEN greatest(present.position, EXCLUDED.position) ELSE EXCLUDED.position END,
+    waited_at = CASE WHEN %s THEN clock_timestamp() ELSE present.waited_at END
 """  # noqa: S608 - of constants
 
 
 class Position(NamedTuple):
-    """From which replica a user reads, and how far that must have replayed the WAL, in bytes."""
+    """From which replica a user reads, and how far that must have replayed the WAL of a timeline, in bytes."""
 
     replica: str
+    timeline: str
     position: int
+    may_wait: bool
 
 
 def begin(request: AnyRequest, user_id: int) -> None:
@@ -57,29 +68,33 @@ def begin(request: AnyRequest, user_id: int) -> None:
         reading_from.set(stand_in)
         return
     found = fetch_position(request, user_id)
-    if found and get_replicas().may_read(*found):
-        reading_from.set(found.replica)
-        READS.labels(found.replica).inc()
-    else:
-        _read_on_primary(request, found.replica if found else "")
+    if found is None:
+        READS.labels("primary").inc()
+        return
+    request.META[_REPLICA] = found.replica
+    replicas, (replica, timeline, position, may_wait) = get_replicas(), found
+    is_known = replicas.may_read(replica, timeline, position)
+    if not is_known and may_wait:
+        request.META[_HAS_WAITED] = True
+        is_known = replicas.may_read(replica, timeline, position, seconds=SECONDS_TO_CATCH_UP)
+    if is_known:
+        reading_from.set(replica)
+    READS.labels(replica if is_known else "primary").inc()
 
 
-def fall_back(request: AnyRequest, exception: BaseException) -> bool:
+def fall_back(exception: BaseException) -> bool:
     """Has a request whose replica has failed read on the primary. Returns whether it is to be run again."""
     alias = reading_from.get()
-    if alias is None or not is_unavailable(exception):
+    # Whatever it is: a replica may not have replayed a migration yet.
+    if alias is None or not isinstance(exception, Error):
         return False
     reading_from.set(None)
-    raw = connections[alias].connection
-    if raw is None or raw.closed:
+    connection = connections[alias]
+    if connection.connection is None or connection.connection.closed:
+        connection.close()
         get_replicas().leave(alias, exception)
-    _read_on_primary(request, alias)
-    return True
-
-
-def _read_on_primary(request: AnyRequest, replica: str) -> None:
-    request.META[_READ_ON_PRIMARY] = replica
     READS.labels("primary").inc()
+    return True
 
 
 def fetch_position(request: AnyRequest, user_id: int) -> Position | None:
@@ -90,19 +105,20 @@ def fetch_position(request: AnyRequest, user_id: int) -> Position | None:
     return found and Position(*found)
 
 
-def store_position(user_id: int, replica: str, *, moves: bool) -> None:
+def store_position(user_id: int, replica: str, *, moves: bool, has_waited: bool) -> None:
     """Moves the position of a user to the present one.
 
     Args:
         user_id: the user's.
         replica: from which it reads in the future.
         moves: whether that also holds where it has one.
+        has_waited: whether the request has waited for the replica.
 
     Raises:
         django.db.Error: nobody knows whether it was done.
     """
     with connection.cursor() as cursor:
-        cursor.execute(STORE, [user_id, replica, moves])
+        cursor.execute(STORE, [user_id, replica, moves, has_waited])
 
 
 class ReadingMixin(ConventionsMixin):
@@ -118,9 +134,10 @@ class ReadingMixin(ConventionsMixin):
     def handle_exception(self, exc: Exception) -> Response:
         """DRF's hook; what a replica has failed to give is read on the primary."""
         response: Response
-        if fall_back(self.request, exc):
+        if fall_back(exc):
             self.parameters = self.build_parameters(self.request)
             try:
+                self.enveloped = self.parameters.flag("envelope", default=True)
                 self.parse_query(self.request)
                 response = getattr(self, self.action)(self.request, *self.args, **self.kwargs)
             except Exception as problem:  # noqa: BLE001 - as in DRF's dispatch
@@ -132,7 +149,7 @@ class ReadingMixin(ConventionsMixin):
 
 
 class ReadPositionMiddleware:
-    """Notes behind each request what its user has seen of the primary: a credential and a refusal tell, too."""
+    """Notes behind each request what its user has seen on the primary: what it has written, or was shown from there."""
 
     def __init__(self, get_response: GetResponse) -> None:
         if not settings.REPLICAS:
@@ -146,23 +163,40 @@ class ReadPositionMiddleware:
             is_of_primary = reading_from.get() is None and STAND_IN not in request.META
         finally:
             reading_from.reset(token)
-        if is_of_primary and (user_id := _get_user_id(request)):
-            before = request.META.get(_READ_ON_PRIMARY)
-            replica = get_replicas().choose(before)
-            try:
-                store_position(user_id, replica, moves=before is not None and replica != before)
-            except Error:
-                if request.method in SAFE_METHODS:
-                    raise
-                # A write is done, and is to be told. A primary that is lost takes the positions with it.
-                logger.exception("What user %s has written may be read late", user_id)
+        has_waited = _HAS_WAITED in request.META
+        is_seen = is_of_primary and response.status_code not in _UNSEEN and request.method != "OPTIONS"
+        if is_seen or has_waited:
+            _note(request, has_waited=has_waited)
         return response
+
+
+def _note(request: HttpRequest, *, has_waited: bool) -> None:
+    """Stores the position of a request's user, if it has one.
+
+    Raises:
+        django.db.Error: it is not stored, and nothing was written that the answer would have to tell.
+    """
+    for is_last in (False, True):
+        try:
+            user_id = _get_user_id(request)
+            if user_id:
+                before = request.META.get(_REPLICA)
+                replica = get_replicas().choose(before)
+                moves = before is not None and replica != before
+                store_position(user_id, replica, moves=moves, has_waited=has_waited)
+        except Error:
+            if is_last and request.method in SAFE_METHODS:
+                raise
+            if is_last:
+                # The write is done, and is to be told. A primary that is lost takes the positions with it.
+                logger.exception("What a user has written may be read late")
+        else:
+            return
 
 
 def _get_user_id(request: Any) -> int | None:
     user_id: int | None = request.META.get(CALLER)
-    # Of a page, which no quota counts, and which may be shown without a look at the database.
-    if user_id is None and (request.method not in SAFE_METHODS or _READ_ON_PRIMARY in request.META):
-        user = getattr(request, "user", None)
-        user_id = user.pk if user else None
+    # Of a page, which no quota counts, and where Django has looked for the user of its session.
+    if user_id is None and (user := getattr(request, "_cached_user", None)):
+        user_id = user.pk
     return user_id

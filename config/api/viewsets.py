@@ -27,6 +27,7 @@ from config.http.errors import DomainError, not_found
 from config.http.etags import get_version_digest
 from config.postgresql.transactions import run_in_transaction
 
+READS = ("GET", "HEAD")
 # On the answer to a write that was only tried.
 DRY_RUN_HEADER = "Dry-Run"
 _MAX_ID = 2**63 - 1
@@ -239,7 +240,7 @@ class ResourceViewSet(ViewSetMixin, StreamingMixin, GenericAPIView):
     def initial(self, request: Request, *args: object, **kwargs: object) -> None:
         super().initial(request, *args, **kwargs)
         self.parse_query(request)
-        if settings.REPLICAS and request.method in SAFE_METHODS and self.principal is not None:
+        if settings.REPLICAS and request.method in READS and self.principal is not None:
             self.begin_reading(request)
 
     def parse_query(self, request: Request) -> None:

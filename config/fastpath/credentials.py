@@ -32,7 +32,7 @@ from rest_framework_simplejwt.tokens import Token
 
 from config.api.limits import counters
 from config.api.limits.quotas import COUNTED, CredentialLookup, count_in_redis, find_stand_in, is_counted
-from config.api.reading import STORE, Position
+from config.api.reading import POSITION_COLUMNS, STORE, Position
 from config.api.requests import AnyRequest
 from config.fastpath import batching
 from config.fastpath.compiled_query import BindParameter, CompiledQuery
@@ -47,7 +47,7 @@ _INCREMENT = counters.INCREMENT.format(keys="SELECT 'quota:' || principal_id FRO
 
 # Where a request keeps what was read with its credential.
 _POSITION = "config.fastpath.position"
-_POSITION_COLUMNS = "position.replica, position.position"
+_POSITION_COLUMNS = POSITION_COLUMNS.format("position")
 _POSITION_JOIN = "LEFT JOIN config_readposition AS position ON position.user_id = credential.principal_id"
 
 
@@ -63,7 +63,7 @@ def _compile(
         reads_position: whether it gives what is known of the replica that its user reads from.
         names: of the values by which the credential is looked up.
     """
-    rows = lookup.build_queryset(**{name: BindParameter(name) for name in names}).order_by()
+    rows = lookup.build_queryset(**{name: BindParameter(name) for name in names}).using(DEFAULT_DB_ALIAS).order_by()
     if not counts and not reads_answer and not reads_position:
         return CompiledQuery(rows)
     usage, columns, tables = "", "credential.*", "credential"
@@ -108,7 +108,7 @@ def find(original: Callable) -> Callable:
         if asked:
             keep_answer(request.META, row.principal_id, further[2 * counts :])
         if reads_position:
-            request.META[_POSITION] = further[-2:]
+            request.META[_POSITION] = further[-len(Position._fields) :]
         return row
 
     return fast_find
@@ -154,8 +154,8 @@ def fetch_position(original: Callable) -> Callable:
 def store_position(original: Callable) -> Callable:
     """Takes the place of `config.api.reading.store_position`: those of several requests are sent together."""
 
-    def fast_store_position(user_id: int, replica: str, *, moves: bool) -> None:
-        get_connection(DEFAULT_DB_ALIAS).run((STORE, (user_id, replica, moves)))
+    def fast_store_position(user_id: int, replica: str, *, moves: bool, has_waited: bool) -> None:
+        get_connection(DEFAULT_DB_ALIAS).run((STORE, (user_id, replica, moves, has_waited)))
 
     return fast_store_position
 

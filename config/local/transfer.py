@@ -37,7 +37,12 @@ def dump(cluster: Cluster, file: Path) -> None:
     except OSError as error:
         raise EmbeddedDatabaseError(f"{file}: {error.strerror}") from error
     try:
-        with out, _started(cluster, "pg_dump", ["--format=custom", "--dbname", cluster.url], stdout=out):
+        with (
+            out,
+            _started(
+                cluster, "pg_dump", ["--format=custom", "--no-unlogged-table-data", "--dbname", cluster.url], stdout=out
+            ),
+        ):
             pass
     except BaseException:
         file.unlink()
@@ -96,7 +101,12 @@ def upgrade(cluster: Cluster, binaries: Path) -> Path:
     with (
         before.running(),
         after.running(),
-        _started(after, "pg_dump", ["--format=custom", "--dbname", before.url], stdout=subprocess.PIPE) as dumping,
+        _started(
+            after,
+            "pg_dump",
+            ["--format=custom", "--no-unlogged-table-data", "--dbname", before.url],
+            stdout=subprocess.PIPE,
+        ) as dumping,
         _started(after, "pg_restore", _build_restore(after, DATABASE), stdin=dumping.stdout),
     ):
         pass

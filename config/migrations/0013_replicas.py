@@ -10,7 +10,9 @@ class Migration(migrations.Migration):
             fields=[
                 ("user_id", models.BigIntegerField(primary_key=True, serialize=False)),
                 ("replica", models.TextField(db_collation="C")),
+                ("timeline", models.CharField(db_collation="C", max_length=8)),
                 ("position", models.BigIntegerField()),
+                ("waited_at", models.DateTimeField()),
             ],
         ),
         migrations.CreateModel(

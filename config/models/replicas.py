@@ -1,6 +1,15 @@
 """What lets reads go to replicas (config.postgresql.replicas)."""
 
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
 from django.db import models
+
+
+class ReadPositionQuerySet(models.QuerySet["ReadPosition"]):
+    def expired(self, now: datetime) -> ReadPositionQuerySet:
+        return self.filter(waited_at__lt=now - timedelta(days=1))
 
 
 class ReadPosition(models.Model):
@@ -12,12 +21,18 @@ class ReadPosition(models.Model):
     Attributes:
         user_id: of the user. It is no foreign key, which would lock the user's row at each write.
         replica: the alias of its database.
-        position: in the WAL, in bytes from its beginning.
+        timeline: of the WAL that the position is of, as its files are named.
+        position: in that WAL, in bytes from its beginning.
+        waited_at: when a request of the user last waited for the replica.
     """
 
     user_id = models.BigIntegerField(primary_key=True)
     replica = models.TextField(db_collation="C")
+    timeline = models.CharField(max_length=8, db_collation="C")
     position = models.BigIntegerField()
+    waited_at = models.DateTimeField()
+
+    objects = ReadPositionQuerySet.as_manager()
 
     def __str__(self) -> str:
         return f"{self.user_id} reads from {self.replica}"

@@ -7,17 +7,24 @@ that is away. A replica is left out, and taken back, by what it answers.
 from __future__ import annotations
 
 import logging
+import os
 import random
+import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from functools import cache
-from threading import Thread
+from threading import Lock, Thread
 from typing import Any
+from weakref import WeakSet
 
 import psycopg
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, Error, connections
+from django.db.backends.signals import connection_created
+from django.dispatch import receiver
+from psycopg.pq import TransactionStatus
 
 from config.postgresql.probe import ask
 
@@ -29,6 +36,7 @@ reading_from: ContextVar[str | None] = ContextVar("reading_from", default=None)
 SECONDS_BETWEEN_LOOKS = 0.1
 # A replica that is silent for so long is left out.
 SECONDS_TO_ANSWER = 0.5
+SECONDS_BETWEEN_QUESTIONS = 0.001
 # There is no primary where none has answered for so long.
 SECONDS_WITHOUT_PRIMARY = 1.0
 
@@ -40,12 +48,11 @@ POSITION = (
     " ELSE pg_current_wal_flush_lsn() END) - '0/0')::bigint"
 )
 """SQL for how far the WAL must be replayed where all that was answered so far shall be seen."""
-# The number of the timeline is the beginning of a segment's name.
-_TIMELINE = (
-    "(SELECT system_identifier FROM pg_control_system()) || '/' || left(pg_walfile_name(pg_current_wal_flush_lsn()), 8)"
-)
+TIMELINE = "left(pg_walfile_name(pg_current_wal_flush_lsn()), 8)"
+"""SQL for the timeline that the primary writes: the beginning of the name of each file."""
+_NAME = f"(SELECT system_identifier FROM pg_control_system()) || '/' || {TIMELINE}"  # noqa: S608 - of constants
 _MARK = "(SELECT name FROM config_timeline)"
-_LOOK_AT_PRIMARY = f"SELECT {_FLUSHED}, {_TIMELINE}, {_MARK}"
+_LOOK_AT_PRIMARY = f"SELECT {_FLUSHED}, {_NAME}, {_MARK}"
 _LOOK_AT_REPLICA = f"SELECT pg_is_in_recovery(), {_REPLAYED}, {_MARK}"
 _WRITE_MARK = (
     "INSERT INTO config_timeline (id, name) VALUES (1, %s) ON CONFLICT (id) DO UPDATE SET name = EXCLUDED.name"
@@ -75,25 +82,56 @@ class _Replica:
     Attributes:
         is_live: whether it answers, and follows the primary.
         replayed: how far, when it was last asked. It may be farther, and goes back only when it is started again.
-        required: from where on it is taken back: nobody shall see it behind what was seen of it.
+        left_at: when it was last left out, by the monotonic clock.
     """
 
     def __init__(self, alias: str) -> None:
         self.alias = alias
         self.is_live = False
-        self.replayed = self.required = 0
+        self.replayed = 0
+        self.left_at = 0.0
 
-    def follow(self, replayed: int) -> None:
+    def follow(self, replayed: int, looks: Sequence[tuple[float, int]]) -> None:
+        """Takes it back once it has replayed what the primary had written after it was left out.
+
+        Nobody shall see it behind what was seen of it before.
+        """
         self.replayed = replayed
-        if not self.is_live and replayed >= self.required:
+        if not self.is_live and any(replayed >= position for asked, position in looks if asked > self.left_at):
             self.is_live = True
             logger.warning("The replica %s is read from.", self.alias)
 
-    def leave(self, required: int, reason: object) -> None:
-        self.required = required
+    def leave(self, reason: object) -> None:
+        self.left_at = time.monotonic()
         if self.is_live:
             self.is_live = False
             logger.warning("The replica %s is left out: %s", self.alias, str(reason).strip())
+            _cut_connections(self.alias)
+
+
+# Of this process, to replicas.
+_connections: WeakSet[Any] = WeakSet()
+
+
+@receiver(connection_created)
+def _note(connection: Any, **options: object) -> None:
+    if connection.alias in settings.REPLICAS:
+        _connections.add(connection)
+
+
+def _cut_connections(alias: str) -> None:
+    """Ends what waits for a replica in vain. No time-out of PostgreSQL's holds where nothing comes from it."""
+    for each in list(_connections):
+        raw = each.connection
+        if each.alias == alias and raw is not None and raw.pgconn.transaction_status == TransactionStatus.ACTIVE:
+            cut(raw)
+
+
+def cut(connection: psycopg.Connection[Any]) -> None:
+    """Ends a connection that another thread waits for."""
+    # Of a copy: the descriptor itself belongs to libpq.
+    with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as copy:
+        copy.shutdown(socket.SHUT_RDWR)
 
 
 class Replicas:
@@ -110,13 +148,29 @@ class Replicas:
         # When the primary was asked, and how far it was then at the least; the oldest one first.
         self._looks: list[tuple[float, int]] = []
         self._timeline = ""
+        self._has_primary = False
+        self._lock = Lock()
 
-    def may_read(self, alias: str, position: int) -> bool:
-        """Whether a replica may be read from by who has seen what stands before a position in the WAL."""
+    def may_read(self, alias: str, timeline: str, position: int, *, seconds: float = 0.0) -> bool:
+        """Whether a replica may be read from by who has seen what stands before a position in the WAL.
+
+        Args:
+            alias: of the replica.
+            timeline: of the position.
+            position: in bytes.
+            seconds: how long to wait until the replica has replayed it.
+        """
         replica = self._replicas.get(alias)
-        if replica is None or not self._is_fresh(replica):
+        if replica is None or not self._timeline.endswith(timeline) or not self._is_fresh(replica):
             return False
-        return replica.replayed >= position or self._has_replayed(replica, position)
+        if replica.replayed >= position:
+            return True
+        deadline = time.monotonic() + seconds
+        while not self._has_replayed(replica, position):
+            if time.monotonic() >= deadline or not replica.is_live:
+                return False
+            time.sleep(SECONDS_BETWEEN_QUESTIONS)
+        return True
 
     def choose(self, alias: str | None = None) -> str:
         """The replica to read from in the future: the one that was read from before as long as it is fresh."""
@@ -136,12 +190,10 @@ class Replicas:
         known = [each for each in self._replicas.values() if each.is_live and each.replayed >= looks[0][1]]
         return max(known, key=lambda replica: replica.replayed).alias if known else None
 
-    def is_live(self, alias: str) -> bool:
-        return self._replicas[alias].is_live
-
     def leave(self, alias: str, reason: object) -> None:
         """Has a replica left out that has failed, until it answers again."""
-        self._replicas[alias].leave(self._get_position(), reason)
+        with self._lock:
+            self._replicas[alias].leave(reason)
 
     def _has_replayed(self, replica: _Replica, position: int) -> bool:
         try:
@@ -149,6 +201,7 @@ class Replicas:
                 cursor.execute(f"SELECT {_REPLAYED} >= %s", [position])
                 return bool(cursor.fetchone()[0])
         except Error as error:
+            connections[replica.alias].close()
             self.leave(replica.alias, error)
             return False
 
@@ -157,10 +210,6 @@ class Replicas:
             return False
         oldest = time.monotonic() - self._max_lag
         return any(replica.replayed >= position for asked, position in self._looks if asked >= oldest)
-
-    def _get_position(self) -> int:
-        """Of the primary, as far as it is known."""
-        return self._looks[-1][1] if self._looks else 0
 
     # --- Threads
 
@@ -179,15 +228,24 @@ class Replicas:
                 # It was promoted, or is new.
                 with connection.cursor() as cursor:
                     cursor.execute(_WRITE_MARK, [timeline])
-        except (Error, psycopg.Error):
+        except (Error, psycopg.Error) as error:
             connection.close()
+            self._note_primary(error)
             return
-        if timeline != self._timeline:
-            # Where another one was says nothing of this one.
-            self._timeline, self._looks = str(timeline), []
-            for replica in self._replicas.values():
-                replica.leave(0, "There is a new primary.")
-        self._looks = [look for look in self._looks if look[0] >= asked - self._max_lag] + [(asked, int(position or 0))]
+        self._note_primary(None)
+        with self._lock:
+            if timeline != self._timeline:
+                # Where another one was says nothing of this one.
+                self._timeline, self._looks = str(timeline), []
+                for replica in self._replicas.values():
+                    replica.leave("There is a new primary.")
+            looks = [look for look in self._looks if look[0] >= asked - self._max_lag]
+            self._looks = [*looks, (asked, int(position or 0))]
+
+    def _note_primary(self, error: Exception | None) -> None:
+        if (error is None) != self._has_primary:
+            self._has_primary = error is None
+            logger.warning("The primary %s", "answers." if error is None else f"does not say where it is: {error}")
 
     def _look_at_replica(self, replica: _Replica) -> None:
         connection = connections[replica.alias]
@@ -195,14 +253,15 @@ class Replicas:
             is_standby, replayed, mark = ask(connection, _LOOK_AT_REPLICA, SECONDS_TO_ANSWER)
         except (Error, psycopg.Error) as error:
             connection.close()
-            replica.leave(self._get_position(), error)
+            self.leave(replica.alias, error)
             return
-        if is_standby != "t":
-            replica.leave(self._get_position(), "It is no standby.")
-        elif mark != self._timeline:
-            replica.leave(self._get_position(), "It does not follow the present primary yet.")
-        else:
-            replica.follow(int(replayed or 0))
+        with self._lock:
+            if is_standby != "t":
+                replica.leave("It is no standby.")
+            elif mark != self._timeline:
+                replica.leave("It does not follow the present primary yet.")
+            else:
+                replica.follow(int(replayed or 0), self._looks)
 
 
 def _repeat(look: Callable[..., None], *arguments: object) -> None:

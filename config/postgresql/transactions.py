@@ -9,6 +9,7 @@ from django.db import (
     Error,
     InterfaceError,
     InternalError,
+    NotSupportedError,
     OperationalError,
     connection,
     connections,
@@ -18,6 +19,7 @@ from django.db import (
 from django.db.models import Model, QuerySet
 from psycopg.errors import (
     DeadlockDetected,
+    FeatureNotSupported,
     IdleInTransactionSessionTimeout,
     ReadOnlySqlTransaction,
     SerializationFailure,
@@ -77,16 +79,23 @@ def must_run_again(error: Error) -> bool:
     return isinstance(error, ConcurrentWrite) or isinstance(error.__cause__, _RUN_AGAIN)
 
 
+def is_refused_by_standby(error: BaseException | None) -> bool:
+    """Whether a server did nothing of a statement since it is a standby: it has neither writes nor UNLOGGED tables."""
+    return isinstance(error, ReadOnlySqlTransaction) or (
+        isinstance(error, FeatureNotSupported) and "recovery" in str(error)
+    )
+
+
 def is_unavailable(exception: BaseException | None) -> bool:
     """Whether an exception says that the database is unavailable or busy, so that the client shall try again.
 
     It calls two of its states faults of its own: a standby that has not taken over yet, and a transaction that it ended
     because the process slept in it.
     """
-    brief = ReadOnlySqlTransaction | IdleInTransactionSessionTimeout
-    return isinstance(exception, OperationalError | InterfaceError) or (
-        isinstance(exception, InternalError) and isinstance(exception.__cause__, brief)
-    )
+    if isinstance(exception, OperationalError | InterfaceError):
+        return True
+    cause = exception.__cause__ if isinstance(exception, InternalError | NotSupportedError) else None
+    return isinstance(cause, IdleInTransactionSessionTimeout) or is_refused_by_standby(cause)
 
 
 def advisory_lock(number: int) -> None:

@@ -7,13 +7,10 @@ interpreter's lock delays what is fast. What must be answered whatever waits is 
 from __future__ import annotations
 
 import logging
-import os
-import socket
 import time
 from asyncio import AbstractEventLoop, ensure_future
 from collections import Counter, OrderedDict
 from collections.abc import Hashable
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -24,7 +21,7 @@ from psycopg.pq import TransactionStatus
 
 from config.http.errors import DomainError, ErrorCode
 from config.http.lanes import Lane, NeedsSlowLane, in_fast_lane
-from config.postgresql.replicas import get_replicas
+from config.postgresql.replicas import cut
 from config.postgresql.transactions import before_transaction
 from config.server import metrics, slow_lane
 from config.server.answers import Answer, Environ, answer, choose_lane, refuse_at_once
@@ -185,17 +182,13 @@ class Lanes:
 
     def _cut_hanging_connection(self) -> None:
         """Ends what the fast lane waits for in vain. No time-out of PostgreSQL's holds where nothing comes from it."""
-        if not self._fast.is_running:
+        if not self._fast.hangs:
             return
         for each in self._connections:
             connection = each.connection
-            if connection is None or connection.pgconn.transaction_status != TransactionStatus.ACTIVE:
-                continue
-            if self._fast.hangs or (each.alias in settings.REPLICAS and not get_replicas().is_live(each.alias)):
+            if connection is not None and connection.pgconn.transaction_status == TransactionStatus.ACTIVE:
                 logger.error("The database %s is silent; the connection of the fast lane is cut.", each.alias)
-                # Of a copy: the descriptor itself belongs to libpq.
-                with socket.socket(fileno=os.dup(connection.fileno())) as copy, suppress(OSError):
-                    copy.shutdown(socket.SHUT_RDWR)
+                cut(connection)
 
     @property
     def waits_for_database(self) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from django.conf import settings
-from django.db import Error
+from django.db import DEFAULT_DB_ALIAS, Error
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from prometheus_client import Counter
@@ -36,10 +36,10 @@ FIELDS = "config.quota"
 COUNTED = "config.counted"
 # And the id of the user whose good credential it carries.
 CALLER = "config.caller"
+# All of them: a request that is run again is not counted again.
+NOTED = (FIELDS, COUNTED, CALLER)
 # And the replica that the credential was read from while there was no primary: nothing is to be written for it.
 STAND_IN = "config.stand_in"
-# A request that is run again is not counted again.
-NOTED = (FIELDS, COUNTED, CALLER)
 # A fault of ours, and a database that is away.
 _UNCOUNTED = frozenset({500, 503})
 POLICIES = ("anonymous", "principal")
@@ -66,11 +66,10 @@ class CredentialLookup:
             request: whose credential it is; None for no request's.
             values: by which `build_queryset` knows it.
         """
-        rows = self.build_queryset(**values)
-        if request is not None and (alias := find_stand_in(request)):
-            request.META[STAND_IN] = alias
-            rows = rows.using(alias)
-        return rows.first()
+        alias = DEFAULT_DB_ALIAS
+        if request is not None and (stand_in := find_stand_in(request)):
+            request.META[STAND_IN] = alias = stand_in
+        return self.build_queryset(**values).using(alias).first()
 
 
 def find_stand_in(request: AnyRequest) -> str | None:

@@ -17,7 +17,6 @@ from django.conf import settings
 from django.db import connections
 from django.db.backends.postgresql import base
 from psycopg import Error
-from psycopg.errors import ReadOnlySqlTransaction
 from psycopg.pq import TransactionStatus
 from psycopg.types.numeric import Int2, Int2Dumper, Int4, Int4Dumper, Int8, Int8Dumper, IntDumper
 
@@ -25,6 +24,7 @@ from config.fastpath import batching
 from config.fastpath.postgresql.loop_waits import LoopWaits
 from config.fastpath.postgresql.prepared_statements import Batch, PreparedStatements, Rows, Statement
 from config.postgresql.statements import POOLED_WRAPPERS, WRAPPERS, spent
+from config.postgresql.transactions import is_refused_by_standby
 
 # An integer that does not fit its column is refused as text. In binary, psycopg would cut it off to one that fits. One
 # way for plain integers and for those that are marked as a column's: both are prepared under the same types.
@@ -175,7 +175,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def _has_left_standby(self, error: Error) -> bool:
         """Whether a server that takes no writes did nothing of the statements; then the connection to it is closed."""
-        if not (isinstance(error, ReadOnlySqlTransaction) and self.autocommit):
+        if not (is_refused_by_standby(error) and self.autocommit):
             return False
         self.close()
         return True
