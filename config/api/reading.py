@@ -181,7 +181,7 @@ def _note(request: HttpRequest, *, has_waited: bool) -> None:
             user_id = _get_user_id(request)
             if user_id:
                 before = request.META.get(_REPLICA)
-                replica = get_replicas().choose(before)
+                replica = get_replicas().choose(user_id)
                 moves = before is not None and replica != before
                 store_position(user_id, replica, moves=moves, has_waited=has_waited)
         except Error:

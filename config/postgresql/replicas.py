@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-import random
 import socket
 import time
 from collections.abc import Callable, Sequence
@@ -143,7 +142,7 @@ class Replicas:
     """
 
     def __init__(self, aliases: list[str], max_lag: float) -> None:
-        self._replicas = {alias: _Replica(alias) for alias in aliases}
+        self._replicas = {alias: _Replica(alias) for alias in sorted(aliases)}
         self._max_lag = max_lag
         # When the primary was asked, and how far it was then at the least; the oldest one first.
         self._looks: list[tuple[float, int]] = []
@@ -172,12 +171,10 @@ class Replicas:
             time.sleep(SECONDS_BETWEEN_QUESTIONS)
         return True
 
-    def choose(self, alias: str | None = None) -> str:
-        """The replica to read from in the future: the one that was read from before as long as it is fresh."""
-        fresh = [replica.alias for replica in self._replicas.values() if self._is_fresh(replica)]
-        if alias in fresh:
-            return str(alias)
-        return random.choice(fresh or list(self._replicas))  # noqa: S311 - to share the load
+    def choose(self, user_id: int) -> str:
+        """The replica that a user reads from in the future: always the same one while all of them are fresh."""
+        fresh = [alias for alias, replica in self._replicas.items() if self._is_fresh(replica)] or list(self._replicas)
+        return fresh[user_id % len(fresh)]
 
     def get_stand_in(self) -> str | None:
         """The replica that knows most, while there is no primary; None while there is one.
