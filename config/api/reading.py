@@ -38,7 +38,7 @@ POSITION_COLUMNS = "{0}.replica, {0}.timeline, {0}.position, {0}.waited_at < clo
 _FETCH = f"SELECT {POSITION_COLUMNS.format('known')} FROM config_readposition AS known WHERE user_id = %s"  # noqa: S608
 STORE = f"""
 INSERT INTO config_readposition AS present (user_id, replica, timeline, position, waited_at)
-VALUES (%s, %s, {TIMELINE}, {POSITION}, '-infinity')
+VALUES (%s, %s, {TIMELINE}, {POSITION}, clock_timestamp() - interval '1 second')
 ON CONFLICT (user_id) DO UPDATE SET
     replica = CASE WHEN %s THEN EXCLUDED.replica ELSE present.replica END,
     timeline = EXCLUDED.timeline,

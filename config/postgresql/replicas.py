@@ -236,8 +236,9 @@ class Replicas:
                 self._timeline, self._looks = str(timeline), []
                 for replica in self._replicas.values():
                     replica.leave("There is a new primary.")
-            looks = [look for look in self._looks if look[0] >= asked - self._max_lag]
-            self._looks = [*looks, (asked, int(position or 0))]
+            # The newest of those that are older than `max_lag` stays: this thread may be late, and then be the last one.
+            older = sum(look[0] < asked - self._max_lag for look in self._looks)
+            self._looks = [*self._looks[max(0, older - 1) :], (asked, int(position or 0))]
 
     def _note_primary(self, error: Exception | None) -> None:
         if (error is None) != self._has_primary:

@@ -22,7 +22,7 @@ from oauth2_provider.models import get_access_token_model, get_grant_model, get_
 from accounts.models import LoginSession
 from accounts.services import create_api_key
 from config.management.commands import purge
-from config.models import AuditEvent, Counter, IdempotencyRecord, RowCount, SavedExport, VersionUse
+from config.models import AuditEvent, Counter, IdempotencyRecord, ReadPosition, RowCount, SavedExport, VersionUse
 from tests.accounts.conftest import log_in, refresh
 from tests.accounts.oauth.actors import Person, bearer, register
 from tests.conftest import PASSWORD
@@ -39,6 +39,7 @@ KINDS = [
     "idempotency keys",
     "audit events",
     "saved exports",
+    "read positions",
     "uses of versions",
 ]
 NOTHING = dict.fromkeys([*KINDS, "removed users"], 0)
@@ -113,6 +114,12 @@ def saved_export(user: User, over_at: Any) -> SavedExport:
     return export
 
 
+def read_position(user: User, over_at: Any) -> ReadPosition:
+    waited_at = over_at - timedelta(days=1)
+    columns = {"replica": "db2:5432", "timeline": "00000001", "position": 1}
+    return ReadPosition.objects.create(user_id=next(numbers), waited_at=waited_at, **columns)
+
+
 def version_use(user: User, over_at: Any) -> VersionUse:
     # Days are kept whole: one that ends just after its time is not over.
     day = (over_at - timedelta(days=366)).date()
@@ -131,6 +138,7 @@ MAKERS = {
     "idempotency keys": idempotency_record,
     "audit events": audit_event,
     "saved exports": saved_export,
+    "read positions": read_position,
     "uses of versions": version_use,
 }
 
@@ -146,6 +154,7 @@ def of_kind(kind: str) -> Any:
         IdempotencyRecord,
         AuditEvent,
         SavedExport,
+        ReadPosition,
         VersionUse,
     ]
     return dict(zip(KINDS, models, strict=True))[kind].objects
