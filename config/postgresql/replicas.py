@@ -236,7 +236,7 @@ class Replicas:
                 self._timeline, self._looks = str(timeline), []
                 for replica in self._replicas.values():
                     replica.leave("There is a new primary.")
-            # The newest of those that are older than `max_lag` stays: this thread may be late, and then be the last one.
+            # Of those older than `max_lag` the newest stays: this thread may be late, and this look the last one.
             older = sum(look[0] < asked - self._max_lag for look in self._looks)
             self._looks = [*self._looks[max(0, older - 1) :], (asked, int(position or 0))]
 
