@@ -1,4 +1,4 @@
-"""Draws architecture.svg from architecture.txt, whose first lines explain its form.
+"""Draws architecture.svg and scale.svg from the texts beside them, whose form architecture.txt explains.
 
 .venv/bin/python docs/architecture.py
 """
@@ -11,10 +11,19 @@ from typing import NamedTuple
 FOLDER = Path(__file__).resolve().parent
 COLUMN, ROW, HEIGHT = 140, 96, 54
 LEFT, TOP = 24, 84
-FILLS = {"outside": "#eceff1", "config": "#e3f2fd", "app": "#e8f5e9", "stock": "#fffde7", "accelerator": "#fff3e0"}
+FILLS = {
+    "outside": "#eceff1",
+    "config": "#e3f2fd",
+    "app": "#e8f5e9",
+    "stock": "#fffde7",
+    "accelerator": "#fff3e0",
+    "node": "#e3f2fd",
+    "database": "#fffde7",
+}
 STROKES = {
     "request": 'stroke="#1565c0" marker-end="url(#request)"',
     "import": 'stroke="#616161" stroke-dasharray="5 4" marker-end="url(#import)"',
+    "replication": 'stroke="#616161" stroke-dasharray="5 4" marker-end="url(#import)"',
 }
 LEGEND = {"config": "package of config", "app": "apps", "accelerator": "accelerator", "stock": "Django"}
 HEAD = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}"
@@ -39,10 +48,14 @@ def render(source: str) -> str:
     """The SVG of a source."""
     lines = [line for line in source.splitlines() if line and not line.startswith("#")]
     parts = list(_parts(lines))
-    width, height = 7.6 * COLUMN + 2 * LEFT, TOP + 6 * ROW + HEIGHT + 56
+    boxes = [line.split() for line in lines if line.startswith("box")]
+    columns = max(float(column) + float(wide) for _, _, column, _, wide, *_ in boxes)
+    rows = max(float(row) for _, _, _, row, *_ in boxes)
+    width, height = columns * COLUMN + 2 * LEFT, round(TOP + rows * ROW + HEIGHT + 56)
+    kinds = {words[5] for words in boxes} | {line.split()[3] for line in lines if line.startswith("arrow")}
     titles = [line.split(maxsplit=2)[2] for line in lines if line.startswith("panel")]
     head = HEAD.format(width=round(width), height=height, label=escape("; ".join(titles)))
-    return "\n".join([head, *parts, *_legend(height - 20), "</svg>", ""])
+    return "\n".join([head, *parts, *_legend(height - 20, kinds), "</svg>", ""])
 
 
 def _parts(lines: list[str]) -> Iterator[str]:
@@ -75,30 +88,36 @@ def _middle(one: Box, other: Box) -> float:
     return (max(one.left, other.left) + min(one.right, other.right)) / 2
 
 
-def _box(box: Box, kind: str, title: str, subtitle: str) -> Iterator[str]:
+def _box(box: Box, kind: str, title: str, subtitle: str = "") -> Iterator[str]:
     yield (
         f'<rect x="{box.left:.0f}" y="{box.top:.0f}" width="{box.right - box.left:.0f}" height="{HEIGHT}" rx="6" '
         f'fill="{FILLS[kind]}" stroke="#90a4ae"/>'
     )
-    yield _text((box.left + box.right) / 2, box.top + 23, title, 14)
-    yield _text((box.left + box.right) / 2, box.top + 41, subtitle, 10.5)
+    yield _text((box.left + box.right) / 2, box.top + (23 if subtitle else 32), title, 14)
+    if subtitle:
+        yield _text((box.left + box.right) / 2, box.top + 41, subtitle, 10.5)
 
 
 def _text(x: float, y: float, text: str, size: float, anchor: str = "middle") -> str:
     return f'<text x="{x:.0f}" y="{y:.0f}" font-size="{size}" text-anchor="{anchor}">{escape(text)}</text>'
 
 
-def _legend(y: float) -> Iterator[str]:
+def _legend(y: float, kinds: set[str]) -> Iterator[str]:
     x = LEFT
     for kind, stroke in STROKES.items():
+        if kind not in kinds:
+            continue
         yield f'<path d="M{x} {y - 4}h34" stroke-width="1.5" {stroke}/>'
         yield _text(x + 42, y, kind + "s" * (kind == "import"), 11, "start")
         x += 110
     for kind, name in LEGEND.items():
+        if kind not in kinds:
+            continue
         yield f'<rect x="{x}" y="{y - 11}" width="18" height="13" rx="3" fill="{FILLS[kind]}" stroke="#90a4ae"/>'
         yield _text(x + 26, y, name, 11, "start")
         x += 40 + 7 * len(name)
 
 
 if __name__ == "__main__":
-    (FOLDER / "architecture.svg").write_text(render((FOLDER / "architecture.txt").read_text()))
+    for name in ("architecture", "scale"):
+        (FOLDER / f"{name}.svg").write_text(render((FOLDER / f"{name}.txt").read_text()))

@@ -6,6 +6,8 @@ read where all of this is known. The position is read on the primary, when the c
 """
 
 import logging
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from django.conf import settings
@@ -22,6 +24,7 @@ from config.api.requests import AnyRequest
 from config.api.views import ConventionsMixin
 from config.http.middleware import GetResponse
 from config.postgresql.replicas import POSITION, TIMELINE, get_replicas, reading_from
+from config.postgresql.transactions import has_committed
 
 logger = logging.getLogger(__name__)
 
@@ -46,6 +49,10 @@ ON CONFLICT (user_id) DO UPDATE SET
         THEN greatest(present.position, EXCLUDED.position) ELSE EXCLUDED.position END,
     waited_at = CASE WHEN %s THEN clock_timestamp() ELSE present.waited_at END
 """  # noqa: S608 - of constants
+
+
+# Users whose position could not be stored yet behind a write: here they read on the primary.
+_unstored: set[int] = set()
 
 
 class Position(NamedTuple):
@@ -73,10 +80,10 @@ def begin(request: AnyRequest, user_id: int) -> None:
         return
     request.META[_REPLICA] = found.replica
     replicas, (replica, timeline, position, may_wait) = get_replicas(), found
-    is_known = replicas.may_read(replica, timeline, position)
-    if not is_known and may_wait:
+    is_known = user_id not in _unstored and replicas.may_read(replica, timeline, position)
+    if not is_known and may_wait and replicas.may_wait and user_id not in _unstored:
         request.META[_HAS_WAITED] = True
-        is_known = replicas.may_read(replica, timeline, position, seconds=SECONDS_TO_CATCH_UP)
+        is_known = replicas.wait(replica, timeline, position, SECONDS_TO_CATCH_UP)
     if is_known:
         reading_from.set(replica)
     READS.labels(replica if is_known else "primary").inc()
@@ -163,35 +170,51 @@ class ReadPositionMiddleware:
             is_of_primary = reading_from.get() is None and STAND_IN not in request.META
         finally:
             reading_from.reset(token)
+        is_read = request.method in SAFE_METHODS
+        # What fails shows nothing. But a write that failed may have been done.
+        is_shown = response.status_code not in _UNSEEN and not (is_read and response.status_code >= 500)
+        is_seen = is_of_primary and is_shown and request.method != "OPTIONS"
         has_waited = _HAS_WAITED in request.META
-        is_seen = is_of_primary and response.status_code not in _UNSEEN and request.method != "OPTIONS"
         if is_seen or has_waited:
-            _note(request, has_waited=has_waited)
+            try:
+                _note(request, has_waited=has_waited, is_read=is_read)
+            except Error:
+                if is_seen:
+                    response.close()
+                    raise
         return response
 
 
-def _note(request: HttpRequest, *, has_waited: bool) -> None:
-    """Stores the position of a request's user, if it has one.
+def _note(request: HttpRequest, *, has_waited: bool, is_read: bool) -> None:
+    """Stores the position of a request's user, if it has one; behind a write that may be later.
 
     Raises:
         django.db.Error: it is not stored, and nothing was written that the answer would have to tell.
     """
-    for is_last in (False, True):
-        try:
-            user_id = _get_user_id(request)
-            if user_id:
-                before = request.META.get(_REPLICA)
-                replica = get_replicas().choose(user_id)
-                moves = before is not None and replica != before
-                store_position(user_id, replica, moves=moves, has_waited=has_waited)
-        except Error:
-            if is_last and request.method in SAFE_METHODS:
-                raise
-            if is_last:
-                # The write is done, and is to be told. A primary that is lost takes the positions with it.
-                logger.exception("What a user has written may be read late")
-        else:
-            return
+    user_id = _get_user_id(request)
+    if not user_id:
+        return
+    before = request.META.get(_REPLICA)
+    replica = get_replicas().choose(user_id)
+    store = partial(
+        store_position, user_id, replica, moves=before is not None and replica != before, has_waited=has_waited
+    )
+    if is_read:
+        store()
+        return
+    # From here on the request must not be run again.
+    has_committed.set(True)
+    try:
+        store()
+    except Error as error:
+        logger.warning("What user %s has written is noted later: %s", user_id, error)
+        _unstored.add(user_id)
+        get_replicas().do_later(partial(_store_later, user_id, store))
+
+
+def _store_later(user_id: int, store: Callable[[], None]) -> None:
+    store()
+    _unstored.discard(user_id)
 
 
 def _get_user_id(request: Any) -> int | None:

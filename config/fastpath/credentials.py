@@ -95,11 +95,12 @@ def find(original: Callable) -> Callable:
         try:
             found = look_up.first(**values, **(asked or {}))
         except Error as error:
-            if not (counts and is_unavailable(error)):
+            if not ((counts or reads_position) and is_unavailable(error)):
                 raise
             # A standby can be read, though it takes no counts.
             found = _compile(self, False, False, False, *values).first(**values)
             counts, asked, reads_position = False, None, False
+            request.META[_POSITION] = (None,)
         if found is None:
             return None
         row, further = found

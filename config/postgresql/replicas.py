@@ -10,6 +10,7 @@ import logging
 import os
 import socket
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
@@ -82,6 +83,7 @@ class _Replica:
         is_live: whether it answers, and follows the primary.
         replayed: how far, when it was last asked. It may be farther, and goes back only when it is started again.
         left_at: when it was last left out, by the monotonic clock.
+        can_stand_in: whether it answered its last look, and follows the primary, or the one that there was.
     """
 
     def __init__(self, alias: str) -> None:
@@ -89,13 +91,14 @@ class _Replica:
         self.is_live = False
         self.replayed = 0
         self.left_at = 0.0
+        self.can_stand_in = False
 
     def follow(self, replayed: int, looks: Sequence[tuple[float, int]]) -> None:
         """Takes it back once it has replayed what the primary had written after it was left out.
 
         Nobody shall see it behind what was seen of it before.
         """
-        self.replayed = replayed
+        self.replayed, self.can_stand_in = replayed, True
         if not self.is_live and any(replayed >= position for asked, position in looks if asked > self.left_at):
             self.is_live = True
             logger.warning("The replica %s is read from.", self.alias)
@@ -105,22 +108,25 @@ class _Replica:
         if self.is_live:
             self.is_live = False
             logger.warning("The replica %s is left out: %s", self.alias, str(reason).strip())
-            _cut_connections(self.alias)
 
 
 # Of this process, to replicas.
 _connections: WeakSet[Any] = WeakSet()
+_connections_lock = Lock()
 
 
 @receiver(connection_created)
 def _note(connection: Any, **options: object) -> None:
     if connection.alias in settings.REPLICAS:
-        _connections.add(connection)
+        with _connections_lock:
+            _connections.add(connection)
 
 
 def _cut_connections(alias: str) -> None:
     """Ends what waits for a replica in vain. No time-out of PostgreSQL's holds where nothing comes from it."""
-    for each in list(_connections):
+    with _connections_lock:
+        known = list(_connections)
+    for each in known:
         raw = each.connection
         if each.alias == alias and raw is not None and raw.pgconn.transaction_status == TransactionStatus.ACTIVE:
             cut(raw)
@@ -149,27 +155,35 @@ class Replicas:
         self._timeline = ""
         self._has_primary = False
         self._lock = Lock()
+        self._may_wait_at = 0.0
+        self._later: deque[Callable[[], None]] = deque()
 
-    def may_read(self, alias: str, timeline: str, position: int, *, seconds: float = 0.0) -> bool:
-        """Whether a replica may be read from by who has seen what stands before a position in the WAL.
-
-        Args:
-            alias: of the replica.
-            timeline: of the position.
-            position: in bytes.
-            seconds: how long to wait until the replica has replayed it.
-        """
+    def may_read(self, alias: str, timeline: str, position: int) -> bool:
+        """Whether a replica may be read from by who has seen what stands before a position in the WAL, in bytes."""
         replica = self._replicas.get(alias)
         if replica is None or not self._timeline.endswith(timeline) or not self._is_fresh(replica):
             return False
-        if replica.replayed >= position:
-            return True
-        deadline = time.monotonic() + seconds
-        while not self._has_replayed(replica, position):
-            if time.monotonic() >= deadline or not replica.is_live:
-                return False
+        return replica.replayed >= position or self._has_replayed(replica, position)
+
+    @property
+    def may_wait(self) -> bool:
+        """Whether a request may wait for a replica: all of this process do so for a tenth of the time."""
+        return time.monotonic() >= self._may_wait_at
+
+    def wait(self, alias: str, timeline: str, position: int, seconds: float) -> bool:
+        """What `may_read` says within so many seconds. This thread does nothing else meanwhile."""
+        began = now = time.monotonic()
+        is_known = False
+        while not is_known and now < began + seconds:
             time.sleep(SECONDS_BETWEEN_QUESTIONS)
-        return True
+            is_known = self.may_read(alias, timeline, position)
+            now = time.monotonic()
+        self._may_wait_at = now + 9 * (now - began)
+        return is_known
+
+    def do_later(self, function: Callable[[], None]) -> None:
+        """Has something done on the primary as soon as that answers, and again where the database refuses it."""
+        self._later.append(function)
 
     def choose(self, user_id: int) -> str:
         """The replica that a user reads from in the future: always the same one while all of them are fresh."""
@@ -184,7 +198,7 @@ class Replicas:
         looks = self._looks
         if not looks or time.monotonic() - looks[-1][0] < SECONDS_WITHOUT_PRIMARY:
             return None
-        known = [each for each in self._replicas.values() if each.is_live and each.replayed >= looks[0][1]]
+        known = [each for each in self._replicas.values() if each.can_stand_in and each.replayed >= looks[0][1]]
         return max(known, key=lambda replica: replica.replayed).alias if known else None
 
     def leave(self, alias: str, reason: object) -> None:
@@ -197,9 +211,11 @@ class Replicas:
             with connections[replica.alias].cursor() as cursor:
                 cursor.execute(f"SELECT {_REPLAYED} >= %s", [position])
                 return bool(cursor.fetchone()[0])
-        except Error as error:
-            connections[replica.alias].close()
-            self.leave(replica.alias, error)
+        except Error:
+            # Whoever looks at it says whether it is away.
+            connection = connections[replica.alias]
+            if connection.connection is None or connection.connection.closed:
+                connection.close()
             return False
 
     def _is_fresh(self, replica: _Replica) -> bool:
@@ -230,15 +246,25 @@ class Replicas:
             self._note_primary(error)
             return
         self._note_primary(None)
+        self._catch_up()
         with self._lock:
             if timeline != self._timeline:
                 # Where another one was says nothing of this one.
-                self._timeline, self._looks = str(timeline), []
+                self._looks = []
                 for replica in self._replicas.values():
                     replica.leave("There is a new primary.")
+                self._timeline = str(timeline)
             # Of those older than `max_lag` the newest stays: this thread may be late, and this look the last one.
             older = sum(look[0] < asked - self._max_lag for look in self._looks)
             self._looks = [*self._looks[max(0, older - 1) :], (asked, int(position or 0))]
+
+    def _catch_up(self) -> None:
+        while self._later:
+            try:
+                self._later[0]()
+            except Error:
+                return
+            self._later.popleft()
 
     def _note_primary(self, error: Exception | None) -> None:
         if (error is None) != self._has_primary:
@@ -251,9 +277,12 @@ class Replicas:
             is_standby, replayed, mark = ask(connection, _LOOK_AT_REPLICA, SECONDS_TO_ANSWER)
         except (Error, psycopg.Error) as error:
             connection.close()
+            replica.can_stand_in = False
             self.leave(replica.alias, error)
+            _cut_connections(replica.alias)
             return
         with self._lock:
+            replica.can_stand_in = False
             if is_standby != "t":
                 replica.leave("It is no standby.")
             elif mark != self._timeline:

@@ -38,7 +38,8 @@ def test_hooks_run_the_commands_of_make_lint():
     assert hooks == commands
 
 
-def test_architecture_is_what_its_source_gives():
+@pytest.mark.parametrize("name", ["architecture", "scale"])
+def test_picture_is_what_its_source_gives(name):
     render = runpy.run_path(str(ROOT / "docs/architecture.py"))["render"]
-    source = (ROOT / "docs/architecture.txt").read_text()
-    assert (ROOT / "docs/architecture.svg").read_text() == render(source)
+    source = (ROOT / f"docs/{name}.txt").read_text()
+    assert (ROOT / f"docs/{name}.svg").read_text() == render(source)

@@ -19,6 +19,8 @@ from psycopg.pq import ConnStatus, ExecStatus, Format, TransactionStatus
 from psycopg.pq.abc import PGconn, PGresult
 from psycopg.waiting import Wait
 
+from config.postgresql.transactions import is_refused_by_standby
+
 # The server does not know the statement any more, or in another form.
 _OUTDATED = (FeatureNotSupported, InvalidSqlStatementName)
 # As many as psycopg would keep: each takes memory in its server process. Several times as many as are sent at once, so
@@ -125,6 +127,8 @@ class PreparedStatements:
                     results = self._execute(bound)
                     break
                 except _OUTDATED as error:
+                    if is_refused_by_standby(error):
+                        raise
                     self._forget(bound, error)
                     if attempt == _ATTEMPTS or not self._is_idle():
                         raise
