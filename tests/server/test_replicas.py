@@ -6,7 +6,7 @@ import json
 import re
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from http.client import HTTPConnection
 from http.cookiejar import CookieJar
 from itertools import count
@@ -248,7 +248,9 @@ def frozen(pair: Pair) -> Iterator[None]:
         yield
     finally:
         for process in processes:
-            process.resume()
+            # One whose connection was cut may have ended meanwhile.
+            with suppress(psutil.NoSuchProcess):
+                process.resume()
 
 
 @pytest.mark.parametrize("media_type", ["application/json", "application/x-ndjson"])
