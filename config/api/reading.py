@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.core.exceptions import MiddlewareNotUsed
-from django.db import Error, connection, connections
+from django.db import Error, OperationalError, connection, connections
 from django.http import HttpRequest, HttpResponse
 from prometheus_client import Counter
 from rest_framework.permissions import SAFE_METHODS
@@ -205,6 +205,8 @@ def _note(request: HttpRequest, *, has_waited: bool, is_read: bool) -> None:
     # From here on the request must not be run again.
     has_committed.set(True)
     try:
+        if get_replicas().get_stand_in() is not None:
+            raise OperationalError("There is no primary.")
         store()
     except Error as error:
         logger.warning("What user %s has written is noted later: %s", user_id, error)

@@ -5,7 +5,7 @@ database sleeps, and finds the processor's caches filled by others when it wakes
 once.
 
 A task runs until it submits a query. Between two queries it has the thread for itself. A transaction submits nothing:
-it is never interleaved with another task.
+it is never interleaved with another task. What waits for the disk comes last: others are answered before it.
 """
 
 import logging
@@ -31,6 +31,7 @@ class _Submitted(NamedTuple):
     task: _TaskGreenlet
     execute: Execute
     query: Any
+    comes_last: bool
 
 
 def run(tasks: Sequence[Task]) -> None:
@@ -46,9 +47,10 @@ def run(tasks: Sequence[Task]) -> None:
         _resume(waiting, _TaskGreenlet(_run_guarded), task)
     while waiting:
         batches: dict[Execute, list[_Submitted]] = {}
-        for submitted in waiting:
+        first = [submitted for submitted in waiting if not submitted.comes_last]
+        for submitted in first or waiting:
             batches.setdefault(submitted.execute, []).append(submitted)
-        waiting = []
+        waiting = [submitted for submitted in waiting if submitted.comes_last] if first else []
         for execute, batch in batches.items():
             try:
                 results = execute([submitted.query for submitted in batch])
@@ -63,21 +65,32 @@ def may_submit() -> bool:
     return type(getcurrent()) is _TaskGreenlet
 
 
-def submit(execute: Execute, query: object) -> Any:
+def submit(execute: Execute, query: object, *, comes_last: bool = False) -> Any:
     """The result of a query, for which other tasks run meanwhile.
 
     Args:
         execute: runs it with those that others submit for the same one.
         query: what it gets.
+        comes_last: whether it waits until the other tasks have ended, or have submitted such queries, too.
 
     Raises:
         Exception: that was given for a result.
     """
-    result = getcurrent().parent.switch((execute, query))  # type: ignore[union-attr]  # a task has one
+    result = getcurrent().parent.switch((execute, query, comes_last))  # type: ignore[union-attr]  # a task has one
     if isinstance(result, Exception):
         # Of several tasks that get the same one, none shall find the others' frames in it.
         raise result.with_traceback(None)
     return result
+
+
+def step_back() -> None:
+    """Has the other tasks go on until they have ended, or have nothing left but what comes last, too."""
+    if may_submit():
+        submit(_execute_nothing, None, comes_last=True)
+
+
+def _execute_nothing(queries: Sequence[object]) -> Sequence[object]:
+    return queries
 
 
 def _resume(waiting: list[_Submitted], task: _TaskGreenlet, value: Any) -> None:

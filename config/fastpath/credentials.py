@@ -86,7 +86,7 @@ def find(original: Callable) -> Callable:
     """Takes the place of `CredentialLookup.find`. What it counts is taken back where the credential is refused."""
 
     def fast_find(self: CredentialLookup, request: Any, **values: object) -> Model | None:
-        if request is not None and find_stand_in(request):
+        if find_stand_in(request):
             return original(self, request, **values)
         counts = _is_counted_by_database(request)
         asked = request.META.pop(ASKED, None) if request else None
@@ -97,6 +97,8 @@ def find(original: Callable) -> Callable:
         except Error as error:
             if not ((counts or reads_position) and is_unavailable(error)):
                 raise
+            if find_stand_in(request):
+                return original(self, request, **values)
             # A standby can be read, though it takes no counts.
             found = _compile(self, False, False, False, *values).first(**values)
             counts, asked, reads_position = False, None, False

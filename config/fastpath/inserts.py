@@ -145,7 +145,7 @@ class DeferredInsert:
         before, values = guard
         statement = f"{before} {insert.sql} FROM guard RETURNING 1"
         bound = [*values, *_get_values(self.row, insert.fields, connection)]
-        (added,) = connection.run((statement, bound), shared_transaction=True)
+        (added,) = connection.run((statement, bound), shared_transaction=True, is_logged=True)
         self.row._state.adding = not added
         if added:
             has_committed.set(True)

@@ -35,8 +35,6 @@ MAX_WAITING = 512
 # it is only as long as what is answered in so much time, and what is beyond it learns that at once.
 SECONDS_OF_A_BURST = 0.5
 SECONDS_OF_A_STANDING_QUEUE = 0.25
-# After that its database connection is cut.
-MAX_SECONDS_OF_A_BATCH = 3.0
 
 
 class FastLane:
@@ -139,10 +137,10 @@ class FastLane:
         return bool(self._began)
 
     @property
-    def hangs(self) -> bool:
-        """Whether a batch waits for a database or a network that is silent."""
+    def seconds_of_batch(self) -> float:
+        """How long the present batch runs; 0 where there is none."""
         began = self._began
-        return bool(began) and time.monotonic() - began > MAX_SECONDS_OF_A_BATCH
+        return time.monotonic() - began if began else 0.0
 
     def _get_size(self) -> int:
         if self._seconds * MAX_BATCH <= SECONDS_OF_A_BATCH:
@@ -173,6 +171,14 @@ def run_together(tasks: Sequence[Callable[[], None]]) -> None:
         _run_tasks(tasks)
     finally:
         asyncio._set_running_loop(loop)
+
+
+def step_back() -> None:
+    """Has the other tasks of a batch go on first: the caller begins what waits for the disk."""
+    if settings.FAST_PATH:
+        from config.fastpath import batching
+
+        batching.step_back()
 
 
 def _run_tasks(tasks: Sequence[Callable[[], None]]) -> None:

@@ -15,9 +15,10 @@ from functools import partial
 from typing import Any
 
 from django.conf import settings
-from django.db import connections
+from django.db import DEFAULT_DB_ALIAS, connections
 from granian.rsgi import HTTPProtocol  # type: ignore[attr-defined]
 from psycopg.pq import TransactionStatus
+from rest_framework.permissions import SAFE_METHODS
 
 from config.http.errors import DomainError, ErrorCode
 from config.http.lanes import Lane, NeedsSlowLane, in_fast_lane
@@ -29,10 +30,10 @@ from config.server.background import Repetition
 from config.server.callers import Callers
 from config.server.client_streams import ClientStream
 from config.server.draining import drain, end_at_once
-from config.server.fast_lane import FastLane, run_together
+from config.server.fast_lane import FastLane, run_together, step_back
 from config.server.impatience import shorten_waits
 from config.server.queues import FairQueue, Task
-from config.server.readiness import probe
+from config.server.readiness import goes_on_without_primary, probe
 from config.server.request_log import LANE
 
 logger = logging.getLogger(__name__)
@@ -47,7 +48,12 @@ SECONDS_BETWEEN_SWEEPS = 0.02
 # How many requests of one caller the slow lane runs at once: it has threads left for others.
 MAX_SLOW_OF_A_CALLER = slow_lane.THREADS // 2
 RETRY_AFTER_SECONDS = 1
-SECONDS_BETWEEN_LOOKS = 0.5
+SECONDS_BETWEEN_LOOKS = 0.1
+# After that a database connection of a batch is cut; that to the primary sooner, where reads go on without it.
+MAX_SECONDS_OF_A_BATCH = 3.0
+MAX_SECONDS_WITHOUT_PRIMARY = 1.0
+# A batch that runs for so long waits for a COMMIT: the time-outs of the fast lane end anything else.
+SECONDS_OF_A_STALL = 1.0
 # For so long, what is like a request that has left the fast lane is run in the slow one from the beginning.
 SECONDS_TO_STAY_SLOW = 1.0
 
@@ -68,6 +74,11 @@ class SlowLane:
         self._streams: set[ClientStream] = set()
         self.queue = FairQueue()
         process.watch(loop, self._end_worker)
+
+    @property
+    def free(self) -> int:
+        """How many requests it would begin at once."""
+        return len(self._free)
 
     @property
     def is_full(self) -> bool:
@@ -182,9 +193,13 @@ class Lanes:
 
     def _cut_hanging_connection(self) -> None:
         """Ends what the fast lane waits for in vain. No time-out of PostgreSQL's holds where nothing comes from it."""
-        if not self._fast.hangs:
+        seconds = self._fast.seconds_of_batch
+        if seconds < MAX_SECONDS_WITHOUT_PRIMARY:
             return
+        has_primary = not goes_on_without_primary()
         for each in self._connections:
+            if seconds < MAX_SECONDS_OF_A_BATCH and (has_primary or each.alias != DEFAULT_DB_ALIAS):
+                continue
             connection = each.connection
             if connection is not None and connection.pgconn.transaction_status == TransactionStatus.ACTIVE:
                 logger.error("The database %s is silent; the connection of the fast lane is cut.", each.alias)
@@ -204,7 +219,7 @@ class Lanes:
             return
         caller, credential = self._callers.identify(environ)
         task = Task(environ, protocol, caller)
-        if problem := self._find_excess(caller):
+        if problem := self._find_excess(caller) or _find_outage(environ):
             self._refuse(task, problem, lane)
             return
         in_flight = self._in_flight
@@ -274,6 +289,7 @@ class Lanes:
 
     def _leave_if_slow_now(self, task: Task) -> None:
         """One has waited for all that were begun with it: they may wait for locks, too, and would do it in turn."""
+        step_back()
         if self._fast.has_waited or self._is_slow_now(task):
             raise NeedsSlowLane
 
@@ -282,6 +298,7 @@ class Lanes:
     def sweep(self) -> None:
         """Looks after requests that wait."""
         now = time.monotonic()
+        self._relieve_reads()
         for lane, queue in self._queues.items():
             waiting = sorted(queue, key=lambda task: task.received) if queue else []
             for task in waiting:
@@ -297,6 +314,17 @@ class Lanes:
             self._was_waiting[lane] = bool(waiting)
         self._loop.call_later(SECONDS_BETWEEN_SWEEPS, self.sweep)
 
+    def _relieve_reads(self) -> None:
+        """Has reads that wait behind a COMMIT, which the disk or a standby delays, run in the slow lane."""
+        if self._slow is None or self._fast.seconds_of_batch < SECONDS_OF_A_STALL or not probe.is_ready:
+            return
+        reads = [task for task in self._fast.queue if task.environ["REQUEST_METHOD"] in SAFE_METHODS]
+        # No more than are begun at once: the slow lane refuses whom it has no room for.
+        for task in reads[: self._slow.free]:
+            self._fast.queue.remove(task)
+            task.needs_slow_lane = True
+            task.finish()
+
 
 async def _drop_without_client(queue: FairQueue, task: Task, lane: Lane) -> None:
     await task.protocol.client_disconnect()
@@ -306,6 +334,13 @@ async def _drop_without_client(queue: FairQueue, task: Task, lane: Lane) -> None
     metrics.LANE_EVENTS.labels(lane.value, "dropped").inc()
     queue.remove(task)
     task.finish()
+
+
+def _find_outage(environ: Environ) -> DomainError | None:
+    """Nothing that writes waits for a primary that is known to be away."""
+    if environ["REQUEST_METHOD"] in SAFE_METHODS or not goes_on_without_primary():
+        return None
+    return build_overload("The database takes no writes at the moment.")
 
 
 def _get_kind(task: Task) -> Hashable:

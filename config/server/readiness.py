@@ -70,5 +70,10 @@ def check() -> None:
     if not probe.is_running:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
-    elif not probe.is_ready and not (settings.READ_ONLY_WITHOUT_PRIMARY and get_replicas().get_stand_in()):
+    elif not probe.is_ready and not goes_on_without_primary():
         raise OperationalError("The database does not answer.")
+
+
+def goes_on_without_primary() -> bool:
+    """Whether there is no primary, and reads do without one."""
+    return settings.READ_ONLY_WITHOUT_PRIMARY and get_replicas().get_stand_in() is not None

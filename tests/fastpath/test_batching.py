@@ -178,6 +178,38 @@ def test_queries_for_the_same_are_executed_together_whoever_submits_others():
     assert executed == [[1, 3], ["cd"], ["ab"], [4, 2]]
 
 
+def test_what_comes_last_waits_until_others_have_ended():
+    executed, results = [], []
+
+    def execute(queries):
+        executed.append(queries)
+        return queries
+
+    def read():
+        for number in range(3):
+            batching.submit(execute, f"read {number}")
+        results.append("read")
+
+    def write(name):
+        batching.submit(execute, f"look-up of {name}")
+        batching.submit(execute, f"write of {name}", comes_last=True)
+        results.append(name)
+
+    def begin():
+        batching.step_back()
+        results.append("transaction")
+
+    batching.run([partial(write, "a"), begin, read, partial(write, "b")])
+    assert executed == [
+        ["look-up of a", "read 0", "look-up of b"],
+        ["read 1"],
+        ["read 2"],
+        ["write of a", "write of b"],
+    ]
+    assert results == ["read", "transaction", "a", "b"]
+    batching.step_back()
+
+
 def test_transaction_is_never_interleaved(sizes, owner):
     seen = []
 

@@ -6,6 +6,7 @@ import json
 import re
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from http.client import HTTPConnection
 from http.cookiejar import CookieJar
@@ -20,6 +21,7 @@ import psutil
 import psycopg
 import pytest
 
+from config.local.cluster import Cluster
 from config.postgresql.database_url import SECONDS_TO_CONNECT_TO_EACH
 from tests.server.conftest import Copy, Service, wait_for
 from tests.server.standby import Pair, kill_machine, paused, replicated
@@ -239,8 +241,8 @@ def test_log_ins_and_lists_of_the_admin(reading: Deployment, checkout: Copy) -> 
 
 
 @contextmanager
-def frozen(pair: Pair) -> Iterator[None]:
-    postmaster = psutil.Process(pair.standby._postmaster())
+def frozen(server: Cluster) -> Iterator[None]:
+    postmaster = psutil.Process(server._postmaster())
     processes = [postmaster, *postmaster.children(recursive=True)]
     for process in processes:
         process.suspend()
@@ -257,7 +259,7 @@ def frozen(pair: Pair) -> Iterator[None]:
 def test_a_replica_that_is_silent_delays_reads_for_a_moment(reading: Deployment, media_type: str) -> None:
     path = reading.path if media_type == "application/json" else "/api/v2/posts"
     longest = 0.0
-    with frozen(reading.pair):
+    with frozen(reading.pair.standby):
         began = time.monotonic()
         while time.monotonic() - began < 4:
             asked = time.monotonic()
@@ -284,6 +286,42 @@ def another_pair() -> Iterator[Pair]:
         Path(folder).chmod(0o711)
         with replicated(Path(folder), synchronous_commit="on") as servers:
             yield servers
+
+
+@pytest.mark.parametrize(
+    ("fast_path", "longest"),
+    # The reference asks a connection whether it lives; when that is cut, it makes a new one.
+    [("true", 2.0), ("false", 1.0 + SECONDS_TO_CONNECT_TO_EACH + MARGIN)],
+    ids=["fast path", "reference"],
+)
+def test_what_waits_for_a_primary_that_is_silent_is_read_without_it(
+    another_pair: Pair, checkout: Copy, fast_path: str, longest: float
+) -> None:
+    def freeze() -> tuple[float, float]:
+        """How long reads waited at the most, and writes once the primary was known to be away."""
+        reads, refusals = [], []
+        with frozen(another_pair.primary), ThreadPoolExecutor(8) as pool:
+            began = time.monotonic()
+            while (asked := time.monotonic()) - began < 6:
+                body = {"name": f"Name {next(_numbers)}"}
+                written = pool.submit(deployment.call, deployment.user, "PATCH", deployment.path, body)
+                read = [pool.submit(deployment.get, deployment.user) for _ in range(6)]
+                assert {each.result().status for each in read} == {200}
+                reads.append(time.monotonic() - asked)
+                assert written.result().status == 503
+                if asked > began + 3:
+                    refusals.append(time.monotonic() - asked)
+        wait_for(lambda: deployment.call(deployment.user, "PATCH", deployment.path, {"name": "N"}).status == 200)
+        assert [deployment.read_name() for _ in range(8)] == ["N"] * 8
+        return max(reads), max(refusals)
+
+    variables = {"READ_ONLY_WITHOUT_PRIMARY": "true", "FAST_PATH": fast_path}
+    with deploy(checkout, another_pair, another_pair.url, **variables) as deployment:
+        wait_for(deployment.reads_from_replica)
+        # On a busy machine one may be just connecting.
+        waits, refusals = zip(*(freeze() for _ in range(2)), strict=True)
+        assert min(waits) < longest
+        assert min(refusals) < 0.5
 
 
 @pytest.mark.parametrize("goes_on", [True, False])

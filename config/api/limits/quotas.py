@@ -66,15 +66,23 @@ class CredentialLookup:
             request: whose credential it is; None for no request's.
             values: by which `build_queryset` knows it.
         """
-        alias = DEFAULT_DB_ALIAS
-        if request is not None and (stand_in := find_stand_in(request)):
-            request.META[STAND_IN] = alias = stand_in
-        return self.build_queryset(**values).using(alias).first()
+        rows = self.build_queryset(**values)
+        stand_in = find_stand_in(request)
+        if stand_in is None:
+            try:
+                return rows.using(DEFAULT_DB_ALIAS).first()
+            except Error as error:
+                # It may have waited until it was known that there is no primary.
+                stand_in = find_stand_in(request) if is_unavailable(error) else None
+                if stand_in is None:
+                    raise
+        request.META[STAND_IN] = stand_in  # type: ignore[union-attr]  # without one, nothing stands in
+        return rows.using(stand_in).first()
 
 
-def find_stand_in(request: AnyRequest) -> str | None:
+def find_stand_in(request: AnyRequest | None) -> str | None:
     """The alias of the replica that also credentials are read from, while there is no primary; None otherwise."""
-    if not settings.READ_ONLY_WITHOUT_PRIMARY or request.method not in SAFE_METHODS:
+    if not settings.READ_ONLY_WITHOUT_PRIMARY or request is None or request.method not in SAFE_METHODS:
         return None
     return get_replicas().get_stand_in()
 

@@ -126,7 +126,11 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return self.connection.pgconn.transaction_status == TransactionStatus.IDLE
 
     def run(  # noqa: C901 - the errors of a statement are told apart in one place
-        self, *statements: Statement, shared_transaction: bool = False, is_second_try: bool = False
+        self,
+        *statements: Statement,
+        shared_transaction: bool = False,
+        is_logged: bool = False,
+        is_second_try: bool = False,
     ) -> list[Rows]:
         """The rows of prepared statements, which are sent at once and waited for once.
 
@@ -136,6 +140,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             statements: the SQL, with `%s` for each value, and the values, which are bound by the server.
             shared_transaction: whether, outside of a transaction, they may run in one with those of other tasks. They
                 read, or add rows that no other transaction adds.
+            is_logged: whether their COMMIT waits for the WAL: for a disk, or a standby. Other tasks do not wait for it.
             is_second_try: whether the server they were sent to first was a standby, which has done nothing.
         """
         if not self.health_check_done:  # type: ignore[attr-defined]  # the stubs leave it out
@@ -151,13 +156,17 @@ class DatabaseWrapper(base.DatabaseWrapper):
         began = perf_counter()
         try:
             if is_batched:
-                rows: list[Rows] = batching.submit(self.run_batches, Batch(statements, shared_transaction))
+                rows: list[Rows] = batching.submit(
+                    self.run_batches, Batch(statements, shared_transaction), comes_last=is_logged
+                )
                 return rows
             return self._statements.run(*statements)
         except Error as error:
             present.fail(error)
             if self._has_left_standby(error) and not is_second_try:
-                return self.run(*statements, shared_transaction=shared_transaction, is_second_try=True)
+                return self.run(
+                    *statements, shared_transaction=shared_transaction, is_logged=is_logged, is_second_try=True
+                )
             if self.in_atomic_block:
                 # As Django does where it writes: who catches the error shall not take the transaction for a good one.
                 self.needs_rollback, self.rollback_exc = True, error
