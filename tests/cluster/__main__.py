@@ -1,8 +1,8 @@
 """The service on a PostgreSQL cluster, all of it on this machine.
 
 `make cluster`, or `python -m tests.cluster run`: runs it until Ctrl-C.
-`make test-cluster FAULTS=50 PAYMENTS=10000`, or `python -m tests.cluster faults 50 10000`: kills and freezes members
-while clients pay, and counts what went wrong. Ctrl-C ends the faults; what happened until then is told.
+`make test-cluster FAULTS=50 PAYMENTS=10000`, or `python -m tests.cluster faults 50 10000`: kills, freezes and cuts off
+members while clients pay, and counts what went wrong. Ctrl-C ends the faults; what happened until then is told.
 """
 
 import signal

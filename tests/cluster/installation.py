@@ -1,27 +1,28 @@
 """All of it on one machine: three databases, what leads to them, two nodes of the service, and nginx in front.
 
-Each part has an address of loopback of its own, and the port that it has everywhere.
+Each part has an address of its own, and the port that it has everywhere.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import psutil
 import psycopg
 
 from config.local.account import get_accessible_folder
 from config.local.cluster import DATABASE
-from tests.cluster.machines import ADDRESSES, Machine, Machines, Passwords
+from tests.cluster.machines import Machine, Machines, Passwords
+from tests.cluster.network import MACHINES, Network, connect
 from tests.cluster.programs import Program, Room, Supervisor, find_programs, is_transaction_pooler
 from tests.faults.service import Service
-from tests.server.conftest import temporary_copy, wait_for
+from tests.server.conftest import DEADLINE, Copy, wait_for
 from tests.server.proxies import (
     HOST,
     Certificate,
@@ -34,6 +35,8 @@ from tests.server.proxies import (
 
 PGBOUNCER, HAPROXY, REDIS = "127.0.2.1", "127.0.2.2", "127.0.2.3"
 NODES = ("127.0.3.1", "127.0.3.2")
+NAME = "users-service"
+FOLDER = Path(tempfile.gettempdir()) / f"{NAME}-cluster-{os.geteuid()}"
 WORKERS = 1
 ROLE = "users-service"
 
@@ -43,6 +46,7 @@ class Installation:
     """What runs.
 
     Attributes:
+        network: which joins the machines.
         machines: of the database.
         programs: PgBouncer, HAProxy and Redis, by name.
         nodes: of the service.
@@ -51,6 +55,7 @@ class Installation:
         database: the URL of the primary for its superuser.
     """
 
+    network: Network
     machines: Machines
     programs: Mapping[str, Program]
     nodes: list[Service]
@@ -89,31 +94,32 @@ def running() -> Iterator[Installation]:
     found = find_programs()
     passwords = Passwords()
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(TemporaryDirectory(prefix="cluster-")))
-        # The account that root's programs run as passes through it.
-        folder.chmod(0o711)
-        copy = stack.enter_context(temporary_copy("service"))
-        rooms = get_accessible_folder(folder / "rooms")
+        # Only one process has it, so that what is cleared is nobody's.
+        network = stack.enter_context(connect(NAME))
+        rooms = get_accessible_folder(FOLDER / "rooms")
+        _clear(FOLDER, rooms)
+        stack.callback(_clear, FOLDER, rooms)
+        FOLDER.mkdir()
+        # The account that root's programs run as passes through them.
+        FOLDER.chmod(0o711)
         rooms.mkdir(mode=0o711)
-        stack.callback(shutil.rmtree, rooms, ignore_errors=True)
-        stack.callback(_end, rooms)
         supervisor = stack.enter_context(Supervisor())
         machines = Machines(
-            [Machine(rooms, f"db{number}", address, found, passwords) for number, address in enumerate(ADDRESSES, 1)],
-            supervisor,
+            [Machine(rooms, address, network, found, passwords) for address in network.addresses], supervisor
         )
-        programs = _run_programs(Room(rooms / "way"), found, passwords.values, supervisor)
+        programs = _run_programs(Room(rooms / "way"), found, network, passwords.values, supervisor)
         database = _make_database(passwords.values)
         ports = Ports(find_free_port(), find_free_port())
-        nodes = [Service(copy, **_settings(passwords.values, address, ports, folder)) for address in NODES]
+        copy = Copy(FOLDER / "service")
+        nodes = [Service(copy, **_settings(passwords.values, network, address, ports)) for address in NODES]
         # The first one makes the administrator.
         started, *_ = [_start(stack, node) for node in nodes]
-        site, certificate = folder / "nginx", make_certificate(folder)
+        site, certificate = FOLDER / "nginx", make_certificate(FOLDER)
         site.mkdir()
         upstreams = [f"{node.environment['HOST']}:{node.port}" for node in nodes]
-        command = [found["nginx"], *configure_nginx(site, ports, upstreams, certificate)]
+        command = ["env", f"--chdir={site}", found["nginx"], *configure_nginx(site, ports, upstreams, certificate)]
         stack.enter_context(run_proxy(command, ports.https))
-        yield Installation(machines, programs, nodes, ports.https, certificate, started, database)
+        yield Installation(network, machines, programs, nodes, ports.https, certificate, started, database)
 
 
 def write_haproxy_servers(addresses: Sequence[str]) -> str:
@@ -122,10 +128,10 @@ def write_haproxy_servers(addresses: Sequence[str]) -> str:
 
 
 def _run_programs(
-    room: Room, found: Mapping[str, str], passwords: Mapping[str, str], supervisor: Supervisor
+    room: Room, found: Mapping[str, str], network: Network, passwords: Mapping[str, str], supervisor: Supervisor
 ) -> dict[str, Program]:
     """HAProxy, PgBouncer and Redis."""
-    servers = write_haproxy_servers(ADDRESSES)
+    servers = write_haproxy_servers(network.addresses)
     haproxy = room.write("haproxy.cfg", "haproxy.cfg", {"ADDRESS": HAPROXY, "SERVERS": servers})
     users = room.write_text("users", f'"{ROLE}" "{passwords["SERVICE_PASSWORD"]}"\n')
     values = {
@@ -154,7 +160,7 @@ def _make_database(passwords: Mapping[str, str]) -> str:
     def leads_to_primary() -> bool:
         # HAProxy takes each member in turn for the primary until it has asked it.
         with suppress(psycopg.OperationalError):
-            for _ in ADDRESSES:
+            for _ in range(MACHINES):
                 psycopg.connect(f"{server}/postgres?target_session_attrs=read-write").close()
             return True
         return False
@@ -166,17 +172,17 @@ def _make_database(passwords: Mapping[str, str]) -> str:
     return f"{server}/{DATABASE}"
 
 
-def _settings(passwords: Mapping[str, str], address: str, ports: Ports, folder: Path) -> dict[str, object]:
+def _settings(passwords: Mapping[str, str], network: Network, address: str, ports: Ports) -> dict[str, object]:
     """The arguments of a node."""
     role = f"{ROLE}:{passwords['SERVICE_PASSWORD']}"
     return {
         "database": f"postgresql://{role}@{PGBOUNCER}:6432/{DATABASE}",
-        "log": folder / f"{address}.log",
+        "log": FOLDER / f"{address}.log",
         "count": WORKERS,
         "HOST": address,
         "DATABASE_MIGRATION_URL": f"postgresql://{role}@{HAPROXY}:5000/{DATABASE}",
         "DATABASE_POOLER": "pgbouncer",
-        "DATABASE_REPLICA_URLS": ",".join(f"postgresql://{role}@{one}:5432/{DATABASE}" for one in ADDRESSES),
+        "DATABASE_REPLICA_URLS": ",".join(f"postgresql://{role}@{one}:5432/{DATABASE}" for one in network.addresses),
         "READ_ONLY_WITHOUT_PRIMARY": "true",
         "QUOTA_URL": f"redis://:{passwords['REDIS_PASSWORD']}@{REDIS}:6379/0",
         # Counted, and never used up.
@@ -193,9 +199,21 @@ def _start(stack: ExitStack, node: Service) -> dict[str, str]:
     return started
 
 
-def _end(rooms: Path) -> None:
-    """Kills what has outlived its supervisor: PostgreSQL does where Patroni was killed."""
-    for process in psutil.process_iter():
-        with suppress(psutil.Error):
-            if str(rooms) in " ".join(process.cmdline()) and process.pid != os.getpid():
-                process.kill()
+def _clear(*folders: Path) -> None:
+    """Removes folders, and before that kills whatever has its working folder below them.
+
+    PostgreSQL outlives its supervisor where Patroni was killed, and everything does where this process was.
+    """
+    left = [process for process in psutil.process_iter() if _works_below(folders, process)]
+    for process in left:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    psutil.wait_procs(left, DEADLINE)
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _works_below(folders: Sequence[Path], process: psutil.Process) -> bool:
+    with suppress(psutil.Error):
+        return any(Path(process.cwd()).is_relative_to(folder) for folder in folders)
+    return False

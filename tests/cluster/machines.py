@@ -15,11 +15,10 @@ from typing import Any
 import psutil
 
 from config.local.account import get_binaries_folder
+from tests.cluster.network import Network
 from tests.cluster.programs import Program, Room, Supervisor
 from tests.server.conftest import wait_for
 
-ADDRESSES = ("127.0.1.1", "127.0.1.2", "127.0.1.3")
-NETWORK = "127.0.0.0/8"
 # To make a cluster, or to bring a member back.
 PATIENCE = 120.0
 # What a member may take to answer.
@@ -37,22 +36,24 @@ class Machine:
     """
 
     def __init__(
-        self, folder: Path, name: str, address: str, programs: Mapping[str, str], passwords: Passwords
+        self, folder: Path, address: str, network: Network, programs: Mapping[str, str], passwords: Passwords
     ) -> None:
-        self.name, self.address = name, address
+        names = {other: f"db{i}" for i, other in enumerate(network.addresses, 1)}
+        self.name, self.address = names[address], address
         self._passwords = passwords
-        room = Room(folder / name)
+        room = Room(folder / self.name, network.namespaces.get(address))
         self._data = room.folder / "postgresql"
         values = {
-            "MEMBER": name,
+            "MEMBER": self.name,
             "ADDRESS": address,
             "ETCD_DATA": room.folder / "etcd",
-            "ETCD_MEMBERS": ",".join(f"db{i}=http://{other}:2380" for i, other in enumerate(ADDRESSES, 1)),
-            "ETCD_HOSTS": ",".join(f"{other}:2379" for other in ADDRESSES),
+            "ETCD_MEMBERS": ",".join(f"{name}=http://{other}:2380" for other, name in names.items()),
+            "ETCD_HOSTS": ",".join(f"{other}:2379" for other in names),
             "SHARED_BUFFERS": "128MB",
             "POSTGRESQL_DATA": self._data,
             "POSTGRESQL_PROGRAMS": get_binaries_folder(),
-            "NETWORK": NETWORK,
+            "NETWORK": network.everyone,
+            "ADMINISTRATORS": f"{network.clients}/32",
             **passwords.values,
         }
         etcd = room.write("etcd.conf", "etcd.conf", values).read_text().splitlines()

@@ -15,6 +15,7 @@ from string import Template
 import psutil
 
 from config.local.account import build_subprocess_options, create_private_folder, get_server_account
+from tests.cluster.network import NAMESPACES
 from tests.server.conftest import CHECKOUT, DEADLINE
 from tests.server.proxies import find_program
 
@@ -55,9 +56,14 @@ def is_transaction_pooler(program: str) -> bool:
 
 
 class Room:
-    """A folder in which programs have their files, as the account that they run as."""
+    """A folder in which programs run and have their files, as the account that they run as.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        namespace: the network namespace in which they run, if not in this one.
+    """
+
+    def __init__(self, folder: Path, namespace: str | None = None) -> None:
+        self.namespace = namespace
         self.account = get_server_account(folder)
         create_private_folder(folder, *self.account)
         self.folder = folder
@@ -79,10 +85,16 @@ class Program:
     """A program that is started again when it ends, as systemd does it, unless it was stopped."""
 
     def __init__(self, room: Room, name: str, command: Sequence[str | Path], variables: Mapping[str, str]) -> None:
-        self.name, self.command = name, command
+        self.name = name
         self.log = room.folder / f"{name}.log"
-        self.options = build_subprocess_options(*room.account)
-        self.options["env"] = {**self.options["env"], **variables}
+        self.command, account = command, room.account
+        if room.namespace:
+            # Root enters it, and takes the account then.
+            user, group = room.account
+            enter = ["nsenter", f"--net={NAMESPACES / room.namespace}", f"--setuid={user}", f"--setgid={group}", "--"]
+            self.command, account = [*enter, *command], (0, 0)
+        self.options = build_subprocess_options(*account)
+        self.options |= {"cwd": room.folder, "env": {**self.options["env"], **variables}}
         self.is_wanted = False
         self._lock = threading.Lock()
         self._ended: float | None = None

@@ -32,7 +32,9 @@ SECONDS_WITHOUT_MAJORITY = 12.0
 # How late a replica is, longer than REPLICA_MAX_LAG.
 SECONDS_OF_DELAY = 5.0
 # Longer than wal_sender_timeout of deploy/cluster/patroni.yml.
-SECONDS_OF_A_FROZEN_STANDBY = 8.0
+SECONDS_OF_A_SILENT_STANDBY = 8.0
+# For how long a reader may have no rows, whatever the fault is.
+MOST_SECONDS_WITHOUT_READ = 2.0
 
 
 class Fault(NamedTuple):
@@ -67,14 +69,18 @@ class Outcome:
     @property
     def quick(self) -> bool:
         """On a machine that has nothing else to do."""
-        return all(longest_gap(self.answered, one) <= FAULTS[one.kind].most_seconds for one in self.strikes)
+        return all(
+            longest_gap(self.answered, one) <= FAULTS[one.kind].most_seconds
+            and longest_gap(self.read, one) <= MOST_SECONDS_WITHOUT_READ
+            for one in self.strikes
+        )
 
     def lines(self) -> Iterator[str]:
         yield (
-            "| Fault | Times | Seconds without a write, median | worst | allowed | without a read, median | worst |"
-            " Writes refused | Last refusal after s | Wait for a refusal s, median | longest |"
+            "| Fault | Times | Seconds without a write, median | worst | allowed | without a read, median | worst"
+            " | allowed | Writes refused | Last refusal after s | Wait for a refusal s, median | longest |"
         )
-        yield "|---" * 11 + "|"
+        yield "|---" * 12 + "|"
         for kind in FAULTS:
             if strikes := [strike for strike in self.strikes if strike.kind == kind]:
                 yield self._row(kind, strikes)
@@ -103,12 +109,13 @@ class Outcome:
             FAULTS[kind].most_seconds,
             statistics.median(gaps_of_reads),
             max(gaps_of_reads),
+            MOST_SECONDS_WITHOUT_READ,
             max((after for after, _ in refused), default=0.0),
             statistics.median(waits),
             max(waits),
         ]
         cells = [kind, str(len(strikes)), *(f"{figure:.1f}" for figure in seconds)]
-        cells.insert(7, str(len(refused)))
+        cells.insert(8, str(len(refused)))
         return f"| {' | '.join(cells)} |"
 
 
@@ -210,8 +217,12 @@ def _read_refusals(ledger: Path) -> list[tuple[float, float]]:
 def _strike(
     number: int, installation: Installation, answered: list[float], enough: threading.Event
 ) -> Iterator[Strike]:
+    kinds = [*FAULTS]
+    if not installation.network.namespaces:
+        kinds = [kind for kind in kinds if kind not in CUTS]
+        print(f"Left out without network namespaces: {', '.join(CUTS)}", flush=True)
     # Each kind as often as the others, in any order.
-    rounds = (random.sample([*FAULTS], len(FAULTS)) for _ in itertools.count())
+    rounds = (random.sample(kinds, len(kinds)) for _ in itertools.count())
     for kind in itertools.islice(itertools.chain.from_iterable(rounds), number):
         if enough.is_set():
             return
@@ -251,6 +262,14 @@ def freeze_primary(installation: Installation) -> None:
     machine.etcd.signal(signal.SIGCONT)
 
 
+def cut_off_primary(installation: Installation) -> None:
+    """The whole machine, which goes on by itself and is joined again when another one has taken its place."""
+    machine = _primary(installation)
+    installation.network.cut_off(machine.address)
+    _wait_for_another_primary(installation, machine)
+    installation.network.join(machine.address)
+
+
 def switch_over(installation: Installation) -> None:
     machine = _primary(installation)
     machine.ask("POST", "/switchover", {"leader": machine.name})
@@ -264,8 +283,15 @@ def kill_standby(installation: Installation) -> None:
 def freeze_standby(installation: Installation) -> None:
     machine = installation.machines.standby()
     machine.signal(signal.SIGSTOP)
-    time.sleep(SECONDS_OF_A_FROZEN_STANDBY)
+    time.sleep(SECONDS_OF_A_SILENT_STANDBY)
     machine.signal(signal.SIGCONT)
+
+
+def cut_off_standby(installation: Installation) -> None:
+    machine = installation.machines.standby()
+    installation.network.cut_off(machine.address)
+    time.sleep(SECONDS_OF_A_SILENT_STANDBY)
+    installation.network.join(machine.address)
 
 
 def take_majority(installation: Installation) -> None:
@@ -310,6 +336,11 @@ def delay_replica(installation: Installation) -> None:
     installation.set_on(machine, "RESET recovery_min_apply_delay")
 
 
+# For machines with a network namespace of their own.
+CUTS = {
+    "primary's machine cut off": Fault(cut_off_primary, 30.0),
+    "synchronous standby cut off": Fault(cut_off_standby, 10.0),
+}
 # By what is printed.
 FAULTS = {
     "primary killed": Fault(kill_primary, 10.0),
@@ -324,4 +355,5 @@ FAULTS = {
     "PgBouncer killed": Fault(_restart("PgBouncer"), 2.0),
     "Redis killed": Fault(_restart("Redis"), 2.0),
     "node killed": Fault(kill_node, 2.0),
+    **CUTS,
 }
