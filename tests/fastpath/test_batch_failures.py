@@ -3,6 +3,7 @@
 import gc
 import signal
 from dataclasses import dataclass, field
+from itertools import chain
 from unittest import mock
 
 import psycopg
@@ -171,6 +172,16 @@ def run(position, failing, others, before=lambda: None):
     return sizes
 
 
+def get_groups(works):
+    """Those that are sent at once, in their order: deferred inserts come last."""
+    groups = [[work for work in works if (work.kind == "deferred") is comes_last] for comes_last in (False, True)]
+    return [group for group in groups if group]
+
+
+def added_by(works):
+    return [work.item for work in works if work.kind != "read"]
+
+
 def get_items():
     """What is committed, as another connection sees it."""
     with connect_elsewhere() as other:
@@ -184,8 +195,7 @@ def get_backend():
 def assert_alone(failing, others, expected, *, added, backend):
     assert failing.cause is expected
     assert [work.result for work in others] == [work.item for work in others]
-    items = [work.item for work in others if work.kind != "read"]
-    assert get_items() == sorted(items + [failing.item] * added)
+    assert get_items() == sorted(added_by(others) + [failing.item] * added)
     # The connection is the same, and in no transaction.
     assert get_backend() == backend
     assert (connection.is_usable(), connection.get_autocommit(), connection.needs_rollback) == (True, True, False)
@@ -209,41 +219,44 @@ def test_failure_stays_with_its_task_and_nothing_is_run_twice(batch, kind, posit
     backend = get_backend()
     sizes = run(position, failing, others)
     connection.settings_dict = before
-    assert sizes == [1 + len(others)] * bool(others)
+    assert sizes == [len(group) for group in get_groups([failing, *others])] * bool(others)
     assert_alone(failing, others, expected, added=stored and kind != "read", backend=backend)
 
 
 # --- A connection that is lost
 
 
-def assert_lost_for_all(works):
-    assert [type(work.result) for work in works] == [OperationalError] * len(works)
-    assert get_items() == []
+def assert_lost(group, others):
+    assert [type(work.result) for work in group] == [OperationalError] * len(group)
+    assert [work.result for work in others] == [work.item for work in others]
+    assert get_items() == sorted(added_by(others))
     # The next one finds a connection, and nothing of the lost one is done later.
-    after = Work("shared", works[0].owner, "after", "not at all")
+    after = Work("shared", group[0].owner, "after", "not at all")
     prepare_connection()
     after()
-    assert (after.result, get_items()) == ("after", ["after"])
+    assert (after.result, get_items()) == ("after", sorted(["after", *added_by(others)]))
 
 
 @own_session
 @in_each_position
 @of_each_kind
-def test_connection_that_was_lost_before_is_lost_for_the_whole_batch(batch, kind, position):
+def test_connection_that_was_lost_before_is_lost_for_all_that_are_sent_first(batch, kind, position):
     failing, others = batch(kind, position, "not at all")
     end_connection()
     run(position, failing, others)
-    assert_lost_for_all([failing, *others])
+    first, *rest = get_groups([failing, *others])
+    assert_lost(first, list(chain(*rest)))
 
 
 @own_session
 @in_each_position
 @of_each_kind
-def test_connection_that_is_lost_during_a_statement_is_lost_for_the_whole_batch(batch, kind, position):
+def test_connection_that_is_lost_during_a_statement_is_lost_for_all_that_were_sent_with_it(batch, kind, position):
     failing, others = batch(kind, position, "lost")
     run(position, failing, others)
     # What is a transaction of its own and was answered before is as good as lost: nobody read it.
-    assert_lost_for_all([failing, *others])
+    (lost,) = (group for group in get_groups([failing, *others]) if failing in group)
+    assert_lost(lost, [work for work in others if work not in lost])
 
 
 @own_session
@@ -255,17 +268,18 @@ def test_connection_that_is_lost_at_the_commit_leaves_all_rows_or_none(proxy, ba
     failing, others = batch("deferred", position, "not at all")
     # Prepared before, so that the proxy meets it at work.
     Work("deferred", failing.owner, "before")()
-    works, (before,) = [failing, *others], get_items()
-    assert before == "before"
+    assert get_items() == ["before"]
     proxy.rate, proxy.fates = 1, (fate,)
     run(position, failing, others)
     proxy.rate = 0
-    assert [type(work.result) for work in works] == [OperationalError] * len(works)
+    *answered, lost = get_groups([failing, *others])
+    before = list(chain(*answered))
     assert proxy.cuts == {fate: 1}
-    added = sorted(work.item for work in works if work.kind != "read")
-    # A server that cannot send the answer to a read ends the connection, also within what was sent behind it.
-    possible = [[]] * (fate == FATES[0] or bool(others)) + [added] * (fate == FATES[1])
-    wait_until(lambda: get_items() in [sorted(["before", *items]) for items in possible])
+    assert [type(work.result) for work in lost] == [OperationalError] * len(lost)
+    assert [work.result for work in before] == [work.item for work in before]
+    possible = [[]] * (fate == FATES[0]) + [added_by(lost)] * (fate == FATES[1])
+    stored = [sorted(["before", *added_by(before), *items]) for items in possible]
+    wait_until(lambda: get_items() in stored)
 
 
 # --- A task that is ended
@@ -280,7 +294,7 @@ def test_task_that_is_killed_while_it_waits_ends_alone(batch, kind, position, ca
     failing.run = lambda: waiting.append(getcurrent()) or work()
 
     backend = get_backend()
-    run(position, failing, others, before=lambda: waiting[0].throw(GreenletExit))
+    run(position, failing, others, before=lambda: waiting and waiting.pop().throw(GreenletExit))
     assert (failing.result, caplog.messages) == (None, ["A task failed"])
     failing.result = GreenletExit()
     # It had been submitted.
@@ -312,7 +326,8 @@ def test_interrupt_ends_all_tasks_and_their_connection(batch, interrupt, positio
     assert caplog.messages == ["A task failed"] * (1 + len(others))
     assert connection.connection.closed
     connection.close_if_unusable_or_obsolete()
-    wait_until(lambda: get_items() in ([], sorted(work.item for work in others if work.kind != "read")))
+    (sent, _) = get_groups([failing, *others])
+    wait_until(lambda: get_items() in ([], sorted(added_by(sent))))
     prepare_connection()
     after = Work("read", failing.owner, "after")
     after()
