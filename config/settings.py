@@ -205,6 +205,9 @@ _replicas = env.replica_urls("DATABASE_REPLICA_URLS", "")
 REPLICA_MAX_LAG = env.float("REPLICA_MAX_LAG", 1.0, validate=Range(0.5, 60))
 READ_ONLY_WITHOUT_PRIMARY = env.bool("READ_ONLY_WITHOUT_PRIMARY", False)
 DATABASE_POOLER = env.str("DATABASE_POOLER", "none", validate=OneOf(["none", "pgbouncer"]))
+DATABASE_PLAN_CACHE_MODE = env.str(
+    "DATABASE_PLAN_CACHE_MODE", "force_generic_plan", validate=OneOf(["force_generic_plan", "auto"])
+)
 
 
 def _is_installed(package: str) -> bool:
@@ -398,8 +401,9 @@ def _configure(database: Mapping[str, Any], **parameters: str) -> dict[str, Any]
             "DISABLE_SERVER_SIDE_CURSORS": _pooled,
         },
         # What is prepared (config.fastpath.postgresql) is planned once for a connection: PostgreSQL would weigh its
-        # values anew at each run, which takes longer than most of these statements.
-        plan_cache_mode="force_generic_plan",
+        # values anew at each run, which takes longer than most of these statements. Citus has to know the values to
+        # tell where rows are.
+        plan_cache_mode=DATABASE_PLAN_CACHE_MODE,
         # `lock_timeout` stays below `statement_timeout`, so that a wait for a lock is told from a slow query.
         statement_timeout="15s",
         lock_timeout="5s",

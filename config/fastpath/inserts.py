@@ -27,9 +27,10 @@ from config.api.writing.idempotency import RECORD_COLUMNS, IdempotencyKey, Store
 from config.fastpath.compiled_query import BindParameter, Row
 from config.fastpath.postgresql.base import get_connection
 from config.fastpath.postgresql.prepared_statements import Statement
-from config.models import Erasure, IdempotencyRecord
+from config.models import IdempotencyRecord
 from config.postgresql.new_rows import compile_default
 from config.postgresql.transactions import has_committed
+from config.postgresql.visibility import PENDING, REMOVED
 
 _RECORDS = IdempotencyRecord._meta.db_table
 # All in one statement, which never waits for who uses the key or removes the user. The index of the keys sees also what
@@ -51,10 +52,7 @@ WITH alone AS MATERIALIZED (
 ASKED, _READ = "config.fastpath.asked", "config.fastpath.read"
 ANSWER_COLUMNS = ", ".join(f"answer.{name}" for name in StoredAnswer._fields)
 # What shows a removed user is left to the reference, which takes it away: the key is new again.
-_IS_VISIBLE = (
-    f"NOT EXISTS (SELECT FROM {Erasure._meta.db_table} AS erasure"
-    " WHERE erasure.user_id = answer.owner_id OR erasure.user_id = ANY (answer.owner_ids))"
-)
+_IS_VISIBLE = f"(({PENDING} AND (answer.owner_id IN {REMOVED} OR answer.owner_ids && ARRAY {REMOVED})) IS NOT TRUE)"
 # Behind a table `credential`, which has the row of a principal.
 ANSWER_JOIN = (
     f"LEFT JOIN {_RECORDS} AS answer"

@@ -22,9 +22,26 @@ from tests.plugins.pgbouncer import pooled
 
 
 def start() -> None:
-    """Starts a non-durable server that ends with this process, and gives its address to the environment."""
+    """Gives the environment a database: of a non-durable server that ends with this process, or of CITUS_URL."""
     # Python's answer to Ctrl-C, so that the server is also stopped when the tests are.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if citus := os.environ.get("CITUS_URL"):
+        os.environ |= {"DATABASE_URL": citus, "DATABASE_PLAN_CACHE_MODE": "auto"}
+    else:
+        _start_server()
+    os.environ |= {
+        "LOCAL": "false",
+        "SECRET_KEY": secrets.token_urlsafe(48),
+        "JWT_SIGNING_KEY": secrets.token_urlsafe(48),
+        "ALLOWED_HOSTS": "api.example.com,testserver,localhost,127.0.0.1",
+        "PUBLIC_URL": "https://api.example.com",
+        # High enough for any test, and counted all the same.
+        "RATE_LIMIT_PRINCIPAL": "1000000",
+        "RATE_LIMIT_ANONYMOUS": "1000000",
+    }
+
+
+def _start_server() -> None:
     stack = ExitStack()
     atexit.register(stack.close)
     folder = Path(tempfile.mkdtemp(prefix="postgresql-"))
@@ -44,16 +61,6 @@ def start() -> None:
         }
     else:
         os.environ["DATABASE_URL"] = cluster.url
-    os.environ |= {
-        "LOCAL": "false",
-        "SECRET_KEY": secrets.token_urlsafe(48),
-        "JWT_SIGNING_KEY": secrets.token_urlsafe(48),
-        "ALLOWED_HOSTS": "api.example.com,testserver,localhost,127.0.0.1",
-        "PUBLIC_URL": "https://api.example.com",
-        # High enough for any test, and counted all the same.
-        "RATE_LIMIT_PRINCIPAL": "1000000",
-        "RATE_LIMIT_ANONYMOUS": "1000000",
-    }
 
 
 # The workers of pytest-xdist inherit the environment of the process that started the server.

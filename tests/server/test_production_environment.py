@@ -34,6 +34,7 @@ def test_missing_variable_stops_the_start(checkout: Copy, name: str) -> None:
         ("DATABASE_URL", "postgresql://db1,db2/service"),
         ("DATABASE_MIGRATION_URL", "mysql://localhost/service"),
         ("DATABASE_POOLER", "odyssey"),
+        ("DATABASE_PLAN_CACHE_MODE", "force_custom_plan"),
         ("DATABASE_REPLICA_URLS", "mysql://localhost/service"),
         ("DATABASE_REPLICA_URLS", "postgresql://db1,db2/service?target_session_attrs=read-write"),
         ("DATABASE_REPLICA_URLS", "postgresql://db1/service,postgresql://db1:5432/service"),
@@ -87,6 +88,15 @@ def test_wrong_address_of_redis_is_not_shown(checkout: Copy, value: str) -> None
     refused = checkout.manage("version", **PRODUCTION, QUOTA_URL=value)
     wanted = "Must be an address such as redis://:password@redis.example.com:6379/0."
     assert refused.stderr == f"QUOTA_URL: {wanted} (docs/operations.md lists the variables)\n"
+
+
+@pytest.mark.parametrize(
+    ("values", "mode"), [({}, "force_generic_plan"), ({"DATABASE_PLAN_CACHE_MODE": "auto"}, "auto")]
+)
+def test_plan_cache_mode_is_that_of_each_connection(checkout: Copy, values: dict[str, str], mode: str) -> None:
+    script = "from django.db import connection as c; print(c.cursor().execute('SHOW plan_cache_mode').fetchone()[0])"
+    asked = checkout.manage("shell", "--no-imports", "-c", script, **PRODUCTION | values)
+    assert asked.stdout == f"{mode}\n", asked.stderr
 
 
 SECRETS = ["DATABASE_URL", "SECRET_KEY", "JWT_SIGNING_KEY", "METRICS_TOKEN", "QUOTA_URL"]
