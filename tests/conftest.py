@@ -182,7 +182,7 @@ def direct(django_db_blocker: Any) -> Iterator[ExitStack]:
 def django_db_setup(direct: ExitStack, django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
     """pytest-django's, past a pooler, which keeps connections to the database that is dropped in the end."""
     with django_db_blocker.unblock():
-        if "CITUS_URL" in os.environ:
+        if os.environ.get("CITUS_URL"):
             with connection.cursor() as cursor:
                 cursor.execute(Path(__file__).resolve().parent.parent.joinpath("deploy/citus.sql").read_text())
         direct.close()

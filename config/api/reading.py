@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.core.exceptions import MiddlewareNotUsed
-from django.db import Error, OperationalError, connection, connections
+from django.db import Error, OperationalError, connection
 from django.http import HttpRequest, HttpResponse
 from prometheus_client import Counter
 from rest_framework.permissions import SAFE_METHODS
@@ -23,7 +23,7 @@ from config.api.limits.quotas import CALLER, STAND_IN
 from config.api.requests import AnyRequest
 from config.api.views import ConventionsMixin
 from config.http.middleware import GetResponse
-from config.postgresql.replicas import POSITION, TIMELINE, get_replicas, reading_from
+from config.postgresql.replicas import POSITION, TIMELINE, close_if_lost, get_replicas, reading_from
 from config.postgresql.transactions import has_committed
 
 logger = logging.getLogger(__name__)
@@ -96,9 +96,7 @@ def fall_back(exception: BaseException) -> bool:
     if alias is None or not isinstance(exception, Error):
         return False
     reading_from.set(None)
-    connection = connections[alias]
-    if connection.connection is None or connection.connection.closed:
-        connection.close()
+    if close_if_lost(alias):
         get_replicas().leave(alias, exception)
     READS.labels("primary").inc()
     return True
@@ -177,7 +175,7 @@ class ReadPositionMiddleware:
         has_waited = _HAS_WAITED in request.META
         if is_seen or has_waited:
             try:
-                _note(request, has_waited=has_waited, is_read=is_read)
+                _note(request, has_waited=has_waited, is_read=is_read, has_failed=response.status_code >= 500)
             except Error:
                 if is_seen:
                     response.close()
@@ -185,7 +183,7 @@ class ReadPositionMiddleware:
         return response
 
 
-def _note(request: HttpRequest, *, has_waited: bool, is_read: bool) -> None:
+def _note(request: HttpRequest, *, has_waited: bool, is_read: bool, has_failed: bool) -> None:
     """Stores the position of a request's user, if it has one; behind a write that may be later.
 
     Raises:
@@ -205,7 +203,8 @@ def _note(request: HttpRequest, *, has_waited: bool, is_read: bool) -> None:
     # From here on the request must not be run again.
     has_committed.set(True)
     try:
-        if get_replicas().get_stand_in() is not None:
+        if has_failed and get_replicas().get_stand_in() is not None:
+            # To store it would be to wait for a connection.
             raise OperationalError("There is no primary.")
         store()
     except Error as error:

@@ -38,6 +38,7 @@ from config.fastpath import batching
 from config.fastpath.compiled_query import BindParameter, CompiledQuery
 from config.fastpath.inserts import ANSWER_COLUMNS, ANSWER_JOIN, ANSWER_PARAMS, ASKED, keep_answer
 from config.fastpath.postgresql.base import get_connection
+from config.postgresql.replicas import goes_on_without_primary
 from config.postgresql.transactions import is_unavailable
 
 _DECREMENT = f'UPDATE config_counter SET count = count - 1 WHERE key = %s AND "window" = {counters.WINDOW}'  # noqa: S608 - of constants
@@ -95,9 +96,12 @@ def find(original: Callable) -> Callable:
         try:
             found = look_up.first(**values, **(asked or {}))
         except Error as error:
-            if not ((counts or reads_position) and is_unavailable(error)):
+            stand_in = find_stand_in(request)
+            # Without a primary, to ask again is to wait for a connection.
+            may_ask = (counts or reads_position) and (stand_in or not goes_on_without_primary())
+            if not (may_ask and is_unavailable(error)):
                 raise
-            if find_stand_in(request):
+            if stand_in:
                 return original(self, request, **values)
             # A standby can be read, though it takes no counts.
             found = _compile(self, False, False, False, *values).first(**values)

@@ -139,6 +139,15 @@ def cut(connection: psycopg.Connection[Any]) -> None:
         copy.shutdown(socket.SHUT_RDWR)
 
 
+def close_if_lost(alias: str) -> bool:
+    """Has the next query of this thread make a new connection where the present one is lost. Returns whether it is."""
+    connection = connections[alias]
+    if connection.connection is not None and not connection.connection.closed:
+        return False
+    connection.close()
+    return True
+
+
 class Replicas:
     """The replicas as this process sees them, from `watch` on.
 
@@ -196,7 +205,8 @@ class Replicas:
         It has replayed what the primary had written `max_lag` before it answered for the last time.
         """
         looks = self._looks
-        if not looks or time.monotonic() - looks[-1][0] < SECONDS_WITHOUT_PRIMARY:
+        # A look that is late says nothing of the primary.
+        if self._has_primary or not looks or time.monotonic() - looks[-1][0] < SECONDS_WITHOUT_PRIMARY:
             return None
         known = [each for each in self._replicas.values() if each.can_stand_in and each.replayed >= looks[0][1]]
         return max(known, key=lambda replica: replica.replayed).alias if known else None
@@ -213,9 +223,7 @@ class Replicas:
                 return bool(cursor.fetchone()[0])
         except Error:
             # Whoever looks at it says whether it is away.
-            connection = connections[replica.alias]
-            if connection.connection is None or connection.connection.closed:
-                connection.close()
+            close_if_lost(replica.alias)
             return False
 
     def _is_fresh(self, replica: _Replica) -> bool:
@@ -298,6 +306,11 @@ def _repeat(look: Callable[..., None], *arguments: object) -> None:
         except Exception:
             logger.exception("%s failed", look.__qualname__)
         time.sleep(SECONDS_BETWEEN_LOOKS)
+
+
+def goes_on_without_primary() -> bool:
+    """Whether there is no primary, and reads do without one."""
+    return settings.READ_ONLY_WITHOUT_PRIMARY and get_replicas().get_stand_in() is not None
 
 
 @cache

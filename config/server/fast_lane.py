@@ -46,7 +46,7 @@ class FastLane:
         get_seconds_of_loop: how much of the processor the loop has taken in the middle of batches, since its start.
 
     Attributes:
-        has_waited: whether a task of the present batch left the lane. It may have waited for as long as one may.
+        has_waited: whether a task of the present batch left the lane, and may have waited for as long as one may.
     """
 
     def __init__(

@@ -22,7 +22,8 @@ from rest_framework.permissions import SAFE_METHODS
 
 from config.http.errors import DomainError, ErrorCode
 from config.http.lanes import Lane, NeedsSlowLane, in_fast_lane
-from config.postgresql.replicas import cut
+from config.http.request_limits import REFUSED
+from config.postgresql.replicas import cut, goes_on_without_primary
 from config.postgresql.transactions import before_transaction
 from config.server import metrics, slow_lane
 from config.server.answers import Answer, Environ, answer, choose_lane, refuse_at_once
@@ -31,9 +32,9 @@ from config.server.callers import Callers
 from config.server.client_streams import ClientStream
 from config.server.draining import drain, end_at_once
 from config.server.fast_lane import FastLane, run_together, step_back
-from config.server.impatience import shorten_waits
+from config.server.impatience import LOCK_MILLISECONDS, shorten_waits
 from config.server.queues import FairQueue, Task
-from config.server.readiness import goes_on_without_primary, probe
+from config.server.readiness import probe
 from config.server.request_log import LANE
 
 logger = logging.getLogger(__name__)
@@ -133,12 +134,13 @@ class SlowLane:
         return True
 
     def _start_waiting(self) -> None:
-        while self._free and (task := self.queue.take_one(self._may_run)):
+        while self._free and (task := self.queue.take_one(self.may_run)):
             task.channel = self._free.pop()
             self._running[task.caller] += 1
             task.wake()
 
-    def _may_run(self, caller: Hashable) -> bool:
+    def may_run(self, caller: Hashable) -> bool:
+        """Whether it would begin one more request of a caller."""
         return self._running[caller] < MAX_SLOW_OF_A_CALLER
 
     def _end_worker(self) -> None:
@@ -219,7 +221,7 @@ class Lanes:
             return
         caller, credential = self._callers.identify(environ)
         task = Task(environ, protocol, caller)
-        if problem := self._find_excess(caller) or _find_outage(environ):
+        if problem := _find_outage(environ) or self._find_excess(caller):
             self._refuse(task, problem, lane)
             return
         in_flight = self._in_flight
@@ -268,13 +270,20 @@ class Lanes:
         task.respond(refuse_at_once(task.environ, problem))
 
     def _run_fast(self, task: Task) -> None:
+        # It may have waited behind one that found out.
+        if problem := _find_outage(task.environ):
+            self._refuse(task, problem, Lane.FAST)
+            return
         if self._slow is not None:
             in_fast_lane.set(True)
-            before_transaction.set(partial(self._leave_if_slow_now, task))
+            before_transaction.set(partial(self._begin_transaction, task))
         try:
             task.respond(answer(self._django, task.environ))
+            # It may be long until the others of its batch are answered.
+            task.finish()
         except NeedsSlowLane:
-            task.needs_slow_lane = self._fast.has_waited = True
+            task.needs_slow_lane = True
+            self._fast.has_waited |= self._fast.seconds_of_batch * 1000 > LOCK_MILLISECONDS
             metrics.LANE_EVENTS.labels(Lane.FAST.value, "left").inc()
             kind = _get_kind(task)
             self._slow_now.pop(kind, None)
@@ -287,9 +296,16 @@ class Lanes:
             self._slow_now.popitem(last=False)
         return _get_kind(task) in self._slow_now
 
-    def _leave_if_slow_now(self, task: Task) -> None:
-        """One has waited for all that were begun with it: they may wait for locks, too, and would do it in turn."""
+    def _begin_transaction(self, task: Task) -> None:
+        """Where one has waited, it did for all that were begun with it: they may wait for locks, too, each in turn.
+
+        Raises:
+            NeedsSlowLane: it is to be run there.
+            DomainError: there is no primary any more.
+        """
         step_back()
+        if problem := _find_outage(task.environ):
+            raise problem
         if self._fast.has_waited or self._is_slow_now(task):
             raise NeedsSlowLane
 
@@ -316,11 +332,15 @@ class Lanes:
 
     def _relieve_reads(self) -> None:
         """Has reads that wait behind a COMMIT, which the disk or a standby delays, run in the slow lane."""
-        if self._slow is None or self._fast.seconds_of_batch < SECONDS_OF_A_STALL or not probe.is_ready:
+        slow = self._slow
+        if slow is None or slow.queue or self._fast.seconds_of_batch < SECONDS_OF_A_STALL or not probe.is_ready:
             return
-        reads = [task for task in self._fast.queue if task.environ["REQUEST_METHOD"] in SAFE_METHODS]
+        first: dict[Hashable, Task] = {}
+        for task in self._fast.queue:
+            if task.environ["REQUEST_METHOD"] in SAFE_METHODS and slow.may_run(task.caller):
+                first.setdefault(task.caller, task)
         # No more than are begun at once: the slow lane refuses whom it has no room for.
-        for task in reads[: self._slow.free]:
+        for task in [*first.values()][: slow.free]:
             self._fast.queue.remove(task)
             task.needs_slow_lane = True
             task.finish()
@@ -338,7 +358,7 @@ async def _drop_without_client(queue: FairQueue, task: Task, lane: Lane) -> None
 
 def _find_outage(environ: Environ) -> DomainError | None:
     """Nothing that writes waits for a primary that is known to be away."""
-    if environ["REQUEST_METHOD"] in SAFE_METHODS or not goes_on_without_primary():
+    if environ["REQUEST_METHOD"] in SAFE_METHODS or REFUSED in environ or not goes_on_without_primary():
         return None
     return build_overload("The database takes no writes at the moment.")
 

@@ -7,11 +7,10 @@ hangs must get its answer all the same.
 import time
 
 import psycopg
-from django.conf import settings
 from django.db import Error, OperationalError, connection
 
 from config.postgresql.probe import ask
-from config.postgresql.replicas import get_replicas
+from config.postgresql.replicas import goes_on_without_primary
 from config.server.background import Repetition
 
 # Between two questions. With the time that the answer may take, the last good answer is at most a second old.
@@ -72,8 +71,3 @@ def check() -> None:
             cursor.execute("SELECT 1")
     elif not probe.is_ready and not goes_on_without_primary():
         raise OperationalError("The database does not answer.")
-
-
-def goes_on_without_primary() -> bool:
-    """Whether there is no primary, and reads do without one."""
-    return settings.READ_ONLY_WITHOUT_PRIMARY and get_replicas().get_stand_in() is not None

@@ -204,7 +204,8 @@ def _clear(*folders: Path) -> None:
 
     PostgreSQL outlives its supervisor where Patroni was killed, and everything does where this process was.
     """
-    left = [process for process in psutil.process_iter() if _works_below(folders, process)]
+    own = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
+    left = [each for each in psutil.process_iter() if each.pid not in own and _works_below(folders, each)]
     for process in left:
         with suppress(psutil.NoSuchProcess):
             process.kill()

@@ -56,7 +56,7 @@ def network() -> Iterator[Network]:
 
 def test_machine_that_is_cut_off_answers_nobody_until_it_is_joined(network: Network) -> None:
     address, *others = network.addresses
-    assert all(answers(one) for one in network.addresses)
+    wait_for(lambda: all(answers(one) for one in network.addresses))
     network.cut_off(address)
     assert [answers(one) for one in (address, *others)] == [False, True, True]
     network.join(address)
@@ -89,7 +89,7 @@ def test_what_a_killed_process_left_is_removed(network: Network) -> None:
     subprocess.run([sys.executable, "-c", code], cwd=CHECKOUT, check=False, timeout=DEADLINE)
     assert any(path.name == f"{NAME}-1" for path in left())
     with connect(f"{NAME}-") as again:
-        assert all(answers(address) for address in again.addresses)
+        wait_for(lambda: all(answers(address) for address in again.addresses))
     assert not any(path.name.startswith(f"{NAME}-") for path in left())
 
 

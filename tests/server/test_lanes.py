@@ -257,7 +257,7 @@ def test_reads_go_on_while_a_commit_waits(
             longest = max(longest, answer.seconds)  # type: ignore[attr-defined]
     assert {*statuses} == {200}
     # The first one that waits behind the COMMIT; once that is cut, nothing is left that waits.
-    assert longest < 2
+    assert 0.5 < longest < 2
     assert len(statuses) > 50
     assert {payment.result() for payment in payments} <= {201, 503}
 

@@ -244,13 +244,14 @@ def test_log_ins_and_lists_of_the_admin(reading: Deployment, checkout: Copy) -> 
 def frozen(server: Cluster) -> Iterator[None]:
     postmaster = psutil.Process(server._postmaster())
     processes = [postmaster, *postmaster.children(recursive=True)]
+    # One whose connection was cut or closed may have ended meanwhile.
     for process in processes:
-        process.suspend()
+        with suppress(psutil.NoSuchProcess):
+            process.suspend()
     try:
         yield
     finally:
         for process in processes:
-            # One whose connection was cut may have ended meanwhile.
             with suppress(psutil.NoSuchProcess):
                 process.resume()
 

@@ -25,7 +25,7 @@ from config.api.versions.versioning import is_oauth, is_versioned
 from config.http.client_address import client_address, get_network
 from config.http.errors import DomainError
 from config.http.middleware import GetResponse
-from config.postgresql.replicas import get_replicas
+from config.postgresql.replicas import close_if_lost, get_replicas
 from config.postgresql.transactions import is_unavailable
 
 logger = logging.getLogger(__name__)
@@ -77,7 +77,13 @@ class CredentialLookup:
                 if stand_in is None:
                     raise
         request.META[STAND_IN] = stand_in  # type: ignore[union-attr]  # without one, nothing stands in
-        return rows.using(stand_in).first()
+        try:
+            return rows.using(stand_in).first()
+        except Error:
+            # It may be away since it was last read from, and back.
+            if not close_if_lost(stand_in):
+                raise
+            return rows.using(stand_in).first()
 
 
 def find_stand_in(request: AnyRequest | None) -> str | None:
