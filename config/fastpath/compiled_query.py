@@ -24,6 +24,7 @@ from django.db.models.signals import post_init, pre_init
 from django.db.models.sql.compiler import SQLCompiler
 
 from config.fastpath.postgresql.base import get_connection
+from config.fastpath.postgresql.given_rows import GivenRows, bind_given
 from config.postgresql.replicas import reading_from
 
 Row = tuple[Any, ...]
@@ -48,6 +49,8 @@ class CompiledQuery:
         further_params: of the greater statement, all of which stand behind the queryset's.
         shared_transaction: whether it may share a transaction with the statements of other tasks: it locks no rows that
             other transactions write.
+        given: the columns of the rows that the greater statement is given, each with its type, where one statement
+            serves many tasks (config.fastpath.postgresql.given_rows). The bind parameters are some of them.
     """
 
     def __init__(
@@ -57,9 +60,10 @@ class CompiledQuery:
         further_params: Sequence[object] = (),
         *,
         shared_transaction: bool = True,
+        given: Mapping[str, str] | None = None,
     ) -> None:
         self._queryset: QuerySet[Model] | None = queryset
-        self._wrap_sql, self._further_params = wrap_sql, further_params
+        self._wrap_sql, self._further_params, self._given = wrap_sql, further_params, given
         self._shared_transaction = shared_transaction
 
     def first(self, **values: object) -> tuple[Any, Row] | None:
@@ -90,6 +94,8 @@ class CompiledQuery:
         if not compiled.sql:
             return ()
         bound = bind(compiled.params, values)
+        if self._given is not None:
+            bound = [GivenRows([values]), *bound]
         connection = get_connection((compiled.is_routed and reading_from.get()) or compiled.alias)
         (rows,) = connection.run((compiled.sql, bound), shared_transaction=self._shared_transaction)
         return rows
@@ -99,7 +105,7 @@ class CompiledQuery:
         # Of two threads that come at once each may compile it, and the last one finds it compiled.
         queryset, attributes = self._queryset, vars(self)
         if queryset is not None:
-            attributes["_compiled"] = _Compiled(queryset, self._wrap_sql, self._further_params)
+            attributes["_compiled"] = _Compiled(queryset, self._wrap_sql, self._further_params, self._given)
             # The queryset is larger than all else that is cached.
             self._queryset = None
         compiled: _Compiled = attributes["_compiled"]
@@ -121,7 +127,11 @@ class _Compiled:
     """
 
     def __init__(
-        self, queryset: QuerySet[Model], wrap_sql: Callable[[str], str], further_params: Sequence[object]
+        self,
+        queryset: QuerySet[Model],
+        wrap_sql: Callable[[str], str],
+        further_params: Sequence[object],
+        given: Mapping[str, str] | None,
     ) -> None:
         chosen: str | None = queryset._db  # type: ignore[attr-defined]  # the stubs leave it out
         self.is_routed, self.alias = chosen is None, chosen or DEFAULT_DB_ALIAS
@@ -131,6 +141,9 @@ class _Compiled:
         self.params: Sequence[object] = ()
         try:
             sql, params = compiler.as_sql()
+            if given is not None:
+                sql = bind_given(sql, [param.value if isinstance(param, BindParameter) else None for param in params])
+                params = [param for param in params if not isinstance(param, BindParameter)]
             self.sql, self.params = wrap_sql(sql), (*params, *further_params)
         except EmptyResultSet:
             pass
@@ -172,6 +185,21 @@ class _Compiled:
             return instance
 
         return build_instance
+
+
+def get_parameter_types(queryset: QuerySet[Model]) -> Mapping[str, str]:
+    """The types of the bind parameters of a queryset, without their lengths: those of the columns they are compared to.
+
+    Args:
+        queryset: whose parameters each stand on the right of a look-up.
+    """
+    connection, found = connections[queryset.db], {}
+    for child in queryset.query.where.leaves():
+        parameter = getattr(child, "rhs", None)
+        if isinstance(parameter, BindParameter):
+            kind = child.lhs.output_field.db_type(connection)
+            found[str(parameter.value)] = kind.partition("(")[0]
+    return found
 
 
 def bind(params: Sequence[object], values: Mapping[str, object]) -> list[object]:

@@ -35,16 +35,22 @@ from config.api.limits.quotas import COUNTED, CredentialLookup, count_in_redis, 
 from config.api.reading import POSITION_COLUMNS, STORE, Position
 from config.api.requests import AnyRequest
 from config.fastpath import batching
-from config.fastpath.compiled_query import BindParameter, CompiledQuery
-from config.fastpath.inserts import ANSWER_COLUMNS, ANSWER_JOIN, ANSWER_PARAMS, ASKED, keep_answer
+from config.fastpath.compiled_query import BindParameter, CompiledQuery, get_parameter_types
+from config.fastpath.inserts import ASKED, Asked, build_reading, keep_read
 from config.fastpath.postgresql.base import get_connection
+from config.fastpath.postgresql.given_rows import build_given
 from config.postgresql.replicas import goes_on_without_primary
 from config.postgresql.transactions import is_unavailable
 
 _DECREMENT = f'UPDATE config_counter SET count = count - 1 WHERE key = %s AND "window" = {counters.WINDOW}'  # noqa: S608 - of constants
 
 
-_INCREMENT = counters.INCREMENT.format(keys="SELECT 'quota:' || principal_id FROM credential")
+# In the order of their keys: two statements that count for the same users cannot deadlock.
+_INCREMENT = counters.INCREMENT.format(
+    keys="SELECT 'quota:' || principal_id, count(*) FROM credential GROUP BY principal_id ORDER BY 1"
+)
+# As if the requests of a user had been counted one after the other.
+_LATER = "count(*) OVER (PARTITION BY principal_id ORDER BY credential.given_number DESC) - 1"
 
 # Where a request keeps what was read with its credential.
 _POSITION = "config.fastpath.position"
@@ -54,33 +60,45 @@ _POSITION_JOIN = "LEFT JOIN config_readposition AS position ON position.user_id 
 
 @lru_cache(maxsize=64)
 def _compile(
-    lookup: CredentialLookup, counts: bool, reads_answer: bool, reads_position: bool, *names: str
+    lookup: CredentialLookup,
+    counts: bool,
+    model: type[Model] | None,
+    reads_answer: bool,
+    reads_position: bool,
+    *names: str,
 ) -> CompiledQuery:
-    """The look-up of a kind of credential, and behind its columns what goes with it.
+    """The look-up of a kind of credential, for any number of requests, and behind its columns what goes with it.
 
     Args:
         counts: whether it counts the request, and gives the usage.
-        reads_answer: whether it gives the stored answer of an idempotency key (config.fastpath.inserts).
+        model: of the row that the request adds, for which an id and the database's defaults are taken.
+        reads_answer: whether it gives the stored answer of an idempotency key.
         reads_position: whether it gives what is known of the replica that its user reads from.
         names: of the values by which the credential is looked up.
     """
     rows = lookup.build_queryset(**{name: BindParameter(name) for name in names}).using(DEFAULT_DB_ALIAS).order_by()
-    if not counts and not reads_answer and not reads_position:
-        return CompiledQuery(rows)
+    reading = build_reading(model, reads_answer=reads_answer) if model else None
+    given = {**get_parameter_types(rows), **(reading.types if reading else {})}
     usage, columns, tables = "", "credential.*", "credential"
     if counts:
         usage = f", usage (key, count, reset) AS ({_INCREMENT})"
-        columns, tables = f"{columns}, count, reset", f"{tables} CROSS JOIN usage"
-    if reads_answer:
-        columns, tables = f"{columns}, {ANSWER_COLUMNS}", f"{tables} {ANSWER_JOIN}"
+        columns += f", usage.count - ({_LATER}), usage.reset"
+        tables += " JOIN usage ON usage.key = 'quota:' || credential.principal_id"
+    if reading:
+        columns, tables = f"{columns}, {reading.columns}", f"{tables} {reading.tables}"
     if reads_position:
         columns, tables = f"{columns}, {_POSITION_COLUMNS}", f"{tables} {_POSITION_JOIN}"
 
     def wrap_sql(sql: str) -> str:
-        return f"WITH credential AS ({sql}){usage} SELECT {columns} FROM {tables}"  # noqa: S608 - of constants
+        # OFFSET 0: one look by index for each of them, whatever the planner thinks of their number.
+        return (
+            f"WITH {build_given(given)}, credential AS MATERIALIZED ("  # noqa: S608 - of constants
+            f"SELECT found.*, given.given_number FROM given CROSS JOIN LATERAL ({sql} OFFSET 0) AS found){usage} "
+            f"SELECT {columns}, credential.given_number FROM {tables}"
+        )
 
-    params = ANSWER_PARAMS if reads_answer else ()
-    return CompiledQuery(rows, wrap_sql, params, shared_transaction=not counts)
+    params = reading.params if reading else ()
+    return CompiledQuery(rows, wrap_sql, params, shared_transaction=not counts, given=given)
 
 
 def find(original: Callable) -> Callable:
@@ -90,11 +108,12 @@ def find(original: Callable) -> Callable:
         if find_stand_in(request):
             return original(self, request, **values)
         counts = _is_counted_by_database(request)
-        asked = request.META.pop(ASKED, None) if request else None
+        asked: Asked | None = request.META.pop(ASKED, None) if request else None
+        key = asked and asked.key
         reads_position = bool(settings.REPLICAS) and request is not None and request.method in SAFE_METHODS
-        look_up = _compile(self, counts, asked is not None, reads_position, *values)
+        look_up = _compile(self, counts, asked and asked.model, key is not None, reads_position, *values)
         try:
-            found = look_up.first(**values, **(asked or {}))
+            found = look_up.first(**values, **(key or {}))
         except Error as error:
             stand_in = find_stand_in(request)
             # Without a primary, to ask again is to wait for a connection.
@@ -104,16 +123,17 @@ def find(original: Callable) -> Callable:
             if stand_in:
                 return original(self, request, **values)
             # A standby can be read, though it takes no counts.
-            found = _compile(self, False, False, False, *values).first(**values)
+            found = _compile(self, False, None, False, False, *values).first(**values)
             counts, asked, reads_position = False, None, False
             request.META[_POSITION] = (None,)
         if found is None:
             return None
-        row, further = found
+        # What numbers the requests stands around what goes with the credential.
+        row, (_, *further, _) = found
         if counts:
             request.META[COUNTED] = (f"quota:{row.principal_id}", counters.Usage(*further[:2]))
         if asked:
-            keep_answer(request.META, row.principal_id, further[2 * counts :])
+            keep_read(request.META, row.principal_id, asked, tuple(further[2 * counts :]))
         if reads_position:
             request.META[_POSITION] = further[-len(Position._fields) :]
         return row

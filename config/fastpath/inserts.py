@@ -5,13 +5,14 @@ database instead of five to seven times, and several of them share a COMMIT. Wha
 row.
 """
 
+import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, lru_cache
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 from wsgiref.types import WSGIEnvironment
 
 from django.contrib.auth import get_user_model
@@ -26,53 +27,103 @@ from config.api.principal import Principal
 from config.api.writing.idempotency import RECORD_COLUMNS, IdempotencyKey, StoredAnswer
 from config.fastpath.compiled_query import BindParameter, Row
 from config.fastpath.postgresql.base import get_connection
-from config.fastpath.postgresql.prepared_statements import Statement
+from config.fastpath.postgresql.batches import Statement
+from config.fastpath.postgresql.given_rows import GivenRows, bind_given, build_given
 from config.models import IdempotencyRecord
 from config.postgresql.new_rows import compile_default
 from config.postgresql.transactions import has_committed
 from config.postgresql.visibility import PENDING, REMOVED
 
 _RECORDS = IdempotencyRecord._meta.db_table
-# All in one statement, which never waits for who uses the key or removes the user. The index of the keys sees also what
-# was added after the snapshot of the statement: of two that add a key, one does.
+# All in one statement, which never waits for who uses a key or removes a user. The index of the keys sees also what
+# was added after the snapshot of the statement: of two that add a key, one does. So it is of two given rows, too.
 _GUARD = """
-WITH alone AS MATERIALIZED (
-    SELECT pg_try_advisory_xact_lock(%s) AS locked
+alone AS MATERIALIZED (
+    SELECT *, pg_try_advisory_xact_lock(lock) AS locked
+    FROM (SELECT DISTINCT ON (lock) * FROM given ORDER BY lock, given_number) AS given
 ), present AS MATERIALIZED (
-    {user} AND (SELECT locked FROM alone) FOR KEY SHARE SKIP LOCKED
+    SELECT given.* FROM alone AS given CROSS JOIN LATERAL ({user} AND locked FOR KEY SHARE SKIP LOCKED) AS present
+), recorded AS (
+    INSERT INTO {records} ({columns}, replays) SELECT {values}, 0 FROM present
+    ON CONFLICT (key, user_id, operation) DO NOTHING RETURNING key, user_id, operation
 ), guard AS (
-    INSERT INTO {records} ({columns}, replays)
-    SELECT %s, %s, %s, %s::bytea, %s::bigint, %s::integer, %s, %s, 0 FROM present
-    ON CONFLICT (key, user_id, operation) DO NOTHING RETURNING true
+    SELECT present.* FROM present JOIN recorded
+    ON (record_key, record_user_id, record_operation) = (recorded.key, recorded.user_id, recorded.operation)
 )
 """
+_RECORD_TYPES = dict(
+    zip(RECORD_COLUMNS, ("bigint", "text", "text", "bytea", "bigint", "integer", "text", "text"), strict=True)
+)
 
 
-# Where a request keeps the key whose answer shall be read with its credential, and whose answer was read.
-ASKED, _READ = "config.fastpath.asked", "config.fastpath.read"
-ANSWER_COLUMNS = ", ".join(f"answer.{name}" for name in StoredAnswer._fields)
+# Where a request keeps what shall be read with its credential, and what was read.
+ASKED, _ANSWER, _DEFAULTS = "config.fastpath.asked", "config.fastpath.answer", "config.fastpath.defaults"
 # What shows a removed user is left to the reference, which takes it away: the key is new again.
 _IS_VISIBLE = f"(({PENDING} AND (answer.owner_id IN {REMOVED} OR answer.owner_ids && ARRAY {REMOVED})) IS NOT TRUE)"
-# Behind a table `credential`, which has the row of a principal.
-ANSWER_JOIN = (
-    f"LEFT JOIN {_RECORDS} AS answer"
-    f" ON answer.user_id = credential.principal_id AND answer.operation = %s AND answer.key = %s AND {_IS_VISIBLE}"
-)
-ANSWER_PARAMS = (BindParameter("operation"), BindParameter("key"))
+_ANSWER_COLUMNS = ", ".join(f"answer.{name}" for name in StoredAnswer._fields)
 _FETCH_ANSWER = f"""
-SELECT {ANSWER_COLUMNS} FROM {_RECORDS} AS answer
+SELECT {_ANSWER_COLUMNS} FROM {_RECORDS} AS answer
 WHERE answer.user_id = %s AND operation = %s AND key = %s AND {_IS_VISIBLE}
 """  # noqa: S608 - of constants
 
 
-def keep_answer(environ: WSGIEnvironment, user_id: int, columns: Row) -> None:
-    """Keeps what was read with the credential of a user: the ANSWER_COLUMNS, or nulls."""
-    environ[_READ] = (user_id, None if columns[0] is None else StoredAnswer(*columns))
+class Asked(NamedTuple):
+    """What a POST has read with its credential.
+
+    Attributes:
+        key: the operation and the idempotency key whose stored answer is read; None without a key.
+        model: of the row that it adds, for which an id and the database's defaults are taken.
+    """
+
+    key: Mapping[str, str] | None
+    model: type[Model]
+
+
+class Reading(NamedTuple):
+    """How it is read, in a statement with the row of a principal as `credential`.
+
+    Attributes:
+        types: of the values that are given.
+        columns: what is selected.
+        params: of the columns.
+        tables: what is joined.
+    """
+
+    types: Mapping[str, str]
+    columns: str
+    params: Sequence[object]
+    tables: str
+
+
+def build_reading(model: type[Model], *, reads_answer: bool) -> Reading:
+    """Reads the stored answer of a key, if there is one, and the defaults of a new row where there is no answer."""
+    defaults, params = _get_insert(model, frozenset(), DEFAULT_DB_ALIAS).select_defaults
+    if not reads_answer:
+        return Reading({}, defaults, params, "")
+    tables = (
+        f"JOIN given USING (given_number) LEFT JOIN {_RECORDS} AS answer ON answer.user_id = credential.principal_id"
+        f" AND answer.operation = given.operation AND answer.key = given.key AND {_IS_VISIBLE}"
+    )
+    # A replay takes no id.
+    tables += f" LEFT JOIN LATERAL (SELECT {defaults} WHERE answer.id IS NULL) AS defaults ON true"
+    return Reading({"operation": "text", "key": "text"}, f"{_ANSWER_COLUMNS}, defaults.*", params, tables)
+
+
+def keep_read(environ: WSGIEnvironment, user_id: int, asked: Asked, columns: Row) -> None:
+    """Keeps what was read with the credential of a user.
+
+    Args:
+        columns: those of `build_reading`.
+    """
+    if asked.key:
+        answer, columns = columns[: len(StoredAnswer._fields)], columns[len(StoredAnswer._fields) :]
+        environ[_ANSWER] = (user_id, None if answer[0] is None else StoredAnswer(*answer))
+    environ[_DEFAULTS] = (asked.model, columns)
 
 
 def take_answer(environ: WSGIEnvironment, key: IdempotencyKey) -> StoredAnswer | None:
     """The stored answer of a key; None where it is not used yet."""
-    reader, answer = environ.pop(_READ, (None, None))
+    reader, answer = environ.pop(_ANSWER, (None, None))
     if reader == key.user_id:
         found: StoredAnswer | None = answer
         return found
@@ -81,30 +132,55 @@ def take_answer(environ: WSGIEnvironment, key: IdempotencyKey) -> StoredAnswer |
     return StoredAnswer(*rows[0]) if rows else None
 
 
-def get_user_guard(principal: Principal) -> Statement:
-    """A guard (see DeferredInsert) that has a row when the user is there; the lock prevents its removal."""
-    return f"WITH guard AS ({_get_user_sql()} FOR KEY SHARE SKIP LOCKED)", [principal.user.pk]
+class Guard(NamedTuple):
+    """Which of several rows a statement adds (DeferredInsert.commit).
 
-
-def get_key_guard(key: IdempotencyKey, response: Response, row: Model) -> Statement:
-    """A guard (see DeferredInsert) that has a row when the key is recorded with the response.
-
-    It has none where the key was used meanwhile, where it is in use, and where its user is being removed.
+    Attributes:
+        types: of the values that it is given for each row.
+        sql: common table expressions behind `given`, the last of which is `guard`: the rows of `given` that shall be
+            added.
+        values: for one row.
     """
-    return _get_key_sql(), [key.lock_number, key.user_id, *key.get_record(response, row)]
+
+    types: Mapping[str, str]
+    sql: str
+    values: Mapping[str, object]
+
+
+def get_user_guard(principal: Principal) -> Guard:
+    """A guard that lets a row pass when the user is there; the lock prevents its removal."""
+    return Guard({"owner": "bigint"}, _get_user_sql(), {"owner": principal.user.pk})
+
+
+def get_key_guard(key: IdempotencyKey, response: Response, row: Model) -> Guard:
+    """A guard that lets a row pass when the key is recorded with the response.
+
+    It does not where the key was used meanwhile, where it is in use, and where its user is being removed.
+    """
+    types, sql = _get_key_sql()
+    record = zip(_RECORD_TYPES, key.get_record(response, row), strict=True)
+    return Guard(types, sql, {"lock": key.lock_number} | {f"record_{name}": value for name, value in record})
 
 
 @cache
 def _get_user_sql() -> str:
-    """Selects a user that is there, by id."""
+    user = f"{_get_user('owner')} FOR KEY SHARE SKIP LOCKED"
+    return f"guard AS (SELECT given.* FROM given CROSS JOIN LATERAL ({user}) AS present)"  # noqa: S608 - of constants
+
+
+def _get_user(name: str) -> str:
+    """Selects a user that is there, by an id that is given under a name."""
     users = get_user_model()._default_manager.filter(pk=BindParameter("user_id")).order_by().values("pk")
-    sql: str = users.query.sql_with_params()[0]
-    return sql
+    sql, params = users.query.sql_with_params()
+    return bind_given(sql, [name for _ in params])
 
 
 @cache
-def _get_key_sql() -> str:
-    return _GUARD.format(user=_get_user_sql(), records=_RECORDS, columns=", ".join(RECORD_COLUMNS))
+def _get_key_sql() -> tuple[Mapping[str, str], str]:
+    types = {"lock": "bigint"} | {f"record_{name}": kind for name, kind in _RECORD_TYPES.items()}
+    columns, values = ", ".join(RECORD_COLUMNS), ", ".join(f"record_{name}" for name in RECORD_COLUMNS)
+    user = _get_user("record_user_id")
+    return types, _GUARD.format(user=user, records=_RECORDS, columns=columns, values=values)
 
 
 # Types whose values Django sends as they are, by the classes of fields.
@@ -132,34 +208,39 @@ class DeferredInsert:
     _insert: "_Insert"
     _alias: str
 
-    def commit(self, guard: Statement) -> bool:
-        """Adds the row by one statement, a transaction by itself. Returns whether it did.
+    def commit(self, guard: Guard) -> bool:
+        """Adds the row by one statement, a transaction by itself or with those of other tasks. Returns whether it did.
 
         Args:
-            guard: the beginning of the statement, with a common table expression `guard` that has a row where the row
-                shall be added.
+            guard: says whether the row shall be added.
         """
         connection, insert = get_connection(self._alias), self._insert
-        before, values = guard
-        statement = f"{before} {insert.sql} FROM guard RETURNING 1"
-        bound = [*values, *_get_values(self.row, insert.fields, connection)]
-        (added,) = connection.run((statement, bound), shared_transaction=True, is_logged=True)
+        sql = insert.get_statement(guard)
+        given = GivenRows([{**guard.values, **_get_values(self.row, insert.fields, connection)}])
+        (added,) = connection.run((sql, [given]), shared_transaction=True, is_logged=True)
         self.row._state.adding = not added
         if added:
             has_committed.set(True)
         return bool(added)
 
 
-def reserve(model: type[Model], values: Mapping[str, object], alias: str) -> DeferredInsert:
+def reserve(
+    model: type[Model], values: Mapping[str, object], alias: str, environ: WSGIEnvironment | None = None
+) -> DeferredInsert:
     """Takes an id and the database's defaults for a new row.
 
     Args:
         model: of which `supports` says that it can be added so.
         values: by names of columns, and no expressions.
         alias: of the database.
+        environ: of a request that may have taken them with its credential.
     """
     insert = _get_insert(model, frozenset(values), alias)
-    ((reserved,),) = get_connection(alias).run(insert.select_defaults, shared_transaction=True)
+    taken = environ.pop(_DEFAULTS, (None, ())) if environ else (None, ())
+    reserved = taken[1]
+    if taken[0] is not model or len(reserved) != len(insert.default_names) or alias != DEFAULT_DB_ALIAS:
+        sql, params = insert.select_defaults
+        ((reserved,),) = get_connection(alias).run((f"SELECT {sql}", params), shared_transaction=True)
     row = model.__new__(model)
     attributes = vars(row)
     attributes.update(values, _state=ModelState())
@@ -204,18 +285,30 @@ class _Insert:
     """The INSERT of a row of which some columns are given.
 
     Attributes:
-        select_defaults: selects what the database gives to a new row.
+        select_defaults: what the database gives to a new row, as columns, and their parameters.
         default_names: the names of these columns.
         python_defaults: the fields whose defaults Python gives.
-        sql: the INSERT, up to where it would say under which condition.
-        fields: whose values it takes, in this order, each with the type of values that are sent as they are.
+        sql: the common table expression `added`, of the rows of `guard`, and what tells which these are.
+        types: of the values that are given for each row, without their lengths: a cast to a type with a length cuts off
+            what is longer.
+        fields: whose values it takes, each with the type of values that are sent as they are.
     """
 
     select_defaults: Statement
     default_names: Sequence[str]
     python_defaults: Sequence[Field]
     sql: str
+    types: Mapping[str, str]
     fields: Sequence[tuple[Field, type | None]]
+    _statements: dict[str, str] = dataclasses.field(default_factory=dict)
+
+    def get_statement(self, guard: Guard) -> str:
+        """The whole statement behind a guard."""
+        found = self._statements.get(guard.sql)
+        if found is None:
+            found = f"WITH {build_given({**guard.types, **self.types})}, {guard.sql}, {self.sql}"
+            self._statements[guard.sql] = found
+        return found
 
 
 @lru_cache(maxsize=1024)
@@ -236,25 +329,27 @@ def _get_insert(model: Any, names: frozenset[str], alias: str) -> _Insert:
         params += values
     fields, quote = [*from_database, *given], connection.ops.quote_name
     columns = ", ".join(quote(field.column) for field in fields)
-    # The types without their lengths: a cast to one with a length cuts off what is longer.
-    casts = ", ".join(f"%s::{_LENGTH.sub('', field.db_type(connection))}" for field in fields)
+    values = ", ".join(quote(field.attname) for field in fields)
+    primary_key = f"{quote(meta.pk.column)} = guard.{quote(meta.pk.attname)}"
     targets = [field.target_field if type(field) is models.ForeignKey else field for field in fields]
     return _Insert(
-        (f"SELECT {', '.join(selected)}", params),
+        (", ".join(selected), params),
         [field.attname for field in from_database],
         from_python,
-        f"INSERT INTO {quote(meta.db_table)} ({columns}) SELECT {casts}",
+        f"added AS (INSERT INTO {quote(meta.db_table)} ({columns}) SELECT {values} FROM guard"  # noqa: S608 - of columns
+        f" RETURNING {quote(meta.pk.column)}) SELECT given_number FROM guard JOIN added ON added.{primary_key}",
+        {field.attname: _LENGTH.sub("", field.db_type(connection)) for field in fields},
         [(field, _UNCHANGED.get(type(target))) for field, target in zip(fields, targets, strict=True)],
     )
 
 
 def _get_values(
     row: models.Model, fields: Sequence[tuple[Field, type | None]], connection: BaseDatabaseWrapper
-) -> list[object]:
+) -> dict[str, object]:
     columns, adding = vars(row), row._state.adding
-    return [
-        value
+    return {
+        field.attname: value
         if type(value := columns.get(field.attname)) is unchanged
         else field.get_db_prep_save(field.pre_save(row, adding), connection)
         for field, unchanged in fields
-    ]
+    }

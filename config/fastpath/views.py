@@ -229,7 +229,8 @@ class Create(_Part):
 
     def initial(self, request: Request, *args: object, **kwargs: object) -> None:
         if self.action == "create":
-            self.asked = request.META[inserts.ASKED] = self.get_asked(request)
+            self.asked = self.get_asked(request)
+            request.META[inserts.ASKED] = inserts.Asked(self.asked, self.queryset.model)
         super().initial(request, *args, **kwargs)
 
     def get_asked(self, request: Request) -> Mapping[str, str] | None:
@@ -271,7 +272,7 @@ class Create(_Part):
         alias = router.db_for_write(model)
         if not inserts.supports(model, frozenset(values), alias):
             return None
-        pending = inserts.reserve(model, values, alias)
+        pending = inserts.reserve(model, values, alias, self.request.META)
         response: Response = self.respond_created(pending.row)
         guard = inserts.get_key_guard(key, response, pending.row) if key else inserts.get_user_guard(self.principal)
         try:

@@ -39,7 +39,8 @@ def compile_default(field: Any, compiler: SQLCompiler) -> tuple[str, Sequence[ob
     """What the database gives to a column of a new row, as an expression in SQL with its parameters."""
     if field is field.model._meta.auto_field:
         table = compiler.connection.ops.quote_name(field.model._meta.db_table)
-        return "nextval(pg_get_serial_sequence(%s, %s))", [table, field.column]
+        # Looked up once for a statement, not for each of its rows.
+        return "nextval((SELECT pg_get_serial_sequence(%s, %s)))", [table, field.column]
     default = field.db_default
     expression = default if hasattr(default, "resolve_expression") else Value(default, field)
     compiled: tuple[str, Sequence[object]] = compiler.compile(expression)

@@ -14,7 +14,9 @@ from psycopg.adapt import Loader
 from psycopg.types import TypeInfo
 
 from config.fastpath import batching, inserts
+from config.fastpath.inserts import Guard
 from config.fastpath.postgresql.base import get_connection
+from config.fastpath.postgresql.given_rows import GivenRows, build_given
 from config.management.command import direct_connection
 from config.postgresql.parameters import with_parameters
 from orders.models import Order
@@ -75,6 +77,8 @@ def prepare_connection():
 # --- Kinds of work: each sends one statement, which fails as it is told
 
 INSERT = "INSERT INTO orders_order (user_id, item, qty) VALUES (%s, %s, 1) RETURNING item, fail(%s)"
+GIVEN = f"WITH {build_given({'item': 'text', 'how': 'text'})} SELECT item, fail(how), given_number FROM given"  # noqa: S608 - of constants
+GUARD = "guard AS (SELECT given.* FROM given WHERE fail(how) IS NOT NULL)"
 
 
 @dataclass
@@ -113,17 +117,26 @@ class Work:
             case "shared":
                 ((row,),) = connection.run((INSERT, [self.owner, self.item, self.how]), shared_transaction=True)
                 return row[0]
+            case "given":
+                ((row,),) = connection.run((GIVEN, [GivenRows([{"item": self.item, "how": self.how}])]))
+                return row[0]
             case "deferred":
-                return self.pending.commit(("WITH guard AS (SELECT fail(%s::text))", [self.how])) and self.item
+                return self.pending.commit(Guard({"how": "text"}, GUARD, {"how": self.how})) and self.item
         raise AssertionError(self.kind)
+
+    @property
+    def adds(self):
+        return self.kind in {"shared", "deferred"}
 
     @property
     def cause(self):
         return type(getattr(self.result, "__cause__", None) or self.result)
 
 
-KINDS = ("read", "shared", "deferred")
-POSITIONS = {"first": 0, "middle": 2, "last": 4, "only": None}
+KINDS = ("read", "given", "shared", "deferred")
+# One statement serves those of the same kind.
+JOINED = ("given", "deferred")
+POSITIONS = {"first": 0, "middle": 3, "last": 8, "only": None}
 # The value that makes a statement fail, the error it meets, and whether its row is there all the same.
 FAILURES = {
     "not sent": ("\0", psycopg.DataError, False),
@@ -142,14 +155,14 @@ of_each_kind = pytest.mark.parametrize("kind", KINDS)
 
 @pytest.fixture
 def batch(make_user):
-    """Makes a piece of work and what runs beside it: of each kind one."""
+    """Makes a piece of work and what runs beside it: of each kind two."""
     owner = make_user().pk
 
     def make(kind, position, how):
         failing = Work(kind, owner, "fails", how)
         if POSITIONS[position] is None:
             return failing, []
-        others = [Work(each, owner, f"{each} {number}") for number, each in enumerate((*KINDS, "shared"))]
+        others = [Work(each, owner, f"{each} {number}") for number, each in enumerate(KINDS * 2)]
         return failing, others
 
     return make
@@ -179,7 +192,7 @@ def get_groups(works):
 
 
 def added_by(works):
-    return [work.item for work in works if work.kind != "read"]
+    return [work.item for work in works if work.adds]
 
 
 def get_items():
@@ -210,7 +223,7 @@ def assert_alone(failing, others, expected, *, added, backend):
 def test_failure_stays_with_its_task_and_nothing_is_run_twice(batch, kind, position, failure):
     how, expected, stored = FAILURES[failure]
     if (kind, failure) == ("deferred", "not loaded"):
-        pytest.skip("A deferred insert returns nothing but a 1.")
+        pytest.skip("A deferred insert returns nothing but a number.")
     failing, others = batch(kind, position, how)
     before = connection.settings_dict
     if how == "slow":
@@ -220,7 +233,7 @@ def test_failure_stays_with_its_task_and_nothing_is_run_twice(batch, kind, posit
     sizes = run(position, failing, others)
     connection.settings_dict = before
     assert sizes == [len(group) for group in get_groups([failing, *others])] * bool(others)
-    assert_alone(failing, others, expected, added=stored and kind != "read", backend=backend)
+    assert_alone(failing, others, expected, added=stored and failing.adds, backend=backend)
 
 
 # --- A connection that is lost
@@ -298,7 +311,7 @@ def test_task_that_is_killed_while_it_waits_ends_alone(batch, kind, position, ca
     assert (failing.result, caplog.messages) == (None, ["A task failed"])
     failing.result = GreenletExit()
     # It had been submitted.
-    assert_alone(failing, others, GreenletExit, added=kind != "read", backend=backend)
+    assert_alone(failing, others, GreenletExit, added=failing.adds, backend=backend)
 
 
 @pytest.fixture

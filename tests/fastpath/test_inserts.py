@@ -15,6 +15,7 @@ from config.api.principal import ALL_SCOPES, Principal
 from config.api.writing.idempotency import IdempotencyKey
 from config.fastpath import inserts
 from config.fastpath.http import FastResponse
+from config.fastpath.inserts import Guard
 from config.http.errors import DomainError, ErrorCode
 from config.http.json import to_json
 from config.models import IdempotencyRecord, Resource
@@ -34,8 +35,8 @@ VALUES = {
     Post: [{"title": "t"}, {"title": "t", "body": "b" * 20_000}],
 }
 CASES = [(model, values) for model in sorted(VALUES, key=lambda each: each.__name__) for values in VALUES[model]]
-# A guard with a row.
-ALWAYS = ("WITH guard AS (SELECT)", [])
+# A guard that lets each row pass.
+ALWAYS = Guard({}, "guard AS (SELECT * FROM given)", {})
 
 
 @pytest.fixture
@@ -165,9 +166,9 @@ def test_row_is_added_as_it_was_reserved(transactional_db, complete):
 
 
 @pytest.mark.parametrize(("count", "added"), [(0, False), (1, True)])
-def test_row_is_added_where_the_guard_has_a_row(transactional_db, complete, count, added):
+def test_row_is_added_where_the_guard_lets_it_pass(transactional_db, complete, count, added):
     pending = inserts.reserve(Order, complete(Order, {"item": "Tea", "qty": 2}), "default")
-    guard = ("WITH guard AS (SELECT FROM generate_series(1, %s))", [count])
+    guard = Guard({"count": "integer"}, "guard AS (SELECT * FROM given WHERE count > 0)", {"count": count})
     assert pending.commit(guard) is added
     assert (pending.row._state.adding, Order.objects.exists()) == (not added, added)
 
@@ -224,10 +225,11 @@ def test_key_of_another_user_or_operation_is_unknown(transactional_db, key, othe
 def test_answer_that_was_read_for_another_user_is_not_taken(transactional_db, key):
     assert commit_with_key(reserve_payment(key), key)
     environ = {}
-    inserts.keep_answer(environ, key.user_id, look_up(key))
+    asked = inserts.Asked({"operation": key.operation, "key": key.key}, Order)
+    inserts.keep_read(environ, key.user_id, asked, look_up(key))
     assert inserts.take_answer(environ | {}, key._replace(user_id=0)) is None
     assert inserts.take_answer(environ, key).location.startswith("/payments/")
-    assert not environ
+    assert set(environ.values()) == {(Order, ())}
 
 
 def test_of_two_rows_with_one_key_one_is_added(transactional_db, key):

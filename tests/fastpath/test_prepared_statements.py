@@ -20,7 +20,8 @@ from django.db import (
 from django.db.transaction import TransactionManagementError
 from django.test.utils import CaptureQueriesContext
 
-from config.fastpath.postgresql.prepared_statements import MAX_STATEMENTS, MIN_CALLS_OF_PLANS, Batch, PreparedStatements
+from config.fastpath.postgresql.batches import Batch
+from config.fastpath.postgresql.prepared_statements import MAX_STATEMENTS, MIN_CALLS_OF_PLANS, PreparedStatements
 from config.management.command import direct_connection
 from orders.models import Order
 from tests.conftest import own_session

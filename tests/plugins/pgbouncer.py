@@ -34,7 +34,9 @@ default_pool_size = {size}
 
 
 @contextmanager
-def pooled(cluster: Cluster, program: str, *, size: int = 40, more: str = "") -> Iterator[str]:
+def pooled(
+    cluster: Cluster, program: str, *, size: int = 40, more: str = "", database: str = DATABASE
+) -> Iterator[str]:
     """Runs PgBouncer for the block.
 
     Args:
@@ -42,6 +44,7 @@ def pooled(cluster: Cluster, program: str, *, size: int = 40, more: str = "") ->
         program: the path of it.
         size: how many connections to each database it has at most.
         more: further lines of its configuration.
+        database: the name of the one that is connected to.
 
     Yields:
         the URL of the database, through it.
@@ -51,7 +54,7 @@ def pooled(cluster: Cluster, program: str, *, size: int = 40, more: str = "") ->
     create_private_folder(folder, *account)
     configuration = folder / "pgbouncer.ini"
     configuration.write_text(CONFIGURATION.format(sockets=cluster.sockets, folder=folder, size=size, more=more))
-    url = f"postgresql://postgres@{quote(str(folder), safe='')}/{DATABASE}"
+    url = f"postgresql://postgres@{quote(str(folder), safe='')}/{database}"
     with (folder / "log").open("w") as log:
         process = subprocess.Popen(
             [program, configuration], stdout=log, stderr=log, **build_subprocess_options(*account)

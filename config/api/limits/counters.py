@@ -15,17 +15,17 @@ WINDOW_SECONDS = 60
 
 WINDOW = f"date_bin('{WINDOW_SECONDS} seconds', statement_timestamp(), timestamptz 'epoch')"
 _USAGE = f"key, count, date_part('epoch', \"window\" - statement_timestamp()) + {WINDOW_SECONDS}"
-# The keys come from a query, which the placeholder `keys` stands for.
+# The keys, and how often each is counted, come from a query, which the placeholder `keys` stands for.
 INCREMENT = f"""
 INSERT INTO config_counter AS present (key, "window", count)
-SELECT key, {WINDOW}, 1 FROM ({{keys}}) AS keys (key)
+SELECT key, {WINDOW}, count FROM ({{keys}}) AS keys (key, count)
 ON CONFLICT (key) DO UPDATE SET
-    count = CASE WHEN present."window" = EXCLUDED."window" THEN present.count + 1 ELSE 1 END,
+    count = CASE WHEN present."window" = EXCLUDED."window" THEN present.count ELSE 0 END + EXCLUDED.count,
     "window" = EXCLUDED."window"
 RETURNING {_USAGE}
 """  # noqa: S608 - of constants
 # The rows are written in the order of their keys: two statements that meet on several keys cannot deadlock.
-_INCREMENT_ALL = INCREMENT.format(keys="SELECT unnest(%s::text[]) ORDER BY 1")
+_INCREMENT_ALL = INCREMENT.format(keys="SELECT unnest(%s::text[]), 1 ORDER BY 1")
 _FETCH = f'SELECT {_USAGE} FROM config_counter WHERE key = ANY(%s) AND "window" = {WINDOW}'  # noqa: S608
 
 

@@ -21,8 +21,10 @@ from psycopg.pq import TransactionStatus
 from psycopg.types.numeric import Int2, Int2Dumper, Int4, Int4Dumper, Int8, Int8Dumper, IntDumper
 
 from config.fastpath import batching
+from config.fastpath.postgresql.batches import Batch, Rows, Statement
+from config.fastpath.postgresql.given_rows import GivenRows
 from config.fastpath.postgresql.loop_waits import LoopWaits
-from config.fastpath.postgresql.prepared_statements import Batch, PreparedStatements, Rows, Statement
+from config.fastpath.postgresql.prepared_statements import GivenRowsDumper, PreparedStatements
 from config.postgresql.statements import POOLED_WRAPPERS, WRAPPERS, spent
 from config.postgresql.transactions import is_refused_by_standby
 
@@ -61,6 +63,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         made = super().get_new_connection(conn_params)
         for kind, as_text in _INTEGERS.items():
             made.adapters.register_dumper(kind, as_text)
+        made.adapters.register_dumper(GivenRows, GivenRowsDumper)
         self._statements = PreparedStatements(made, self.settings_dict.get("SET_LOCAL", ""))
         self._poll = select.poll()
         self._poll.register(made.fileno(), select.POLLIN)

@@ -1,0 +1,134 @@
+"""Statements that take the rows of several tasks at once."""
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from functools import partial
+
+import http_sf
+import pytest
+from django.db import connection
+from psycopg import Binary
+
+from accounts.services import create_api_key
+from config.api.principal import SCOPES
+from config.fastpath import batching
+from config.fastpath.postgresql.given_rows import GivenRows, bind_given, build_given
+from config.fastpath.postgresql.prepared_statements import PreparedStatements
+from orders.models import Order
+from tests.conftest import wait_until
+from tests.fastpath.test_batching import Received, respond_to
+
+COUNT_UP = f"WITH {build_given({'up_to': 'integer'})} SELECT generate_series(1, up_to), given_number FROM given"  # noqa: S608 - of constants
+
+
+@pytest.fixture
+def sent(transactional_db, monkeypatch):
+    """How many statements each transaction had, of each time that some were sent together."""
+    found = []
+    original = PreparedStatements._send_pipeline
+    monkeypatch.setattr(
+        PreparedStatements,
+        "_send_pipeline",
+        lambda self, groups: found.append([len(group) for group in groups]) or original(self, groups),
+    )
+    return found
+
+
+def count_up(results, up_to, sql=COUNT_UP, constants=(), **options):
+    ((*rows,),) = connection.run((sql, [GivenRows([{"up_to": up_to}]), *constants]), **options)
+    results[up_to] = [number for number, *_ in rows]
+
+
+def test_statement_of_several_tasks_is_one_and_each_gets_its_own_rows(sent):
+    results = {}
+    batching.run([partial(count_up, results, up_to) for up_to in (3, 0, 1, 2)])
+    assert results == {up_to: list(range(1, up_to + 1)) for up_to in range(4)}
+    assert sent == [[1]]
+
+
+def test_single_task_sends_the_same_statement(sent):
+    results = {}
+    count_up(results, 2)
+    assert (results, sent) == ({2: [1, 2]}, [])
+
+
+def test_statements_with_other_constants_or_in_other_transactions_stay_apart(sent):
+    results = {}
+    sql = COUNT_UP.replace("1, up_to", "%s::integer, up_to")
+    batching.run(
+        [
+            *(partial(count_up, results, up_to, sql, [1]) for up_to in (3, 4)),
+            *(partial(count_up, results, up_to, sql, [2]) for up_to in (5, 6)),
+            *(partial(count_up, results, up_to, sql, [2], shared_transaction=True) for up_to in (7, 8)),
+        ]
+    )
+    assert results == {3: [1, 2, 3], 4: [1, 2, 3, 4], **{up_to: list(range(2, up_to + 1)) for up_to in (5, 6, 7, 8)}}
+    assert sent == [[1, 1, 1]]
+
+
+TYPES = {
+    "bigint": 2**63 - 1,
+    "boolean": True,
+    "bytea": b"\0\xff\\",
+    "numeric": Decimal("90071992547409.9300"),
+    "text": 'a\\u0000 "ü☕\U0001f600\n',
+    "text[]": ["a", 'b,"}', ""],
+    "timestamptz": datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC),
+}
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_value_arrives_as_it_is(transactional_db, kind):
+    values = [TYPES[kind], None]
+    sql = f"WITH {build_given({'value': kind})} SELECT value, given_number FROM given"  # noqa: S608 - of constants
+    given = GivenRows([{"value": value} for value in values])
+    assert connection.run((sql, [given])) == [[(value, number) for number, value in enumerate(values)]]
+
+
+def test_what_django_sends_of_bytes_arrives_as_it_is(transactional_db):
+    sql = f"WITH {build_given({'value': 'bytea'})} SELECT value FROM given"  # noqa: S608 - of constants
+    assert connection.run((sql, [GivenRows([{"value": Binary(b"\0\xff")}])])) == [[(b"\0\xff",)]]
+
+
+def test_placeholders_become_columns_but_for_those_that_stay():
+    assert bind_given("a = %s AND b = %s OR c = %s", ["x", None, "x"]) == ('a = given."x" AND b = %s OR c = given."x"')
+    with pytest.raises(ValueError, match=r"shorter|longer"):
+        bind_given("a = %s", [])
+
+
+# --- Requests
+
+
+def get_remaining(request):
+    ((_, state),) = http_sf.parse(request.headers["RateLimit"].encode(), tltype="list")
+    return state["r"]
+
+
+def test_requests_of_one_user_that_arrive_together_are_counted_one_after_the_other(
+    transactional_db, make_user, settings, one_minute
+):
+    settings.RATE_LIMIT_PRINCIPAL = 4
+    keys = [create_api_key(make_user(), name="test", scopes=SCOPES)[1] for _ in range(2)]
+    path = "/api/v1/protected"
+    send = lambda key: Received(path, key)  # noqa: E731
+    first = respond_to(*map(send, [keys[0], keys[1], keys[0], "wrong", keys[0]]))
+    assert [(request.status, get_remaining(request)) for request in first if request.status == 200] == [
+        *((200, 3), (200, 3), (200, 2), (200, 1)),
+    ]
+    second = respond_to(*map(send, [keys[0]] * 3))
+    assert [(request.status, get_remaining(request)) for request in second] == [(200, 0), (429, 0), (429, 0)]
+
+
+def test_rows_that_are_added_together_are_one_statement_and_answered_to_their_own_users(sent, make_user):
+    users = [make_user() for _ in range(4)]
+    keys = [create_api_key(user, name="test", scopes=SCOPES)[1] for user in users]
+    bodies = [{"item": f"item {number}", "qty": number + 1} for number in range(4)]
+    requests = respond_to(*(Received("/api/v1/orders", *pair) for pair in zip(keys, bodies, strict=True)))
+    for request, user, body in zip(requests, users, bodies, strict=True):
+        assert request.status == 201
+        order = Order.objects.get(pk=request.body["data"]["id"])
+        assert (order.user_id, order.item, order.qty) == (user.pk, body["item"], body["qty"])
+    # Credentials with their counts and ids, then the orders with their one COMMIT.
+    assert sent[:1] == [[1]]
+    assert sent[-1:] == [[1]]
+    wait_until(lambda: Order.objects.count() == len(users))
