@@ -9,11 +9,12 @@ it is never interleaved with another task. What waits for the disk comes last: o
 """
 
 import logging
+import threading
 from collections.abc import Callable, Sequence
 from contextvars import Context
 from typing import Any, NamedTuple
 
-from greenlet import getcurrent, greenlet
+from greenlet import GreenletExit, getcurrent, greenlet
 
 logger = logging.getLogger(__name__)
 
@@ -24,7 +25,30 @@ Execute = Callable[[Sequence[Any]], Sequence[object]]
 
 
 class _TaskGreenlet(greenlet):
-    """A task that can be left in the middle and resumed. Its context variables are its own."""
+    """Runs one task after the other, each of which can be left in the middle and resumed.
+
+    It outlives them: Python maps memory for the frames of a greenlet when it begins, and returns it when that ends.
+    """
+
+
+class _Begin(NamedTuple):
+    """What a task is begun with."""
+
+    task: Task
+
+
+# What a greenlet gives when its task has ended.
+_ENDED = object()
+
+
+class _IdleGreenlets(threading.local):
+    """Those of this thread that have no task."""
+
+    def __init__(self) -> None:
+        self.all: list[_TaskGreenlet] = []
+
+
+_idle = _IdleGreenlets()
 
 
 class _Submitted(NamedTuple):
@@ -44,7 +68,7 @@ def run(tasks: Sequence[Task]) -> None:
         return
     waiting: list[_Submitted] = []
     for task in tasks:
-        _resume(waiting, _TaskGreenlet(_run_guarded), task)
+        _resume(waiting, _take_greenlet(), _Begin(task))
     while waiting:
         batches: dict[Execute, list[_Submitted]] = {}
         first = [submitted for submitted in waiting if not submitted.comes_last]
@@ -93,14 +117,44 @@ def _execute_nothing(queries: Sequence[object]) -> Sequence[object]:
     return queries
 
 
+def _take_greenlet() -> _TaskGreenlet:
+    idle = _idle.all
+    while idle:
+        taken = idle.pop()
+        if not taken.dead:
+            break
+    else:
+        taken = _TaskGreenlet(_run_tasks)
+    taken.parent, taken.gr_context = getcurrent(), Context()
+    return taken
+
+
 def _resume(waiting: list[_Submitted], task: _TaskGreenlet, value: Any) -> None:
     submitted = task.switch(value)
-    if not task.dead:
+    if submitted is _ENDED:
+        # Nothing of the task stays with it.
+        task.gr_context = None
+        _idle.all.append(task)
+    elif task.dead:
+        return
+    else:
         waiting.append(_Submitted(task, *submitted))
 
 
-def _run_guarded(task: Task) -> None:
+def _run_tasks(given: _Begin) -> None:
+    while True:
+        if not _run_guarded(given.task):
+            return
+        # The task must not stay with its greenlet.
+        del given
+        given = getcurrent().parent.switch(_ENDED)  # type: ignore[union-attr]  # the one that runs all tasks
+
+
+def _run_guarded(task: Task) -> bool:
+    """Runs a task. Returns whether its greenlet may go on."""
     try:
         task()
-    except BaseException:
+    except BaseException as error:
         logger.critical("A task failed", exc_info=True)
+        return not isinstance(error, GreenletExit)
+    return True

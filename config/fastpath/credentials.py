@@ -52,10 +52,17 @@ _INCREMENT = counters.INCREMENT.format(
 # As if the requests of a user had been counted one after the other.
 _LATER = "count(*) OVER (PARTITION BY principal_id ORDER BY credential.given_number DESC) - 1"
 
+# A sequence writes to the WAL now and then. Nobody shall wait for a disk or a standby while counters are locked, and
+# nothing is lost: whatever has such an id waits for its own COMMIT, which comes later in the WAL.
+_WITHOUT_WAIT = " WHERE (SELECT set_config('synchronous_commit', 'off', true)) = 'off'"
+
 # Where a request keeps what was read with its credential.
 _POSITION = "config.fastpath.position"
 _POSITION_COLUMNS = POSITION_COLUMNS.format("position")
-_POSITION_JOIN = "LEFT JOIN config_readposition AS position ON position.user_id = credential.principal_id"
+_POSITION_JOIN = (
+    "LEFT JOIN LATERAL (SELECT * FROM config_readposition WHERE user_id = credential.principal_id OFFSET 0)"
+    " AS position ON true"
+)
 
 
 @lru_cache(maxsize=64)
@@ -77,28 +84,28 @@ def _compile(
         names: of the values by which the credential is looked up.
     """
     rows = lookup.build_queryset(**{name: BindParameter(name) for name in names}).using(DEFAULT_DB_ALIAS).order_by()
-    reading = build_reading(model, reads_answer=reads_answer) if model else None
-    given = {**get_parameter_types(rows), **(reading.types if reading else {})}
+    reading = build_reading(model, reads_answer=reads_answer)
+    given = {**get_parameter_types(rows), **reading.types}
     usage, columns, tables = "", "credential.*", "credential"
     if counts:
         usage = f", usage (key, count, reset) AS ({_INCREMENT})"
         columns += f", usage.count - ({_LATER}), usage.reset"
         tables += " JOIN usage ON usage.key = 'quota:' || credential.principal_id"
-    if reading:
-        columns, tables = f"{columns}, {reading.columns}", f"{tables} {reading.tables}"
+    columns, tables = columns + reading.columns, tables + reading.tables
     if reads_position:
         columns, tables = f"{columns}, {_POSITION_COLUMNS}", f"{tables} {_POSITION_JOIN}"
+
+    condition = _WITHOUT_WAIT if counts and model else ""
 
     def wrap_sql(sql: str) -> str:
         # OFFSET 0: one look by index for each of them, whatever the planner thinks of their number.
         return (
             f"WITH {build_given(given)}, credential AS MATERIALIZED ("  # noqa: S608 - of constants
             f"SELECT found.*, given.given_number FROM given CROSS JOIN LATERAL ({sql} OFFSET 0) AS found){usage} "
-            f"SELECT {columns}, credential.given_number FROM {tables}"
+            f"SELECT {columns}, credential.given_number FROM {tables}{condition}"
         )
 
-    params = reading.params if reading else ()
-    return CompiledQuery(rows, wrap_sql, params, shared_transaction=not counts, given=given)
+    return CompiledQuery(rows, wrap_sql, reading.params, shared_transaction=not counts, given=given)
 
 
 def find(original: Callable) -> Callable:
@@ -117,7 +124,7 @@ def find(original: Callable) -> Callable:
         except Error as error:
             stand_in = find_stand_in(request)
             # Without a primary, to ask again is to wait for a connection.
-            may_ask = (counts or reads_position) and (stand_in or not goes_on_without_primary())
+            may_ask = (counts or asked or reads_position) and (stand_in or not goes_on_without_primary())
             if not (may_ask and is_unavailable(error)):
                 raise
             if stand_in:
@@ -128,12 +135,13 @@ def find(original: Callable) -> Callable:
             request.META[_POSITION] = (None,)
         if found is None:
             return None
-        # What numbers the requests stands around what goes with the credential.
-        row, (_, *further, _) = found
+        row, further = found
+        # What goes with the credential stands between the numbers of its row and of the result.
+        further = further[1:-1]
         if counts:
             request.META[COUNTED] = (f"quota:{row.principal_id}", counters.Usage(*further[:2]))
         if asked:
-            keep_read(request.META, row.principal_id, asked, tuple(further[2 * counts :]))
+            keep_read(request.META, row.principal_id, asked, further[2 * counts :])
         if reads_position:
             request.META[_POSITION] = further[-len(Position._fields) :]
         return row

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from wsgiref.types import WSGIEnvironment
 
 from django.contrib.auth import get_user_model
+from django.contrib.postgres.fields import ArrayField
 from django.db import DEFAULT_DB_ALIAS, models
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Field, Model, QuerySet, signals
@@ -27,7 +28,6 @@ from config.api.principal import Principal
 from config.api.writing.idempotency import RECORD_COLUMNS, IdempotencyKey, StoredAnswer
 from config.fastpath.compiled_query import BindParameter, Row
 from config.fastpath.postgresql.base import get_connection
-from config.fastpath.postgresql.batches import Statement
 from config.fastpath.postgresql.given_rows import GivenRows, bind_given, build_given
 from config.models import IdempotencyRecord
 from config.postgresql.new_rows import compile_default
@@ -39,16 +39,17 @@ _RECORDS = IdempotencyRecord._meta.db_table
 # was added after the snapshot of the statement: of two that add a key, one does. So it is of two given rows, too.
 _GUARD = """
 alone AS MATERIALIZED (
-    SELECT *, pg_try_advisory_xact_lock(lock) AS locked
-    FROM (SELECT DISTINCT ON (lock) * FROM given ORDER BY lock, given_number) AS given
+    SELECT *, pg_try_advisory_xact_lock(guard_lock) AS guard_locked
+    FROM (SELECT DISTINCT ON (guard_lock) * FROM given ORDER BY guard_lock, given_number) AS given
 ), present AS MATERIALIZED (
-    SELECT given.* FROM alone AS given CROSS JOIN LATERAL ({user} AND locked FOR KEY SHARE SKIP LOCKED) AS present
+    SELECT given.* FROM alone AS given
+    CROSS JOIN LATERAL ({user} AND given.guard_locked FOR KEY SHARE SKIP LOCKED) AS present
 ), recorded AS (
     INSERT INTO {records} ({columns}, replays) SELECT {values}, 0 FROM present
     ON CONFLICT (key, user_id, operation) DO NOTHING RETURNING key, user_id, operation
 ), guard AS (
     SELECT present.* FROM present JOIN recorded
-    ON (record_key, record_user_id, record_operation) = (recorded.key, recorded.user_id, recorded.operation)
+    ON (guard_key, guard_user_id, guard_operation) = (recorded.key, recorded.user_id, recorded.operation)
 )
 """
 _RECORD_TYPES = dict(
@@ -72,11 +73,21 @@ class Asked(NamedTuple):
 
     Attributes:
         key: the operation and the idempotency key whose stored answer is read; None without a key.
-        model: of the row that it adds, for which an id and the database's defaults are taken.
+        model: of the row that it may add, for which an id and the database's defaults are taken; None without one.
     """
 
     key: Mapping[str, str] | None
-    model: type[Model]
+    model: type[Model] | None
+
+
+class _Defaults(NamedTuple):
+    """What was taken for a new row."""
+
+    model: type[Model] | None = None
+    values: Row = ()
+
+
+_NOTHING = _Defaults()
 
 
 class Reading(NamedTuple):
@@ -84,7 +95,7 @@ class Reading(NamedTuple):
 
     Attributes:
         types: of the values that are given.
-        columns: what is selected.
+        columns: what is selected, each behind a comma.
         params: of the columns.
         tables: what is joined.
     """
@@ -95,18 +106,23 @@ class Reading(NamedTuple):
     tables: str
 
 
-def build_reading(model: type[Model], *, reads_answer: bool) -> Reading:
-    """Reads the stored answer of a key, if there is one, and the defaults of a new row where there is no answer."""
-    defaults, params = _get_insert(model, frozenset(), DEFAULT_DB_ALIAS).select_defaults
+# OFFSET 0, as for the credential.
+_ANSWER_JOIN = f"""JOIN given USING (given_number) LEFT JOIN LATERAL (
+    SELECT {_ANSWER_COLUMNS} FROM {_RECORDS} AS answer WHERE answer.user_id = credential.principal_id
+    AND answer.operation = given.operation AND answer.key = given.key AND {_IS_VISIBLE} OFFSET 0
+) AS answer ON true"""  # noqa: S608 - of constants
+
+
+def build_reading(model: type[Model] | None, *, reads_answer: bool) -> Reading:
+    """Reads the stored answer of a key, if there is one, and takes the defaults of a new row where there is none."""
+    insert = _get_insert(model, frozenset(), DEFAULT_DB_ALIAS) if model else None
+    defaults, params = (insert.defaults, insert.default_params) if insert else ((), ())
     if not reads_answer:
-        return Reading({}, defaults, params, "")
-    tables = (
-        f"JOIN given USING (given_number) LEFT JOIN {_RECORDS} AS answer ON answer.user_id = credential.principal_id"
-        f" AND answer.operation = given.operation AND answer.key = given.key AND {_IS_VISIBLE}"
-    )
-    # A replay takes no id.
-    tables += f" LEFT JOIN LATERAL (SELECT {defaults} WHERE answer.id IS NULL) AS defaults ON true"
-    return Reading({"operation": "text", "key": "text"}, f"{_ANSWER_COLUMNS}, defaults.*", params, tables)
+        return Reading({}, "".join(f", {each}" for each in defaults), params, "")
+    # A replay takes no id. No subquery: PostgreSQL would remember its id, and give it to all (Memoize).
+    columns = [_ANSWER_COLUMNS, *(f"CASE WHEN answer.id IS NULL THEN {each} END" for each in defaults)]
+    types = {"operation": "text", "key": "text"}
+    return Reading(types, "".join(f", {each}" for each in columns), params, f" {_ANSWER_JOIN}")
 
 
 def keep_read(environ: WSGIEnvironment, user_id: int, asked: Asked, columns: Row) -> None:
@@ -118,7 +134,7 @@ def keep_read(environ: WSGIEnvironment, user_id: int, asked: Asked, columns: Row
     if asked.key:
         answer, columns = columns[: len(StoredAnswer._fields)], columns[len(StoredAnswer._fields) :]
         environ[_ANSWER] = (user_id, None if answer[0] is None else StoredAnswer(*answer))
-    environ[_DEFAULTS] = (asked.model, columns)
+    environ[_DEFAULTS] = _Defaults(asked.model, columns)
 
 
 def take_answer(environ: WSGIEnvironment, key: IdempotencyKey) -> StoredAnswer | None:
@@ -149,7 +165,7 @@ class Guard(NamedTuple):
 
 def get_user_guard(principal: Principal) -> Guard:
     """A guard that lets a row pass when the user is there; the lock prevents its removal."""
-    return Guard({"owner": "bigint"}, _get_user_sql(), {"owner": principal.user.pk})
+    return Guard({"guard_user_id": "bigint"}, _get_user_sql(), {"guard_user_id": principal.user.pk})
 
 
 def get_key_guard(key: IdempotencyKey, response: Response, row: Model) -> Guard:
@@ -159,12 +175,12 @@ def get_key_guard(key: IdempotencyKey, response: Response, row: Model) -> Guard:
     """
     types, sql = _get_key_sql()
     record = zip(_RECORD_TYPES, key.get_record(response, row), strict=True)
-    return Guard(types, sql, {"lock": key.lock_number} | {f"record_{name}": value for name, value in record})
+    return Guard(types, sql, {"guard_lock": key.lock_number} | {f"guard_{name}": value for name, value in record})
 
 
 @cache
 def _get_user_sql() -> str:
-    user = f"{_get_user('owner')} FOR KEY SHARE SKIP LOCKED"
+    user = f"{_get_user('guard_user_id')} FOR KEY SHARE SKIP LOCKED"
     return f"guard AS (SELECT given.* FROM given CROSS JOIN LATERAL ({user}) AS present)"  # noqa: S608 - of constants
 
 
@@ -177,9 +193,9 @@ def _get_user(name: str) -> str:
 
 @cache
 def _get_key_sql() -> tuple[Mapping[str, str], str]:
-    types = {"lock": "bigint"} | {f"record_{name}": kind for name, kind in _RECORD_TYPES.items()}
-    columns, values = ", ".join(RECORD_COLUMNS), ", ".join(f"record_{name}" for name in RECORD_COLUMNS)
-    user = _get_user("record_user_id")
+    types = {"guard_lock": "bigint"} | {f"guard_{name}": kind for name, kind in _RECORD_TYPES.items()}
+    columns, values = ", ".join(RECORD_COLUMNS), ", ".join(f"guard_{name}" for name in RECORD_COLUMNS)
+    user = _get_user("guard_user_id")
     return types, _GUARD.format(user=user, records=_RECORDS, columns=columns, values=values)
 
 
@@ -191,6 +207,11 @@ _UNCHANGED: Mapping[type, type] = {
     models.TextField: str,
     models.DateTimeField: datetime,
 }
+# JSON carries the values of these as they are, to the statement that adds a row.
+_CARRIED = (
+    *(models.AutoField, models.BinaryField, models.BooleanField, models.CharField, models.DateField),
+    *(models.DecimalField, models.IntegerField, models.TextField, models.UUIDField),
+)
 # They return the attribute as it is, but for `auto_now` and `auto_now_add`.
 _STOCK_PRE_SAVE = {each.pre_save for each in (models.Field, models.DateField, models.DateTimeField, models.TimeField)}
 _LENGTH = re.compile(r"\([^)]*\)")
@@ -236,11 +257,11 @@ def reserve(
         environ: of a request that may have taken them with its credential.
     """
     insert = _get_insert(model, frozenset(values), alias)
-    taken = environ.pop(_DEFAULTS, (None, ())) if environ else (None, ())
-    reserved = taken[1]
-    if taken[0] is not model or len(reserved) != len(insert.default_names) or alias != DEFAULT_DB_ALIAS:
-        sql, params = insert.select_defaults
-        ((reserved,),) = get_connection(alias).run((f"SELECT {sql}", params), shared_transaction=True)
+    taken = environ.pop(_DEFAULTS, _NOTHING) if environ else _NOTHING
+    reserved = taken.values
+    if taken.model is not model or len(reserved) != len(insert.default_names) or alias != DEFAULT_DB_ALIAS:
+        statement = f"SELECT {', '.join(insert.defaults)}", insert.default_params
+        ((reserved,),) = get_connection(alias).run(statement, shared_transaction=True)
     row = model.__new__(model)
     attributes = vars(row)
     attributes.update(values, _state=ModelState())
@@ -267,11 +288,18 @@ def _is_plain(model: type[Model], names: frozenset[str], alias: str) -> bool:
         return False
     if meta.parents or meta.order_with_respect_to or not names <= {field.attname for field in fields}:
         return False
-    if any(map(_has_value_of_save, fields)):
+    if any(map(_has_value_of_save, fields)) or not all(map(_is_carried, fields)):
         return False
     compiler = InsertQuery(model).get_compiler(alias)
     columns = [field.get_col(meta.db_table) for field in meta.db_returning_fields]
     return bool(columns) and not compiler.get_converters(columns)
+
+
+def _is_carried(field: Any) -> bool:
+    if type(field) is ArrayField:
+        return _is_carried(field.base_field)
+    target = field.target_field if type(field) is models.ForeignKey else field
+    return isinstance(target, _CARRIED)
 
 
 def _has_value_of_save(field: Field) -> bool:
@@ -285,8 +313,9 @@ class _Insert:
     """The INSERT of a row of which some columns are given.
 
     Attributes:
-        select_defaults: what the database gives to a new row, as columns, and their parameters.
-        default_names: the names of these columns.
+        defaults: what the database gives to a new row, as expressions.
+        default_params: of all of them.
+        default_names: the names of their columns.
         python_defaults: the fields whose defaults Python gives.
         sql: the common table expression `added`, of the rows of `guard`, and what tells which these are.
         types: of the values that are given for each row, without their lengths: a cast to a type with a length cuts off
@@ -294,7 +323,8 @@ class _Insert:
         fields: whose values it takes, each with the type of values that are sent as they are.
     """
 
-    select_defaults: Statement
+    defaults: Sequence[str]
+    default_params: Sequence[object]
     default_names: Sequence[str]
     python_defaults: Sequence[Field]
     sql: str
@@ -333,7 +363,8 @@ def _get_insert(model: Any, names: frozenset[str], alias: str) -> _Insert:
     primary_key = f"{quote(meta.pk.column)} = guard.{quote(meta.pk.attname)}"
     targets = [field.target_field if type(field) is models.ForeignKey else field for field in fields]
     return _Insert(
-        (", ".join(selected), params),
+        selected,
+        params,
         [field.attname for field in from_database],
         from_python,
         f"added AS (INSERT INTO {quote(meta.db_table)} ({columns}) SELECT {values} FROM guard"  # noqa: S608 - of columns

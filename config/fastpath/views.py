@@ -15,7 +15,7 @@ from functools import cache, lru_cache, partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from django.db import OperationalError, router
+from django.db import DEFAULT_DB_ALIAS, OperationalError, router
 from django.db.models import Model
 from django.http import HttpRequest
 from rest_framework.request import Request
@@ -230,7 +230,9 @@ class Create(_Part):
     def initial(self, request: Request, *args: object, **kwargs: object) -> None:
         if self.action == "create":
             self.asked = self.get_asked(request)
-            request.META[inserts.ASKED] = inserts.Asked(self.asked, self.queryset.model)
+            model = self.queryset.model
+            takes = inserts.supports(model, frozenset(), DEFAULT_DB_ALIAS) and "dry_run" not in request.query_params
+            request.META[inserts.ASKED] = inserts.Asked(self.asked, model if takes else None)
         super().initial(request, *args, **kwargs)
 
     def get_asked(self, request: Request) -> Mapping[str, str] | None:

@@ -69,8 +69,8 @@ class FastLane:
         self._began = 0.0
         # When the last batch that left others waiting began, and with how many requests.
         self._left_at, self._left_by = 0.0, 0
-        # How many requests came together of late; when the last batch ended; and what begins the next one.
-        self._gathered, self._ended = 0.0, 0.0
+        # How many requests are likely to come together; when the last batch ended; and what begins the next one.
+        self._expected, self._ended = 0, 0.0
         self._gathering: TimerHandle | None = None
         # From one batch to the next, for a request, on average, while others wait.
         self._pace = 0.0
@@ -91,19 +91,24 @@ class FastLane:
 
     def _waits_for_more(self) -> bool:
         """Whether a batch begins a moment later, with those who are likely to come until then."""
-        expected = min(round(self._gathered), self._get_size())
+        expected = min(self._expected, self._get_size())
         if len(self.queue) >= expected or time.monotonic() - self._ended > SECONDS_TO_RETURN:
             return False
         if self._gathering is None:
-            self._gathering = self._loop.call_later(SECONDS_TO_GATHER, self._begin_batch)
+            self._gathering = self._loop.call_later(SECONDS_TO_GATHER, self._begin_without)
         return True
+
+    def _begin_without(self) -> None:
+        """Begins a batch without those who were waited for in vain, and are not expected any more."""
+        self._expected = len(self.queue)
+        self._begin_batch()
 
     def _begin_batch(self) -> None:
         if self._gathering is not None:
             self._gathering.cancel()
             self._gathering = None
         tasks = self.queue.take(self._get_size())
-        self._gathered = max(len(tasks), self._gathered + 0.25 * (len(tasks) - self._gathered))
+        self._expected = max(self._expected, len(tasks))
         self._is_busy = bool(tasks)
         if tasks:
             run_beside_loop(partial(self._run_batch, tasks))

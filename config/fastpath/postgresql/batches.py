@@ -37,7 +37,8 @@ def unite(batches: Sequence[Batch]) -> list[Unit]:
     """What is sent of batches, in the order of the first of each unit."""
     alike: dict[object, list[int]] = {}
     for index, batch in enumerate(batches):
-        alike.setdefault(_get_form(batch) or index, []).append(index)
+        form = _get_form(batch)
+        alike.setdefault(index if form is None else form, []).append(index)
     return [_build_unit(indexes, [batches[index] for index in indexes]) for indexes in alike.values()]
 
 
@@ -48,7 +49,13 @@ def _get_form(batch: Batch) -> object:
     ((sql, values),) = batch.statements
     if not values or type(values[0]) is not GivenRows or len(values[0]) > 1:
         return None
-    return (sql, *values[1:], batch.shared_transaction)
+    form = (sql, *values[1:], batch.shared_transaction)
+    try:
+        hash(form)
+    except TypeError:
+        # A constant such as a list.
+        return None
+    return form
 
 
 def _build_unit(indexes: Sequence[int], batches: Sequence[Batch]) -> Unit:

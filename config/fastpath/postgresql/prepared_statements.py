@@ -42,9 +42,6 @@ _SAME_IN_BINARY = frozenset(
 ) | {types["varchar"].oid, types["text"].array_oid, types["varchar"].array_oid}
 
 
-# Of an integer, without its sign.
-BITS = 63
-
 Value = TypeVar("Value")
 # The text of a statement, and the types of its values.
 _Key = tuple[str, tuple[int, ...]]
@@ -88,11 +85,11 @@ class GivenRowsDumper(Dumper):
             DataError, ProgrammingError, UnicodeEncodeError: as psycopg does for a value that it cannot send.
         """
         try:
-            made = orjson.dumps([{NUMBER: number, **row} for number, row in enumerate(rows)], default=_to_text)
+            made = orjson.dumps([{**row, NUMBER: number} for number, row in enumerate(rows)], default=_to_text)
         except orjson.JSONEncodeError as error:
             for text in _get_values(rows, str):
                 text.encode()
-            if any(integer.bit_length() > BITS for integer in _get_values(rows, int)):
+            if any(integer.bit_length() > 63 for integer in _get_values(rows, int)):
                 raise NumericValueOutOfRange(str(error)) from error
             raise ProgrammingError(str(error)) from error
         if rb"\u0000" in made and any("\0" in text for text in _get_values(rows, str)):
