@@ -10,12 +10,13 @@ import statistics
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.client import HTTPException, HTTPSConnection
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.cluster.installation import Installation, running
+from tests.cluster.evidence import Evidence, Refusal
+from tests.cluster.installation import FOLDER, NODES, Installation, running
 from tests.cluster.machines import PATIENCE, Machine
 from tests.faults.clients import TIMEOUT, Client
 from tests.faults.report import Report, compare, last_ids, read_lines
@@ -61,6 +62,7 @@ class Outcome:
     refusals: list[tuple[float, float]]
     payments: int
     seconds: float
+    evidence: list[str] = field(default_factory=list)
 
     @property
     def right(self) -> bool:
@@ -92,6 +94,7 @@ class Outcome:
         yield ", ".join(f"{name} {len(found)}" for name, found in self.report.faults.items())
         for name, found in self.report.faults.items():
             yield from (f"  {name}: {one}" for one in found[:5])
+        yield from (f"  {line}" for line in self.evidence)
 
     def _row(self, kind: str, strikes: list[Strike]) -> str:
         gaps = [longest_gap(self.answered, strike) for strike in strikes]
@@ -125,6 +128,7 @@ class Reader(threading.Thread):
     def __init__(self, installation: Installation) -> None:
         super().__init__(daemon=True)
         self.answered: list[float] = []
+        self.refusals: list[Refusal] = []
         self.stopping = threading.Event()
         self._headers = {"X-API-Key": installation.started["API key"]}
         context = ssl.create_default_context(cafile=installation.certificate.certificate)
@@ -134,22 +138,35 @@ class Reader(threading.Thread):
         for path in itertools.cycle(("/api/v2/users/1", "/api/v2/orders?limit=5")):
             if self.stopping.wait(SECONDS_BETWEEN_READS):
                 break
+            began = time.monotonic()
             try:
                 self._connection.request("GET", path, headers=self._headers)
                 response = self._connection.getresponse()
-                response.read()
-            except (OSError, HTTPException):
+                content = response.read()
+            except (OSError, HTTPException) as error:
                 self._connection.close()
+                self.refusals.append(Refusal(began, time.monotonic(), f"{path}: {error!r}"))
             else:
+                ended = time.monotonic()
                 if response.status == 200:
-                    self.answered.append(time.monotonic())
+                    self.answered.append(ended)
+                else:
+                    name = response.headers["Request-Id"]
+                    what = f"{path}: {response.status} {content.decode(errors='replace')}, Request-Id {name}"
+                    self.refusals.append(Refusal(began, ended, what))
         self._connection.close()
 
 
-def longest_gap(answered: list[float], strike: Strike) -> float:
+def find_longest_gap(answered: list[float], strike: Strike) -> tuple[float, float]:
     """The longest time without an answer, from a fault to the end of it; `answered` are the times of all."""
     times = [strike.at, *sorted(at for at in answered if strike.at < at < strike.whole), strike.whole]
-    return max(end - start for start, end in itertools.pairwise(times))
+    return max(itertools.pairwise(times), key=lambda gap: gap[1] - gap[0])
+
+
+def longest_gap(answered: list[float], strike: Strike) -> float:
+    """How many seconds it has."""
+    start, end = find_longest_gap(answered, strike)
+    return end - start
 
 
 def run(faults: int, payments: int, folder: Path, enough: threading.Event) -> Outcome:
@@ -190,15 +207,30 @@ def run(faults: int, payments: int, folder: Path, enough: threading.Event) -> Ou
             client.stopping.set()
         for client in (*clients, reader):
             client.join()
+        report = compare(ledger, installation.database, before)
         return Outcome(
             strikes,
-            compare(ledger, installation.database, before),
+            report,
             answered,
             reader.answered,
             _read_refusals(ledger),
             _count_payments(clients),
             seconds,
+            [*_find_evidence(report, strikes, reader)],
         )
+
+
+def _find_evidence(report: Report, strikes: list[Strike], reader: Reader) -> Iterator[str]:
+    """What tells why an answer was none of those that are expected, and why a reader had no rows for too long."""
+    evidence = Evidence([FOLDER / f"{address}.log" for address in NODES])
+    for answer in report.unexpected:
+        yield f"unexpected: {answer}"
+        yield from evidence.of_answer(answer)
+    for strike in strikes:
+        start, end = find_longest_gap(reader.answered, strike)
+        if end - start > MOST_SECONDS_WITHOUT_READ:
+            yield f"{strike.kind} at {strike.at:.2f}"
+            yield from evidence.of_gap(start, end, reader.refusals)
 
 
 def _count_payments(clients: list[Client]) -> int:

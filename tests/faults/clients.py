@@ -130,6 +130,7 @@ class Client(threading.Thread):
             began=began,
             ended=time.monotonic(),
             location=response.headers["Location"],
+            request_id=response.headers["Request-Id"],
             content=content.decode(),
         )
         if response.status == 201:
