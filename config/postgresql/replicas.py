@@ -127,16 +127,19 @@ def _cut_connections(alias: str) -> None:
     with _connections_lock:
         known = list(_connections)
     for each in known:
-        raw = each.connection
-        if each.alias == alias and raw is not None and raw.pgconn.transaction_status == TransactionStatus.ACTIVE:
-            cut(raw)
+        if each.alias == alias:
+            cut_if_waiting(each)
 
 
-def cut(connection: psycopg.Connection[Any]) -> None:
-    """Ends a connection that another thread waits for."""
+def cut_if_waiting(connection: Any) -> bool:
+    """Ends a connection of Django's where another thread waits for an answer. Returns whether it does."""
+    raw = connection.connection
+    if raw is None or raw.pgconn.transaction_status != TransactionStatus.ACTIVE:
+        return False
     # Of a copy: the descriptor itself belongs to libpq.
-    with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as copy:
+    with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(raw.fileno())) as copy:
         copy.shutdown(socket.SHUT_RDWR)
+    return True
 
 
 def close_if_lost(alias: str) -> bool:

@@ -17,13 +17,12 @@ from typing import Any
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connections
 from granian.rsgi import HTTPProtocol  # type: ignore[attr-defined]
-from psycopg.pq import TransactionStatus
 from rest_framework.permissions import SAFE_METHODS
 
 from config.http.errors import DomainError, ErrorCode
 from config.http.lanes import Lane, NeedsSlowLane, in_fast_lane
 from config.http.request_limits import REFUSED
-from config.postgresql.replicas import cut, goes_on_without_primary
+from config.postgresql.replicas import cut_if_waiting, goes_on_without_primary
 from config.postgresql.transactions import before_transaction
 from config.server import metrics, slow_lane
 from config.server.answers import Answer, Environ, answer, choose_lane, refuse_at_once
@@ -53,7 +52,8 @@ SECONDS_BETWEEN_LOOKS = 0.1
 # After that a database connection of a batch is cut; that to the primary sooner, where reads go on without it.
 MAX_SECONDS_OF_A_BATCH = 3.0
 MAX_SECONDS_WITHOUT_PRIMARY = 1.0
-# A batch that runs for so long waits for a COMMIT: the time-outs of the fast lane end anything else.
+# A batch that runs for so long waits for a COMMIT where the database answered others in the latter half of that: the
+# time-outs of the fast lane end anything else. Reads that leave a database that is away would wait for it once more.
 SECONDS_OF_A_STALL = 1.0
 # For so long, what is like a request that has left the fast lane is run in the slow one from the beginning.
 SECONDS_TO_STAY_SLOW = 1.0
@@ -202,10 +202,8 @@ class Lanes:
         for each in self._connections:
             if seconds < MAX_SECONDS_OF_A_BATCH and (has_primary or each.alias != DEFAULT_DB_ALIAS):
                 continue
-            connection = each.connection
-            if connection is not None and connection.pgconn.transaction_status == TransactionStatus.ACTIVE:
+            if cut_if_waiting(each):
                 logger.error("The database %s is silent; the connection of the fast lane is cut.", each.alias)
-                cut(connection)
 
     @property
     def waits_for_database(self) -> bool:
@@ -227,7 +225,9 @@ class Lanes:
         in_flight = self._in_flight
         in_flight[caller] = in_flight.get(caller, 0) + 1
         try:
-            if self._slow is None or (lane is Lane.FAST and not self._is_slow_now(task) and not probe.is_silent):
+            if self._slow is None or (
+                lane is Lane.FAST and not self._is_slow_now(task) and not _waits_in_vain(environ)
+            ):
                 original = environ.copy()
                 await self._fast.run(task)
                 if task.needs_slow_lane:
@@ -333,7 +333,9 @@ class Lanes:
     def _relieve_reads(self) -> None:
         """Has reads that wait behind a COMMIT, which the disk or a standby delays, run in the slow lane."""
         slow = self._slow
-        if slow is None or slow.queue or self._fast.seconds_of_batch < SECONDS_OF_A_STALL or not probe.is_ready:
+        if slow is None or slow.queue or self._fast.seconds_of_batch < SECONDS_OF_A_STALL:
+            return
+        if not probe.has_answered(SECONDS_OF_A_STALL / 2):
             return
         first: dict[Hashable, Task] = {}
         for task in self._fast.queue:
@@ -361,6 +363,13 @@ def _find_outage(environ: Environ) -> DomainError | None:
     if environ["REQUEST_METHOD"] in SAFE_METHODS or REFUSED in environ or not goes_on_without_primary():
         return None
     return build_overload("The database takes no writes at the moment.")
+
+
+def _waits_in_vain(environ: Environ) -> bool:
+    """Whether a request would wait for a database that is silent. A replica checks an API key or a token then."""
+    if not probe.is_silent:
+        return False
+    return not (goes_on_without_primary() and ("HTTP_X_API_KEY" in environ or "HTTP_AUTHORIZATION" in environ))
 
 
 def _get_kind(task: Task) -> Hashable:

@@ -31,15 +31,19 @@ class Probe:
     def is_running(self) -> bool:
         return self._repetition is not None
 
+    def has_answered(self, seconds: float) -> bool:
+        """Whether the database answered a question that is at most so old."""
+        return time.monotonic() - self._answered <= seconds
+
     @property
     def is_ready(self) -> bool:
         """Whether the database answered a question that is at most a second old."""
-        return time.monotonic() - self._answered <= MAX_AGE_SECONDS
+        return self.has_answered(MAX_AGE_SECONDS)
 
     @property
     def is_silent(self) -> bool:
         """Whether the database has not answered for so long that no request should be made to wait for it."""
-        return time.monotonic() - self._answered > MAX_SILENCE_SECONDS
+        return not self.has_answered(MAX_SILENCE_SECONDS)
 
     def start(self) -> None:
         self._repetition = Repetition(self.ask, SECONDS_BETWEEN_PROBES, keeps_connection=True)

@@ -29,12 +29,13 @@ from threading import Thread
 from typing import Any, NamedTuple
 
 from django.conf import settings
+from django.db import DEFAULT_DB_ALIAS, connections
 
 from config.api.limits.quotas import NOTED
 from config.api.versions.usage import SECONDS_BETWEEN_WRITES, uses
 from config.http.lanes import Lane
 from config.http.streams import FIRST_BYTES
-from config.postgresql.replicas import get_replicas
+from config.postgresql.replicas import SECONDS_BETWEEN_LOOKS, cut_if_waiting, get_replicas, goes_on_without_primary
 from config.server import background_work, metrics
 from config.server.answers import Answer, Environ, Streamed, answer, begin_answer, failure
 from config.server.background import Repetition
@@ -194,9 +195,14 @@ def _serve(django: Any, sockets: Sequence[socket.socket], worker: int, cause: me
     writing.start()
     working = background_work.build_repetition()
     working.start()
-    threads = [Thread(target=_serve_channel, args=(django, channel), daemon=True) for channel in sockets[:THREADS]]
+    primaries: list[Any] = []
+    threads = [
+        Thread(target=_serve_channel, args=(django, channel, primaries), daemon=True) for channel in sockets[:THREADS]
+    ]
     for thread in threads:
         thread.start()
+    if settings.READ_ONLY_WITHOUT_PRIMARY:
+        Repetition(lambda: _cut_in_vain(primaries), SECONDS_BETWEEN_LOOKS).start()
     for thread in threads:
         thread.join()
     working.stop()
@@ -234,7 +240,16 @@ def _return_memory() -> None:
         mallopt(_M_ARENA_MAX, 1)
 
 
-def _serve_channel(django: Any, channel: socket.socket) -> None:
+def _cut_in_vain(primaries: Sequence[Any]) -> None:
+    """Ends what requests wait for where no primary is known: reads of replicas need these threads."""
+    if goes_on_without_primary():
+        for connection in primaries:
+            if cut_if_waiting(connection):
+                logger.error("There is no primary; a connection of the slow lane is cut.")
+
+
+def _serve_channel(django: Any, channel: socket.socket, primaries: list[Any]) -> None:
+    primaries.append(connections[DEFAULT_DB_ALIAS])
     file = channel.makefile("rb")
     while header := file.read(_LENGTH_BYTES):
         _run(django, channel, *pickle.loads(file.read(int.from_bytes(header))))  # noqa: S301 - of our own worker

@@ -1,4 +1,4 @@
-"""How many requests may wait in the fast lane."""
+"""How many requests may wait in the fast lane, and which leave it."""
 
 import asyncio
 import time
@@ -10,6 +10,8 @@ import pytest
 
 from config.server import fast_lane
 from config.server.fast_lane import MAX_BATCH, MAX_WAITING, FastLane
+from config.server.lanes import SECONDS_OF_A_STALL, Lanes
+from config.server.readiness import probe
 
 SECONDS_OF_A_TASK = 0.002
 
@@ -56,3 +58,21 @@ def test_queue_that_stays_is_as_long_as_what_is_answered_soon(lane: FastLane, mo
     put(lane, 300)
     run_batches(lane, 1)
     assert lane.has_room
+
+
+@pytest.mark.parametrize(("silence", "leaves"), [(0.2, True), (0.8, False)], ids=["answers", "may be away"])
+def test_reads_leave_for_the_slow_lane_where_the_database_answers_others(
+    monkeypatch: pytest.MonkeyPatch, silence: float, leaves: bool
+) -> None:
+    loop = asyncio.new_event_loop()
+    lanes = Lanes(None, loop, None)
+    slow: Any = SimpleNamespace(queue=(), free=1, may_run=lambda caller: True)
+    monkeypatch.setattr(lanes, "_slow", slow)
+    task: Any = SimpleNamespace(caller=1, environ={"REQUEST_METHOD": "GET"}, needs_slow_lane=False, finish=lambda: None)
+    lanes._fast.queue.put(task)
+    now = time.monotonic()
+    monkeypatch.setattr(lanes._fast, "_began", now - SECONDS_OF_A_STALL)
+    monkeypatch.setattr(probe, "_answered", now - silence)
+    lanes._relieve_reads()
+    assert task.needs_slow_lane is leaves
+    loop.close()

@@ -23,6 +23,7 @@ import pytest
 
 from config.local.cluster import Cluster
 from config.postgresql.database_url import SECONDS_TO_CONNECT_TO_EACH
+from config.server.readiness import MAX_SILENCE_SECONDS
 from tests.server.conftest import Copy, Service, wait_for
 from tests.server.standby import Pair, kill_machine, paused, replicated
 
@@ -323,6 +324,38 @@ def test_what_waits_for_a_primary_that_is_silent_is_read_without_it(
         waits, refusals = zip(*(freeze() for _ in range(2)), strict=True)
         assert min(waits) < longest
         assert min(refusals) < 0.5
+
+
+def test_slow_reads_do_not_wait_for_a_silent_primary_and_short_ones_not_for_slow_ones(
+    another_pair: Pair, checkout: Copy
+) -> None:
+    def read_slowly() -> tuple[int, float]:
+        asked = time.monotonic()
+        # Which may have a thousand lines.
+        answer = deployment.call(deployment.user, "GET", deployment.path, **{"Content-Type": "application/x-ndjson"})
+        return answer.status, time.monotonic() - asked
+
+    variables = {"READ_ONLY_WITHOUT_PRIMARY": "true", "WORKERS": "1"}
+    with deploy(checkout, another_pair, another_pair.url, **variables) as deployment, ThreadPoolExecutor(2) as pool:
+        wait_for(deployment.reads_from_replica)
+        # Whose connections are there, so that none of them is just connecting.
+        for _ in range(8):
+            assert [each.result()[0] for each in [pool.submit(read_slowly) for _ in range(2)]] == [200, 200]
+        with frozen(another_pair.primary):
+            began = time.monotonic()
+            answers = [each.result() for each in [pool.submit(read_slowly) for _ in range(2)]]
+            assert {status for status, _ in answers} <= {200, 503}
+            assert max(seconds for _, seconds in answers) < 2
+            wait_for(lambda: time.monotonic() - began > 2 * MAX_SILENCE_SECONDS)
+            (worker,) = deployment.service.workers()
+            (slow,) = psutil.Process(worker).children()
+            slow.suspend()
+            try:
+                asked = time.monotonic()
+                assert deployment.get(deployment.user).status == 200
+                assert time.monotonic() - asked < MARGIN
+            finally:
+                slow.resume()
 
 
 @pytest.mark.parametrize("goes_on", [True, False])
