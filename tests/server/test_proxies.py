@@ -7,7 +7,9 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from http.client import HTTPConnection, HTTPResponse, HTTPSConnection
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import psycopg
@@ -202,6 +204,43 @@ def test_service_that_does_not_listen_is_told_in_the_form_of_the_service(
         response, answer = Proxy(ports, certificate.certificate, tmp_path).ask("/api/v2/users")
     assert (response.status, answer["success"], answer["error"]["code"]) == (503, False, "SERVICE_UNAVAILABLE")
     assert (response.headers["Content-Type"], response.headers["Retry-After"]) == ("application/json", "1")
+
+
+def test_nginx_asks_a_node_that_is_back_soon_when_the_other_one_is_lost(
+    certificate: Certificate, tmp_path: Path
+) -> None:
+    ports, nodes = Ports(find_free_port(), find_free_port()), [find_free_port() for _ in range(2)]
+    program = find_program("nginx")
+    if program is None:
+        pytest.skip("There is no nginx on this machine.")
+
+    @contextmanager
+    def answering(port: int) -> Iterator[None]:
+        server = ThreadingHTTPServer(("127.0.0.1", port), SimpleHTTPRequestHandler)
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield
+        finally:
+            server.shutdown()
+            server.server_close()
+            thread.join()
+
+    def get_status() -> int:
+        with closing(HTTPSConnection(HOST, ports.https, context=context, timeout=30)) as connection:
+            connection.request("GET", "/nowhere")
+            return connection.getresponse().status
+
+    context = ssl.create_default_context(cafile=certificate.certificate)
+    upstreams = [f"127.0.0.1:{port}" for port in nodes]
+    command = ["env", f"--chdir={tmp_path}", program, *configure_nginx(tmp_path, ports, upstreams, certificate)]
+    with run_proxy(command, ports.https):
+        with answering(nodes[0]):
+            assert [get_status() for _ in range(4)] == [404] * 4
+            began = time.monotonic()
+        with answering(nodes[1]):
+            wait_for(lambda: get_status() == 404)
+            assert time.monotonic() - began < 4
 
 
 def test_nginx_refuses_what_would_only_wait(certificate: Certificate, tmp_path: Path) -> None:
