@@ -4,8 +4,10 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import TypeVar
 
+import psycopg
 from django.db import (
     DEFAULT_DB_ALIAS,
+    DatabaseError,
     Error,
     InterfaceError,
     InternalError,
@@ -90,10 +92,13 @@ def is_unavailable(exception: BaseException | None) -> bool:
     """Whether an exception says that the database is unavailable or busy, so that the client shall try again.
 
     It calls two of its states faults of its own: a standby that has not taken over yet, and a transaction that it ended
-    because the process slept in it.
+    because the process slept in it. And libpq tells of a lost connection by an error of no class where it notices that
+    between two results; only PostgreSQL gives a code to each of its errors.
     """
     if isinstance(exception, OperationalError | InterfaceError):
         return True
+    if type(exception) is DatabaseError and isinstance(exception.__cause__, psycopg.Error):
+        return exception.__cause__.diag.sqlstate is None
     cause = exception.__cause__ if isinstance(exception, InternalError | NotSupportedError) else None
     return isinstance(cause, IdleInTransactionSessionTimeout) or is_refused_by_standby(cause)
 

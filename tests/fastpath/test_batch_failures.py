@@ -1,7 +1,9 @@
 """Each kind of failure, of each kind of work, at each position of a batch: who meets it, and what is committed."""
 
 import gc
+import os
 import signal
+import socket
 from dataclasses import dataclass, field
 from itertools import chain
 from unittest import mock
@@ -19,6 +21,7 @@ from config.fastpath.postgresql.base import get_connection
 from config.fastpath.postgresql.given_rows import GivenRows, build_given
 from config.management.command import direct_connection
 from config.postgresql.parameters import with_parameters
+from config.postgresql.transactions import is_unavailable
 from orders.models import Order
 from tests.conftest import connect_elsewhere, end_connection, own_session, wait_until
 from tests.faults.proxy import FATES
@@ -345,3 +348,24 @@ def test_interrupt_ends_all_tasks_and_their_connection(batch, interrupt, positio
     after = Work("read", failing.owner, "after")
     after()
     assert after.result == "after"
+
+
+@own_session
+def test_each_task_of_a_batch_learns_that_its_connection_was_cut_without_a_word() -> None:
+    met: list[Exception] = []
+
+    def ask() -> None:
+        try:
+            get_connection("default").run(("SELECT %s::text", ["a"]))
+        except Exception as error:  # noqa: BLE001 - what it is, is the result
+            met.append(error)
+
+    batching.run([ask, ask])
+    # It was found to live, and is cut before the batch is sent.
+    connection.health_check_done = True
+    with socket.socket(fileno=os.dup(connection.connection.fileno())) as copy:
+        copy.shutdown(socket.SHUT_RDWR)
+    batching.run([ask, ask])
+    assert [is_unavailable(error) for error in met] == [True, True]
+    batching.run([ask, ask])
+    assert len(met) == 2
