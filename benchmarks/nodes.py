@@ -26,6 +26,8 @@ from benchmarks.systems import System, copied, filled, postgresql
 
 NODES = 2
 CONNECTIONS_TO_EACH = 8
+# Of tokens: nodes of one service have the same.
+ISSUER = "http://127.0.0.1"
 
 
 class Took(NamedTuple):
@@ -82,7 +84,7 @@ def main() -> None:
         for core in sorted(cores)[:NODES]:
             # What it starts inherits it, threads too.
             os.sched_setaffinity(0, {core})
-            nodes.append(System("product", database, WORKERS="1", **LOG_INS))
+            nodes.append(System("product", database, WORKERS="1", PUBLIC_URL=ISSUER, **LOG_INS))
             os.sched_setaffinity(0, cores)
             stack.callback(nodes[-1].stop)
             nodes[-1].wait()

@@ -98,6 +98,29 @@ def test_process_of_the_slow_lane_leaves_the_processors_to_others(single: Servic
         wait_for(lambda: weight.read_text().split()[1:] == ["nice", str(slow_lane.NICENESS)])
 
 
+def test_worker_has_a_processor_of_its_own_where_there_is_one_for_each_but_its_slow_lane_has_all(
+    checkout: Copy, first_start: list[str]
+) -> None:
+    processors = os.sched_getaffinity(0)
+    running = Service(checkout, WORKERS=str(len(processors)))
+    try:
+        workers = [psutil.Process(worker) for worker in running.workers()]
+        wait_for(
+            lambda: sorted(each.cpu_affinity() or [] for each in workers) == [[each] for each in sorted(processors)]
+        )
+        assert {frozenset(each.cpu_affinity() or ()) for worker in workers for each in worker.children()} == {
+            frozenset(processors)
+        }
+    finally:
+        running.stop()
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) == 1, reason="There is one processor.")
+def test_fewer_workers_than_processors_run_where_there_is_room(single: Service) -> None:
+    (worker,) = single.workers()
+    assert os.sched_getaffinity(worker) == os.sched_getaffinity(0)
+
+
 def test_of_writes_that_wait_for_locks_at_once_few_wait_in_the_fast_lane(
     single: Service, key: dict[str, str], other_key: dict[str, str], database: psycopg.Connection
 ) -> None:
