@@ -231,8 +231,8 @@ class Create(_Part):
         if self.action == "create":
             self.asked = self.get_asked(request)
             model = self.queryset.model
-            takes = inserts.supports(model, frozenset(), DEFAULT_DB_ALIAS) and "dry_run" not in request.query_params
-            request.META[inserts.ASKED] = inserts.Asked(self.asked, model if takes else None)
+            is_supported = inserts.supports(model, frozenset(), DEFAULT_DB_ALIAS)
+            request.META[inserts.ASKED] = inserts.Asked(self.asked, model if is_supported else None)
         super().initial(request, *args, **kwargs)
 
     def get_asked(self, request: Request) -> Mapping[str, str] | None:

@@ -1,7 +1,9 @@
 """Tasks that one thread runs side by side share the waits for the database, and nothing else."""
 
 import asyncio
+import gc
 import json
+import weakref
 from contextvars import ContextVar
 from functools import partial
 from time import monotonic
@@ -10,6 +12,7 @@ import psycopg
 import pytest
 from asgiref.local import Local
 from django.db import DataError, IntegrityError, OperationalError, ProgrammingError, connection, transaction
+from greenlet import GreenletExit, getcurrent
 
 from accounts import passwords
 from accounts.services import create_api_key
@@ -265,6 +268,40 @@ def test_values_of_a_task_are_invisible_beside_it_and_after_it(transactional_db,
         assert seen == [(None, None)] * len(names) + [(name, name) for name in names] * 2
         assert get_values() == ("outside", "outside")
         seen.clear()
+
+
+class Held:
+    """What a task has."""
+
+
+def test_nothing_of_a_task_stays_with_its_greenlet(transactional_db):
+    kept = []
+
+    def task(held):
+        VARIABLE.set(held)
+        select(1)
+
+    for _ in range(2):
+        held = [Held() for _ in range(3)]
+        kept += map(weakref.ref, held)
+        batching.run([partial(task, each) for each in held])
+        del held
+    gc.collect()
+    assert [each() for each in kept] == [None] * 6
+
+
+def test_greenlet_of_a_task_that_was_killed_is_not_used_again(transactional_db, caplog):
+    killed = []
+
+    def ends():
+        killed.append(getcurrent())
+        raise GreenletExit
+
+    batching.run([ends, lambda: select(1)])
+    assert (killed[0].dead, caplog.messages) == (True, ["A task failed"])
+    results = []
+    batching.run([lambda: results.append(select(2))] * 3)
+    assert results == [2, 2, 2]
 
 
 @own_session

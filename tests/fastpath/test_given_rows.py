@@ -14,8 +14,9 @@ from config.api.principal import SCOPES
 from config.fastpath import batching
 from config.fastpath.postgresql.given_rows import GivenRows, bind_given, build_given
 from config.fastpath.postgresql.prepared_statements import PreparedStatements
+from config.models import IdempotencyRecord
 from orders.models import Order
-from tests.conftest import wait_until
+from tests.conftest import own_session
 from tests.fastpath.test_batching import Received, respond_to
 
 COUNT_UP = f"WITH {build_given({'up_to': 'integer'})} SELECT generate_series(1, up_to), given_number FROM given"  # noqa: S608 - of constants
@@ -64,6 +65,14 @@ def test_statements_with_other_constants_or_in_other_transactions_stay_apart(sen
     )
     assert results == {3: [1, 2, 3], 4: [1, 2, 3, 4], **{up_to: list(range(2, up_to + 1)) for up_to in (5, 6, 7, 8)}}
     assert sent == [[1, 1, 1]]
+
+
+def test_constants_that_cannot_be_compared_leave_statements_apart(sent):
+    results = {}
+    sql = COUNT_UP.replace("1, up_to", "(%s::integer[])[1], up_to")
+    batching.run([partial(count_up, results, up_to, sql, [[1]]) for up_to in (2, 3)])
+    assert results == {2: [1, 2], 3: [1, 2, 3]}
+    assert sent == [[1, 1]]
 
 
 TYPES = {
@@ -131,4 +140,53 @@ def test_rows_that_are_added_together_are_one_statement_and_answered_to_their_ow
     # Credentials with their counts and ids, then the orders with their one COMMIT.
     assert sent[:1] == [[1]]
     assert sent[-1:] == [[1]]
-    wait_until(lambda: Order.objects.count() == len(users))
+
+
+@pytest.mark.parametrize("records", [0, 1, 20, 1_000])
+def test_payments_that_are_made_together_have_ids_of_their_own(transactional_db, make_user, records):
+    """However many answers are stored: with few, PostgreSQL would remember the row of a subquery and give it to all."""
+    owner = make_user().pk
+    IdempotencyRecord.objects.bulk_create(
+        IdempotencyRecord(
+            user_id=owner,
+            operation="POST /payments",
+            key=f"k{number}",
+            fingerprint=b"f",
+            status=201,
+            location="",
+            body="{}",
+        )
+        for number in range(records)
+    )
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE config_idempotencyrecord")
+    keys = [create_api_key(make_user(), name="test", scopes=SCOPES)[1] for _ in range(4)]
+    requests = respond_to(*(Received("/api/v1/payments", key, {"amount": 1}, idempotency_key="k") for key in keys))
+    assert [request.status for request in requests] == [201] * 4
+    assert len({request.body["data"]["id"] for request in requests}) == 4
+
+
+def test_replay_takes_no_id(transactional_db, make_user):
+    _, key = create_api_key(make_user(), name="test", scopes=SCOPES)
+
+    def send():
+        (answered,) = respond_to(Received("/api/v1/orders", key, {"item": "Tea", "qty": 1}, idempotency_key="k"))
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT last_value FROM orders_order_id_seq")
+            return answered.status, "Idempotent-Replayed" in answered.headers, cursor.fetchone()[0]
+
+    status, _, last = send()
+    assert send() == (status, True, last) == (201, True, last)
+
+
+@own_session
+def test_what_counts_waits_for_no_disk_and_leaves_its_connection_as_it_was(transactional_db, make_user):
+    _, key = create_api_key(make_user(), name="test", scopes=SCOPES)
+    with connection.cursor() as cursor:
+        cursor.execute("SET synchronous_commit = on")
+    respond_to(*(Received("/api/v1/orders", key, {"item": "Tea", "qty": 1}) for _ in range(2)))
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE '%synchronous_commit%'")
+        assert cursor.fetchone()[0] == 1
+        cursor.execute("SHOW synchronous_commit")
+        assert cursor.fetchone()[0] == "on"

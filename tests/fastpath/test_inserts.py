@@ -6,6 +6,7 @@ from decimal import Decimal
 
 import pytest
 from django.apps import apps
+from django.contrib.postgres.fields import ArrayField
 from django.db import DataError, connection, models, transaction
 from django.db.models import signals
 from psycopg.errors import NumericValueOutOfRange
@@ -355,6 +356,11 @@ def build_model(**attributes):
         {"made": models.DateTimeField(auto_now_add=True)},
         {"written": models.DateTimeField(auto_now=True)},
         {"size": models.GeneratedField(expression=models.F("id"), output_field=models.TextField(), db_persist=True)},
+        {"ratio": models.FloatField(null=True)},
+        {"facts": models.JSONField(null=True)},
+        {"took": models.DurationField(null=True)},
+        {"address": models.GenericIPAddressField(null=True)},
+        {"ratios": ArrayField(models.FloatField(), null=True)},
     ],
     ids=[
         *(
@@ -367,6 +373,8 @@ def build_model(**attributes):
             "Field.pre_save",
         ),
         *("auto_now_add", "auto_now", "GeneratedField"),
+        # JSON does not carry all of their values.
+        *("FloatField", "JSONField", "DurationField", "GenericIPAddressField", "ArrayField of FloatField"),
     ],
 )
 def test_model_that_does_more_than_an_insert_is_not_supported(db, attributes):
@@ -381,8 +389,9 @@ def test_model_that_does_more_than_an_insert_is_not_supported(db, attributes):
         {"objects": OwnedQuerySet.as_manager()},
         {"objects": models.Manager.from_queryset(OwnedQuerySet)()},
         {"seen": models.DateTimeField(null=True)},
+        {"others": ArrayField(models.BigIntegerField(), null=True)},
     ],
-    ids=["plain", "as_manager", "from_queryset", "time"],
+    ids=["plain", "as_manager", "from_queryset", "time", "array"],
 )
 def test_model_of_plain_columns_is_supported(db, attributes):
     with build_model(**attributes) as model:

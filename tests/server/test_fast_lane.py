@@ -60,6 +60,64 @@ def test_queue_that_stays_is_as_long_as_what_is_answered_soon(lane: FastLane, mo
     assert lane.has_room
 
 
+class Arrivals:
+    """Tasks that arrive at a lane, and the sizes of the batches they are run in."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.sizes: list[int] = []
+        self.lane: Any = None
+        run = FastLane._run_batch
+
+        def run_batch(lane: FastLane, tasks: Any) -> None:
+            self.sizes.append(len(tasks))
+            run(lane, tasks)
+
+        monkeypatch.setattr(FastLane, "_run_batch", run_batch)
+
+    async def send(self, *delays: float) -> list[float]:
+        """Sends a task after each of the delays. Returns how long each of them took."""
+        return await asyncio.gather(*map(self._send_one, range(len(delays)), delays))
+
+    async def _send_one(self, number: int, delay: float) -> float:
+        await asyncio.sleep(delay)
+        task: Any = SimpleNamespace(caller=number, begin=lambda: None, waiting=None, is_done=False)
+
+        def finish() -> None:
+            task.is_done = True
+            if task.waiting and not task.waiting.done():
+                task.waiting.set_result(None)
+
+        task.finish = finish
+        began = time.monotonic()
+        await self.lane.run(task)
+        return time.monotonic() - began
+
+
+def test_batch_waits_for_those_whom_the_last_one_answered_and_for_nobody_in_vain_twice(
+    monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    settings.FAST_PATH = False
+    monkeypatch.setattr(fast_lane, "SECONDS_TO_GATHER", 0.2)
+    monkeypatch.setattr(fast_lane, "SECONDS_TO_RETURN", 0.1)
+    arrivals = Arrivals(monkeypatch)
+
+    async def arrive() -> None:
+        arrivals.lane = FastLane(asyncio.get_running_loop(), lambda task: None)
+        await arrivals.send(0, 0, 0, 0)
+        # All four come back, one of them later: they are one batch again.
+        assert max(await arrivals.send(0, 0, 0, 0.03)) < 0.15
+        # Two do not: they are waited for once.
+        assert min(await arrivals.send(0, 0)) >= 0.19
+        assert max(await arrivals.send(0, 0)) < 0.15
+        # Nobody is waited for where nobody was answered a moment ago.
+        await arrivals.send(0, 0, 0, 0)
+        await asyncio.sleep(0.11)
+        assert max(await arrivals.send(0)) < 0.15
+
+    asyncio.run(arrive())
+    assert arrivals.sizes == [4, 4, 2, 2, 4, 1]
+
+
 @pytest.mark.parametrize(("silence", "leaves"), [(0.2, True), (0.8, False)], ids=["answers", "may be away"])
 def test_reads_leave_for_the_slow_lane_where_the_database_answers_others(
     monkeypatch: pytest.MonkeyPatch, silence: float, leaves: bool
