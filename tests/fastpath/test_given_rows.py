@@ -166,6 +166,28 @@ def test_payments_that_are_made_together_have_ids_of_their_own(transactional_db,
     assert len({request.body["data"]["id"] for request in requests}) == 4
 
 
+def test_stored_answer_is_found_by_its_key_and_not_among_all_of_its_user(db):
+    """Also where users have one key each, of which the planner would know, but for one who has many."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO users_user (name, email, role, status, password)"
+            " SELECT 'n', number || '@example.com', 'user', 'active', '!' FROM generate_series(1, 2000) AS number"
+        )
+        cursor.execute(
+            "INSERT INTO config_idempotencyrecord"
+            " (user_id, operation, key, fingerprint, status, location, body, replays)"
+            " SELECT id, 'POST /payments', 'k' || id, 'f', 201, '', '{}', 0 FROM users_user"
+        )
+        cursor.execute("ANALYZE config_idempotencyrecord")
+        cursor.execute(
+            "EXPLAIN SELECT FROM (SELECT users_user.id FROM users_user LIMIT 3) AS credential CROSS JOIN LATERAL ("
+            "SELECT FROM config_idempotencyrecord WHERE user_id = credential.id AND operation = 'POST /payments'"
+            " AND key = 'k' || credential.id OFFSET 0) AS answer"
+        )
+        plan = "\n".join(line for (line,) in cursor.fetchall())
+    assert "idempotency_records_unique" in plan, plan
+
+
 def test_replay_takes_no_id(transactional_db, make_user):
     _, key = create_api_key(make_user(), name="test", scopes=SCOPES)
 
