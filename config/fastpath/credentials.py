@@ -36,7 +36,7 @@ from config.api.reading import POSITION_COLUMNS, STORE, Position
 from config.api.requests import AnyRequest
 from config.fastpath import batching
 from config.fastpath.compiled_query import BindParameter, CompiledQuery, get_parameter_types
-from config.fastpath.inserts import ASKED, Asked, build_reading, keep_read
+from config.fastpath.inserts import ANSWER_COLUMNS, ANSWER_JOIN, ANSWER_TYPES, ASKED, keep_answer
 from config.fastpath.postgresql.base import get_connection
 from config.fastpath.postgresql.given_rows import build_given
 from config.postgresql.replicas import goes_on_without_primary
@@ -52,10 +52,6 @@ _INCREMENT = counters.INCREMENT.format(
 # As if the requests of a user had been counted one after the other.
 _LATER = "count(*) OVER (PARTITION BY principal_id ORDER BY credential.given_number DESC) - 1"
 
-# A sequence writes to the WAL now and then. Nobody shall wait for a disk or a standby while counters are locked, and
-# nothing is lost: whatever has such an id waits for its own COMMIT, which comes later in the WAL.
-_WITHOUT_WAIT = " WHERE (SELECT set_config('synchronous_commit', 'off', true)) = 'off'"
-
 # Where a request keeps what was read with its credential.
 _POSITION = "config.fastpath.position"
 _POSITION_COLUMNS = POSITION_COLUMNS.format("position")
@@ -67,45 +63,37 @@ _POSITION_JOIN = (
 
 @lru_cache(maxsize=64)
 def _compile(
-    lookup: CredentialLookup,
-    counts: bool,
-    model: type[Model] | None,
-    reads_answer: bool,
-    reads_position: bool,
-    *names: str,
+    lookup: CredentialLookup, counts: bool, reads_answer: bool, reads_position: bool, *names: str
 ) -> CompiledQuery:
     """The look-up of a kind of credential, for any number of requests, and behind its columns what goes with it.
 
     Args:
         counts: whether it counts the request, and gives the usage.
-        model: of the row that the request adds, for which an id and the database's defaults are taken.
-        reads_answer: whether it gives the stored answer of an idempotency key.
+        reads_answer: whether it gives the stored answer of an idempotency key (config.fastpath.inserts).
         reads_position: whether it gives what is known of the replica that its user reads from.
         names: of the values by which the credential is looked up.
     """
     rows = lookup.build_queryset(**{name: BindParameter(name) for name in names}).using(DEFAULT_DB_ALIAS).order_by()
-    reading = build_reading(model, reads_answer=reads_answer)
-    given = {**get_parameter_types(rows), **reading.types}
+    given = {**get_parameter_types(rows), **(ANSWER_TYPES if reads_answer else {})}
     usage, columns, tables = "", "credential.*", "credential"
     if counts:
         usage = f", usage (key, count, reset) AS ({_INCREMENT})"
         columns += f", usage.count - ({_LATER}), usage.reset"
         tables += " JOIN usage ON usage.key = 'quota:' || credential.principal_id"
-    columns, tables = columns + reading.columns, tables + reading.tables
+    if reads_answer:
+        columns, tables = f"{columns}, {ANSWER_COLUMNS}", f"{tables} {ANSWER_JOIN}"
     if reads_position:
         columns, tables = f"{columns}, {_POSITION_COLUMNS}", f"{tables} {_POSITION_JOIN}"
-
-    condition = _WITHOUT_WAIT if counts and model else ""
 
     def wrap_sql(sql: str) -> str:
         # OFFSET 0: one look by index for each of them, whatever the planner thinks of their number.
         return (
             f"WITH {build_given(given)}, credential AS MATERIALIZED ("  # noqa: S608 - of constants
             f"SELECT found.*, given.given_number FROM given CROSS JOIN LATERAL ({sql} OFFSET 0) AS found){usage} "
-            f"SELECT {columns}, credential.given_number FROM {tables}{condition}"
+            f"SELECT {columns}, credential.given_number FROM {tables}"
         )
 
-    return CompiledQuery(rows, wrap_sql, reading.params, shared_transaction=not counts, given=given)
+    return CompiledQuery(rows, wrap_sql, shared_transaction=not counts, given=given)
 
 
 def find(original: Callable) -> Callable:
@@ -115,22 +103,21 @@ def find(original: Callable) -> Callable:
         if find_stand_in(request):
             return original(self, request, **values)
         counts = _is_counted_by_database(request)
-        asked: Asked | None = request.META.pop(ASKED, None) if request else None
-        key = asked and asked.key
+        asked = request.META.pop(ASKED, None) if request else None
         reads_position = bool(settings.REPLICAS) and request is not None and request.method in SAFE_METHODS
-        look_up = _compile(self, counts, asked and asked.model, key is not None, reads_position, *values)
+        look_up = _compile(self, counts, asked is not None, reads_position, *values)
         try:
-            found = look_up.first(**values, **(key or {}))
+            found = look_up.first(**values, **(asked or {}))
         except Error as error:
             stand_in = find_stand_in(request)
             # Without a primary, to ask again is to wait for a connection.
-            may_ask = (counts or asked or reads_position) and (stand_in or not goes_on_without_primary())
+            may_ask = (counts or reads_position) and (stand_in or not goes_on_without_primary())
             if not (may_ask and is_unavailable(error)):
                 raise
             if stand_in:
                 return original(self, request, **values)
             # A standby can be read, though it takes no counts.
-            found = _compile(self, False, None, False, False, *values).first(**values)
+            found = _compile(self, False, False, False, *values).first(**values)
             counts, asked, reads_position = False, None, False
             request.META[_POSITION] = (None,)
         if found is None:
@@ -141,7 +128,7 @@ def find(original: Callable) -> Callable:
         if counts:
             request.META[COUNTED] = (f"quota:{row.principal_id}", counters.Usage(*further[:2]))
         if asked:
-            keep_read(request.META, row.principal_id, asked, further[2 * counts :])
+            keep_answer(request.META, row.principal_id, further[2 * counts :])
         if reads_position:
             request.META[_POSITION] = further[-len(Position._fields) :]
         return row

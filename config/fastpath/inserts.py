@@ -28,7 +28,8 @@ from config.api.principal import Principal
 from config.api.writing.idempotency import RECORD_COLUMNS, IdempotencyKey, StoredAnswer
 from config.fastpath.compiled_query import BindParameter, Row
 from config.fastpath.postgresql.base import get_connection
-from config.fastpath.postgresql.given_rows import GivenRows, bind_given, build_given
+from config.fastpath.postgresql.batches import Statement
+from config.fastpath.postgresql.given_rows import NUMBER, GivenRows, bind_given, build_given
 from config.models import IdempotencyRecord
 from config.postgresql.new_rows import compile_default
 from config.postgresql.transactions import has_committed
@@ -57,89 +58,34 @@ _RECORD_TYPES = dict(
 )
 
 
-# Where a request keeps what shall be read with its credential, and what was read.
-ASKED, _ANSWER, _DEFAULTS = "config.fastpath.asked", "config.fastpath.answer", "config.fastpath.defaults"
+# Where a request keeps the key whose answer shall be read with its credential, and whose answer was read.
+ASKED, _READ = "config.fastpath.asked", "config.fastpath.read"
 # What shows a removed user is left to the reference, which takes it away: the key is new again.
 _IS_VISIBLE = f"(({PENDING} AND (answer.owner_id IN {REMOVED} OR answer.owner_ids && ARRAY {REMOVED})) IS NOT TRUE)"
-_ANSWER_COLUMNS = ", ".join(f"answer.{name}" for name in StoredAnswer._fields)
+ANSWER_COLUMNS = ", ".join(f"answer.{name}" for name in StoredAnswer._fields)
 _FETCH_ANSWER = f"""
-SELECT {_ANSWER_COLUMNS} FROM {_RECORDS} AS answer
+SELECT {ANSWER_COLUMNS} FROM {_RECORDS} AS answer
 WHERE answer.user_id = %s AND operation = %s AND key = %s AND {_IS_VISIBLE}
 """  # noqa: S608 - of constants
 
 
-class Asked(NamedTuple):
-    """What a POST has read with its credential.
-
-    Attributes:
-        key: the operation and the idempotency key whose stored answer is read; None without a key.
-        model: of the row that it may add, for which an id and the database's defaults are taken; None without one.
-    """
-
-    key: Mapping[str, str] | None
-    model: type[Model] | None
-
-
-class _Defaults(NamedTuple):
-    """What was taken for a new row."""
-
-    model: type[Model] | None = None
-    values: Row = ()
-
-
-_NOTHING = _Defaults()
-
-
-class Reading(NamedTuple):
-    """How it is read, in a statement with the row of a principal as `credential`.
-
-    Attributes:
-        types: of the values that are given.
-        columns: what is selected, each behind a comma.
-        params: of the columns.
-        tables: what is joined.
-    """
-
-    types: Mapping[str, str]
-    columns: str
-    params: Sequence[object]
-    tables: str
-
-
-# OFFSET 0, as for the credential.
-_ANSWER_JOIN = f"""JOIN given USING (given_number) LEFT JOIN LATERAL (
-    SELECT {_ANSWER_COLUMNS} FROM {_RECORDS} AS answer WHERE answer.user_id = credential.principal_id
+# What is given of a key, and what joins its answer with a `credential`, which has the row of a principal. OFFSET 0: one
+# look by index for each, whatever the planner thinks of their number.
+ANSWER_TYPES = {"operation": "text", "key": "text"}
+ANSWER_JOIN = f"""JOIN given USING (given_number) LEFT JOIN LATERAL (
+    SELECT {ANSWER_COLUMNS} FROM {_RECORDS} AS answer WHERE answer.user_id = credential.principal_id
     AND answer.operation = given.operation AND answer.key = given.key AND {_IS_VISIBLE} OFFSET 0
 ) AS answer ON true"""  # noqa: S608 - of constants
 
 
-def build_reading(model: type[Model] | None, *, reads_answer: bool) -> Reading:
-    """Reads the stored answer of a key, if there is one, and takes the defaults of a new row where there is none."""
-    insert = _get_insert(model, frozenset(), DEFAULT_DB_ALIAS) if model else None
-    defaults, params = (insert.defaults, insert.default_params) if insert else ((), ())
-    if not reads_answer:
-        return Reading({}, "".join(f", {each}" for each in defaults), params, "")
-    # A replay takes no id. No subquery: PostgreSQL would remember its id, and give it to all (Memoize).
-    columns = [_ANSWER_COLUMNS, *(f"CASE WHEN answer.id IS NULL THEN {each} END" for each in defaults)]
-    types = {"operation": "text", "key": "text"}
-    return Reading(types, "".join(f", {each}" for each in columns), params, f" {_ANSWER_JOIN}")
-
-
-def keep_read(environ: WSGIEnvironment, user_id: int, asked: Asked, columns: Row) -> None:
-    """Keeps what was read with the credential of a user.
-
-    Args:
-        columns: those of `build_reading`.
-    """
-    if asked.key:
-        answer, columns = columns[: len(StoredAnswer._fields)], columns[len(StoredAnswer._fields) :]
-        environ[_ANSWER] = (user_id, None if answer[0] is None else StoredAnswer(*answer))
-    environ[_DEFAULTS] = _Defaults(asked.model, columns)
+def keep_answer(environ: WSGIEnvironment, user_id: int, columns: Row) -> None:
+    """Keeps what was read with the credential of a user: the ANSWER_COLUMNS, or nulls."""
+    environ[_READ] = (user_id, None if columns[0] is None else StoredAnswer(*columns))
 
 
 def take_answer(environ: WSGIEnvironment, key: IdempotencyKey) -> StoredAnswer | None:
     """The stored answer of a key; None where it is not used yet."""
-    reader, answer = environ.pop(_ANSWER, (None, None))
+    reader, answer = environ.pop(_READ, (None, None))
     if reader == key.user_id:
         found: StoredAnswer | None = answer
         return found
@@ -245,29 +191,22 @@ class DeferredInsert:
         return bool(added)
 
 
-def reserve(
-    model: type[Model], values: Mapping[str, object], alias: str, environ: WSGIEnvironment | None = None
-) -> DeferredInsert:
+def reserve(model: type[Model], values: Mapping[str, object], alias: str) -> DeferredInsert:
     """Takes an id and the database's defaults for a new row.
 
     Args:
         model: of which `supports` says that it can be added so.
         values: by names of columns, and no expressions.
         alias: of the database.
-        environ: of a request that may have taken them with its credential.
     """
     insert = _get_insert(model, frozenset(values), alias)
-    taken = environ.pop(_DEFAULTS, _NOTHING) if environ else _NOTHING
-    reserved = taken.values
-    if taken.model is not model or len(reserved) != len(insert.default_names) or alias != DEFAULT_DB_ALIAS:
-        statement = f"SELECT {', '.join(insert.defaults)}", insert.default_params
-        ((reserved,),) = get_connection(alias).run(statement, shared_transaction=True)
+    ((reserved,),) = get_connection(alias).run(insert.take_defaults, shared_transaction=True)
     row = model.__new__(model)
     attributes = vars(row)
     attributes.update(values, _state=ModelState())
     for field in insert.python_defaults:
         attributes[field.attname] = field.get_default()
-    attributes.update(zip(insert.default_names, reserved, strict=True))
+    attributes.update(zip(insert.default_names, reserved[:-1], strict=True))
     row._state.db = alias
     return DeferredInsert(row, insert, alias)
 
@@ -313,9 +252,8 @@ class _Insert:
     """The INSERT of a row of which some columns are given.
 
     Attributes:
-        defaults: what the database gives to a new row, as expressions.
-        default_params: of all of them.
-        default_names: the names of their columns.
+        take_defaults: gives what the database gives to a new row, for any number of rows.
+        default_names: the names of these columns.
         python_defaults: the fields whose defaults Python gives.
         sql: the common table expression `added`, of the rows of `guard`, and what tells which these are.
         types: of the values that are given for each row, without their lengths: a cast to a type with a length cuts off
@@ -323,8 +261,7 @@ class _Insert:
         fields: whose values it takes, each with the type of values that are sent as they are.
     """
 
-    defaults: Sequence[str]
-    default_params: Sequence[object]
+    take_defaults: Statement
     default_names: Sequence[str]
     python_defaults: Sequence[Field]
     sql: str
@@ -363,8 +300,10 @@ def _get_insert(model: Any, names: frozenset[str], alias: str) -> _Insert:
     primary_key = f"{quote(meta.pk.column)} = guard.{quote(meta.pk.attname)}"
     targets = [field.target_field if type(field) is models.ForeignKey else field for field in fields]
     return _Insert(
-        selected,
-        params,
+        (
+            f"WITH {build_given({})} SELECT {', '.join([*selected, NUMBER])} FROM given",  # noqa: S608 - of columns
+            [GivenRows([{}]), *params],
+        ),
         [field.attname for field in from_database],
         from_python,
         f"added AS (INSERT INTO {quote(meta.db_table)} ({columns}) SELECT {values} FROM guard"  # noqa: S608 - of columns

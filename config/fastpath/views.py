@@ -15,7 +15,7 @@ from functools import cache, lru_cache, partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from django.db import DEFAULT_DB_ALIAS, OperationalError, router
+from django.db import OperationalError, router
 from django.db.models import Model
 from django.http import HttpRequest
 from rest_framework.request import Request
@@ -229,10 +229,7 @@ class Create(_Part):
 
     def initial(self, request: Request, *args: object, **kwargs: object) -> None:
         if self.action == "create":
-            self.asked = self.get_asked(request)
-            model = self.queryset.model
-            is_supported = inserts.supports(model, frozenset(), DEFAULT_DB_ALIAS)
-            request.META[inserts.ASKED] = inserts.Asked(self.asked, model if is_supported else None)
+            self.asked = request.META[inserts.ASKED] = self.get_asked(request)
         super().initial(request, *args, **kwargs)
 
     def get_asked(self, request: Request) -> Mapping[str, str] | None:
@@ -274,7 +271,7 @@ class Create(_Part):
         alias = router.db_for_write(model)
         if not inserts.supports(model, frozenset(values), alias):
             return None
-        pending = inserts.reserve(model, values, alias, self.request.META)
+        pending = inserts.reserve(model, values, alias)
         response: Response = self.respond_created(pending.row)
         guard = inserts.get_key_guard(key, response, pending.row) if key else inserts.get_user_guard(self.principal)
         try:
