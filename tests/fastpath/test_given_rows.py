@@ -16,6 +16,7 @@ from config.fastpath.postgresql.given_rows import GivenRows, bind_given, build_g
 from config.fastpath.postgresql.prepared_statements import PreparedStatements
 from config.models import IdempotencyRecord
 from orders.models import Order
+from tests.conftest import own_session
 from tests.fastpath.test_batching import Received, respond_to
 
 COUNT_UP = f"WITH {build_given({'up_to': 'integer'})} SELECT generate_series(1, up_to), given_number FROM given"  # noqa: S608 - of constants
@@ -39,6 +40,7 @@ def count_up(results, up_to, sql=COUNT_UP, constants=(), **options):
     results[up_to] = [number for number, *_ in rows]
 
 
+@own_session
 def test_statement_of_several_tasks_is_one_and_each_gets_its_own_rows(sent):
     results = {}
     batching.run([partial(count_up, results, up_to) for up_to in (3, 0, 1, 2)])
@@ -46,12 +48,14 @@ def test_statement_of_several_tasks_is_one_and_each_gets_its_own_rows(sent):
     assert sent == [[1]]
 
 
+@own_session
 def test_single_task_sends_the_same_statement(sent):
     results = {}
     count_up(results, 2)
     assert (results, sent) == ({2: [1, 2]}, [])
 
 
+@own_session
 def test_statements_with_other_constants_or_in_other_transactions_stay_apart(sent):
     results = {}
     sql = COUNT_UP.replace("1, up_to", "%s::integer, up_to")
@@ -66,6 +70,7 @@ def test_statements_with_other_constants_or_in_other_transactions_stay_apart(sen
     assert sent == [[1, 1, 1]]
 
 
+@own_session
 def test_constants_that_cannot_be_compared_leave_statements_apart(sent):
     results = {}
     sql = COUNT_UP.replace("1, up_to", "(%s::integer[])[1], up_to")
@@ -127,6 +132,7 @@ def test_requests_of_one_user_that_arrive_together_are_counted_one_after_the_oth
     assert [(request.status, get_remaining(request)) for request in second] == [(200, 0), (429, 0), (429, 0)]
 
 
+@own_session
 def test_rows_that_are_added_together_are_one_statement_and_answered_to_their_own_users(sent, make_user):
     users = [make_user() for _ in range(4)]
     keys = [create_api_key(user, name="test", scopes=SCOPES)[1] for user in users]

@@ -20,7 +20,7 @@ from config.server import fast_lane
 from tests.api.limits.quotas import is_counted, quota_of
 from tests.api.test_failures import database_away
 from tests.api.wire import send
-from tests.conftest import PASSWORD, fast_path_only, wait_until, with_bearer_of, with_key, with_password
+from tests.conftest import PASSWORD, fast_path_only, own_session, wait_until, with_bearer_of, with_key, with_password
 from tests.fastpath.test_batching import Received, respond_to
 from tests.redis_server import PASSWORD as REDIS_PASSWORD
 
@@ -129,6 +129,7 @@ def refuse_writes(transactional_db):
     connection.close()
 
 
+@own_session
 @pytest.mark.usefixtures("one_minute")
 @pytest.mark.parametrize("of", [with_key, with_bearer_of, with_password])
 def test_reads_write_nothing_to_the_database(counted_in_redis, refuse_writes, make_user, settings, of):
