@@ -35,8 +35,9 @@ _REPLICA, _HAS_WAITED = "config.reading.replica", "config.reading.waited"
 # For so long, and at most once a second, a request waits until the replica of its user has caught up. Without it, who
 # reads all the time would stay on the primary: each read there is to be caught up with, too.
 SECONDS_TO_CATCH_UP = 0.02
-# What is refused with these was refused before a row was looked at.
-_UNSEEN = frozenset({400, 401, 403, 413, 415, 429})
+# What is refused with these was refused before a row was looked at; a read with 400, too. But 403 tells that the row of
+# the address is there, and so does the 400 of a write.
+_UNSEEN = frozenset({401, 413, 415, 429})
 POSITION_COLUMNS = "{0}.replica, {0}.timeline, {0}.position, {0}.waited_at < clock_timestamp() - interval '1 second'"
 _FETCH = f"SELECT {POSITION_COLUMNS.format('known')} FROM config_readposition AS known WHERE user_id = %s"  # noqa: S608
 STORE = f"""
@@ -170,7 +171,9 @@ class ReadPositionMiddleware:
             reading_from.reset(token)
         is_read = request.method in SAFE_METHODS
         # What fails shows nothing. But a write that failed may have been done.
-        is_shown = response.status_code not in _UNSEEN and not (is_read and response.status_code >= 500)
+        is_shown = response.status_code not in _UNSEEN
+        if is_read:
+            is_shown = is_shown and response.status_code != 400 and response.status_code < 500
         is_seen = is_of_primary and is_shown and request.method != "OPTIONS"
         has_waited = _HAS_WAITED in request.META
         if is_seen or has_waited:

@@ -21,7 +21,7 @@ from weakref import WeakSet
 
 import psycopg
 from django.conf import settings
-from django.db import DEFAULT_DB_ALIAS, Error, connections
+from django.db import DEFAULT_DB_ALIAS, Error, OperationalError, connections
 from django.db.backends.signals import connection_created
 from django.dispatch import receiver
 from psycopg.pq import TransactionStatus
@@ -81,7 +81,8 @@ class _Replica:
 
     Attributes:
         is_live: whether it answers, and follows the primary.
-        replayed: how far, when it was last asked. It may be farther, and goes back only when it is started again.
+        replayed: how far, when it was last asked. It may be farther, and goes back only when it is started again; 0 from
+            when it is left out until it answers.
         left_at: when it was last left out, by the monotonic clock.
         can_stand_in: whether it answered its last look, and follows the primary, or the one that there was.
     """
@@ -105,6 +106,7 @@ class _Replica:
 
     def leave(self, reason: object) -> None:
         self.left_at = time.monotonic()
+        self.replayed = 0
         if self.is_live:
             self.is_live = False
             logger.warning("The replica %s is left out: %s", self.alias, str(reason).strip())
@@ -169,6 +171,7 @@ class Replicas:
         self._lock = Lock()
         self._may_wait_at = 0.0
         self._later: deque[Callable[[], None]] = deque()
+        connection_created.connect(self._check_new_connection)
 
     def may_read(self, alias: str, timeline: str, position: int) -> bool:
         """Whether a replica may be read from by who has seen what stands before a position in the WAL, in bytes."""
@@ -228,6 +231,25 @@ class Replicas:
             # Whoever looks at it says whether it is away.
             close_if_lost(replica.alias)
             return False
+
+    def _check_new_connection(self, connection: Any, **options: object) -> None:
+        """Has a read on a new connection fail whose replica was started again, and has gone back, since the last look.
+
+        A server that was killed takes connections as soon as its data is consistent. It may have shown more before.
+
+        Raises:
+            OperationalError: it has gone back, and is left out now.
+        """
+        replica = self._replicas.get(connection.alias)
+        if replica is None:
+            return
+        remembered = replica.replayed
+        with connection.cursor() as cursor:
+            cursor.execute(f"SELECT {_REPLAYED}")
+            (replayed,) = cursor.fetchone()
+        if (replayed or 0) < remembered:
+            self.leave(replica.alias, "It was started again, and is behind what it was.")
+            raise OperationalError(f"The replica {replica.alias} is behind what it was.")
 
     def _is_fresh(self, replica: _Replica) -> bool:
         if not replica.is_live:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -25,7 +26,7 @@ from config.local.cluster import Cluster
 from config.postgresql.database_url import SECONDS_TO_CONNECT_TO_EACH
 from config.server.readiness import MAX_SILENCE_SECONDS
 from tests.server.conftest import Copy, Service, wait_for
-from tests.server.standby import Pair, kill_machine, paused, replicated
+from tests.server.standby import Pair, fetch, kill_machine, paused, replicated
 
 MAX_LAG = 1.0
 # For the look at a replica, and a busy machine.
@@ -168,6 +169,22 @@ def test_who_was_refused_for_what_others_wrote_is_shown_that(reading: Deployment
         assert reading.call(reading.user, "GET", path).status == 404
 
 
+@pytest.mark.parametrize(
+    ("is_own", "body", "status"), [(False, {"title": "U"}, 403), (True, {"title": ""}, 400)], ids=["another's", "own"]
+)
+def test_who_was_refused_for_a_row_that_is_there_is_shown_that(
+    reading: Deployment, is_own: bool, body: object, status: int
+) -> None:
+    told = json.loads(reading.call(reading.administrator, "GET", "/api/v2/protected").body)
+    owner = reading.path if is_own else f"/api/v2/users/{told['data']['user']['id']}"
+    with reading.paused():
+        created = reading.call(reading.administrator, "POST", f"{owner}/posts", {"title": "T"})
+        path = f"/api/v2/posts/{json.loads(created.body)['data']['id']}"
+        assert reading.call(reading.user, "GET", path).status == 404
+        assert reading.call(reading.user, "PATCH", path, body).status == status
+        assert reading.call(reading.user, "GET", path).status == 200
+
+
 def test_requests_of_nobody_move_no_position(deployment: Deployment) -> None:
     assert deployment.call("", "POST", "/api/v2/logout", {"refresh_token": "unknown"}).status == 204
     assert deployment.call("", "GET", "/health/ready").status == 200
@@ -280,6 +297,53 @@ def test_a_replica_that_is_killed_fails_no_read_and_is_used_again(reading: Deplo
         assert reading.call(reading.user, "GET", f"{reading.path}?envelope=false&fields=id,name").status == 200
     reading.pair.standby.start()
     wait_for(reading.reads_from_replica)
+
+
+_READ_ON_A_NEW_CONNECTION = """
+import os, signal
+from config.postgresql.replicas import Replicas
+from django.conf import settings
+from django.db import Error, connections
+
+(alias,) = settings.REPLICAS
+replicas = Replicas([alias], 60.0)
+replica = replicas._replicas[alias]
+while not replica.is_live:
+    replicas._look_at_primary()
+    replicas._look_at_replica(replica)
+print("looked", flush=True)
+os.kill(os.getpid(), signal.SIGSTOP)
+connections[alias].close()
+try:
+    with connections[alias].cursor() as cursor:
+        cursor.execute("SELECT 1")
+    print("read", replica.is_live)
+except Error:
+    print("refused", replica.is_live)
+"""
+
+
+@pytest.mark.parametrize("goes_back", [True, False], ids=["behind", "as far"])
+def test_a_replica_that_came_back_between_two_looks_is_not_read_behind_what_it_was(
+    another_pair: Pair, checkout: Copy, goes_back: bool
+) -> None:
+    primary, standby = another_pair
+    variables = {"LOCAL": "true", "DATABASE_URL": primary.url, "DATABASE_REPLICA_URLS": standby.url}
+    checkout.manage("migrate", **variables)
+    wait_for(lambda: fetch(standby, "SELECT to_regclass('config_timeline') IS NOT NULL"))
+    script = ("shell", "--no-imports", "-c", _READ_ON_A_NEW_CONNECTION)
+    process = checkout.start(".venv/bin/python", "manage.py", *script, **variables)
+    assert process.stdout
+    assert process.stdout.readline() == "looked\n"
+    if goes_back:
+        with psycopg.connect(standby.url, autocommit=True) as connection:
+            # Heeded from the next start on: then it replays no further than it must to be consistent.
+            connection.execute("ALTER SYSTEM SET recovery_min_apply_delay = '1h'")
+        kill_machine(standby)
+        standby.start()
+    process.send_signal(signal.SIGCONT)
+    answer, _ = process.communicate(timeout=30)
+    assert answer == ("refused False\n" if goes_back else "read True\n")
 
 
 @pytest.fixture
