@@ -81,8 +81,8 @@ class _Replica:
 
     Attributes:
         is_live: whether it answers, and follows the primary.
-        replayed: how far, when it was last asked. It may be farther, and goes back only when it is started again; 0 from
-            when it is left out until it answers.
+        replayed: how far, when it was last asked. It may be farther, and goes back only when it is started again. 0: it
+            is left out, and has not answered since.
         left_at: when it was last left out, by the monotonic clock.
         can_stand_in: whether it answered its last look, and follows the primary, or the one that there was.
     """
