@@ -8,9 +8,12 @@ It needs Debian's `redis-server`. The systems are measured in turn, round after 
 from __future__ import annotations
 
 import argparse
+import os
+import signal
 import statistics
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -28,6 +31,7 @@ UNLIMITED = {"RATE_LIMIT_PRINCIPAL": "0"}
 # All callers log in from one address.
 LOG_INS = dict.fromkeys(("RATE_LIMIT_ANONYMOUS", "RATE_LIMIT_LOGIN_ADDRESS"), "0")
 SECONDS_TO_WARM_UP = 1.0
+SECONDS_TO_LOOK = 0.5
 FIELDS = ("rate", "database", "server", "p50", "p99")
 
 
@@ -72,10 +76,25 @@ class QuotaMeter:
 
     def _measure(self, system: System, case: str, connections: int, seconds: float) -> tuple[Round, float]:
         """A round, and the milliseconds of Redis for a request."""
-        sent = cases.requests_of(case, system, self._options.size)
-        before = cpu(self._redis)
-        took = self._meter.measured(system, case, self._options.size, sent, connections=connections, seconds=seconds)
+        with self._alone(system):
+            sent = cases.requests_of(case, system, self._options.size)
+            before, size = cpu(self._redis), self._options.size
+            took = self._meter.measured(system, case, size, sent, connections=connections, seconds=seconds)
         return took, (cpu(self._redis) - before) * 1000 / (took.rate * seconds)
+
+    @contextmanager
+    def _alone(self, system: System) -> Iterator[None]:
+        """The others stand still: those with replicas ask the primary where it is all the time."""
+        others = [each.process.pid for each in self._systems.values() if each is not system]
+        for pid in others:
+            os.killpg(pid, signal.SIGSTOP)
+        # Until it knows again where its replica is.
+        time.sleep(SECONDS_TO_LOOK)
+        try:
+            yield
+        finally:
+            for pid in others:
+                os.killpg(pid, signal.SIGCONT)
 
 
 def main() -> None:

@@ -86,9 +86,10 @@ def _compile(
         columns, tables = f"{columns}, {_POSITION_COLUMNS}", f"{tables} {_POSITION_JOIN}"
 
     def wrap_sql(sql: str) -> str:
-        # OFFSET 0: one look by index for each of them, whatever the planner thinks of their number.
+        # OFFSET 0: one look by index for each of them, whatever the planner thinks of their number. Not MATERIALIZED:
+        # PostgreSQL keeps the credentials only where they are counted, too. That takes a sixth of the statement's time.
         return (
-            f"WITH {build_given(given)}, credential AS MATERIALIZED ("  # noqa: S608 - of constants
+            f"WITH {build_given(given)}, credential AS ("  # noqa: S608 - of constants
             f"SELECT found.*, given.given_number FROM given CROSS JOIN LATERAL ({sql} OFFSET 0) AS found){usage} "
             f"SELECT {columns}, credential.given_number FROM {tables}"
         )

@@ -50,9 +50,10 @@ POSITION = (
 """SQL for how far the WAL must be replayed where all that was answered so far shall be seen."""
 TIMELINE = "left(pg_walfile_name(pg_current_wal_flush_lsn()), 8)"
 """SQL for the timeline that the primary writes: the beginning of the name of each file."""
-_NAME = f"(SELECT system_identifier FROM pg_control_system()) || '/' || {TIMELINE}"  # noqa: S608 - of constants
+# To look for it is to read a file: once for each connection.
+_FETCH_IDENTIFIER = "SELECT system_identifier FROM pg_control_system()"
 _MARK = "(SELECT name FROM config_timeline)"
-_LOOK_AT_PRIMARY = f"SELECT {_FLUSHED}, {_NAME}, {_MARK}"
+_LOOK_AT_PRIMARY = f"SELECT {_FLUSHED}, {TIMELINE}, {_MARK}"
 _LOOK_AT_REPLICA = f"SELECT pg_is_in_recovery(), {_REPLAYED}, {_MARK}"
 _WRITE_MARK = (
     "INSERT INTO config_timeline (id, name) VALUES (1, %s) ON CONFLICT (id) DO UPDATE SET name = EXCLUDED.name"
@@ -167,6 +168,9 @@ class Replicas:
         # When the primary was asked, and how far it was then at the least; the oldest one first.
         self._looks: list[tuple[float, int]] = []
         self._timeline = ""
+        # The connection to the primary, and which database server that is.
+        self._identified: Any = None
+        self._identifier: str | None = None
         self._has_primary = False
         self._lock = Lock()
         self._may_wait_at = 0.0
@@ -269,7 +273,11 @@ class Replicas:
         asked = time.monotonic()
         connection = connections[DEFAULT_DB_ALIAS]
         try:
-            position, timeline, mark = ask(connection, _LOOK_AT_PRIMARY, SECONDS_TO_ANSWER)
+            if connection.connection is None or connection.connection is not self._identified:
+                (self._identifier,) = ask(connection, _FETCH_IDENTIFIER, SECONDS_TO_ANSWER)
+                self._identified = connection.connection
+            position, name, mark = ask(connection, _LOOK_AT_PRIMARY, SECONDS_TO_ANSWER)
+            timeline = f"{self._identifier}/{name}"
             if timeline != mark:
                 # It was promoted, or is new.
                 with connection.cursor() as cursor:
