@@ -46,7 +46,6 @@ class CompiledQuery:
     Args:
         queryset: `select_related` and annotations may widen it.
         wrap_sql: puts the SQL of the queryset into a greater statement, which may add columns behind those of a row.
-        further_params: of the greater statement, all of which stand behind the queryset's.
         shared_transaction: whether it may share a transaction with the statements of other tasks: it locks no rows that
             other transactions write.
         given: the columns of the rows that the greater statement is given, each with its type, where one statement
@@ -57,13 +56,12 @@ class CompiledQuery:
         self,
         queryset: QuerySet[Model],
         wrap_sql: Callable[[str], str] = str,
-        further_params: Sequence[object] = (),
         *,
         shared_transaction: bool = True,
         given: Mapping[str, str] | None = None,
     ) -> None:
         self._queryset: QuerySet[Model] | None = queryset
-        self._wrap_sql, self._further_params, self._given = wrap_sql, further_params, given
+        self._wrap_sql, self._given = wrap_sql, given
         self._shared_transaction = shared_transaction
 
     def first(self, **values: object) -> tuple[Any, Row] | None:
@@ -105,7 +103,7 @@ class CompiledQuery:
         # Of two threads that come at once each may compile it, and the last one finds it compiled.
         queryset, attributes = self._queryset, vars(self)
         if queryset is not None:
-            attributes["_compiled"] = _Compiled(queryset, self._wrap_sql, self._further_params, self._given)
+            attributes["_compiled"] = _Compiled(queryset, self._wrap_sql, self._given)
             # The queryset is larger than all else that is cached.
             self._queryset = None
         compiled: _Compiled = attributes["_compiled"]
@@ -130,7 +128,6 @@ class _Compiled:
         self,
         queryset: QuerySet[Model],
         wrap_sql: Callable[[str], str],
-        further_params: Sequence[object],
         given: Mapping[str, str] | None,
     ) -> None:
         chosen: str | None = queryset._db  # type: ignore[attr-defined]  # the stubs leave it out
@@ -144,7 +141,7 @@ class _Compiled:
             if given is not None:
                 sql = bind_given(sql, [param.value if isinstance(param, BindParameter) else None for param in params])
                 params = [param for param in params if not isinstance(param, BindParameter)]
-            self.sql, self.params = wrap_sql(sql), (*params, *further_params)
+            self.sql, self.params = wrap_sql(sql), params
         except EmptyResultSet:
             pass
         self.width = len(compiler.select)

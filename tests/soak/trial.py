@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import random
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import psutil
 
@@ -42,6 +43,7 @@ FAULTS_AT_FIRST = FAULTS | {"service": 10}
 SPARED = 2
 MINUTE = 60.0
 MAX_GROWTH = 0.1
+MOST_LINES = 40
 
 
 class Memory(NamedTuple):
@@ -62,6 +64,7 @@ class Outcome:
     seconds: float
     early: dict[int, Memory] = field(default_factory=dict)
     late: dict[int, Memory] = field(default_factory=dict)
+    failures: list[str] = field(default_factory=list)
 
     @property
     def right(self) -> bool:
@@ -84,6 +87,7 @@ class Outcome:
             yield from (f"  {name}: {one}" for one in found[:5])
         yield f"{self.statuses.total()} other requests; {_counts(self.statuses)}; unexpected {len(self.unexpected)}"
         yield from (f"  {one}" for one in self.unexpected[:10])
+        yield from (f"  {one}" for one in self.failures[:MOST_LINES])
         yield f"/health/live: {_counts(self.health.statuses)}; longest {self.health.longest * 1000:.0f} ms"
         for pid, early in self.early.items():
             late = self.late.get(pid)
@@ -154,7 +158,25 @@ def run(minutes: float, folder: Path, enough: threading.Event) -> Outcome:
         statuses = sum((visitor.statuses for visitor in visitors), Counter[int | None]())
         unexpected = [one for visitor in visitors for one in visitor.unexpected]
         report = compare(ledger, parts.database.url, before)
-        return Outcome(report, statuses, unexpected, merge(looks), faults, parts.network.events, took, early, late)
+        outcome = Outcome(report, statuses, unexpected, merge(looks), faults, parts.network.events, took, early, late)
+    if unexpected:
+        outcome.failures = _find_failures(folder / "log")
+    return outcome
+
+
+def _find_failures(log: Path) -> list[str]:
+    """The lines of the log that tell of requests that were answered 500: the log ends with the run."""
+    failed = {line["request_id"] for line, _ in _read(log) if line.get("status") == 500}
+    return [text for line, text in _read(log) if line.get("request_id") in failed]
+
+
+def _read(log: Path) -> Iterator[tuple[dict[str, Any], str]]:
+    with log.open(errors="replace") as lines:
+        for text in lines:
+            # What is printed at the start is no JSON.
+            if text.startswith("{"):
+                with suppress(ValueError):
+                    yield json.loads(text), text.rstrip()
 
 
 @contextmanager
