@@ -28,8 +28,9 @@ def find_block(word: str) -> str:
 
 @pytest.fixture
 def sockets() -> str:
-    """Where the server of the tests listens."""
-    return unquote(urlsplit(os.environ["DATABASE_URL"]).netloc.rpartition("@")[2])
+    """Where the server of the tests listens, past a pooler."""
+    direct = os.environ.get("DATABASE_MIGRATION_URL", os.environ["DATABASE_URL"])
+    return unquote(urlsplit(direct).netloc.rpartition("@")[2])
 
 
 @pytest.fixture

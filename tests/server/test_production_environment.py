@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import own_session
 from tests.server.conftest import Copy
 
 PRODUCTION = {
@@ -90,6 +91,7 @@ def test_wrong_address_of_redis_is_not_shown(checkout: Copy, value: str) -> None
     assert refused.stderr == f"QUOTA_URL: {wanted} (docs/operations.md lists the variables)\n"
 
 
+@own_session
 @pytest.mark.parametrize(
     ("values", "mode"), [({}, "force_generic_plan"), ({"DATABASE_PLAN_CACHE_MODE": "auto"}, "auto")]
 )
