@@ -95,7 +95,8 @@ def is_unavailable(exception: BaseException | None) -> bool:
     because the process slept in it. And libpq tells of a lost connection by an error of no class where it notices that
     between two results; only PostgreSQL gives a code to each of its errors.
     """
-    if isinstance(exception, OperationalError | InterfaceError):
+    # Django leaves psycopg's own errors as they are where a server-side cursor is read.
+    if isinstance(exception, OperationalError | InterfaceError | psycopg.OperationalError | psycopg.InterfaceError):
         return True
     if type(exception) is DatabaseError and isinstance(exception.__cause__, psycopg.Error):
         return exception.__cause__.diag.sqlstate is None
