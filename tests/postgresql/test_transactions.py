@@ -1,5 +1,6 @@
 """Which errors say that the database is unavailable."""
 
+import psycopg
 import pytest
 from django.db import DatabaseError, connection
 from psycopg.errors import error_from_result
@@ -31,3 +32,9 @@ def test_error_with_a_code_of_no_class_is_a_fault() -> None:
     assert type(raised.value) is DatabaseError
     assert not is_unavailable(raised.value)
     assert not is_unavailable(DatabaseError("Forced update did not affect any rows."))
+
+
+@pytest.mark.parametrize("error", [psycopg.OperationalError("lost"), psycopg.InterfaceError("closed")])
+def test_errors_that_django_leaves_as_they_are_say_that_the_database_is_away(error: psycopg.Error) -> None:
+    """Those of a server-side cursor, while its rows are read."""
+    assert is_unavailable(error)
