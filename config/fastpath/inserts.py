@@ -201,43 +201,14 @@ def reserve(model: type[Model], values: Mapping[str, object], alias: str) -> Def
     """
     insert = _get_insert(model, frozenset(values), alias)
     ((reserved,),) = get_connection(alias).run(insert.take_defaults, shared_transaction=True)
-    row = _build_row(model, values, insert, alias)
-    vars(row).update(zip(insert.default_names, reserved[:-1], strict=True))
-    return DeferredInsert(row, insert, alias)
-
-
-def add(model: type[Model], values: Mapping[str, object], alias: str, guard: Guard) -> Model | None:
-    """Adds a row by one statement, which takes the database's defaults, too. Returns it; None where it did not.
-
-    Args:
-        model: of which `supports` says that it can be added so.
-        values: by names of columns, and no expressions.
-        alias: of the database.
-        guard: says whether the row shall be added.
-    """
-    insert, connection = _get_insert(model, frozenset(values), alias), get_connection(alias)
-    row = _build_row(model, values, insert, alias)
-    fields = insert.fields[len(insert.default_names) :]
-    given = GivenRows([{**guard.values, **_get_values(row, fields, connection)}])
-    statement = (insert.get_whole_statement(guard), [given, *insert.take_defaults[1][1:]])
-    (added,) = connection.run(statement, shared_transaction=True, is_logged=True)
-    if not added:
-        return None
-    has_committed.set(True)
-    vars(row).update(zip(insert.default_names, added[0][:-1], strict=True))
-    row._state.adding = False
-    return row
-
-
-def _build_row(model: type[Model], values: Mapping[str, object], insert: "_Insert", alias: str) -> Model:
-    """A row without what the database gives."""
     row = model.__new__(model)
     attributes = vars(row)
     attributes.update(values, _state=ModelState())
     for field in insert.python_defaults:
         attributes[field.attname] = field.get_default()
+    attributes.update(zip(insert.default_names, reserved[:-1], strict=True))
     row._state.db = alias
-    return row
+    return DeferredInsert(row, insert, alias)
 
 
 def supports(model: type[Model], names: frozenset[str], alias: str) -> bool:
@@ -285,36 +256,25 @@ class _Insert:
         default_names: the names of these columns.
         python_defaults: the fields whose defaults Python gives.
         sql: the common table expression `added`, of the rows of `guard`, and what tells which these are.
-        whole_sql: the same, where the database's defaults are taken by it: they are its first columns.
         types: of the values that are given for each row, without their lengths: a cast to a type with a length cuts off
             what is longer.
-        fields: whose values it takes, each with the type of values that are sent as they are; first those of the
-            defaults.
+        fields: whose values it takes, each with the type of values that are sent as they are.
     """
 
     take_defaults: Statement
     default_names: Sequence[str]
     python_defaults: Sequence[Field]
     sql: str
-    whole_sql: str
     types: Mapping[str, str]
     fields: Sequence[tuple[Field, type | None]]
-    _statements: dict[tuple[str, str], str] = dataclasses.field(default_factory=dict)
+    _statements: dict[str, str] = dataclasses.field(default_factory=dict)
 
     def get_statement(self, guard: Guard) -> str:
-        """The whole statement behind a guard, for rows whose defaults were taken."""
-        return self._get_statement(guard, self.sql, self.types)
-
-    def get_whole_statement(self, guard: Guard) -> str:
-        """The whole statement behind a guard, for rows whose defaults it takes."""
-        given = {name: kind for name, kind in self.types.items() if name not in self.default_names}
-        return self._get_statement(guard, self.whole_sql, given)
-
-    def _get_statement(self, guard: Guard, sql: str, types: Mapping[str, str]) -> str:
-        found = self._statements.get((guard.sql, sql))
+        """The whole statement behind a guard."""
+        found = self._statements.get(guard.sql)
         if found is None:
-            found = f"WITH {build_given({**guard.types, **types})}, {guard.sql}, {sql}"
-            self._statements[guard.sql, sql] = found
+            found = f"WITH {build_given({**guard.types, **self.types})}, {guard.sql}, {self.sql}"
+            self._statements[guard.sql] = found
         return found
 
 
@@ -337,17 +297,7 @@ def _get_insert(model: Any, names: frozenset[str], alias: str) -> _Insert:
     fields, quote = [*from_database, *given], connection.ops.quote_name
     columns = ", ".join(quote(field.column) for field in fields)
     values = ", ".join(quote(field.attname) for field in fields)
-    defaults = [f"{sql} AS {quote(field.attname)}" for sql, field in zip(selected, from_database, strict=True)]
-    returned = [*(f"complete.{quote(field.attname)}" for field in from_database), NUMBER]
-
-    def add_from(source: str, returned: str) -> str:
-        return (
-            f"added AS (INSERT INTO {quote(meta.db_table)} ({columns}) SELECT {values} FROM {source}"  # noqa: S608 - of columns
-            f" RETURNING {quote(meta.pk.column)})"
-            f" SELECT {returned} FROM {source} JOIN added"
-            f" ON added.{quote(meta.pk.column)} = {source}.{quote(meta.pk.attname)}"
-        )
-
+    primary_key = f"{quote(meta.pk.column)} = guard.{quote(meta.pk.attname)}"
     targets = [field.target_field if type(field) is models.ForeignKey else field for field in fields]
     return _Insert(
         (
@@ -356,9 +306,8 @@ def _get_insert(model: Any, names: frozenset[str], alias: str) -> _Insert:
         ),
         [field.attname for field in from_database],
         from_python,
-        add_from("guard", NUMBER),
-        f"complete AS MATERIALIZED (SELECT {', '.join(['guard.*', *defaults])} FROM guard),"  # noqa: S608 - of columns
-        f" {add_from('complete', ', '.join(returned))}",
+        f"added AS (INSERT INTO {quote(meta.db_table)} ({columns}) SELECT {values} FROM guard"  # noqa: S608 - of columns
+        f" RETURNING {quote(meta.pk.column)}) SELECT given_number FROM guard JOIN added ON added.{primary_key}",
         {field.attname: _LENGTH.sub("", field.db_type(connection)) for field in fields},
         [(field, _UNCHANGED.get(type(target))) for field, target in zip(fields, targets, strict=True)],
     )

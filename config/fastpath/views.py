@@ -35,7 +35,7 @@ from config.fastpath.serializers import accelerate as accelerate_serializer
 from config.fastpath.serializers import get_renderer
 from config.http.errors import DomainError, not_found
 from config.http.url_map import View
-from config.postgresql.transactions import has_committed, must_run_again
+from config.postgresql.transactions import must_run_again
 
 _JSON_RENDERER = JSONRenderer()
 
@@ -218,7 +218,7 @@ class CheckParent(_Part):
 
 
 class Create(_Part):
-    """A POST that only adds one row is one statement; with an idempotency key, it is sent when its response is made."""
+    """A POST that only adds one row is one statement, sent when its response is made."""
 
     presumes = (
         *("create", "perform_create", "get_address_values", "get_serializer", "check_parent", "respond_created"),
@@ -271,28 +271,18 @@ class Create(_Part):
         alias = router.db_for_write(model)
         if not inserts.supports(model, frozenset(values), alias):
             return None
-        add = self._add if key is None else partial(self._add_with_key, key)
-        try:
-            response: Response | None = add(model, values, alias)
-        except OperationalError as error:
-            if has_committed.get() or not must_run_again(error):
-                raise
-            response = None
-        if response is None:
-            # The row is not there, and gives no entity tag.
-            self.row = self.version_digest = None
-        return response
-
-    def _add(self, model: type[Model], values: Mapping[str, object], alias: str) -> Response | None:
-        row = inserts.add(model, values, alias, inserts.get_user_guard(self.principal))
-        return None if row is None else self.respond_created(row)
-
-    def _add_with_key(
-        self, key: IdempotencyKey, model: type[Model], values: Mapping[str, object], alias: str
-    ) -> Response | None:
         pending = inserts.reserve(model, values, alias)
         response: Response = self.respond_created(pending.row)
-        return response if pending.commit(inserts.get_key_guard(key, response, pending.row)) else None
+        guard = inserts.get_key_guard(key, response, pending.row) if key else inserts.get_user_guard(self.principal)
+        try:
+            if pending.commit(guard):
+                return response
+        except OperationalError as error:
+            if not must_run_again(error):
+                raise
+        # The row is not there, and gives no entity tag.
+        self.row = self.version_digest = None
+        return None
 
 
 class CheckLines(_Part):

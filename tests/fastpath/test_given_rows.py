@@ -143,7 +143,7 @@ def test_rows_that_are_added_together_are_one_statement_and_answered_to_their_ow
         order = Order.objects.get(pk=request.body["data"]["id"])
         assert (order.user_id, order.item, order.qty) == (user.pk, body["item"], body["qty"])
     # Credentials with their counts, ids, then the orders with their one COMMIT; each as it is prepared, too.
-    assert [transactions for transactions in sent if transactions == [1]] == [[1]] * 2
+    assert [transactions for transactions in sent if transactions == [1]] == [[1]] * 3
 
 
 @pytest.mark.parametrize("records", [0, 1, 20, 1_000])
