@@ -76,11 +76,12 @@ class QuotaMeter:
 
     def _measure(self, system: System, case: str, connections: int, seconds: float) -> tuple[Round, float]:
         """A round, and the milliseconds of Redis for a request."""
+        users = self._options.size
         with self._alone(system):
-            sent = cases.requests_of(case, system, self._options.size)
-            before, size = cpu(self._redis), self._options.size
-            took = self._meter.measured(system, case, size, sent, connections=connections, seconds=seconds)
-        return took, (cpu(self._redis) - before) * 1000 / (took.rate * seconds)
+            sent = cases.requests_of(case, system, users)
+            before = cpu(self._redis)
+            took = self._meter.measured(system, case, users, sent, connections=connections, seconds=seconds)
+            return took, (cpu(self._redis) - before) * 1000 / (took.rate * seconds)
 
     @contextmanager
     def _alone(self, system: System) -> Iterator[None]:
