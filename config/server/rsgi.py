@@ -32,6 +32,7 @@ from config.http.request_limits import body_too_long, screen  # noqa: E402
 from config.postgresql.replicas import get_replicas  # noqa: E402
 from config.server.answers import Environ, refuse  # noqa: E402
 from config.server.background import Repetition  # noqa: E402
+from config.server.deadlines import Deadline  # noqa: E402
 from config.server.draining import drain  # noqa: E402
 from config.server.fast_lane import run_together  # noqa: E402
 from config.server.lanes import Lanes  # noqa: E402
@@ -67,6 +68,7 @@ class Application:
 
     def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._lanes = Lanes(django, loop, self.slow_process)
+        self._deadline = Deadline(loop, SECONDS_FOR_A_BODY)
         self._writing = Repetition(uses.write, SECONDS_BETWEEN_WRITES)
         if self.slow_process:
             drain.prepare(loop)
@@ -97,17 +99,22 @@ class Application:
     async def __rsgi__(self, scope: Scope, protocol: HTTPProtocol) -> None:
         headers, repeated = _headers(scope)
         environ = _environ(scope, headers)
-        has_rest = await _receive(protocol, headers, repeated, environ)
+        has_rest = await _receive(protocol, headers, repeated, environ, self._deadline)
         await self._lanes.run(environ, protocol)
         if has_rest:
-            await _drain(protocol)
+            await _drain(protocol, self._deadline)
 
 
 application = Application()
 
 
-async def _receive(protocol: HTTPProtocol, headers: Headers, repeated: list[str], environ: Environ) -> bool:
+async def _receive(
+    protocol: HTTPProtocol, headers: Headers, repeated: list[str], environ: Environ, deadline: Deadline
+) -> bool:
     """Puts the body into the environment, or the refusal of a request that must not be run.
+
+    Args:
+        deadline: of the body.
 
     Returns:
         Whether a body that is too long is still to be read: the client is answered while it sends.
@@ -118,9 +125,8 @@ async def _receive(protocol: HTTPProtocol, headers: Headers, repeated: list[str]
         screen(environ)
         body = b""
         if "content-length" in headers or "transfer-encoding" in headers:
-            async with asyncio.timeout(SECONDS_FOR_A_BODY):
-                limit = find_max_body(environ["REQUEST_METHOD"], environ["PATH_INFO"], environ["CONTENT_TYPE"])
-                body = await _body(protocol, headers, limit)
+            limit = find_max_body(environ["REQUEST_METHOD"], environ["PATH_INFO"], environ["CONTENT_TYPE"])
+            body = await deadline.wait_for(_body(protocol, headers, limit))
     except TimeoutError:
         message = f"The body did not arrive within {SECONDS_FOR_A_BODY:g} seconds."
         refuse(environ, invalid(Detail("", message)))
@@ -173,11 +179,10 @@ async def _streamed(protocol: HTTPProtocol, limit: int) -> bytes:
     return bytes(body)
 
 
-async def _drain(protocol: HTTPProtocol) -> None:
+async def _drain(protocol: HTTPProtocol, deadline: Deadline) -> None:
     """Reads the body of a request that is answered already, up to a bound, and throws it away."""
     with suppress(DomainError, TimeoutError, ProtocolClosed):
-        async with asyncio.timeout(SECONDS_FOR_A_BODY):
-            await _streamed(protocol, 0)
+        await deadline.wait_for(_streamed(protocol, 0))
 
 
 def _incomplete() -> DomainError:
