@@ -58,16 +58,21 @@ class _Submitted(NamedTuple):
     comes_last: bool
 
 
-def run(tasks: Sequence[Task]) -> None:
+def run(tasks: Sequence[Task], give_way: Callable[[], None] = lambda: None) -> None:
     """Runs tasks, each of them until it submits a query, and again from there on when all have submitted.
 
     A task that raises ends, and no other one with it. Each task has a context of its own (`contextvars`).
+
+    Args:
+        tasks: the tasks.
+        give_way: is called each time before a task goes on.
     """
     if len(tasks) == 1:
         Context().run(_run_guarded, tasks[0])
         return
     waiting: list[_Submitted] = []
     for task in tasks:
+        give_way()
         _resume(waiting, _take_greenlet(), _Begin(task))
     while waiting:
         batches: dict[Execute, list[_Submitted]] = {}
@@ -81,6 +86,7 @@ def run(tasks: Sequence[Task]) -> None:
             except Exception as problem:  # noqa: BLE001 - each task raises it where it submitted its query
                 results = [problem] * len(batch)
             for submitted, result in zip(batch, results, strict=True):
+                give_way()
                 _resume(waiting, submitted.task, result)
 
 

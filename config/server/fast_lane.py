@@ -1,8 +1,8 @@
 """The fast lane: short requests in the thread of the event loop, those that arrived together in one batch.
 
-While a batch runs, the loop stands still, but for longer waits (config.fastpath.postgresql.loop_waits), and no other
-batch begins. So a request that turns out to be slow leaves the lane: where it is known beforehand by `leave_fast_lane`,
-and else when PostgreSQL ends a statement after some tens of milliseconds.
+While a batch runs, no other one begins, and the loop stands still, but for the turns that it gets where the batch takes
+long (config.fastpath.loop_turns). So a request that turns out to be slow leaves the lane: where it is known beforehand
+by `leave_fast_lane`, and else when PostgreSQL ends a statement after some tens of milliseconds.
 """
 
 from __future__ import annotations
@@ -14,12 +14,16 @@ from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable, Sequence
 from contextvars import Context
 from functools import cache, partial
+from typing import TYPE_CHECKING
 
 from django.conf import settings
 
 from config.http.lanes import Lane
 from config.server import metrics
 from config.server.queues import FairQueue, Task
+
+if TYPE_CHECKING:
+    from config.fastpath.loop_turns import LoopTurns
 
 logger = logging.getLogger(__name__)
 
@@ -47,18 +51,16 @@ class FastLane:
     Args:
         loop: the event loop.
         run: runs a task.
-        get_seconds_of_loop: how much of the processor the loop has taken in the middle of batches, since its start.
 
     Attributes:
+        turns: of the loop, in the middle of batches; none without the fast path.
         has_waited: whether a task of the present batch left the lane, and may have waited for as long as one may.
     """
 
-    def __init__(
-        self, loop: AbstractEventLoop, run: Callable[[Task], None], get_seconds_of_loop: Callable[[], float] = float
-    ) -> None:
+    def __init__(self, loop: AbstractEventLoop, run: Callable[[Task], None]) -> None:
         self._loop = loop
         self._run = run
-        self._get_seconds_of_loop = get_seconds_of_loop
+        self.turns = _build_turns(loop)
         self.queue = FairQueue()
         # Whether a batch runs, or will.
         self._is_busy = False
@@ -132,10 +134,14 @@ class FastLane:
 
     def _run_and_measure(self, tasks: Sequence[Task]) -> None:
         _batch_size(Lane.FAST.value).observe(len(tasks))
-        began = time.thread_time() - self._get_seconds_of_loop()
-        run_together([partial(self._run, task) for task in tasks])
-        taken = time.thread_time() - self._get_seconds_of_loop() - began
+        began = self._get_processor_time()
+        run_together([partial(self._run, task) for task in tasks], self.turns)
+        taken = self._get_processor_time() - began
         self._seconds += 0.2 * (taken / len(tasks) - self._seconds)
+
+    def _get_processor_time(self) -> float:
+        """Of this thread, in seconds, without what the loop has taken in the middle of batches."""
+        return time.thread_time() - (self.turns.seconds if self.turns else 0.0)
 
     def _note_pace(self, count: int) -> None:
         if self._left_by:
@@ -183,17 +189,29 @@ def run_beside_loop(run: Callable[[], None]) -> None:
         run()
 
 
-def run_together(tasks: Sequence[Callable[[], None]]) -> None:
+def _build_turns(loop: AbstractEventLoop) -> LoopTurns | None:
+    if not settings.FAST_PATH:
+        return None
+    from config.fastpath.loop_turns import LoopTurns
+
+    return LoopTurns(loop)
+
+
+def run_together(tasks: Sequence[Callable[[], None]], turns: LoopTurns | None = None) -> None:
     """Does together what uses the database; whatever it raises ends neither the loop nor the worker.
 
     For that time this thread has no running loop. Where there is one, Django refuses the database, and its connection
     would be one for each task instead of one for the thread (asgiref.local).
+
+    Args:
+        tasks: what is done.
+        turns: what the loop gets in between.
     """
     loop = asyncio._get_running_loop()
     asyncio._set_running_loop(None)
     try:
         # A request that is not answered gets Granian's own 500.
-        _run_tasks(tasks)
+        _run_tasks(tasks, turns)
     finally:
         asyncio._set_running_loop(loop)
 
@@ -206,11 +224,15 @@ def step_back() -> None:
         batching.step_back()
 
 
-def _run_tasks(tasks: Sequence[Callable[[], None]]) -> None:
+def _run_tasks(tasks: Sequence[Callable[[], None]], turns: LoopTurns | None) -> None:
     if settings.FAST_PATH:
         from config.fastpath import batching
 
-        batching.run(tasks)
+        if turns is None:
+            batching.run(tasks)
+        else:
+            turns.begin()
+            batching.run(tasks, turns.give_way)
         return
     for task in tasks:
         try:

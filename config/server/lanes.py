@@ -171,7 +171,7 @@ class Lanes:
     def __init__(self, django: Any, loop: AbstractEventLoop, process: slow_lane.SlowProcess | None) -> None:
         self._django, self._loop = django, loop
         self._connections: list[Any] = []
-        self._fast = FastLane(loop, self._run_fast, self._get_seconds_of_loop)
+        self._fast = FastLane(loop, self._run_fast)
         self._slow = SlowLane(loop, process) if process else None
         self._callers = Callers()
         self._in_flight: dict[Hashable, int] = {}
@@ -188,10 +188,7 @@ class Lanes:
         for connection in self._connections:
             shorten_waits(connection)
             # Looked at by the fast path, when it connects (config.fastpath.postgresql.loop_waits).
-            connection.loop = self._loop
-
-    def _get_seconds_of_loop(self) -> float:
-        return sum(getattr(connection, "seconds_of_loop", 0.0) for connection in self._connections)
+            connection.turns = self._fast.turns
 
     def _cut_hanging_connection(self) -> None:
         """Ends what the fast lane waits for in vain. No time-out of PostgreSQL's holds where nothing comes from it."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import select
 import threading
-from asyncio import AbstractEventLoop
 from collections.abc import Sequence
 from time import perf_counter
 from typing import Any, cast
@@ -21,6 +20,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.types.numeric import Int2, Int2Dumper, Int4, Int4Dumper, Int8, Int8Dumper, IntDumper
 
 from config.fastpath import batching
+from config.fastpath.loop_turns import LoopTurns
 from config.fastpath.postgresql.batches import Batch, Rows, Statement
 from config.fastpath.postgresql.given_rows import GivenRows
 from config.fastpath.postgresql.loop_waits import LoopWaits
@@ -53,9 +53,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
     _statements: PreparedStatements
     _poll: select.poll
     _debugs: bool
-    # The loop in whose thread it is used, once it is given one, and what lets it go on.
-    loop: AbstractEventLoop | None = None
-    _waits: LoopWaits | None = None
+    # Of the loop in whose thread it is used, once it is given them.
+    turns: LoopTurns | None = None
     # When the present batch was sent, and how long it was waited for.
     _batch_began = _seconds_of_batch = 0.0
 
@@ -68,19 +67,13 @@ class DatabaseWrapper(base.DatabaseWrapper):
         self._poll = select.poll()
         self._poll.register(made.fileno(), select.POLLIN)
         self._debugs = settings.DEBUG
-        if self.loop:
-            self._waits = self._waits or LoopWaits(self.loop)
-            self._waits.attach(made)
+        if self.turns:
+            LoopWaits(self.turns).attach(made)
         return made
 
-    @property
-    def seconds_of_loop(self) -> float:
-        """Of the processor, that the loop has taken while something waited on this connection."""
-        return self._waits.seconds if self._waits else 0.0
-
     def close_if_unusable_or_obsolete(self) -> None:
-        """Django's, for a request that is answered while a batch waits on this connection."""
-        if not (self._waits and self._waits.is_on):
+        """Django's, but not for a request that is answered in the middle of a batch."""
+        if not (self.turns and self.turns.is_on):
             super().close_if_unusable_or_obsolete()
 
     def _commit(self) -> None:

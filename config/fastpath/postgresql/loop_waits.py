@@ -1,20 +1,19 @@
 """The event loop goes on while a batch in its thread waits for the database.
 
-Replaces: psycopg's wait, which blocks the thread. Buys: while a COMMIT waits for the disk, or the server for a
-processor, requests are received, slow ones go to their lane, and what needs no database is answered.
+Replaces: psycopg's wait, which blocks the thread. Buys: a COMMIT that waits for the disk, or a server that waits for a
+processor, delays nobody else.
 """
 
 from __future__ import annotations
 
-import asyncio
 import select
-import time
-from asyncio import AbstractEventLoop
 from typing import Any, TypeVar
 
 from greenlet import getcurrent, greenlet
 from psycopg import Connection, abc
 from psycopg.waiting import Ready, Wait
+
+from config.fastpath.loop_turns import LoopTurns
 
 Result = TypeVar("Result")
 
@@ -26,17 +25,11 @@ class LoopWaits:
     """Waits for the server of one connection after the other, in the thread of a loop.
 
     Args:
-        loop: the loop.
-
-    Attributes:
-        is_on: whether the loop runs while something waits, so that nothing else may use the connection.
-        seconds: of the processor, that the loop took meanwhile.
+        turns: of the loop.
     """
 
-    def __init__(self, loop: AbstractEventLoop) -> None:
-        self._loop = loop
-        self.is_on = False
-        self.seconds = 0.0
+    def __init__(self, turns: LoopTurns) -> None:
+        self._turns = turns
 
     def attach(self, connection: Connection[Any]) -> None:
         """Has a new connection wait so, which no other thread uses."""
@@ -70,18 +63,9 @@ class LoopWaits:
         return Ready((Ready.R if events & ~select.POLLOUT else 0) | (Ready.W if events & select.POLLOUT else 0))
 
     def _run_loop(self, waiting: greenlet) -> None:
-        root = waiting
-        while root.parent is not None:
-            root = root.parent
-        self._loop.add_reader(self._file, waiting.switch)
-        began = time.thread_time()
+        loop = self._turns.loop
+        loop.add_reader(self._file, waiting.switch)
         try:
-            self.is_on = True
-            # The batch has none for its time (config.server.fast_lane.run_together).
-            asyncio._set_running_loop(self._loop)
-            root.switch()
+            self._turns.leave()
         finally:
-            asyncio._set_running_loop(None)
-            self.is_on = False
-            self.seconds += time.thread_time() - began
-            self._loop.remove_reader(self._file)
+            loop.remove_reader(self._file)

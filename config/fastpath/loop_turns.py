@@ -1,0 +1,63 @@
+"""The event loop goes on in the middle of a batch that runs in its thread (config.server.fast_lane).
+
+Replaces: a loop that stands still until the batch ends. Buys: while a batch waits, or takes long, requests are
+received, slow ones go to their lane, and what needs no database is answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from asyncio import AbstractEventLoop
+
+from greenlet import getcurrent
+
+# A batch of short requests ends before that. A longer one lets the loop go on between two of its tasks.
+SECONDS_WITHOUT_LOOP = 0.005
+
+
+class LoopTurns:
+    """Turns that a loop gets from the greenlet that runs a batch.
+
+    Args:
+        loop: the loop, in whose thread the batches run.
+
+    Attributes:
+        is_on: whether the loop runs in the middle of a batch, so that nothing else may use the batch's connections.
+        seconds: of the processor, that the loop has taken so.
+    """
+
+    def __init__(self, loop: AbstractEventLoop) -> None:
+        self.loop = loop
+        self.is_on = False
+        self.seconds = 0.0
+        # When the loop ran last, by the monotonic clock.
+        self._ran = 0.0
+
+    def begin(self) -> None:
+        """Notes that a batch begins: the loop has just run."""
+        self._ran = time.monotonic()
+
+    def give_way(self) -> None:
+        """Has the loop do what there is to do now, where it has stood still for SECONDS_WITHOUT_LOOP."""
+        batch = getcurrent()
+        if batch.parent is not None and time.monotonic() - self._ran > SECONDS_WITHOUT_LOOP:
+            self.loop.call_soon(batch.switch)
+            self.leave()
+
+    def leave(self) -> None:
+        """Has the loop run until it switches to the greenlet of the caller, which is not the loop's own."""
+        root = getcurrent()
+        while root.parent is not None:
+            root = root.parent
+        began = time.thread_time()
+        try:
+            self.is_on = True
+            # The batch has none for its time (config.server.fast_lane.run_together).
+            asyncio._set_running_loop(self.loop)
+            root.switch()
+        finally:
+            asyncio._set_running_loop(None)
+            self.is_on = False
+            self.seconds += time.thread_time() - began
+            self._ran = time.monotonic()

@@ -1,0 +1,70 @@
+"""The event loop goes on in the middle of a batch that takes long."""
+
+import asyncio
+import time
+from types import SimpleNamespace
+from typing import Any
+
+from config.fastpath.loop_turns import SECONDS_WITHOUT_LOOP
+from config.server.fast_lane import FastLane
+
+
+async def run_batch(tasks: int, seconds_of_a_task: float) -> tuple[list[float], FastLane]:
+    """Runs a batch, and has a callback that waits for the loop all along. Returns when it was called."""
+    loop, calls = asyncio.get_running_loop(), [time.monotonic()]
+    began: list[bool] = []
+
+    def work(task: object) -> None:
+        assert asyncio._get_running_loop() is None
+        began.append(True)
+        end = time.monotonic() + seconds_of_a_task
+        while time.monotonic() < end:
+            pass
+
+    def note() -> None:
+        assert asyncio.get_running_loop() is loop
+        calls.append(time.monotonic())
+        if len(began) < tasks:
+            loop.call_soon(note)
+
+    lane, ended = FastLane(loop, work), asyncio.Event()
+    for number in range(tasks):
+        task: Any = SimpleNamespace(caller=number, begin=lambda: None, finish=ended.set)
+        lane.queue.put(task)
+    loop.call_soon(note)
+    lane._begin_batch()
+    await ended.wait()
+    return calls, lane
+
+
+def test_loop_goes_on_between_the_tasks_of_a_long_batch() -> None:
+    calls, lane = asyncio.run(run_batch(10, SECONDS_WITHOUT_LOOP))
+    # After at least two tasks each time; on a busy machine after more.
+    assert len(calls) > 3
+    assert lane.turns
+    assert not lane.turns.is_on
+    assert 0 < lane.turns.seconds < 0.1
+
+
+def test_loop_stands_still_for_a_short_batch() -> None:
+    calls, lane = asyncio.run(run_batch(3, 0.0))
+    assert len(calls) == 2
+    assert lane.turns
+    assert lane.turns.seconds == 0
+
+
+def test_what_the_loop_takes_meanwhile_is_not_counted_as_the_time_of_the_batch() -> None:
+    async def run() -> float:
+        loop = asyncio.get_running_loop()
+
+        def take_long() -> None:
+            end = time.thread_time() + 0.05
+            while time.thread_time() < end:
+                pass
+
+        loop.call_soon(take_long)
+        _, lane = await run_batch(5, SECONDS_WITHOUT_LOOP)
+        return lane._seconds
+
+    # A fifth of the time of one task (FastLane._run_and_measure).
+    assert asyncio.run(run()) < SECONDS_WITHOUT_LOOP * 0.2 * 1.8
