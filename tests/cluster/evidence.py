@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from tests.faults.logs import read_log
 
 # Of one answer, or one gap.
 MOST_LINES = 40
@@ -79,8 +80,6 @@ def _tell(lines: Sequence[Line]) -> Iterator[str]:
 
 
 def _read(log: Path, since: float) -> Iterator[Line]:
-    for text in log.read_text(errors="replace").splitlines():
-        # What is printed at the start is no JSON.
-        with suppress(ValueError, KeyError, TypeError):
-            content = json.loads(text)
+    for content in read_log(log):
+        if "time" in content:
             yield Line(datetime.fromisoformat(content.pop("time")).timestamp() - since, log.stem, content)

@@ -333,17 +333,21 @@ def test_a_replica_that_came_back_between_two_looks_is_not_read_behind_what_it_w
     wait_for(lambda: fetch(standby, "SELECT to_regclass('config_timeline') IS NOT NULL"))
     script = ("shell", "--no-imports", "-c", _READ_ON_A_NEW_CONNECTION)
     process = checkout.start(".venv/bin/python", "manage.py", *script, **variables)
-    assert process.stdout
-    assert process.stdout.readline() == "looked\n"
-    if goes_back:
-        with psycopg.connect(standby.url, autocommit=True) as connection:
-            # Heeded from the next start on: then it replays no further than it must to be consistent.
-            connection.execute("ALTER SYSTEM SET recovery_min_apply_delay = '1h'")
-        kill_machine(standby)
-        standby.start()
-    process.send_signal(signal.SIGCONT)
-    answer, _ = process.communicate(timeout=30)
-    assert answer == ("refused False\n" if goes_back else "read True\n")
+    try:
+        assert process.stdout
+        assert process.stdout.readline() == "looked\n"
+        if goes_back:
+            with psycopg.connect(standby.url, autocommit=True) as connection:
+                # Heeded from the next start on: then it replays no further than it must to be consistent.
+                connection.execute("ALTER SYSTEM SET recovery_min_apply_delay = '1h'")
+            kill_machine(standby)
+            standby.start()
+        process.send_signal(signal.SIGCONT)
+        answer, _ = process.communicate(timeout=30)
+        assert answer == ("refused False\n" if goes_back else "read True\n")
+    finally:
+        # It has stopped itself, and would stay.
+        process.kill()
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import psutil
 
@@ -20,6 +20,7 @@ from benchmarks.measuring import tree
 from config.local.account import get_accessible_folder
 from config.local.cluster import Cluster
 from tests.faults.clients import Client
+from tests.faults.logs import read_log
 from tests.faults.proxy import SOCKET, Proxy
 from tests.faults.report import Report, compare, last_ids
 from tests.faults.service import Database, Service, is_alive
@@ -166,17 +167,8 @@ def run(minutes: float, folder: Path, enough: threading.Event) -> Outcome:
 
 def _find_failures(log: Path) -> list[str]:
     """The lines of the log that tell of requests that were answered 500: the log ends with the run."""
-    failed = {line["request_id"] for line, _ in _read(log) if line.get("status") == 500}
-    return [text for line, text in _read(log) if line.get("request_id") in failed]
-
-
-def _read(log: Path) -> Iterator[tuple[dict[str, Any], str]]:
-    with log.open(errors="replace") as lines:
-        for text in lines:
-            # What is printed at the start is no JSON.
-            if text.startswith("{"):
-                with suppress(ValueError):
-                    yield json.loads(text), text.rstrip()
+    failed = {line["request_id"] for line in read_log(log) if line.get("status") == 500}
+    return [json.dumps(line) for line in read_log(log) if line.get("request_id") in failed]
 
 
 @contextmanager
