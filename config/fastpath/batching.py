@@ -65,7 +65,7 @@ def run(tasks: Sequence[Task], give_way: Callable[[], None] = lambda: None) -> N
 
     Args:
         tasks: the tasks.
-        give_way: is called each time before a task goes on.
+        give_way: is called each time before one of several tasks goes on.
     """
     if len(tasks) == 1:
         Context().run(_run_guarded, tasks[0])

@@ -12,7 +12,8 @@ from asyncio import AbstractEventLoop
 
 from greenlet import getcurrent
 
-# A batch of short requests ends before that. A longer one lets the loop go on between two of its tasks.
+# A batch of short requests ends before that. A longer one lets the loop go on between two of its tasks; then it has at
+# least as long for itself as the loop took, so that a flood of requests cannot keep it from going on.
 SECONDS_WITHOUT_LOOP = 0.005
 
 
@@ -23,7 +24,7 @@ class LoopTurns:
         loop: the loop, in whose thread the batches run.
 
     Attributes:
-        is_on: whether the loop runs in the middle of a batch, so that nothing else may use the batch's connections.
+        is_on: whether the loop runs in the middle of a batch: what it runs leaves the batch's connections open.
         seconds: of the processor, that the loop has taken so.
     """
 
@@ -31,19 +32,24 @@ class LoopTurns:
         self.loop = loop
         self.is_on = False
         self.seconds = 0.0
-        # When the loop ran last, by the monotonic clock.
-        self._ran = 0.0
+        # When the loop ran last, by the monotonic clock, and for how long it may stand still from then on.
+        self._ran, self._pause = 0.0, SECONDS_WITHOUT_LOOP
 
     def begin(self) -> None:
         """Notes that a batch begins: the loop has just run."""
-        self._ran = time.monotonic()
+        self._ran, self._pause = time.monotonic(), SECONDS_WITHOUT_LOOP
 
     def give_way(self) -> None:
-        """Has the loop do what there is to do now, where it has stood still for SECONDS_WITHOUT_LOOP."""
+        """Has the loop do what there is to do now, where it has stood still for long enough."""
         batch = getcurrent()
-        if batch.parent is not None and time.monotonic() - self._ran > SECONDS_WITHOUT_LOOP:
-            self.loop.call_soon(batch.switch)
-            self.leave()
+        if batch.parent is None or time.monotonic() - self._ran <= self._pause:
+            return
+        # The loop runs what it is given in that order. It goes round twice: what another thread hands over is made a
+        # task in the first round, which begins in the second.
+        self.loop.call_soon(self.loop.call_soon, batch.switch)
+        before = self.seconds
+        self.leave()
+        self._pause = max(SECONDS_WITHOUT_LOOP, self.seconds - before)
 
     def leave(self) -> None:
         """Has the loop run until it switches to the greenlet of the caller, which is not the loop's own."""
@@ -53,7 +59,7 @@ class LoopTurns:
         began = time.thread_time()
         try:
             self.is_on = True
-            # The batch has none for its time (config.server.fast_lane.run_together).
+            # While the batch runs, there is no running loop (config.server.fast_lane.run_together).
             asyncio._set_running_loop(self.loop)
             root.switch()
         finally:

@@ -16,7 +16,7 @@ class Deadline:
     """Ends what takes longer than it may.
 
     `asyncio.timeout` makes a timer for each wait and cancels it again, which takes a twentieth of a POST. So the waits
-    are kept in their order, and looked after together.
+    are looked after together.
 
     Args:
         loop: the event loop.
@@ -25,7 +25,7 @@ class Deadline:
 
     def __init__(self, loop: AbstractEventLoop, seconds: float) -> None:
         self._loop, self._seconds = loop, seconds
-        # When each has to end. The first one is the next.
+        # When each has to end, by the clock of the loop.
         self._ends: dict[Task, float] = {}
         self._expired: set[Task] = set()
         self._end_late_ones()
@@ -41,18 +41,20 @@ class Deadline:
         try:
             return await awaitable
         except CancelledError:
-            # More than one may have cancelled it: then it ends, as with `asyncio.timeout`.
-            if task in self._expired and not task.uncancel():
+            # Others may have cancelled it, too: then it ends, as with `asyncio.timeout`.
+            if task in self._expired and task.cancelling() == 1:
                 raise TimeoutError from None
             raise
         finally:
             self._ends.pop(task, None)
-            self._expired.discard(task)
+            if task in self._expired:
+                self._expired.remove(task)
+                task.uncancel()
 
     def _end_late_ones(self) -> None:
+        self._loop.call_later(SECONDS_BETWEEN_LOOKS, self._end_late_ones)
         now = self._loop.time()
         for task in [task for task, end in self._ends.items() if end <= now]:
             del self._ends[task]
             self._expired.add(task)
             task.cancel()
-        self._loop.call_later(SECONDS_BETWEEN_LOOKS, self._end_late_ones)

@@ -68,3 +68,46 @@ def test_what_the_loop_takes_meanwhile_is_not_counted_as_the_time_of_the_batch()
 
     # A fifth of the time of one task (FastLane._run_and_measure).
     assert asyncio.run(run()) < SECONDS_WITHOUT_LOOP * 0.2 * 1.8
+
+
+def test_what_is_handed_over_begins_in_the_same_turn() -> None:
+    begun: list[float] = []
+
+    async def note() -> None:
+        begun.append(time.monotonic())
+
+    async def run() -> float:
+        loop = asyncio.get_running_loop()
+        # As another thread does it (granian._loops).
+        loop.call_soon(loop.create_task, note())
+        await run_batch(6, SECONDS_WITHOUT_LOOP)
+        return time.monotonic()
+
+    ended = asyncio.run(run())
+    # It was begun after the first of the six tasks, and not after the second.
+    assert ended - begun[0] > 4.5 * SECONDS_WITHOUT_LOOP
+
+
+def test_flood_of_callbacks_does_not_keep_a_batch_from_going_on() -> None:
+    def take_a_while() -> None:
+        end = time.thread_time() + 0.0001
+        while time.thread_time() < end:
+            pass
+
+    async def run() -> tuple[float, float]:
+        loop = asyncio.get_running_loop()
+
+        def again() -> None:
+            take_a_while()
+            loop.call_soon(again)
+
+        for _ in range(500):
+            loop.call_soon(again)
+        began = time.thread_time()
+        _, lane = await run_batch(16, SECONDS_WITHOUT_LOOP)
+        assert lane.turns
+        return time.thread_time() - began, lane.turns.seconds
+
+    whole, of_loop = asyncio.run(run())
+    # The last turn is one that the batch has not caught up with yet. Without a limit it would be sixteen turns.
+    assert of_loop < 0.75 * whole

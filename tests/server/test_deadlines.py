@@ -90,3 +90,20 @@ def test_an_error_of_what_is_waited_for_is_its_own() -> None:
 
     with pytest.raises(ValueError, match=r"^$"):
         run(lambda wait_for: wait_for(fail()))
+
+
+def test_what_makes_another_error_of_its_end_leaves_its_task_uncancelled() -> None:
+    async def fail_late() -> None:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            raise ValueError from None
+
+    async def use(wait_for: Wait) -> object:
+        with pytest.raises(ValueError, match=r"^$"):
+            await wait_for(fail_late())
+        task = asyncio.current_task()
+        assert task
+        return task.cancelling()
+
+    assert run(use) == 0
