@@ -56,7 +56,7 @@ class QuotaMeter:
         means = {name: statistics.mean(found) for name, found in self._database.items()}
         most = means["PostgreSQL"]
         for name, mean in means.items():
-            print(f"| all cases, {name} | {mean:.3f} | {1 - mean / most:.0%} less |")
+            print(f"| all cases, {name} | {mean:.3f} | {1 - mean / most:.1%} less |")
 
     def compare(self, case: str, connections: int) -> None:
         """Prints a line for each system: the medians of all rounds."""
