@@ -164,7 +164,7 @@ class FastLane:
 
     @property
     def is_running(self) -> bool:
-        """Whether a batch was begun and waits for the database."""
+        """Whether a batch was begun and has not ended: it waits for the database, or the loop has a turn."""
         return bool(self._began)
 
     @property

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +13,12 @@ from config.fastpath.loop_turns import SECONDS_WITHOUT_LOOP
 from config.server.fast_lane import FastLane
 
 
+def keep_busy(seconds: float, clock: Callable[[], float]) -> None:
+    end = clock() + seconds
+    while clock() < end:
+        pass
+
+
 async def run_batch(tasks: int, seconds_of_a_task: float) -> tuple[list[float], FastLane]:
     """Runs a batch, and has a callback that waits for the loop all along. Returns when it was called."""
     loop, calls = asyncio.get_running_loop(), [time.monotonic()]
@@ -20,9 +27,7 @@ async def run_batch(tasks: int, seconds_of_a_task: float) -> tuple[list[float], 
     def work(task: object) -> None:
         assert asyncio._get_running_loop() is None
         began.append(True)
-        end = time.monotonic() + seconds_of_a_task
-        while time.monotonic() < end:
-            pass
+        keep_busy(seconds_of_a_task, time.monotonic)
 
     def note() -> None:
         assert asyncio.get_running_loop() is loop
@@ -62,12 +67,7 @@ def test_what_the_loop_takes_meanwhile_is_not_counted_as_the_time_of_the_batch()
     async def run() -> float:
         loop = asyncio.get_running_loop()
 
-        def take_long() -> None:
-            end = time.thread_time() + 0.05
-            while time.thread_time() < end:
-                pass
-
-        loop.call_soon(take_long)
+        loop.call_soon(keep_busy, 0.05, time.thread_time)
         _, lane = await run_batch(5, SECONDS_WITHOUT_LOOP)
         return lane._seconds
 
@@ -94,16 +94,11 @@ def test_what_is_handed_over_begins_in_the_same_turn() -> None:
 
 
 def test_flood_of_callbacks_does_not_keep_a_batch_from_going_on() -> None:
-    def take_a_while() -> None:
-        end = time.thread_time() + 0.0001
-        while time.thread_time() < end:
-            pass
-
     async def run() -> tuple[float, float]:
         loop = asyncio.get_running_loop()
 
         def again() -> None:
-            take_a_while()
+            keep_busy(0.0001, time.thread_time)
             loop.call_soon(again)
 
         for _ in range(500):

@@ -45,7 +45,7 @@ peers = {peers}
 [checks.positive_data_acceptance]
 expected-statuses = ["2xx", "3xx", "400", "401", "403", "404", "409", "412", "415", "422", "429"]
 
-# Its own, and 412: a tag is compared before the body is looked at (RFC 9110, section 13.2.1).
+# Its own but 5xx, and 412: a tag is compared before the body is looked at (RFC 9110, section 13.2.1).
 [checks.negative_data_rejection]
 expected-statuses = ["400", "401", "403", "404", "405", "406", "409", "412", "415", "422", "428", "429"]
 """
