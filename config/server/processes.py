@@ -1,4 +1,4 @@
-"""What a process does after a fork: it ends with its parent, keeps nothing of it, and may keep to a processor."""
+"""What a process does after a fork: it ends with its parent, keeps nothing of it, and takes its turn on a processor."""
 
 import ctypes
 import os
@@ -49,3 +49,14 @@ def keep_to_processor(index: int, workers: int) -> None:
         processors = sorted(os.sched_getaffinity(0))
         if workers == len(processors):
             os.sched_setaffinity(0, {processors[index]})
+
+
+def wake_without_preemption() -> None:
+    """Has threads of this process that wake wait for the processor, as those of batch jobs do (sched(7), SCHED_BATCH).
+
+    A thread of Granian's would take it from the one that has the interpreter's lock, only to wait for that lock.
+    """
+    if sys.platform == "linux":
+        # A sandbox may refuse it. Then there are more switches.
+        with suppress(PermissionError):
+            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))

@@ -115,6 +115,18 @@ def test_worker_has_a_processor_of_its_own_where_there_is_one_for_each_but_its_s
         running.stop()
 
 
+def test_threads_of_a_worker_that_wake_wait_for_the_processor_but_those_of_its_slow_lane_do_not(
+    single: Service,
+) -> None:
+    def get_policies(process: psutil.Process) -> set[int]:
+        return {os.sched_getscheduler(thread.id) for thread in process.threads()}
+
+    (worker,) = map(psutil.Process, single.workers())
+    assert len(worker.threads()) > 1
+    assert get_policies(worker) == {os.SCHED_BATCH}
+    assert [get_policies(process) for process in worker.children()] == [{os.SCHED_OTHER}]
+
+
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) == 1, reason="There is one processor.")
 def test_fewer_workers_than_processors_run_where_there_is_room(single: Service) -> None:
     (worker,) = single.workers()

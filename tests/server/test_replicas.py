@@ -376,7 +376,7 @@ def test_what_waits_for_a_primary_that_is_silent_is_read_without_it(
                 body = {"name": f"Name {next(_numbers)}"}
                 written = pool.submit(deployment.call, deployment.user, "PATCH", deployment.path, body)
                 read = [pool.submit(deployment.get, deployment.user) for _ in range(6)]
-                assert {each.result().status for each in read} == {200}
+                assert not [answer for each in read if (answer := each.result()).status != 200]
                 reads.append(time.monotonic() - asked)
                 assert written.result().status == 503
                 if asked > began + 3:
