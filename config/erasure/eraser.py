@@ -22,14 +22,14 @@ from django.db.models.functions import Now
 from psycopg.errors import DeadlockDetected, ForeignKeyViolation, LockNotAvailable
 
 from config.models import Erasure, IdempotencyRecord, VisibleManager
-from config.postgresql import row_counts
+from config.postgresql.row_counts import Counts, get_all_counts
 
 Result = TypeVar("Result")
 
 # What a batch shall take, with its COMMIT; the number of its rows follows.
 SECONDS_OF_A_BATCH = 0.05
 _FIRST_SIZE, _MAX_SIZE = 50, 1_000
-# Rows that are only looked up in an index and counted.
+# Rows that are only looked up in an index and counted, of all kinds together.
 _COUNTED_SIZE = 5_000
 # Ids that are looked for at once: the look goes over the entries of all rows that were erased just before, and what
 # goes with the rows is looked for once for all of them.
@@ -88,9 +88,9 @@ class _Eraser:
         """Whether everything is erased."""
         try:
             # First what readers subtract from the counts as long as it is in them.
-            for counts in row_counts.get_all_counts():
-                while counts.owner and self.write(partial(counts.uncount, self.user_id, _COUNTED_SIZE)):
-                    pass
+            counted = [counts for counts in get_all_counts() if counts.owner]
+            while counted:
+                counted = self.write(partial(_uncount, self.user_id, counted))
             self.erase_below(get_user_model(), [self.user_id])
             while self.write(partial(_delete_answers, self.user_id)):
                 pass
@@ -146,6 +146,12 @@ class _Eraser:
             else:
                 time.sleep((time.monotonic() - started) * self.rest)
                 return result
+
+
+def _uncount(user_id: int, counted: Sequence[Counts]) -> list[Counts]:
+    """Takes the next rows of a user out of several counts. Returns those that have more of its rows."""
+    size = max(_COUNTED_SIZE // len(counted), 1)
+    return [counts for counts in counted if counts.uncount(user_id, size)]
 
 
 def _delete_answers(user_id: int) -> int:

@@ -246,7 +246,7 @@ class Counts:
             limit: the number of rows.
 
         Returns:
-            Whether there were any left.
+            Whether there are more.
         """
         with connection.cursor() as cursor:
             # As every writer of counts: `recount` keeps writers of the table out.
@@ -264,7 +264,7 @@ class Counts:
             changes = f"{self._changes(self.table, -1)} AND {own} AND id < %s"
             cursor.execute(self._add(changes, "%s"), [_take_slot(), user_id, start, end])
             cursor.execute(_SET_UNCOUNTED, [self.table, end, user_id])
-        return True
+        return bool(end != _MAX_ID)
 
     @transaction.atomic
     def recount(self) -> None:

@@ -20,6 +20,7 @@ from django.conf import settings
 
 from config.http.lanes import Lane
 from config.server import metrics
+from config.server.impatience import LOCK_MILLISECONDS
 from config.server.queues import FairQueue, Task
 
 if TYPE_CHECKING:
@@ -67,8 +68,8 @@ class FastLane:
         self.has_waited = False
         # Of the processor, for a request, on average.
         self._seconds = 0.0
-        # When the batch that runs began, by the monotonic clock; 0 between two.
-        self._began = 0.0
+        # When the batch that runs began, by the monotonic clock; 0 between two. And what the loop had taken until then.
+        self._began, self._turns_before = 0.0, 0.0
         # When the last batch that left others waiting began, and with how many requests.
         self._left_at, self._left_by = 0.0, 0
         # How many requests are likely to come together; when the last batch ended; and what begins the next one.
@@ -118,7 +119,7 @@ class FastLane:
     def _run_batch(self, tasks: Sequence[Task]) -> None:
         for task in tasks:
             task.begin()
-        self._began = time.monotonic()
+        self._began, self._turns_before = time.monotonic(), self._get_seconds_of_turns()
         self._note_pace(len(tasks))
         self.has_waited = False
         try:
@@ -141,7 +142,16 @@ class FastLane:
 
     def _get_processor_time(self) -> float:
         """Of this thread, in seconds, without what the loop has taken in the middle of batches."""
-        return time.thread_time() - (self.turns.seconds if self.turns else 0.0)
+        return time.thread_time() - self._get_seconds_of_turns()
+
+    def _get_seconds_of_turns(self) -> float:
+        return self.turns.seconds if self.turns else 0.0
+
+    def note_wait(self) -> None:
+        """Notes that a task of the present batch leaves the lane: whether it may have waited for a lock."""
+        # What the loop has taken was no wait.
+        seconds = self.seconds_of_batch - (self._get_seconds_of_turns() - self._turns_before)
+        self.has_waited |= seconds * 1000 > LOCK_MILLISECONDS
 
     def _note_pace(self, count: int) -> None:
         if self._left_by:

@@ -31,7 +31,7 @@ from config.server.callers import Callers
 from config.server.client_streams import ClientStream
 from config.server.draining import drain, end_at_once
 from config.server.fast_lane import FastLane, run_together, step_back
-from config.server.impatience import LOCK_MILLISECONDS, shorten_waits
+from config.server.impatience import shorten_waits
 from config.server.queues import FairQueue, Task
 from config.server.readiness import probe
 from config.server.request_log import LANE
@@ -280,7 +280,7 @@ class Lanes:
             task.finish()
         except NeedsSlowLane:
             task.needs_slow_lane = True
-            self._fast.has_waited |= self._fast.seconds_of_batch * 1000 > LOCK_MILLISECONDS
+            self._fast.note_wait()
             metrics.LANE_EVENTS.labels(Lane.FAST.value, "left").inc()
             kind = _get_kind(task)
             self._slow_now.pop(kind, None)

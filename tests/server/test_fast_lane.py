@@ -60,6 +60,21 @@ def test_queue_that_stays_is_as_long_as_what_is_answered_soon(lane: FastLane, mo
     assert lane.has_room
 
 
+@pytest.mark.parametrize("has_waited", [True, False], ids=["it waited", "the loop had turns"])
+def test_batch_that_is_long_by_turns_of_the_loop_has_not_waited_for_a_lock(lane: FastLane, has_waited: bool) -> None:
+    turns: Any = SimpleNamespace(seconds=5.0)
+
+    def run(task: object) -> None:
+        time.sleep(0.03)
+        turns.seconds += 0.0 if has_waited else 10.0
+        lane.note_wait()
+
+    lane.turns, lane._run = turns, run
+    put(lane, 1)
+    run_batches(lane, 1)
+    assert lane.has_waited is has_waited
+
+
 class Arrivals:
     """Tasks that arrive at a lane, and the sizes of the batches they are run in."""
 
