@@ -134,15 +134,24 @@ def _cut_connections(alias: str) -> None:
             cut_if_waiting(each)
 
 
+def is_waiting(connection: Any) -> bool:
+    """Whether a thread waits for an answer on a connection of Django's."""
+    return _is_active(connection.connection)
+
+
 def cut_if_waiting(connection: Any) -> bool:
     """Ends a connection of Django's where another thread waits for an answer. Returns whether it does."""
     raw = connection.connection
-    if raw is None or raw.pgconn.transaction_status != TransactionStatus.ACTIVE:
+    if not _is_active(raw):
         return False
     # Of a copy: the descriptor itself belongs to libpq.
     with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(raw.fileno())) as copy:
         copy.shutdown(socket.SHUT_RDWR)
     return True
+
+
+def _is_active(raw: Any) -> bool:
+    return raw is not None and raw.pgconn.transaction_status == TransactionStatus.ACTIVE
 
 
 def close_if_lost(alias: str) -> bool:

@@ -22,7 +22,7 @@ from rest_framework.permissions import SAFE_METHODS
 from config.http.errors import DomainError, ErrorCode
 from config.http.lanes import Lane, NeedsSlowLane, in_fast_lane
 from config.http.request_limits import REFUSED
-from config.postgresql.replicas import cut_if_waiting, goes_on_without_primary
+from config.postgresql.replicas import cut_if_waiting, goes_on_without_primary, is_waiting
 from config.postgresql.transactions import before_transaction
 from config.server import metrics, slow_lane
 from config.server.answers import Answer, Environ, answer, choose_lane, refuse_at_once
@@ -171,6 +171,8 @@ class Lanes:
     def __init__(self, django: Any, loop: AbstractEventLoop, process: slow_lane.SlowProcess | None) -> None:
         self._django, self._loop = django, loop
         self._connections: list[Any] = []
+        # Since when a connection was found waiting at each look.
+        self._seen_waiting: dict[str, float] = {}
         self._fast = FastLane(loop, self._run_fast)
         self._slow = SlowLane(loop, process) if process else None
         self._callers = Callers()
@@ -192,14 +194,16 @@ class Lanes:
 
     def _cut_hanging_connection(self) -> None:
         """Ends what the fast lane waits for in vain. No time-out of PostgreSQL's holds where nothing comes from it."""
-        seconds = self._fast.seconds_of_batch
-        if seconds < MAX_SECONDS_WITHOUT_PRIMARY:
-            return
-        has_primary = not goes_on_without_primary()
+        now, seconds = time.monotonic(), self._fast.seconds_of_batch
+        is_in_vain = seconds >= MAX_SECONDS_WITHOUT_PRIMARY and goes_on_without_primary()
         for each in self._connections:
-            if seconds < MAX_SECONDS_OF_A_BATCH and (has_primary or each.alias != DEFAULT_DB_ALIAS):
+            if not is_waiting(each):
+                self._seen_waiting.pop(each.alias, None)
                 continue
-            if cut_if_waiting(each):
+            # Of a batch that has waited long for one database, another one may just be answering.
+            waited = now - self._seen_waiting.setdefault(each.alias, now)
+            hangs = min(seconds, waited) >= MAX_SECONDS_OF_A_BATCH
+            if (hangs or (is_in_vain and each.alias == DEFAULT_DB_ALIAS)) and cut_if_waiting(each):
                 logger.error("The database %s is silent; the connection of the fast lane is cut.", each.alias)
 
     @property

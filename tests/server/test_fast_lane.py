@@ -3,10 +3,12 @@
 import asyncio
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.db import OperationalError, connection
 
 from config.server import fast_lane
 from config.server.fast_lane import MAX_BATCH, MAX_WAITING, FastLane
@@ -148,4 +150,38 @@ def test_reads_leave_for_the_slow_lane_where_the_database_answers_others(
     monkeypatch.setattr(probe, "_answered", now - silence)
     lanes._relieve_reads()
     assert task.needs_slow_lane is leaves
+    loop.close()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("hangs", [False, True], ids=["it has just begun", "it hangs"])
+def test_of_a_batch_that_is_long_only_a_statement_that_hangs_is_cut(
+    monkeypatch: pytest.MonkeyPatch, hangs: bool
+) -> None:
+    monkeypatch.setattr("config.server.lanes.MAX_SECONDS_OF_A_BATCH", 0.2)
+    loop = asyncio.new_event_loop()
+    lanes = Lanes(None, loop, None)
+    own = connection.copy()
+    own.inc_thread_sharing()
+    own.ensure_connection()
+    monkeypatch.setattr(lanes, "_connections", [own])
+    monkeypatch.setattr(lanes._fast, "_began", time.monotonic() - 5)
+
+    def sleep() -> bool:
+        try:
+            with own.cursor() as cursor:
+                cursor.execute("SELECT pg_sleep(0.6)")
+        except OperationalError:
+            return True
+        return False
+
+    with ThreadPoolExecutor(1) as pool:
+        lanes._cut_hanging_connection()
+        is_cut = pool.submit(sleep)
+        time.sleep(0.1)
+        for _ in range(20 if hangs else 1):
+            lanes._cut_hanging_connection()
+            time.sleep(0.02)
+        assert is_cut.result() is hangs
+    own.close()
     loop.close()
