@@ -3,10 +3,14 @@
 import select
 import time
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from django.db import OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg.pq import ExecStatus
+
+# What psycopg's connections have prepared: to parse and plan a question takes as long as the rest of it.
+_names: WeakKeyDictionary[Any, dict[str, bytes]] = WeakKeyDictionary()
 
 
 def ask(connection: BaseDatabaseWrapper, sql: str, seconds: float) -> tuple[str | None, ...]:
@@ -23,11 +27,22 @@ def ask(connection: BaseDatabaseWrapper, sql: str, seconds: float) -> tuple[str 
         django.db.Error, psycopg.Error: the database is away, refuses, or does not answer in time.
     """
     connection.ensure_connection()
-    pgconn: Any = connection.connection.pgconn
+    raw: Any = connection.connection
     deadline = time.monotonic() + seconds
+    names = _names.setdefault(raw, {})
+    if sql not in names:
+        name = b"question %d" % len(names)
+        raw.pgconn.send_prepare(name, sql.encode())
+        _fetch(raw.pgconn, ExecStatus.COMMAND_OK, deadline)
+        names[sql] = name
+    raw.pgconn.send_query_prepared(names[sql], [])
+    return _fetch(raw.pgconn, ExecStatus.TUPLES_OK, deadline)
+
+
+def _fetch(pgconn: Any, expected: ExecStatus, deadline: float) -> tuple[str | None, ...]:
+    """The first row of what comes back, if that has the expected status."""
     readable = select.poll()
     readable.register(pgconn.socket, select.POLLIN)
-    pgconn.send_query(sql.encode())
     pgconn.flush()
     while pgconn.is_busy():
         if not readable.poll(max(0.0, deadline - time.monotonic()) * 1000):
@@ -37,7 +52,7 @@ def ask(connection: BaseDatabaseWrapper, sql: str, seconds: float) -> tuple[str 
         pgconn.consume_input()
     row: tuple[str | None, ...] = ()
     while result := pgconn.get_result():
-        if result.status != ExecStatus.TUPLES_OK:
+        if result.status != expected:
             raise OperationalError("The database answers with an error.")
         row = tuple(_decode(result.get_value(0, column)) for column in range(result.nfields))
     return row
