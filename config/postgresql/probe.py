@@ -3,14 +3,10 @@
 import select
 import time
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from django.db import OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg.pq import ExecStatus
-
-# What psycopg's connections have prepared: to parse and plan a question takes as long as the rest of it.
-_names: WeakKeyDictionary[Any, dict[str, bytes]] = WeakKeyDictionary()
 
 
 def ask(connection: BaseDatabaseWrapper, sql: str, seconds: float) -> tuple[str | None, ...]:
@@ -27,22 +23,11 @@ def ask(connection: BaseDatabaseWrapper, sql: str, seconds: float) -> tuple[str 
         django.db.Error, psycopg.Error: the database is away, refuses, or does not answer in time.
     """
     connection.ensure_connection()
-    raw: Any = connection.connection
+    pgconn: Any = connection.connection.pgconn
     deadline = time.monotonic() + seconds
-    names = _names.setdefault(raw, {})
-    if sql not in names:
-        name = b"question %d" % len(names)
-        raw.pgconn.send_prepare(name, sql.encode())
-        _fetch(raw.pgconn, ExecStatus.COMMAND_OK, deadline)
-        names[sql] = name
-    raw.pgconn.send_query_prepared(names[sql], [])
-    return _fetch(raw.pgconn, ExecStatus.TUPLES_OK, deadline)
-
-
-def _fetch(pgconn: Any, expected: ExecStatus, deadline: float) -> tuple[str | None, ...]:
-    """The first row of what comes back, if that has the expected status."""
     readable = select.poll()
     readable.register(pgconn.socket, select.POLLIN)
+    pgconn.send_query(sql.encode())
     pgconn.flush()
     while pgconn.is_busy():
         if not readable.poll(max(0.0, deadline - time.monotonic()) * 1000):
@@ -52,7 +37,7 @@ def _fetch(pgconn: Any, expected: ExecStatus, deadline: float) -> tuple[str | No
         pgconn.consume_input()
     row: tuple[str | None, ...] = ()
     while result := pgconn.get_result():
-        if result.status != expected:
+        if result.status != ExecStatus.TUPLES_OK:
             raise OperationalError("The database answers with an error.")
         row = tuple(_decode(result.get_value(0, column)) for column in range(result.nfields))
     return row
