@@ -34,6 +34,8 @@ reading_from: ContextVar[str | None] = ContextVar("reading_from", default=None)
 """The alias of the replica that what the present request reads comes from; None: the primary."""
 
 SECONDS_BETWEEN_LOOKS = 0.1
+# Every process looks, and the primary is what more machines do not relieve. Less than half of the least REPLICA_MAX_LAG.
+SECONDS_BETWEEN_LOOKS_AT_PRIMARY = 0.2
 # A replica that is silent for so long is left out.
 SECONDS_TO_ANSWER = 0.5
 SECONDS_BETWEEN_QUESTIONS = 0.001
@@ -53,7 +55,9 @@ TIMELINE = "left(pg_walfile_name(pg_current_wal_flush_lsn()), 8)"
 # To look for it is to read a file: once for each connection.
 _FETCH_IDENTIFIER = "SELECT system_identifier FROM pg_control_system()"
 _MARK = "(SELECT name FROM config_timeline)"
-_LOOK_AT_PRIMARY = f"SELECT {_FLUSHED}, {TIMELINE}, {_MARK}"
+_FETCH_MARK = f"SELECT {_MARK}"
+# Without a table, whose plan would take longer than all of this.
+_LOOK_AT_PRIMARY = f"SELECT {_FLUSHED}, {TIMELINE}"
 _LOOK_AT_REPLICA = f"SELECT pg_is_in_recovery(), {_REPLAYED}, {_MARK}"
 _WRITE_MARK = (
     "INSERT INTO config_timeline (id, name) VALUES (1, %s) ON CONFLICT (id) DO UPDATE SET name = EXCLUDED.name"
@@ -177,6 +181,8 @@ class Replicas:
         # When the primary was asked, and how far it was then at the least; the oldest one first.
         self._looks: list[tuple[float, int]] = []
         self._timeline = ""
+        # Whether the primary bears another mark than that of its timeline, as far as is known.
+        self._is_unmarked = True
         # The connection to the primary, and which database server that is.
         self._identified: Any = None
         self._identifier: str | None = None
@@ -274,9 +280,11 @@ class Replicas:
 
     def watch(self) -> None:
         """Starts the threads that look."""
-        Thread(target=_repeat, args=(self._look_at_primary,), name="primary", daemon=True).start()
+        arguments = (SECONDS_BETWEEN_LOOKS_AT_PRIMARY, self._look_at_primary)
+        Thread(target=_repeat, args=arguments, name="primary", daemon=True).start()
         for replica in self._replicas.values():
-            Thread(target=_repeat, args=(self._look_at_replica, replica), name=replica.alias, daemon=True).start()
+            look = (SECONDS_BETWEEN_LOOKS, self._look_at_replica, replica)
+            Thread(target=_repeat, args=look, name=replica.alias, daemon=True).start()
 
     def _look_at_primary(self) -> None:
         asked = time.monotonic()
@@ -285,12 +293,11 @@ class Replicas:
             if connection.connection is None or connection.connection is not self._identified:
                 (self._identifier,) = ask(connection, _FETCH_IDENTIFIER, SECONDS_TO_ANSWER)
                 self._identified = connection.connection
-            position, name, mark = ask(connection, _LOOK_AT_PRIMARY, SECONDS_TO_ANSWER)
+            position, name = ask(connection, _LOOK_AT_PRIMARY, SECONDS_TO_ANSWER)
             timeline = f"{self._identifier}/{name}"
-            if timeline != mark:
-                # It was promoted, or is new.
-                with connection.cursor() as cursor:
-                    cursor.execute(_WRITE_MARK, [timeline])
+            if self._is_unmarked or timeline != self._timeline:
+                _mark(connection, timeline)
+                self._is_unmarked = False
         except (Error, psycopg.Error) as error:
             connection.close()
             self._note_primary(error)
@@ -336,18 +343,28 @@ class Replicas:
             if is_standby != "t":
                 replica.leave("It is no standby.")
             elif mark != self._timeline:
+                # Or the primary has lost its mark.
+                self._is_unmarked = True
                 replica.leave("It does not follow the present primary yet.")
             else:
                 replica.follow(int(replayed or 0), self._looks)
 
 
-def _repeat(look: Callable[..., None], *arguments: object) -> None:
+def _mark(primary: Any, timeline: str) -> None:
+    """Has the primary bear the mark of its timeline, by which replicas show which one they follow."""
+    if ask(primary, _FETCH_MARK, SECONDS_TO_ANSWER) != (timeline,):
+        # It was promoted, or is new.
+        with primary.cursor() as cursor:
+            cursor.execute(_WRITE_MARK, [timeline])
+
+
+def _repeat(seconds: float, look: Callable[..., None], *arguments: object) -> None:
     while True:
         try:
             look(*arguments)
         except Exception:
             logger.exception("%s failed", look.__qualname__)
-        time.sleep(SECONDS_BETWEEN_LOOKS)
+        time.sleep(seconds)
 
 
 def goes_on_without_primary() -> bool:

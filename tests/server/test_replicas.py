@@ -299,6 +299,13 @@ def test_a_replica_that_is_killed_fails_no_read_and_is_used_again(reading: Deplo
     wait_for(reading.reads_from_replica)
 
 
+def test_a_primary_that_has_lost_its_mark_gets_it_again(reading: Deployment) -> None:
+    with psycopg.connect(reading.pair.primary.url, autocommit=True) as primary:
+        timeline = _fetch(primary, "DELETE FROM config_timeline RETURNING name")
+        wait_for(lambda: primary.execute("SELECT name FROM config_timeline").fetchall() == [(timeline,)])
+    wait_for(reading.reads_from_replica)
+
+
 _READ_ON_A_NEW_CONNECTION = """
 import os, signal
 from config.postgresql.replicas import Replicas
