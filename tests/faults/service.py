@@ -94,8 +94,15 @@ class Service:
         random.choice([process for worker in workers for process in worker.children()]).kill()
 
     def heal(self) -> None:
-        """Waits until the service has started the killed workers again."""
-        wait_for(lambda: len(self.workers()) == self.count)
+        """Waits until the service has started the killed workers again, each with its slow lane."""
+        wait_for(self._is_whole)
+
+    def _is_whole(self) -> bool:
+        try:
+            lanes = [psutil.Process(pid).children() for pid in self.workers()]
+        except psutil.NoSuchProcess:
+            return False
+        return len(lanes) == self.count and all(lanes)
 
     def kill(self) -> None:
         for pid in [self.process.pid, *self.workers()]:

@@ -20,13 +20,13 @@ class GivenRows(tuple[Mapping[str, object], ...]):
 
 
 def build_given(columns: Mapping[str, str]) -> str:
-    """A common table expression `given` of the rows.
+    """A common table expression `given` of the rows, which PostgreSQL keeps only where it is read more than once.
 
     Args:
         columns: the names of its columns, each with its type.
     """
     defined = ", ".join(f'"{name}" {kind}' for name, kind in {NUMBER: "integer", **columns}.items())
-    return f"given AS MATERIALIZED (SELECT * FROM json_to_recordset(%s) AS given ({defined}))"  # noqa: S608 - of names
+    return f"given AS (SELECT * FROM json_to_recordset(%s) AS given ({defined}))"  # noqa: S608 - of names
 
 
 def bind_given(sql: str, names: Iterable[str | None]) -> str:
