@@ -34,7 +34,7 @@ reading_from: ContextVar[str | None] = ContextVar("reading_from", default=None)
 """The alias of the replica that what the present request reads comes from; None: the primary."""
 
 SECONDS_BETWEEN_LOOKS = 0.1
-# Every process looks, and the primary is what more machines do not relieve. Less than half of the least REPLICA_MAX_LAG.
+# Every process looks, and no further machine relieves the primary. Less than half of the least REPLICA_MAX_LAG.
 SECONDS_BETWEEN_LOOKS_AT_PRIMARY = 0.2
 # A replica that is silent for so long is left out.
 SECONDS_TO_ANSWER = 0.5

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from asyncio import AbstractEventLoop, ensure_future
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, deque
 from collections.abc import Hashable
 from functools import partial
 from typing import Any
@@ -45,6 +45,8 @@ SECONDS_TO_WAIT = 5.0
 # From then on a waiting request is dropped when its client leaves. To watch all of them would cost more than many take.
 SECONDS_TO_WATCH = 0.02
 SECONDS_BETWEEN_SWEEPS = 0.02
+# Of those whose clients have left, in a turn of the loop: hundreds may leave at once, and others wait for an answer.
+MAX_DROPPED = 32
 # How many requests of one caller the slow lane runs at once: it has threads left for others.
 MAX_SLOW_OF_A_CALLER = slow_lane.THREADS // 2
 RETRY_AFTER_SECONDS = 1
@@ -178,6 +180,7 @@ class Lanes:
         self._callers = Callers()
         self._in_flight: dict[Hashable, int] = {}
         self._slow_now: OrderedDict[Hashable, float] = OrderedDict()
+        self._left: deque[tuple[Task, Lane]] = deque()
         if process:
             run_together([self._prepare_connection])
             Repetition(self._cut_hanging_connection, SECONDS_BETWEEN_LOOKS).start()
@@ -271,6 +274,9 @@ class Lanes:
         task.respond(refuse_at_once(task.environ, problem))
 
     def _run_fast(self, task: Task) -> None:
+        if task.has_left:
+            self._drop(task, Lane.FAST)
+            return
         # It may have waited behind one that found out.
         if problem := _find_outage(task.environ):
             self._refuse(task, problem, Lane.FAST)
@@ -324,12 +330,36 @@ class Lanes:
                     self._refuse(task, build_overload("The request has waited too long."), lane, "expired")
                     task.finish()
                 elif task.watch is None and now - task.received > SECONDS_TO_WATCH:
-                    task.watch = ensure_future(_drop_without_client(queue, task, lane))
+                    task.watch = ensure_future(self._watch_client(task, lane))
             if self._was_waiting[lane] or waiting:
                 metrics.QUEUE_LENGTH.labels(lane.value).set(len(queue))
                 metrics.QUEUE_AGE.labels(lane.value).set(now - waiting[0].received if waiting else 0.0)
             self._was_waiting[lane] = bool(waiting)
         self._loop.call_later(SECONDS_BETWEEN_SWEEPS, self.sweep)
+
+    async def _watch_client(self, task: Task, lane: Lane) -> None:
+        await task.protocol.client_disconnect()
+        # Its turn may have come in the same moment.
+        if task.watch is not None:
+            task.has_left = True
+            self._left.append((task, lane))
+            if len(self._left) == 1:
+                self._loop.call_soon(self._drop_left)
+
+    def _drop_left(self) -> None:
+        for _ in range(min(MAX_DROPPED, len(self._left))):
+            task, lane = self._left.popleft()
+            # Otherwise it has been taken from the queue meanwhile.
+            if task.watch is not None:
+                self._queues[lane].remove(task)
+                self._drop(task, lane)
+        if self._left:
+            self._loop.call_soon(self._drop_left)
+
+    @staticmethod
+    def _drop(task: Task, lane: Lane) -> None:
+        metrics.LANE_EVENTS.labels(lane.value, "dropped").inc()
+        task.finish()
 
     def _relieve_reads(self) -> None:
         """Has reads that wait behind a COMMIT, which the disk or a standby delays, run in the slow lane."""
@@ -347,16 +377,6 @@ class Lanes:
             self._fast.queue.remove(task)
             task.needs_slow_lane = True
             task.finish()
-
-
-async def _drop_without_client(queue: FairQueue, task: Task, lane: Lane) -> None:
-    await task.protocol.client_disconnect()
-    if task.watch is None:
-        # Its turn has come in the same moment.
-        return
-    metrics.LANE_EVENTS.labels(lane.value, "dropped").inc()
-    queue.remove(task)
-    task.finish()
 
 
 def _find_outage(environ: Environ) -> DomainError | None:

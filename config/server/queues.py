@@ -25,6 +25,7 @@ class Task:
         waiting: what its coroutine waits for; None where it does not wait.
         is_done: whether it was answered, or will never be.
         needs_slow_lane: whether it was begun in the fast lane, and left it.
+        has_left: whether its client left before its turn came.
         channel: of the slow lane, over which it is run.
         watch: asyncio's task that waits for the client to leave.
     """
@@ -33,6 +34,7 @@ class Task:
         "caller",
         "channel",
         "environ",
+        "has_left",
         "is_done",
         "needs_slow_lane",
         "protocol",
@@ -47,7 +49,7 @@ class Task:
         self.caller = caller
         self.received = time.monotonic()
         self.waiting: Future[None] | None = None
-        self.is_done = self.needs_slow_lane = False
+        self.is_done = self.needs_slow_lane = self.has_left = False
         self.channel: Any = None
         self.watch: Future[None] | None = None
 

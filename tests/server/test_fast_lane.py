@@ -12,7 +12,8 @@ from django.db import OperationalError, connection
 
 from config.server import fast_lane
 from config.server.fast_lane import MAX_BATCH, MAX_WAITING, FastLane
-from config.server.lanes import SECONDS_OF_A_STALL, Lanes
+from config.server.lanes import MAX_DROPPED, SECONDS_BETWEEN_SWEEPS, SECONDS_OF_A_STALL, SECONDS_TO_WATCH, Lanes
+from config.server.queues import Task
 from config.server.readiness import probe
 
 SECONDS_OF_A_TASK = 0.002
@@ -151,6 +152,36 @@ def test_reads_leave_for_the_slow_lane_where_the_database_answers_others(
     lanes._relieve_reads()
     assert task.needs_slow_lane is leaves
     loop.close()
+
+
+def test_those_whose_clients_leave_at_once_are_dropped_a_few_at_a_time_and_never_run() -> None:
+    left, ended, run, turns = asyncio.Event(), [], [], []
+
+    async def wait(lanes: Lanes, number: int) -> None:
+        task = Task({"REQUEST_METHOD": "GET"}, SimpleNamespace(client_disconnect=left.wait), number)
+        await lanes._fast.run(task)
+        ended.append(task)
+
+    async def leave() -> None:
+        lanes = Lanes(None, asyncio.get_running_loop(), None)
+        lanes._fast._run = lambda task: lanes._run_fast(task) if task.has_left else run.append(task)
+        # As beside a batch that takes long.
+        lanes._fast._is_busy = True
+        waiting = [asyncio.create_task(wait(lanes, number)) for number in range(5 * MAX_DROPPED)]
+        await asyncio.sleep(SECONDS_TO_WATCH + 2 * SECONDS_BETWEEN_SWEEPS)
+        left.set()
+        while lanes._fast.queue:
+            before = len(lanes._fast.queue)
+            await asyncio.sleep(0)
+            turns.append(before - len(lanes._fast.queue))
+            if len(lanes._fast.queue) == 2 * MAX_DROPPED:
+                # Their turn comes before they are dropped.
+                lanes._fast._begin_batch()
+        await asyncio.gather(*waiting)
+
+    asyncio.run(leave())
+    assert (len(ended), run) == (5 * MAX_DROPPED, [])
+    assert max(turns) <= MAX_DROPPED
 
 
 @pytest.mark.django_db(transaction=True)
