@@ -32,7 +32,7 @@ from config.fastpath.postgresql.batches import Statement
 from config.fastpath.postgresql.given_rows import NUMBER, GivenRows, bind_given, build_given
 from config.models import IdempotencyRecord
 from config.postgresql.new_rows import compile_default
-from config.postgresql.transactions import has_committed
+from config.postgresql.transactions import COMMIT_AT_ONCE, has_committed
 from config.postgresql.visibility import PENDING, REMOVED
 
 _RECORDS = IdempotencyRecord._meta.db_table
@@ -301,7 +301,9 @@ def _get_insert(model: Any, names: frozenset[str], alias: str) -> _Insert:
     targets = [field.target_field if type(field) is models.ForeignKey else field for field in fields]
     return _Insert(
         (
-            f"WITH {build_given({})} SELECT {', '.join([*selected, NUMBER])} FROM given",  # noqa: S608 - of columns
+            # Others read in its transaction. An id that a crash takes back was no row's: the COMMIT of its row waits
+            # for the WAL until there.
+            f"WITH {build_given({})} SELECT {', '.join([*selected, NUMBER])} FROM given WHERE {COMMIT_AT_ONCE}",  # noqa: S608 - of columns
             [GivenRows([{}]), *params],
         ),
         [field.attname for field in from_database],

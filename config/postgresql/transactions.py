@@ -34,6 +34,9 @@ has_committed: ContextVar[bool] = ContextVar("has_committed", default=False)
 before_transaction: ContextVar[Callable[[], None]] = ContextVar("before_transaction", default=lambda: None)
 """Is called before a transaction begins; whoever is in a hurry sets a function that raises."""
 
+COMMIT_AT_ONCE = "(SELECT set_config('synchronous_commit', 'off', true)) = 'off'"
+"""SQL that is true, for a statement in a transaction of its own whose COMMIT shall wait for no disk and no standby."""
+
 _ATTEMPTS = 3
 _RUN_AGAIN = DeadlockDetected | SerializationFailure | ReadOnlySqlTransaction
 

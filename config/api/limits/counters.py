@@ -10,15 +10,18 @@ from django.db.models import QuerySet
 
 from config.http.errors import DomainError, ErrorCode
 from config.models import Counter
+from config.postgresql.transactions import COMMIT_AT_ONCE
 
 WINDOW_SECONDS = 60
 
 WINDOW = f"date_bin('{WINDOW_SECONDS} seconds', statement_timestamp(), timestamptz 'epoch')"
 _USAGE = f"key, count, date_part('epoch', \"window\" - statement_timestamp()) + {WINDOW_SECONDS}"
-# The keys, and how often each is counted, come from a query, which the placeholder `keys` stands for.
+# The keys, and how often each is counted, come from a query, which the placeholder `keys` stands for. The table is not
+# logged, but to read a row may write to the WAL, too: that its writer has committed (a hint bit).
 INCREMENT = f"""
 INSERT INTO config_counter AS present (key, "window", count)
 SELECT key, {WINDOW}, count FROM ({{keys}}) AS keys (key, count)
+WHERE {COMMIT_AT_ONCE}
 ON CONFLICT (key) DO UPDATE SET
     count = CASE WHEN present."window" = EXCLUDED."window" THEN present.count ELSE 0 END + EXCLUDED.count,
     "window" = EXCLUDED."window"

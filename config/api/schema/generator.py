@@ -2,6 +2,7 @@
 
 import json
 from functools import cache
+from threading import Lock
 
 from django.conf import settings
 from drf_spectacular.generators import EndpointEnumerator, SchemaGenerator
@@ -22,9 +23,18 @@ from config.http.url_map import View
 _PREFIX = "/api/v{version}"
 
 
-@cache
+# drf-spectacular changes what it shares between threads while it looks for extensions.
+_building = Lock()
+
+
 def get_document(version: Version) -> JSONObject:
     """The OpenAPI document of a version. It is built once: it does not change while the process runs."""
+    with _building:
+        return _build_document(version)
+
+
+@cache
+def _build_document(version: Version) -> JSONObject:
     return Generator(api_version=str(version)).get_schema(public=True)
 
 

@@ -3,14 +3,17 @@
 import inspect
 import json
 import re
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
 from typing import Any
 
 import jsonschema_rs
 import pytest
 
 from accounts.services import create_api_key
-from config.api.schema import get_document
+from config.api.schema import Generator, get_document
 from config.api.versions import versioning
 from tests.conftest import with_password
 from users.models import User
@@ -29,6 +32,21 @@ def version(request):
 @pytest.fixture
 def document(version):
     return get_document(versioning.get_versions()[version])
+
+
+def test_documents_are_built_one_after_the_other(monkeypatch):
+    """drf-spectacular's extensions are classes that change when they are first looked at."""
+    building = Lock()
+
+    def get_schema(self, **options):
+        assert building.acquire(blocking=False)
+        time.sleep(0.05)
+        building.release()
+        return {}
+
+    monkeypatch.setattr(Generator, "get_schema", get_schema)
+    with ThreadPoolExecutor() as pool:
+        assert list(pool.map(get_document, [object() for _ in range(3)])) == [{}, {}, {}]
 
 
 def operations(document: Any) -> Iterator[tuple[str, str, Any]]:
