@@ -349,6 +349,7 @@ def test_a_replica_that_came_back_between_two_looks_is_not_read_behind_what_it_w
                 connection.execute("ALTER SYSTEM SET recovery_min_apply_delay = '1h'")
             kill_machine(standby)
             standby.start()
+        wait_for(lambda: psutil.Process(process.pid).status() == psutil.STATUS_STOPPED)
         process.send_signal(signal.SIGCONT)
         answer, _ = process.communicate(timeout=30)
         assert answer == ("refused False\n" if goes_back else "read True\n")
