@@ -148,11 +148,13 @@ def run(minutes: float, folder: Path, enough: threading.Event) -> Outcome:
         for thread in (*clients, *visitors):
             thread.start()
         start = time.monotonic()
-        with _watched(port) as looks:
-            faults, early = _disturb(parts, answered, minutes, enough)
+        try:
+            with _watched(port) as looks:
+                faults, early = _disturb(parts, answered, minutes, enough)
+        finally:
+            for thread in (*clients, *visitors):
+                thread.stopping.set()
         took = time.monotonic() - start
-        for thread in (*clients, *visitors):
-            thread.stopping.set()
         for thread in (*clients, *visitors):
             thread.join()
         late = {pid: _memory(pid) for pid in early if is_alive(pid)}
@@ -183,9 +185,11 @@ def _watched(port: int) -> Iterator[list[Health]]:
 
     thread = threading.Thread(target=watch)
     thread.start()
-    yield looks
-    ended.set()
-    thread.join()
+    try:
+        yield looks
+    finally:
+        ended.set()
+        thread.join()
 
 
 def _disturb(
