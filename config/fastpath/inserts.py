@@ -301,8 +301,8 @@ def _get_insert(model: Any, names: frozenset[str], alias: str) -> _Insert:
     targets = [field.target_field if type(field) is models.ForeignKey else field for field in fields]
     return _Insert(
         (
-            # Others read in its transaction. An id that a crash takes back was no row's: its COMMIT waits for all of
-            # the WAL before it.
+            # Others read in its transaction; no INSERT may share it, and none does, since what is logged comes last.
+            # An id that a crash takes back was no row's: the COMMIT of its row waits for all of the WAL before it.
             f"WITH {build_given({})} SELECT {', '.join([*selected, NUMBER])} FROM given WHERE {COMMIT_AT_ONCE}",  # noqa: S608 - of columns
             [GivenRows([{}]), *params],
         ),
