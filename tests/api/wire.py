@@ -62,24 +62,35 @@ def measure_slowness() -> float:
 
     A neighbour of a virtual machine slows it to a third, for minutes.
     """
-    # Calls and objects, which are what a request is made of.
-    least = measure_least(lambda: [str(number).encode() for number in range(20_000)])
-    return max(1.0, least / 0.003)
+    return max(1.0, min(_take(_yardstick) for _ in range(5)) / _YARDSTICK_SECONDS)
 
 
 def measure_least(run: Callable[[], object], tries: int = 5) -> float:
-    """The seconds of the processor that a function takes: the least of some tries, since neighbours slow some of them.
+    """The seconds that a function takes of the processor where the bounds were measured.
+
+    The least of some tries, since neighbours slow some of them. The yardstick is measured between them: a processor
+    changes its speed within milliseconds, and one that is fast again afterwards would tell nothing of the tries.
 
     Args:
         run: what is measured.
         tries: how often it is run.
     """
-
-    def take() -> float:
-        start = time.process_time()
-        run()
-        return time.process_time() - start
-
     # A collection in between would walk all objects of the tests.
     gc.collect()
-    return min(take() for _ in range(tries))
+    tried = [(_take(run), _take(_yardstick)) for _ in range(tries)]
+    took, yardstick = (min(seconds) for seconds in zip(*tried, strict=True))
+    return took / max(1.0, yardstick / _YARDSTICK_SECONDS)
+
+
+_YARDSTICK_SECONDS = 0.003
+
+
+def _yardstick() -> None:
+    """Calls and objects, which are what a request is made of."""
+    [str(number).encode() for number in range(20_000)]
+
+
+def _take(run: Callable[[], object]) -> float:
+    start = time.process_time()
+    run()
+    return time.process_time() - start
