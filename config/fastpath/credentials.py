@@ -32,7 +32,7 @@ from rest_framework_simplejwt.tokens import Token
 
 from config.api.limits import counters
 from config.api.limits.quotas import COUNTED, CredentialLookup, count_in_redis, find_stand_in, is_counted
-from config.api.reading import POSITION_COLUMNS, STORE, Position
+from config.api.reading import FETCH_POSITION, STORE, Position
 from config.api.requests import AnyRequest
 from config.fastpath import batching
 from config.fastpath.compiled_query import BindParameter, CompiledQuery, get_parameter_types
@@ -54,11 +54,7 @@ _LATER = "count(*) OVER (PARTITION BY principal_id ORDER BY credential.given_num
 
 # Where a request keeps what was read with its credential.
 _POSITION = "config.fastpath.position"
-_POSITION_COLUMNS = POSITION_COLUMNS.format("position")
-_POSITION_JOIN = (
-    "LEFT JOIN LATERAL (SELECT * FROM config_readposition WHERE user_id = credential.principal_id OFFSET 0)"
-    " AS position ON true"
-)
+_POSITION_COLUMN = f"({FETCH_POSITION.format('credential.principal_id')})"
 
 
 @lru_cache(maxsize=64)
@@ -83,7 +79,7 @@ def _compile(
     if reads_answer:
         columns, tables = f"{columns}, {ANSWER_COLUMNS}", f"{tables} {ANSWER_JOIN}"
     if reads_position:
-        columns, tables = f"{columns}, {_POSITION_COLUMNS}", f"{tables} {_POSITION_JOIN}"
+        columns += f", {_POSITION_COLUMN}"
 
     def wrap_sql(sql: str) -> str:
         # OFFSET 0: one look by index for each of them, whatever the planner thinks of their number. Not MATERIALIZED:
@@ -131,7 +127,7 @@ def find(original: Callable) -> Callable:
         if asked:
             keep_answer(request.META, row.principal_id, further[2 * counts :])
         if reads_position:
-            request.META[_POSITION] = further[-len(Position._fields) :]
+            request.META[_POSITION] = further[-1:]
         return row
 
     return fast_find
@@ -169,7 +165,7 @@ def fetch_position(original: Callable) -> Callable:
         if found is None:
             position: Position | None = original(request, user_id)
             return position
-        return Position(*found) if found[0] else None
+        return found[0] and Position.parse(found[0])
 
     return fast_fetch_position
 
