@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import psutil
@@ -26,10 +27,12 @@ class Pair(NamedTuple):
 
 
 @contextmanager
-def replicated(folder: Path, **settings: str) -> Iterator[Pair]:
+def replicated(**settings: str) -> Iterator[Pair]:
     """A primary and its streaming standby, neither of which is started again; with settings of PostgreSQL."""
-    with primary_with_standbys(folder, 1, **settings) as (primary, standby):
-        yield Pair(primary, standby)
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(0o711)
+        with primary_with_standbys(Path(folder), 1, **settings) as (primary, standby):
+            yield Pair(primary, standby)
 
 
 @contextmanager

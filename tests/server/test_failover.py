@@ -7,8 +7,6 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from http.client import HTTPConnection, HTTPMessage
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -22,10 +20,8 @@ AT_ONCE_SECONDS = 1.0
 
 @pytest.fixture(scope="module")
 def pair() -> Iterator[Pair]:
-    with TemporaryDirectory() as folder:
-        Path(folder).chmod(0o711)
-        with replicated(Path(folder)) as servers:
-            yield servers
+    with replicated() as servers:
+        yield servers
 
 
 def send(service: Service, credential: str, key: str) -> HTTPConnection:

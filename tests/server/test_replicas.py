@@ -7,14 +7,7 @@ import re
 import signal
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
-from http.client import HTTPConnection
 from http.cookiejar import CookieJar
-from itertools import count
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
 from urllib.parse import urlencode
 from urllib.request import HTTPCookieProcessor, build_opener
 
@@ -22,94 +15,16 @@ import psutil
 import psycopg
 import pytest
 
-from config.local.cluster import Cluster
 from config.postgresql.database_url import SECONDS_TO_CONNECT_TO_EACH
-from config.server.readiness import MAX_SILENCE_SECONDS
-from tests.server.conftest import Copy, Service, wait_for
-from tests.server.standby import Pair, fetch, kill_machine, paused, replicated
-
-MAX_LAG = 1.0
-# For the look at a replica, and a busy machine.
-MARGIN = 1.0
-_numbers = count()
-
-
-class Answer(NamedTuple):
-    status: int
-    headers: Any
-    body: Any
-
-
-class Deployment(NamedTuple):
-    """A service with one replica, and two who use it."""
-
-    service: Service
-    pair: Pair
-    administrator: str
-    user: str
-    path: str
-
-    def call(self, credential: str, method: str, path: str, body: object = None, **headers: str) -> Answer:
-        """The answer to a request on a connection of its own, which any worker may get; empty is no credential."""
-        sent = {"Content-Type": "application/json", **({"X-API-Key": credential} if credential else {}), **headers}
-        with closing(HTTPConnection("127.0.0.1", self.service.port, timeout=30)) as connection:
-            connection.request(method, path, None if body is None else json.dumps(body), sent)
-            answer = connection.getresponse()
-            return Answer(answer.status, answer.headers, answer.read())
-
-    def rename(self, credential: str) -> str:
-        """The new name of the user."""
-        name = f"Name {next(_numbers)}"
-        assert self.call(credential, "PATCH", self.path, {"name": name}).status == 200
-        return name
-
-    def get(self, credential: str) -> Answer:
-        return self.call(credential, "GET", self.path)
-
-    def read_name(self) -> str:
-        answer = self.get(self.user)
-        assert answer.status == 200, answer
-        return str(json.loads(answer.body)["data"]["name"])
-
-    def paused(self) -> AbstractContextManager[None]:
-        return paused(self.pair.standby)
-
-    def reads_from_replica(self) -> bool:
-        with self.paused():
-            name = self.rename(self.administrator)
-            return self.read_name() != name
-
-
-def _fetch(connection: psycopg.Connection[Any], sql: str) -> Any:
-    row = connection.execute(sql).fetchone()
-    assert row
-    return row[0]
+from tests.server.conftest import Copy, wait_for
+from tests.server.deployment import MARGIN, MAX_LAG, Deployment, deploy, frozen
+from tests.server.standby import Pair, fetch, kill_machine, replicated
 
 
 @pytest.fixture(scope="module")
 def pair() -> Iterator[Pair]:
-    with TemporaryDirectory() as folder:
-        Path(folder).chmod(0o711)
-        with replicated(Path(folder), synchronous_commit="on") as servers:
-            yield servers
-
-
-@contextmanager
-def deploy(checkout: Copy, pair: Pair, url: str, **variables: str) -> Iterator[Deployment]:
-    database = {"LOCAL": "true", "DATABASE_URL": url}
-    replicas = {"DATABASE_REPLICA_URLS": pair.standby.url, "REPLICA_MAX_LAG": str(MAX_LAG)}
-    service = Service(checkout, **database, **replicas, **variables)
-    try:
-        with psycopg.connect(pair.primary.url) as primary:
-            first = (
-                "SELECT DISTINCT ON (role) role, id, email FROM users_user WHERE status = 'active' ORDER BY role, id"
-            )
-            found = {role: (user_id, email) for role, user_id, email in primary.execute(first)}
-        (_, administrator), (user_id, email) = found["admin"], found["user"]
-        keys = [checkout.manage("create_api_key", name, **database).stdout.strip() for name in (administrator, email)]
-        yield Deployment(service, pair, *keys, path=f"/api/v2/users/{user_id}")
-    finally:
-        service.stop()
+    with replicated(synchronous_commit="on") as servers:
+        yield servers
 
 
 @pytest.fixture(scope="module", params=["true", "false"], ids=["fast path", "reference"])
@@ -258,22 +173,6 @@ def test_log_ins_and_lists_of_the_admin(reading: Deployment, checkout: Copy) -> 
         assert name not in page
 
 
-@contextmanager
-def frozen(server: Cluster) -> Iterator[None]:
-    postmaster = psutil.Process(server._postmaster())
-    processes = [postmaster, *postmaster.children(recursive=True)]
-    # One whose connection was cut or closed may have ended meanwhile.
-    for process in processes:
-        with suppress(psutil.NoSuchProcess):
-            process.suspend()
-    try:
-        yield
-    finally:
-        for process in processes:
-            with suppress(psutil.NoSuchProcess):
-                process.resume()
-
-
 @pytest.mark.parametrize("media_type", ["application/json", "application/x-ndjson"])
 def test_a_replica_that_is_silent_delays_reads_for_a_moment(reading: Deployment, media_type: str) -> None:
     path = reading.path if media_type == "application/json" else "/api/v2/posts"
@@ -300,9 +199,9 @@ def test_a_replica_that_is_killed_fails_no_read_and_is_used_again(reading: Deplo
 
 
 def test_a_primary_that_has_lost_its_mark_gets_it_again(reading: Deployment) -> None:
-    with psycopg.connect(reading.pair.primary.url, autocommit=True) as primary:
-        timeline = _fetch(primary, "DELETE FROM config_timeline RETURNING name")
-        wait_for(lambda: primary.execute("SELECT name FROM config_timeline").fetchall() == [(timeline,)])
+    primary = reading.pair.primary
+    timeline = fetch(primary, "DELETE FROM config_timeline RETURNING name")
+    wait_for(lambda: fetch(primary, "SELECT max(name) FROM config_timeline") == timeline)
     wait_for(reading.reads_from_replica)
 
 
@@ -360,102 +259,5 @@ def test_a_replica_that_came_back_between_two_looks_is_not_read_behind_what_it_w
 
 @pytest.fixture
 def another_pair() -> Iterator[Pair]:
-    with TemporaryDirectory() as folder:
-        Path(folder).chmod(0o711)
-        with replicated(Path(folder), synchronous_commit="on") as servers:
-            yield servers
-
-
-@pytest.mark.parametrize(
-    ("fast_path", "longest"),
-    # The reference asks a connection whether it lives; when that is cut, it makes a new one.
-    [("true", 2.0), ("false", 1.0 + SECONDS_TO_CONNECT_TO_EACH + MARGIN)],
-    ids=["fast path", "reference"],
-)
-def test_what_waits_for_a_primary_that_is_silent_is_read_without_it(
-    another_pair: Pair, checkout: Copy, fast_path: str, longest: float
-) -> None:
-    def freeze() -> tuple[float, float]:
-        """How long reads waited at the most, and writes once the primary was known to be away."""
-        reads, refusals = [], []
-        with frozen(another_pair.primary), ThreadPoolExecutor(8) as pool:
-            began = time.monotonic()
-            while (asked := time.monotonic()) - began < 6:
-                body = {"name": f"Name {next(_numbers)}"}
-                written = pool.submit(deployment.call, deployment.user, "PATCH", deployment.path, body)
-                read = [pool.submit(deployment.get, deployment.user) for _ in range(6)]
-                assert not [answer for each in read if (answer := each.result()).status != 200]
-                reads.append(time.monotonic() - asked)
-                assert written.result().status == 503
-                if asked > began + 3:
-                    refusals.append(time.monotonic() - asked)
-        wait_for(lambda: deployment.call(deployment.user, "PATCH", deployment.path, {"name": "N"}).status == 200)
-        assert [deployment.read_name() for _ in range(8)] == ["N"] * 8
-        return max(reads), max(refusals)
-
-    variables = {"READ_ONLY_WITHOUT_PRIMARY": "true", "FAST_PATH": fast_path}
-    with deploy(checkout, another_pair, another_pair.url, **variables) as deployment:
-        wait_for(deployment.reads_from_replica)
-        # On a busy machine one may be just connecting.
-        waits, refusals = zip(*(freeze() for _ in range(2)), strict=True)
-        assert min(waits) < longest
-        assert min(refusals) < 0.5
-
-
-def test_slow_reads_do_not_wait_for_a_silent_primary_and_short_ones_not_for_slow_ones(
-    another_pair: Pair, checkout: Copy
-) -> None:
-    def read_slowly() -> tuple[int, float]:
-        asked = time.monotonic()
-        # Which may have a thousand lines.
-        answer = deployment.call(deployment.user, "GET", deployment.path, **{"Content-Type": "application/x-ndjson"})
-        return answer.status, time.monotonic() - asked
-
-    variables = {"READ_ONLY_WITHOUT_PRIMARY": "true", "WORKERS": "1"}
-    with deploy(checkout, another_pair, another_pair.url, **variables) as deployment, ThreadPoolExecutor(2) as pool:
-        wait_for(deployment.reads_from_replica)
-        # Whose connections are there, so that none of them is just connecting.
-        for _ in range(8):
-            assert [each.result()[0] for each in [pool.submit(read_slowly) for _ in range(2)]] == [200, 200]
-        with frozen(another_pair.primary):
-            began = time.monotonic()
-            answers = [each.result() for each in [pool.submit(read_slowly) for _ in range(2)]]
-            assert {status for status, _ in answers} <= {200, 503}
-            assert max(seconds for _, seconds in answers) < 2
-            wait_for(lambda: time.monotonic() - began > 2 * MAX_SILENCE_SECONDS)
-            (worker,) = deployment.service.workers()
-            (slow,) = psutil.Process(worker).children()
-            slow.suspend()
-            try:
-                asked = time.monotonic()
-                assert deployment.get(deployment.user).status == 200
-                assert time.monotonic() - asked < MARGIN
-            finally:
-                slow.resume()
-
-
-@pytest.mark.parametrize("goes_on", [True, False])
-def test_reads_without_a_primary(another_pair: Pair, checkout: Copy, goes_on: bool) -> None:
-    with deploy(checkout, another_pair, another_pair.url, READ_ONLY_WITHOUT_PRIMARY=str(goes_on).lower()) as deployment:
-        wait_for(deployment.reads_from_replica)
-        name = deployment.rename(deployment.user)
-        wait_for(deployment.reads_from_replica)
-        kill_machine(another_pair.primary)
-        began = time.monotonic()
-        if goes_on:
-            wait_for(lambda: [deployment.get(deployment.user).status for _ in range(8)] == [200] * 8)
-            assert time.monotonic() - began < 2
-            assert deployment.service.status() == 200
-        while time.monotonic() - began < 4:
-            asked = time.monotonic()
-            assert deployment.get(deployment.user).status == (200 if goes_on else 503)
-            refused = deployment.call(deployment.user, "PATCH", deployment.path, {"name": "N"})
-            assert refused.status == 503
-            assert int(refused.headers["Retry-After"]) >= 1
-            assert time.monotonic() - asked < MARGIN
-        assert deployment.call("urs_unknown", "GET", deployment.path).status in {401, 503}
-
-        with psycopg.connect(another_pair.standby.url, autocommit=True) as standby:
-            assert _fetch(standby, "SELECT pg_promote()")
-        wait_for(lambda: deployment.call(deployment.user, "PATCH", deployment.path, {"name": name}).status == 200)
-        assert [deployment.read_name() for _ in range(8)] == [name] * 8
+    with replicated(synchronous_commit="on") as servers:
+        yield servers
