@@ -11,8 +11,8 @@ from config.management.command import direct_connection
 from orders.models import Order
 from payments.models import Payment
 from tests.conftest import own_session, wait_until
-from tests.fastpath.test_batching import Received, respond_to
 from tests.faults.proxy import FATES
+from tests.server.received import Received, respond_to
 
 POSITIONS = {"first": 0, "middle": 2, "last": 4, "only": None}
 TABLES = {"orders": Order, "payments": Payment}

@@ -17,7 +17,7 @@ from config.fastpath.postgresql.prepared_statements import PreparedStatements
 from config.models import IdempotencyRecord
 from orders.models import Order
 from tests.conftest import own_session
-from tests.fastpath.test_batching import Received, respond_to
+from tests.server.received import Received, respond_to
 
 COUNT_UP = f"WITH {build_given({'up_to': 'integer'})} SELECT generate_series(1, up_to), given_number FROM given"  # noqa: S608 - of constants
 

@@ -16,7 +16,6 @@ from config.local.cluster import Cluster
 from tests.server.conftest import Copy, Service
 from tests.server.standby import Pair, paused
 
-MAX_LAG = 1.0
 # For the look at a replica, and a busy machine.
 MARGIN = 1.0
 numbers = count()
@@ -71,8 +70,7 @@ class Deployment(NamedTuple):
 @contextmanager
 def deploy(checkout: Copy, pair: Pair, url: str, **variables: str) -> Iterator[Deployment]:
     database = {"LOCAL": "true", "DATABASE_URL": url}
-    replicas = {"DATABASE_REPLICA_URLS": pair.standby.url, "REPLICA_MAX_LAG": str(MAX_LAG)}
-    service = Service(checkout, **database, **replicas, **variables)
+    service = Service(checkout, **database, DATABASE_REPLICA_URLS=pair.standby.url, **variables)
     try:
         with psycopg.connect(pair.primary.url) as primary:
             first = (

@@ -17,8 +17,10 @@ import pytest
 
 from config.postgresql.database_url import SECONDS_TO_CONNECT_TO_EACH
 from tests.server.conftest import Copy, wait_for
-from tests.server.deployment import MARGIN, MAX_LAG, Deployment, deploy, frozen
+from tests.server.deployment import MARGIN, Deployment, deploy, frozen
 from tests.server.standby import Pair, fetch, kill_machine, replicated
+
+MAX_LAG = 1.0
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +31,8 @@ def pair() -> Iterator[Pair]:
 
 @pytest.fixture(scope="module", params=["true", "false"], ids=["fast path", "reference"])
 def deployment(request: pytest.FixtureRequest, pair: Pair, checkout: Copy) -> Iterator[Deployment]:
-    with deploy(checkout, pair, pair.primary.url, FAST_PATH=request.param) as deployed:
+    variables = {"REPLICA_MAX_LAG": str(MAX_LAG), "FAST_PATH": request.param}
+    with deploy(checkout, pair, pair.primary.url, **variables) as deployed:
         yield deployed
 
 

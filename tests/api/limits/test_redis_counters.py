@@ -21,8 +21,8 @@ from tests.api.limits.quotas import is_counted, quota_of
 from tests.api.test_failures import database_away
 from tests.api.wire import send
 from tests.conftest import PASSWORD, fast_path_only, own_session, wait_until, with_bearer_of, with_key, with_password
-from tests.fastpath.test_batching import Received, respond_to
 from tests.redis_server import PASSWORD as REDIS_PASSWORD
+from tests.server.received import Received, respond_to
 
 WINDOW = redis_counters.WINDOW_SECONDS
 
