@@ -175,10 +175,11 @@ def test_stop_in_the_middle_of_a_change_ends_what_was_begun(service: Service, da
         waiting = threading.Thread(
             target=lambda: statuses.append(ask(service, path, "PATCH", body, X_API_Key=key, **headers).status)
         )
-        waiting.start()
-        time.sleep(0.3)
         service.process.send_signal(signal.SIGHUP)
         wait_for(lambda: "SERVE_PREDECESSOR" in Path(f"/proc/{service.process.pid}/environ").read_text(), 60)
+        # The workers of before serve it. Not sooner: it waits for a lock for 5 s at the most.
+        waiting.start()
+        time.sleep(0.3)
         service.process.terminate()
         time.sleep(1)
         blocking.rollback()
