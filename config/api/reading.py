@@ -6,6 +6,7 @@ read where all of this is known. The position is read on the primary, when the c
 """
 
 import logging
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, Self
@@ -23,7 +24,7 @@ from config.api.limits.quotas import CALLER, STAND_IN
 from config.api.requests import AnyRequest
 from config.api.views import ConventionsMixin
 from config.http.middleware import GetResponse
-from config.postgresql.replicas import POSITION, TIMELINE, close_if_lost, get_replicas, reading_from
+from config.postgresql.replicas import FLUSHED, POSITION, TIMELINE, Look, close_if_lost, get_replicas, reading_from
 from config.postgresql.transactions import has_committed
 
 logger = logging.getLogger(__name__)
@@ -40,10 +41,12 @@ SECONDS_TO_CATCH_UP = 0.02
 _UNSEEN = frozenset({401, 413, 415, 429})
 # One value, which the look-up of a credential gives beside its columns: more of them, by a join, would take it a tenth
 # more of the primary's time.
-FETCH_POSITION = (
-    "SELECT ARRAY[replica, timeline, position::text, (waited_at < clock_timestamp() - interval '1 second')::text]"
-    " FROM config_readposition WHERE user_id = {}"
-)
+FETCH_POSITION = f"""
+SELECT ARRAY[
+    replica, timeline, position::text, (waited_at < clock_timestamp() - interval '1 second')::text,
+    {TIMELINE}, {FLUSHED}::text
+] FROM config_readposition WHERE user_id = {{}}
+"""  # noqa: S608 - of constants
 STORE = f"""
 INSERT INTO config_readposition AS present (user_id, replica, timeline, position, waited_at)
 VALUES (%s, %s, {TIMELINE}, {POSITION}, clock_timestamp() - interval '1 second')
@@ -61,18 +64,24 @@ _unstored: set[int] = set()
 
 
 class Position(NamedTuple):
-    """From which replica a user reads, and how far that must have replayed the WAL of a timeline, in bytes."""
+    """From which replica a user reads, and how far that must have replayed the WAL of a timeline, in bytes.
+
+    Attributes:
+        look: where the primary was, which was asked for this.
+    """
 
     replica: str
     timeline: str
     position: int
     may_wait: bool
+    look: Look
 
     @classmethod
-    def parse(cls, texts: Sequence[str]) -> Self:
-        """Makes it of what FETCH_POSITION gives."""
-        replica, timeline, position, may_wait = texts
-        return cls(replica, timeline, int(position), may_wait == "true")
+    def parse(cls, texts: Sequence[str], asked: float) -> Self:
+        """Makes it of what FETCH_POSITION gave, which was asked for at a time of the monotonic clock."""
+        replica, timeline, position, may_wait, timeline_of_primary, position_of_primary = texts
+        look = Look(asked, timeline_of_primary, int(position_of_primary))
+        return cls(replica, timeline, int(position), may_wait == "true", look)
 
 
 def begin(request: AnyRequest, user_id: int) -> None:
@@ -90,7 +99,8 @@ def begin(request: AnyRequest, user_id: int) -> None:
         READS.labels("primary").inc()
         return
     request.META[_REPLICA] = found.replica
-    replicas, (replica, timeline, position, may_wait) = get_replicas(), found
+    replicas, (replica, timeline, position, may_wait, look) = get_replicas(), found
+    replicas.note_look(look)
     is_known = user_id not in _unstored and replicas.may_read(replica, timeline, position)
     if not is_known and may_wait and replicas.may_wait and user_id not in _unstored:
         request.META[_HAS_WAITED] = True
@@ -115,10 +125,11 @@ def fall_back(exception: BaseException) -> bool:
 
 def fetch_position(request: AnyRequest, user_id: int) -> Position | None:
     """What is known of a user; the accelerator has read it with the credential."""
+    asked = time.monotonic()
     with connection.cursor() as cursor:
         cursor.execute(FETCH_POSITION.format("%s"), [user_id])
         found = cursor.fetchone()
-    return found and Position.parse(found[0])
+    return found and Position.parse(found[0], asked)
 
 
 def store_position(user_id: int, replica: str, *, moves: bool, has_waited: bool) -> None:

@@ -52,7 +52,7 @@ _INCREMENT = counters.INCREMENT.format(
 # As if the requests of a user had been counted one after the other.
 _LATER = "count(*) OVER (PARTITION BY principal_id ORDER BY credential.given_number DESC) - 1"
 
-# Where a request keeps what was read with its credential.
+# Where a request keeps what was read with its credential, and when that was asked for.
 _POSITION = "config.fastpath.position"
 _POSITION_COLUMN = f"({FETCH_POSITION.format('credential.principal_id')})"
 
@@ -103,6 +103,7 @@ def find(original: Callable) -> Callable:
         asked = request.META.pop(ASKED, None) if request else None
         reads_position = bool(settings.REPLICAS) and request is not None and request.method in SAFE_METHODS
         look_up = _compile(self, counts, asked is not None, reads_position, *values)
+        began = time.monotonic()
         try:
             found = look_up.first(**values, **(asked or {}))
         except Error as error:
@@ -116,7 +117,7 @@ def find(original: Callable) -> Callable:
             # A standby can be read, though it takes no counts.
             found = _compile(self, False, False, False, *values).first(**values)
             counts, asked, reads_position = False, None, False
-            request.META[_POSITION] = (None,)
+            request.META[_POSITION] = (None, began)
         if found is None:
             return None
         row, further = found
@@ -127,7 +128,7 @@ def find(original: Callable) -> Callable:
         if asked:
             keep_answer(request.META, row.principal_id, further[2 * counts :])
         if reads_position:
-            request.META[_POSITION] = further[-1:]
+            request.META[_POSITION] = (further[-1], began)
         return row
 
     return fast_find
@@ -165,7 +166,8 @@ def fetch_position(original: Callable) -> Callable:
         if found is None:
             position: Position | None = original(request, user_id)
             return position
-        return found[0] and Position.parse(found[0])
+        texts, asked = found
+        return texts and Position.parse(texts, asked)
 
     return fast_fetch_position
 

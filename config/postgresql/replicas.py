@@ -1,7 +1,8 @@
 """Reads on replicas: which of them follow the primary closely, and which have replayed what a reader has seen.
 
 Threads of their own ask the primary and each replica where they are, again and again: no request waits for a replica
-that is away. A replica is left out, and taken back, by what it answers.
+that is away. A replica is left out, and taken back, by what it answers. Where requests read, the look-ups of their
+credentials tell where the primary is, and it is not asked for that alone.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from contextlib import suppress
 from contextvars import ContextVar
 from functools import cache
 from threading import Lock, Thread
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakSet
 
 import psycopg
@@ -34,8 +35,10 @@ reading_from: ContextVar[str | None] = ContextVar("reading_from", default=None)
 """The alias of the replica that what the present request reads comes from; None: the primary."""
 
 SECONDS_BETWEEN_LOOKS = 0.1
-# Every process looks, and no further machine relieves the primary. Less than half of the least REPLICA_MAX_LAG.
 SECONDS_BETWEEN_LOOKS_AT_PRIMARY = 0.2
+# Every process looks, and no further machine relieves the primary: not again so soon after an answer of the primary's.
+# With the seconds between, and those to answer, that is no more than SECONDS_WITHOUT_PRIMARY.
+SECONDS_A_LOOK_HOLDS = 0.3
 # A replica that is silent for so long is left out.
 SECONDS_TO_ANSWER = 0.5
 SECONDS_BETWEEN_QUESTIONS = 0.001
@@ -43,7 +46,8 @@ SECONDS_BETWEEN_QUESTIONS = 0.001
 SECONDS_WITHOUT_PRIMARY = 1.0
 
 # In bytes from the beginning of the WAL.
-_FLUSHED = "(pg_current_wal_flush_lsn() - '0/0')::bigint"
+FLUSHED = "(pg_current_wal_flush_lsn() - '0/0')::bigint"
+"""SQL for how far the primary has written the WAL. No replica is farther."""
 _REPLAYED = "(pg_last_wal_replay_lsn() - '0/0')::bigint"
 POSITION = (
     "((CASE current_setting('synchronous_commit') WHEN 'off' THEN pg_current_wal_insert_lsn()"
@@ -57,11 +61,25 @@ _FETCH_IDENTIFIER = "SELECT system_identifier FROM pg_control_system()"
 _MARK = "(SELECT name FROM config_timeline)"
 _FETCH_MARK = f"SELECT {_MARK}"
 # Without a table, whose plan would take longer than all of this.
-_LOOK_AT_PRIMARY = f"SELECT {_FLUSHED}, {TIMELINE}"
+_LOOK_AT_PRIMARY = f"SELECT {FLUSHED}, {TIMELINE}"
 _LOOK_AT_REPLICA = f"SELECT pg_is_in_recovery(), {_REPLAYED}, {_MARK}"
 _WRITE_MARK = (
     "INSERT INTO config_timeline (id, name) VALUES (1, %s) ON CONFLICT (id) DO UPDATE SET name = EXCLUDED.name"
 )
+
+
+class Look(NamedTuple):
+    """Where the primary was.
+
+    Attributes:
+        asked: when it was asked, by the monotonic clock.
+        timeline: that it writes, as TIMELINE gives it.
+        position: how far it was then at the least, as FLUSHED gives it.
+    """
+
+    asked: float
+    timeline: str
+    position: int
 
 
 class ReplicaRouter:
@@ -99,13 +117,13 @@ class _Replica:
         self.left_at = 0.0
         self.can_stand_in = False
 
-    def follow(self, replayed: int, looks: Sequence[tuple[float, int]]) -> None:
+    def follow(self, replayed: int, looks: Sequence[Look]) -> None:
         """Takes it back once it has replayed what the primary had written after it was left out.
 
         Nobody shall see it behind what was seen of it before.
         """
         self.replayed, self.can_stand_in = replayed, True
-        if not self.is_live and any(replayed >= position for asked, position in looks if asked > self.left_at):
+        if not self.is_live and any(replayed >= look.position for look in looks if look.asked > self.left_at):
             self.is_live = True
             logger.warning("The replica %s is read from.", self.alias)
 
@@ -178,8 +196,8 @@ class Replicas:
     def __init__(self, aliases: list[str], max_lag: float) -> None:
         self._replicas = {alias: _Replica(alias) for alias in sorted(aliases)}
         self._max_lag = max_lag
-        # When the primary was asked, and how far it was then at the least; the oldest one first.
-        self._looks: list[tuple[float, int]] = []
+        # Of the present timeline, the oldest one first.
+        self._looks: list[Look] = []
         self._timeline = ""
         # Whether the primary bears another mark than that of its timeline, as far as is known.
         self._is_unmarked = True
@@ -231,10 +249,20 @@ class Replicas:
         """
         looks = self._looks
         # A look that is late says nothing of the primary.
-        if self._has_primary or not looks or time.monotonic() - looks[-1][0] < SECONDS_WITHOUT_PRIMARY:
+        if self._has_primary or not looks or time.monotonic() - looks[-1].asked < SECONDS_WITHOUT_PRIMARY:
             return None
-        known = [each for each in self._replicas.values() if each.can_stand_in and each.replayed >= looks[0][1]]
+        known = [each for each in self._replicas.values() if each.can_stand_in and each.replayed >= looks[0].position]
         return max(known, key=lambda replica: replica.replayed).alias if known else None
+
+    def note_look(self, look: Look) -> None:
+        """Notes where a request has found the primary to be."""
+        looks = self._looks
+        if not looks or look.asked < looks[-1].asked + SECONDS_BETWEEN_LOOKS:
+            return
+        with self._lock:
+            # A connection may still be one to the primary of before.
+            if self._timeline.endswith(look.timeline) and look.asked > self._looks[-1].asked:
+                self._add_look(look)
 
     def leave(self, alias: str, reason: object) -> None:
         """Has a replica left out that has failed, until it answers again."""
@@ -274,7 +302,7 @@ class Replicas:
         if not replica.is_live:
             return False
         oldest = time.monotonic() - self._max_lag
-        return any(replica.replayed >= position for asked, position in self._looks if asked >= oldest)
+        return any(replica.replayed >= look.position for look in self._looks if look.asked >= oldest)
 
     # --- Threads
 
@@ -288,6 +316,8 @@ class Replicas:
 
     def _look_at_primary(self) -> None:
         asked = time.monotonic()
+        if self._knows_enough(asked):
+            return
         connection = connections[DEFAULT_DB_ALIAS]
         try:
             if connection.connection is None or connection.connection is not self._identified:
@@ -311,9 +341,17 @@ class Replicas:
                 for replica in self._replicas.values():
                     replica.leave("There is a new primary.")
                 self._timeline = str(timeline)
-            # Of those older than `max_lag` the newest stays: this thread may be late, and this look the last one.
-            older = sum(look[0] < asked - self._max_lag for look in self._looks)
-            self._looks = [*self._looks[max(0, older - 1) :], (asked, int(position or 0))]
+            self._add_look(Look(asked, str(name), int(position or 0)))
+
+    def _knows_enough(self, now: float) -> bool:
+        """Whether there is nothing to do on the primary, and it has answered just now."""
+        is_busy = self._later or self._is_unmarked or not self._has_primary or not self._looks
+        return not is_busy and now - self._looks[-1].asked < SECONDS_A_LOOK_HOLDS
+
+    def _add_look(self, look: Look) -> None:
+        # Of those older than `max_lag` the newest stays: this thread may be late, and this look the last one.
+        older = sum(each.asked < look.asked - self._max_lag for each in self._looks)
+        self._looks = [*self._looks[max(0, older - 1) :], look]
 
     def _catch_up(self) -> None:
         while self._later:

@@ -69,6 +69,19 @@ def test_what_others_write_is_seen_in_time_though_the_replica_falls_behind(readi
         assert reading.read_name() == later
 
 
+def test_where_requests_read_the_primary_is_not_asked_for_its_position_alone(reading: Deployment) -> None:
+    silent = (
+        "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT (pg_current_wal_flush_lsn()%'"
+        " AND query_start < now() - interval '1 second'"
+    )
+    began = time.monotonic()
+    while time.monotonic() - began < 2:
+        reading.read_name()
+    # The slow lanes, from which nobody has read, ask on.
+    assert fetch(reading.pair.primary, silent) > 0
+    assert reading.reads_from_replica()
+
+
 def test_who_was_told_by_a_credential_is_told_the_same_by_rows(reading: Deployment) -> None:
     with reading.paused():
         name = reading.rename(reading.administrator)
