@@ -49,6 +49,23 @@ def test_secret_in_the_log_fails_the_run_and_is_not_printed(tmp_path, logged, op
         assert secret not in done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("options", [(), ("-n", "1")], ids=["alone", "in a worker"])
+def test_secret_that_utf_8_refuses_hides_no_other(tmp_path, options):
+    tests = TESTS.replace('" " * 12)', '"a pass phrase of \\ud800")').replace("LOGGED", "'urs_in_the_header'")
+    assert "ud800" in tests
+    done = run_tests("tests.plugins.secrecy", tmp_path, tests, *options)
+    assert done.returncode == 1, done.stdout
+    assert "test_it.py::test_that_logs: the logger service wrote a secret (X-API-Key)" in done.stdout
+
+
+def test_worker_that_did_not_look_through_its_log_fails_the_run(tmp_path):
+    broken = "from tests.plugins.secrecy import watch; watch.leaks = None"
+    done = run_tests(
+        "tests.plugins.secrecy", tmp_path, f"def test_that_breaks_the_plugin():\n    {broken}\n", "-n", "1"
+    )
+    assert (done.returncode, "gw0: its log was not looked through" in done.stdout) == (1, True), done.stdout
+
+
 def test_log_without_a_secret_passes(tmp_path):
     done = run(tmp_path, "'a pass phrase, urs_in_the' + ' ' * 12")
     assert (done.returncode, "secrets in the log" in done.stdout) == (0, False), done.stdout
