@@ -372,7 +372,7 @@ LOGGING = {
     "formatters": {"lines": {"()": "config.server.logs.Formatter"}},
     "filters": {"refusals": {"()": "config.server.logs.RefusalFilter"}},
     "handlers": {
-        "standard_error": {"class": "logging.StreamHandler", "formatter": "lines", "filters": ["refusals"]},
+        "standard_error": {"class": "config.server.log_writer.Handler", "formatter": "lines", "filters": ["refusals"]},
     },
     "root": {"handlers": ["standard_error"], "level": "WARNING"},
     "loggers": {

@@ -18,10 +18,19 @@ class Repetition:
         function: is called first after `seconds`, and whatever it raises is told in the log.
         seconds: between the end of a call and the next one.
         keeps_connection: whether its database connection stays open in between.
+        is_called_at_end: whether it is called once more when it is stopped.
     """
 
-    def __init__(self, function: Callable[[], None], seconds: float, *, keeps_connection: bool = False) -> None:
+    def __init__(
+        self,
+        function: Callable[[], None],
+        seconds: float,
+        *,
+        keeps_connection: bool = False,
+        is_called_at_end: bool = False,
+    ) -> None:
         self._function, self._seconds, self._keeps_connection = function, seconds, keeps_connection
+        self._is_called_at_end = is_called_at_end
         self._stopped = Event()
         self._thread = Thread(target=self._repeat, name=function.__qualname__, daemon=True)
 
@@ -32,17 +41,30 @@ class Repetition:
         """Whether it is to end: a call that takes long asks."""
         return self._stopped.is_set()
 
-    def stop(self) -> None:
-        """Ends the thread, after the call that is under way."""
+    def stop(self, seconds: float | None = None) -> bool:
+        """Ends the thread, after the call that is under way.
+
+        Args:
+            seconds: for which it is waited for, at most.
+
+        Returns:
+            Whether it has ended.
+        """
         self._stopped.set()
-        self._thread.join()
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
 
     def _repeat(self) -> None:
         while not self._stopped.wait(self._seconds):
-            try:
-                self._function()
-            except Exception:
-                logger.exception("%s failed", self._function.__qualname__)
+            self._call()
             if not self._keeps_connection:
                 connections.close_all()
+        if self._is_called_at_end:
+            self._call()
         connections.close_all()
+
+    def _call(self) -> None:
+        try:
+            self._function()
+        except Exception:
+            logger.exception("%s failed", self._function.__qualname__)

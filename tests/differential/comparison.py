@@ -20,7 +20,7 @@ from django.test import Client
 from django.test.client import ClientHandler
 
 from config.fastpath import handler, replacements
-from config.server.request_log import log
+from config.server.log_writer import log
 from tests.conftest import new_client
 from tests.contract.world import SAFE, rolled_back
 

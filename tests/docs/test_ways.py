@@ -22,7 +22,12 @@ from tests.fastpath.test_calls import token as token  # noqa: PLC0414 - a fixtur
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 # The line of a request in the log tells of its way, and is no part of it.
-LOG = ("config/server/request_log.py", "config/server/logs.py", "config/postgresql/statements.py")
+LOG = (
+    "config/server/log_writer.py",
+    "config/server/request_log.py",
+    "config/server/logs.py",
+    "config/postgresql/statements.py",
+)
 NOT_COUNTED = (".venv", "tests", "benchmarks", *LOG)
 # Where a statement leaves the project's code: Django's cursor, or the accelerator's prepared statements.
 SENDS = {"CursorWrapper.execute", "CursorDebugWrapper.execute", "PreparedStatements.run"}

@@ -21,8 +21,9 @@ from django.conf import settings
 from django.db import connection
 from django.test.client import RequestFactory
 
+from config.server.log_writer import LogWriter
 from config.server.logs import Formatter
-from config.server.request_log import NAME, RequestLog
+from config.server.request_log import NAME
 
 FIELDS = {
     "password",
@@ -167,13 +168,13 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         return text
 
     Formatter.format = recorded  # type: ignore[method-assign]
-    add = RequestLog.add
+    add = LogWriter.add
 
-    def recorded_line(self: RequestLog, line: bytes) -> None:
+    def recorded_line(self: LogWriter, line: bytes) -> None:
         watch.record(NAME, line.decode())
         add(self, line)
 
-    RequestLog.add = recorded_line  # type: ignore[method-assign]
+    LogWriter.add = recorded_line  # type: ignore[method-assign]
     send = RequestFactory.generic
 
     def watched(self: Any, method: str, path: str, data: Any = "", *args: Any, **options: Any) -> Any:

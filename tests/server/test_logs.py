@@ -23,7 +23,7 @@ def lines(monkeypatch: pytest.MonkeyPatch) -> Lines:
     (only_filter,) = handler.filters
     monkeypatch.setattr(only_filter, "_passed", {})
     stream = io.StringIO()
-    monkeypatch.setattr(handler, "stream", stream)
+    monkeypatch.setattr(handler, "emit", lambda record: stream.write(f"{handler.format(record)}\n"))
 
     def take() -> list[dict[str, Any]]:
         written = [json.loads(line) for line in stream.getvalue().splitlines()]

@@ -1,0 +1,78 @@
+"""How the log is written, and that nobody waits for whoever reads it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from select import PIPE_BUF
+from typing import Any
+
+import pytest
+
+from config.server import log_writer
+from config.server.log_writer import Handler, LogWriter
+
+
+@pytest.fixture
+def pipe(monkeypatch: pytest.MonkeyPatch) -> Any:
+    reading, writing = os.pipe()
+    monkeypatch.setattr(log_writer, "_STANDARD_ERROR", writing)
+    with os.fdopen(reading, "rb") as read, os.fdopen(writing, "wb"):
+        yield read
+
+
+def test_lines_are_written_in_pieces_that_a_pipe_takes_as_a_whole(pipe: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    pieces: list[bytes] = []
+    write = os.write
+    monkeypatch.setattr(log_writer.os, "write", lambda file, data: pieces.append(bytes(data)) or write(file, data))
+    log = LogWriter()
+    log.start()
+    sent = [b"%d %s\n" % (number, b" " * 300) for number in range(100)] + [b" " * (PIPE_BUF + 1) + b"\n"]
+    for line in sent:
+        log.add(line)
+    log.stop()
+    assert b"".join(pieces) == b"".join(sent)
+    assert all(len(piece) <= PIPE_BUF for piece in pieces[:-1])
+    assert all(piece.endswith(b"\n") for piece in pieces)
+    assert len(pieces) < 12
+
+
+def test_lines_that_nobody_reads_are_left_out_and_counted(
+    pipe: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(log_writer, "MAX_LINES", 3)
+    log = LogWriter()
+    # No thread that writes meanwhile.
+    monkeypatch.setattr(log, "_repetition", object())
+    for number in range(5):
+        log.add(b"%d\n" % number)
+    log.write()
+    assert os.read(pipe.fileno(), 100) == b"0\n1\n2\n"
+    assert "2 lines were left out" in caplog.text
+
+
+def test_nobody_waits_for_who_has_stopped_to_read(pipe: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = LogWriter()
+    monkeypatch.setattr(log_writer, "log", log)
+    log.start()
+    began = time.monotonic()
+    record = logging.LogRecord("service", logging.ERROR, __file__, 1, "x" * 4000, None, None)
+    for _ in range(100):
+        Handler().handle(record)
+        time.sleep(0.005)
+    log.stop()
+    log.add(b"After the end.\n")
+    assert time.monotonic() - began < 3
+    # As much as a pipe takes was written, in whole lines.
+    os.set_blocking(pipe.fileno(), False)
+    assert pipe.read(2**20).startswith(b"x" * 4000 + b"\n")
+
+
+def test_line_of_a_logger_that_no_utf_8_can_write_is_written(pipe: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = LogWriter()
+    monkeypatch.setattr(log_writer, "log", log)
+    log.start()
+    Handler().handle(logging.LogRecord("service", logging.ERROR, __file__, 1, "half: \ud800", None, None))
+    log.stop()
+    assert os.read(pipe.fileno(), 100) == b"half: \\ud800\n"
