@@ -82,8 +82,10 @@ class ServiceAdmin(ExportMixin, admin.ModelAdmin):
         linked_filters: lookups, beside those of `list_filter`, that links of other pages filter the list by. Each is
             the primary key of a row that is referred to, whose own page may show the latest of these rows.
         linked_ordering: the order of rows under a linked filter, latest first, where it is not that of the whole list.
+        may_read_replica: whether a list may come from a replica.
     """
 
+    may_read_replica = True
     show_full_result_count = False
     list_per_page = 50
     show_facets = admin.ShowFacets.NEVER
@@ -233,7 +235,7 @@ class ServiceAdmin(ExportMixin, admin.ModelAdmin):
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, object] | None = None) -> HttpResponse:
         if settings.REPLICAS and request.method == "GET":
-            reading.begin(request, get_principal(request).user.pk)
+            reading.begin(request, get_principal(request).user.pk, may_read_replica=self.may_read_replica)
         show = partial(super().changelist_view, request, extra_context)
         try:
             return self._show_rows(request, show)

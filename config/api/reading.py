@@ -16,6 +16,7 @@ from django.core.exceptions import MiddlewareNotUsed
 from django.db import Error, OperationalError, connection
 from django.http import HttpRequest, HttpResponse
 from prometheus_client import Counter
+from psycopg.errors import LockNotAvailable, QueryCanceled
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -58,6 +59,8 @@ ON CONFLICT (user_id) DO UPDATE SET
     waited_at = CASE WHEN %s THEN clock_timestamp() ELSE present.waited_at END
 """  # noqa: S608 - of constants
 
+# For the note of a write, which cannot be run again in the slow lane: about as long as a COMMIT may take.
+PATIENCE = "SELECT set_config('lock_timeout', '2s', true), set_config('statement_timeout', '2s', true)"
 
 # Users whose position could not be stored yet behind a write: here they read on the primary.
 _unstored: set[int] = set()
@@ -84,17 +87,18 @@ class Position(NamedTuple):
         return cls(replica, timeline, int(position), may_wait == "true", look)
 
 
-def begin(request: AnyRequest, user_id: int) -> None:
+def begin(request: AnyRequest, user_id: int, *, may_read_replica: bool = True) -> None:
     """Has what the request reads from now on come from its user's replica, if that knows enough.
 
     Args:
         request: that only reads, and whose credential was found to be good.
         user_id: whose it is.
+        may_read_replica: whether a replica is asked while there is a primary.
     """
     if stand_in := request.META.get(STAND_IN):
         reading_from.set(stand_in)
         return
-    found = fetch_position(request, user_id)
+    found = fetch_position(request, user_id) if may_read_replica else None
     if found is None:
         READS.labels("primary").inc()
         return
@@ -132,7 +136,7 @@ def fetch_position(request: AnyRequest, user_id: int) -> Position | None:
     return found and Position.parse(found[0], asked)
 
 
-def store_position(user_id: int, replica: str, *, moves: bool, has_waited: bool) -> None:
+def store_position(user_id: int, replica: str, *, moves: bool, has_waited: bool, is_patient: bool = False) -> None:
     """Moves the position of a user to the present one.
 
     Args:
@@ -140,20 +144,29 @@ def store_position(user_id: int, replica: str, *, moves: bool, has_waited: bool)
         replica: from which it reads in the future.
         moves: whether that also holds where it has one.
         has_waited: whether the request has waited for the replica.
+        is_patient: whether it is waited for beyond the time-outs of the fast lane.
 
     Raises:
         django.db.Error: nobody knows whether it was done.
     """
+    # What is sent together is one transaction.
+    sql = f"{PATIENCE}; {STORE}" if is_patient else STORE
     with connection.cursor() as cursor:
-        cursor.execute(STORE, [user_id, replica, moves, has_waited])
+        cursor.execute(sql, [user_id, replica, moves, has_waited])
 
 
 class ReadingMixin(ConventionsMixin):
-    """What a viewset does to read from replicas."""
+    """What a viewset does to read from replicas.
+
+    Attributes:
+        may_read_replica: whether it does so at all.
+    """
+
+    may_read_replica = True
 
     def begin_reading(self, request: Request) -> None:
         """Is called when the request is known to be good, before its action reads anything."""
-        begin(request, self.principal.user.pk)
+        begin(request, self.principal.user.pk, may_read_replica=self.may_read_replica)
 
     def parse_query(self, request: Request) -> None:
         """Reads what all actions have in common of the query."""
@@ -230,11 +243,21 @@ def _note(request: HttpRequest, *, has_waited: bool, is_read: bool, has_failed: 
         if has_failed and get_replicas().get_stand_in() is not None:
             # To store it would be to wait for a connection.
             raise OperationalError("There is no primary.")
-        store()
+        _store_patiently(store)
     except Error as error:
         logger.warning("What user %s has written is noted later: %s", user_id, error)
         _unstored.add(user_id)
         get_replicas().do_later(partial(_store_later, user_id, store))
+
+
+def _store_patiently(store: Callable[..., None]) -> None:
+    """Until then, the user would miss its write in other processes, which do not know of it."""
+    try:
+        store()
+    except OperationalError as error:
+        if not isinstance(error.__cause__, QueryCanceled | LockNotAvailable):
+            raise
+        store(is_patient=True)
 
 
 def _store_later(user_id: int, store: Callable[[], None]) -> None:

@@ -32,7 +32,7 @@ from rest_framework_simplejwt.tokens import Token
 
 from config.api.limits import counters
 from config.api.limits.quotas import COUNTED, CredentialLookup, count_in_redis, find_stand_in, is_counted
-from config.api.reading import FETCH_POSITION, STORE, Position
+from config.api.reading import FETCH_POSITION, PATIENCE, STORE, Position
 from config.api.requests import AnyRequest
 from config.fastpath import batching
 from config.fastpath.compiled_query import BindParameter, CompiledQuery, get_parameter_types
@@ -175,8 +175,11 @@ def fetch_position(original: Callable) -> Callable:
 def store_position(original: Callable) -> Callable:
     """Takes the place of `config.api.reading.store_position`: those of several requests are sent together."""
 
-    def fast_store_position(user_id: int, replica: str, *, moves: bool, has_waited: bool) -> None:
-        get_connection(DEFAULT_DB_ALIAS).run((STORE, (user_id, replica, moves, has_waited)))
+    def fast_store_position(
+        user_id: int, replica: str, *, moves: bool, has_waited: bool, is_patient: bool = False
+    ) -> None:
+        store = STORE, (user_id, replica, moves, has_waited)
+        get_connection(DEFAULT_DB_ALIAS).run(*([(PATIENCE, ()), store] if is_patient else [store]))
 
     return fast_store_position
 

@@ -196,6 +196,8 @@ class Replicas:
     def __init__(self, aliases: list[str], max_lag: float) -> None:
         self._replicas = {alias: _Replica(alias) for alias in sorted(aliases)}
         self._max_lag = max_lag
+        # By half of the lag, there is another look: otherwise a replica that follows would not be fresh in between.
+        self._seconds_a_look_holds = min(SECONDS_A_LOOK_HOLDS, max_lag / 2 - SECONDS_BETWEEN_LOOKS_AT_PRIMARY)
         # Of the present timeline, the oldest one first.
         self._looks: list[Look] = []
         self._timeline = ""
@@ -285,11 +287,14 @@ class Replicas:
         A server that was killed takes connections as soon as its data is consistent. It may have shown more before.
 
         Raises:
-            OperationalError: it has gone back, and is left out now.
+            OperationalError: it has gone back, or was left out since it was chosen for a read.
         """
         replica = self._replicas.get(connection.alias)
         if replica is None:
             return
+        is_chosen = reading_from.get() == replica.alias
+        if is_chosen and not replica.is_live and self.get_stand_in() != replica.alias:
+            raise OperationalError(f"The replica {replica.alias} is left out.")
         remembered = replica.replayed
         with connection.cursor() as cursor:
             cursor.execute(f"SELECT {_REPLAYED}")
@@ -346,7 +351,7 @@ class Replicas:
     def _knows_enough(self, now: float) -> bool:
         """Whether there is nothing to do on the primary, and it has answered just now."""
         is_busy = self._later or self._is_unmarked or not self._has_primary or not self._looks
-        return not is_busy and now - self._looks[-1].asked < SECONDS_A_LOOK_HOLDS
+        return not is_busy and now - self._looks[-1].asked < self._seconds_a_look_holds
 
     def _add_look(self, look: Look) -> None:
         # Of those older than `max_lag` the newest stays: this thread may be late, and this look the last one.

@@ -7,6 +7,7 @@ import re
 import signal
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from http.cookiejar import CookieJar
 from urllib.parse import urlencode
 from urllib.request import HTTPCookieProcessor, build_opener
@@ -16,6 +17,7 @@ import psycopg
 import pytest
 
 from config.postgresql.database_url import SECONDS_TO_CONNECT_TO_EACH
+from config.postgresql.replicas import SECONDS_BETWEEN_LOOKS_AT_PRIMARY, Look, Replicas
 from tests.server.conftest import Copy, wait_for
 from tests.server.deployment import MARGIN, Deployment, deploy, frozen
 from tests.server.standby import Pair, fetch, kill_machine, replicated
@@ -131,6 +133,49 @@ def test_entity_tags_of_a_user_never_go_back(reading: Deployment) -> None:
         assert reading.call(reading.user, "GET", reading.path, **{"If-None-Match": present}).status == 304
 
 
+def test_a_write_whose_note_waits_is_answered_when_that_is_made(reading: Deployment) -> None:
+    """Other processes do not know until then that the user is to read on the primary."""
+    with reading.paused(), ThreadPoolExecutor(1) as pool, psycopg.connect(reading.pair.primary.url) as other:
+        other.execute("SELECT FROM config_readposition FOR UPDATE")
+        renaming = pool.submit(reading.rename, reading.user)
+        time.sleep(0.5)
+        assert not renaming.done()
+        other.rollback()
+        name = renaming.result()
+        assert [reading.read_name() for _ in range(8)] == [name] * 8
+
+
+def test_the_last_use_of_a_key_that_was_shown_is_shown_again(reading: Deployment, checkout: Copy) -> None:
+    """It is committed without waiting for the WAL, which nothing else writes here."""
+    primary = reading.pair.primary
+    email = fetch(primary, f"SELECT email FROM users_user WHERE id = {reading.path.rpartition('/')[2]}")  # noqa: S608
+    database = {"LOCAL": "true", "DATABASE_URL": primary.url}
+    key = checkout.manage("create_api_key", email, **database).stdout.strip()
+    newest = fetch(primary, "SELECT max(id) FROM accounts_apikey")
+    path = f"/api/v2/api-keys/{newest}"
+
+    def read_last_use() -> str | None:
+        answer = reading.call(key, "GET", path)
+        assert answer.status == 200, answer
+        return str(json.loads(answer.body)["data"]["last_used_at"])
+
+    with psycopg.connect(primary.url, autocommit=True) as connection:
+        connection.execute("ALTER SYSTEM SET wal_writer_delay = '10s'")
+        connection.execute("SELECT pg_reload_conf()")
+        try:
+            with reading.paused():
+                # So that the user reads on the primary.
+                reading.rename(reading.user)
+                shown = read_last_use()
+            assert shown
+            for _ in range(20):
+                assert read_last_use() == shown
+                time.sleep(0.05)
+        finally:
+            connection.execute("ALTER SYSTEM RESET wal_writer_delay")
+            connection.execute("SELECT pg_reload_conf()")
+
+
 def test_lists_and_streams_come_from_the_replica(reading: Deployment) -> None:
     newest_first = "/api/v2/posts?sort=id&order=desc"
     with reading.paused():
@@ -223,7 +268,7 @@ def test_a_primary_that_has_lost_its_mark_gets_it_again(reading: Deployment) -> 
 
 _READ_ON_A_NEW_CONNECTION = """
 import os, signal
-from config.postgresql.replicas import Replicas
+from config.postgresql.replicas import Replicas, reading_from
 from django.conf import settings
 from django.db import Error, connections
 
@@ -233,9 +278,12 @@ replica = replicas._replicas[alias]
 while not replica.is_live:
     replicas._look_at_primary()
     replicas._look_at_replica(replica)
+reading_from.set(alias)
 print("looked", flush=True)
 os.kill(os.getpid(), signal.SIGSTOP)
 connections[alias].close()
+if os.environ["LEAVES"]:
+    replicas.leave(alias, "silent")
 try:
     with connections[alias].cursor() as cursor:
         cursor.execute("SELECT 1")
@@ -245,12 +293,17 @@ except Error:
 """
 
 
-@pytest.mark.parametrize("goes_back", [True, False], ids=["behind", "as far"])
+@pytest.mark.parametrize(
+    ("goes_back", "leaves"),
+    [(True, False), (False, False), (False, True)],
+    ids=["behind", "as far", "left out"],
+)
 def test_a_replica_that_came_back_between_two_looks_is_not_read_behind_what_it_was(
-    another_pair: Pair, checkout: Copy, goes_back: bool
+    another_pair: Pair, checkout: Copy, goes_back: bool, leaves: bool
 ) -> None:
     primary, standby = another_pair
     variables = {"LOCAL": "true", "DATABASE_URL": primary.url, "DATABASE_REPLICA_URLS": standby.url}
+    variables["LEAVES"] = "yes" if leaves else ""
     checkout.manage("migrate", **variables)
     wait_for(lambda: fetch(standby, "SELECT to_regclass('config_timeline') IS NOT NULL"))
     script = ("shell", "--no-imports", "-c", _READ_ON_A_NEW_CONNECTION)
@@ -267,7 +320,7 @@ def test_a_replica_that_came_back_between_two_looks_is_not_read_behind_what_it_w
         wait_for(lambda: psutil.Process(process.pid).status() == psutil.STATUS_STOPPED)
         process.send_signal(signal.SIGCONT)
         answer, _ = process.communicate(timeout=30)
-        assert answer == ("refused False\n" if goes_back else "read True\n")
+        assert answer == ("refused False\n" if goes_back or leaves else "read True\n")
     finally:
         # It has stopped itself, and would stay.
         process.kill()
@@ -277,3 +330,12 @@ def test_a_replica_that_came_back_between_two_looks_is_not_read_behind_what_it_w
 def another_pair() -> Iterator[Pair]:
     with replicated(synchronous_commit="on") as servers:
         yield servers
+
+
+@pytest.mark.parametrize(("max_lag", "holds"), [(0.5, False), (1.0, True), (60.0, True)])
+def test_there_are_two_looks_at_the_primary_within_the_lag(max_lag: float, holds: bool) -> None:
+    replicas = Replicas(["replica"], max_lag)
+    now = time.monotonic()
+    replicas._has_primary, replicas._is_unmarked = True, False
+    replicas._add_look(Look(now - SECONDS_BETWEEN_LOOKS_AT_PRIMARY, "00000001", 1))
+    assert replicas._knows_enough(now) is holds
