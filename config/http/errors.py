@@ -84,6 +84,10 @@ class DomainError(Exception):
         self.headers = dict(headers or {})
         self.status = status or code.status
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Python's would pass the message alone. A request that is refused may go to another process."""
+        return type(self), (self.code, self.message), vars(self)
+
 
 def invalid(*details: Detail) -> DomainError:
     """A VALIDATION_ERROR that names every problem."""

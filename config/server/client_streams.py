@@ -41,7 +41,8 @@ class ClientStream:
     """
 
     def __init__(self, environ: Environ) -> None:
-        self._socket = _find_socket(environ["REMOTE_ADDR"], int(environ["REMOTE_PORT"]))
+        self._peer = environ["REMOTE_ADDR"], int(environ["REMOTE_PORT"])
+        self._socket: socket.socket | None = None
         self._pipe: int | None = None
 
     async def begin(self, protocol: HTTPProtocol, beginning: Answer) -> int | None:
@@ -50,6 +51,8 @@ class ClientStream:
         Returns:
             The writing end of the pipe for the rest; None where the client has left.
         """
+        # In a thread: of thousands of connections, it takes some ten milliseconds to find one.
+        self._socket = await asyncio.to_thread(_find_socket, *self._peer)
         if self._socket is None:
             protocol.response_empty(503, [])
             return None

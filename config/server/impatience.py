@@ -1,7 +1,9 @@
-"""The time-outs of the fast lane: what exceeds them is rolled back, and run again in the slow lane."""
+"""The patience of the fast lane: what exceeds its time-outs is rolled back, and run again in the slow lane."""
 
+from collections.abc import Callable
 from typing import Any
 
+from django.db import OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.utils import DatabaseErrorWrapper
 from psycopg.errors import LockNotAvailable, QueryCanceled
@@ -40,3 +42,20 @@ def shorten_waits(connection: BaseDatabaseWrapper) -> None:
         statement_timeout=f"{STATEMENT_MILLISECONDS}ms",
     )
     connection.wrap_database_errors = _ImpatientErrorWrapper(connection)  # a cached property
+
+
+def refuse_to_connect(connection: BaseDatabaseWrapper, is_in_vain: Callable[[], bool]) -> None:
+    """Has a connection not be made where that is known to be in vain: the loop stands still while it is waited for.
+
+    Args:
+        connection: of the thread in which the fast lane runs.
+        is_in_vain: tells it. Whoever connects then meets django.db.OperationalError.
+    """
+    connect = connection.get_new_connection
+
+    def get_new_connection(parameters: Any) -> Any:
+        if is_in_vain():
+            raise OperationalError("The database does not answer.")
+        return connect(parameters)
+
+    connection.get_new_connection = get_new_connection  # type: ignore[assignment, method-assign]

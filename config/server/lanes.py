@@ -31,7 +31,7 @@ from config.server.callers import Callers
 from config.server.client_streams import ClientStream
 from config.server.draining import drain, end_at_once
 from config.server.fast_lane import FastLane, run_together, step_back
-from config.server.impatience import shorten_waits
+from config.server.impatience import refuse_to_connect, shorten_waits
 from config.server.queues import FairQueue, Task
 from config.server.readiness import probe
 from config.server.request_log import LANE
@@ -98,7 +98,7 @@ class SlowLane:
             return
         try:
             outcome = await slow_lane.send(self._loop, task.channel, task.environ)
-        except ConnectionError:
+        except Exception:
             logger.exception("A slow request was lost")
             task.respond(refuse_at_once(task.environ, build_overload("The request may have been lost half-way.")))
             self._end_worker()
@@ -108,6 +108,8 @@ class SlowLane:
             return
         self._free.append(task.channel)
         self._running[task.caller] -= 1
+        if not self._running[task.caller]:
+            del self._running[task.caller]
         self._start_waiting()
         if not outcome.is_stream:
             task.respond(outcome.response)
@@ -120,11 +122,12 @@ class SlowLane:
         try:
             try:
                 pipe = await stream.begin(task.protocol, drain.mark(beginning))
-            except OSError:
+            except Exception:
                 logger.exception("A stream could not be begun")
                 pipe = None
             is_whole = await slow_lane.send_pipe(self._loop, task.channel, pipe)
-        except ConnectionError:
+        except Exception:
+            logger.exception("A stream was lost")
             self._end_worker()
             return False
         finally:
@@ -194,6 +197,7 @@ class Lanes:
             shorten_waits(connection)
             # Looked at by the fast path, when it connects (config.fastpath.postgresql.loop_waits).
             connection.turns = self._fast.turns
+        refuse_to_connect(connections[DEFAULT_DB_ALIAS], lambda: probe.is_silent)
 
     def _cut_hanging_connection(self) -> None:
         """Ends what the fast lane waits for in vain. No time-out of PostgreSQL's holds where nothing comes from it."""
@@ -223,7 +227,7 @@ class Lanes:
             return
         caller, credential = self._callers.identify(environ)
         task = Task(environ, protocol, caller)
-        if problem := _find_outage(environ) or self._find_excess(caller):
+        if problem := _find_outage(environ) or self._find_excess(caller, lane):
             self._refuse(task, problem, lane)
             return
         in_flight = self._in_flight
@@ -246,11 +250,11 @@ class Lanes:
                 in_flight[caller] -= 1
             self._callers.learn(credential, task.environ)
 
-    def _find_excess(self, caller: Hashable) -> DomainError | None:
+    def _find_excess(self, caller: Hashable, lane: Lane) -> DomainError | None:
         limit = settings.MAX_IN_FLIGHT
         if limit and self._in_flight.get(caller, 0) >= limit:
             return _build_excess(limit)
-        if self._fast.has_room:
+        if lane is Lane.SLOW or self._fast.has_room:
             return None
         # Whom most of the waiting requests are of, gives way: what others send is no reason to refuse a caller.
         overload = build_overload("Too many requests wait.")
@@ -282,6 +286,9 @@ class Lanes:
             self._refuse(task, problem, Lane.FAST)
             return
         if self._slow is not None:
+            if _waits_in_vain(task.environ):
+                task.needs_slow_lane = True
+                return
             in_fast_lane.set(True)
             before_transaction.set(partial(self._begin_transaction, task))
         try:
@@ -320,6 +327,8 @@ class Lanes:
 
     def sweep(self) -> None:
         """Looks after requests that wait."""
+        # First: whatever fails below, this goes on.
+        self._loop.call_later(SECONDS_BETWEEN_SWEEPS, self.sweep)
         now = time.monotonic()
         self._relieve_reads()
         for lane, queue in self._queues.items():
@@ -335,7 +344,6 @@ class Lanes:
                 metrics.QUEUE_LENGTH.labels(lane.value).set(len(queue))
                 metrics.QUEUE_AGE.labels(lane.value).set(now - waiting[0].received if waiting else 0.0)
             self._was_waiting[lane] = bool(waiting)
-        self._loop.call_later(SECONDS_BETWEEN_SWEEPS, self.sweep)
 
     async def _watch_client(self, task: Task, lane: Lane) -> None:
         await task.protocol.client_disconnect()

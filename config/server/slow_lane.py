@@ -39,8 +39,8 @@ from config.postgresql.replicas import SECONDS_BETWEEN_LOOKS, cut_if_waiting, ge
 from config.server import background_work, metrics
 from config.server.answers import Answer, Environ, Streamed, answer, begin_answer, failure
 from config.server.background import Repetition
+from config.server.log_writer import log
 from config.server.processes import close_other_files, end_with_parent
-from config.server.request_log import log
 from config.server.tracing import traces
 
 # Elsewhere the connection of a client is not found (config.server.client_streams): a list is sent as a whole.
@@ -251,8 +251,14 @@ def _cut_in_vain(primaries: Sequence[Any]) -> None:
 def _serve_channel(django: Any, channel: socket.socket, primaries: list[Any]) -> None:
     primaries.append(connections[DEFAULT_DB_ALIAS])
     file = channel.makefile("rb")
-    while header := file.read(_LENGTH_BYTES):
-        _run(django, channel, *pickle.loads(file.read(int.from_bytes(header))))  # noqa: S301 - of our own worker
+    try:
+        while header := file.read(_LENGTH_BYTES):
+            _run(django, channel, *pickle.loads(file.read(int.from_bytes(header))))  # noqa: S301 - of our own worker
+    except BaseException:
+        # The worker would wait for an answer of this thread for ever. It notices the end of the process.
+        logger.critical("A thread of the slow lane failed", exc_info=True)
+        log.stop()
+        os._exit(1)
 
 
 def _run(django: Any, channel: socket.socket, environ: Environ, body: bytes) -> None:
@@ -295,11 +301,12 @@ def _write_rest(channel: socket.socket, pieces: Iterable[bytes], head: Answer) -
     """Writes the pieces into the pipe that the worker sends. Returns whether all of them were written."""
     _, pipes, _, _ = socket.recv_fds(channel, len(_PIPE), 1)
     request_id = dict(head.headers).get("Request-Id")
+    deadline = time.monotonic() + settings.MAX_STREAM_SECONDS
     try:
         for pipe in pipes:
             with os.fdopen(pipe, "wb", buffering=0):
                 for piece in pieces:
-                    _write(pipe, piece)
+                    _write(pipe, piece, deadline)
             return True
     except (BrokenPipeError, TimeoutError) as reason:
         logger.info("Request-Id %s: the client left a stream, or did not read it: %s", request_id, reason)
@@ -308,20 +315,28 @@ def _write_rest(channel: socket.socket, pieces: Iterable[bytes], head: Answer) -
     return False
 
 
-def _write(pipe: int, piece: bytes) -> None:
+def _write(pipe: int, piece: bytes, deadline: float) -> None:
     """Writes to a pipe that does not block.
+
+    Args:
+        pipe: its file descriptor.
+        piece: what is written.
+        deadline: by the monotonic clock.
 
     Raises:
         BrokenPipeError: the client has left.
-        TimeoutError: it has taken nothing for long.
+        TimeoutError: it has taken nothing for long, or the deadline has passed.
     """
-    seconds = settings.MAX_STREAM_STALL_SECONDS
     waiting = select.poll()
     waiting.register(pipe, select.POLLOUT)
     with memoryview(piece) as rest:
         written = 0
         while written < len(rest):
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise TimeoutError("It took too long.")
+            seconds = min(settings.MAX_STREAM_STALL_SECONDS, left)
             if not waiting.poll(seconds * 1000):
-                raise TimeoutError(f"It has read nothing for {seconds} s.")
+                raise TimeoutError(f"It has read nothing for {seconds:g} s.")
             with suppress(BlockingIOError):
                 written += os.write(pipe, rest[written:])

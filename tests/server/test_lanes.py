@@ -11,15 +11,19 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
 import psycopg
 import pytest
 
+from config.http.lanes import Lane
 from config.local.account import get_accessible_folder
 from config.local.cluster import Cluster
 from config.server import slow_lane
+from config.server.lanes import Lanes
+from config.server.queues import FairQueue
 from tests.server.conftest import Copy, Service, wait_for
 
 PASSWORD = "four plain words here"
@@ -338,3 +342,46 @@ def test_health_is_answered_while_requests_wait_for_a_silent_database(single: Se
     wait_for(lambda: single.status() == 200, seconds=10)
     assert also_waiting.result().status in {200, 503}
     wait_for(lambda: ask(single, "/api/v1/users/1", **key).status == 200, seconds=10)
+
+
+def test_health_is_answered_while_many_who_waited_find_the_database_silent(
+    single: Service, key: dict[str, str], other_key: dict[str, str]
+) -> None:
+    """Each of them would connect anew, in the thread of the loop."""
+    for credential in (key, other_key):
+        assert ask(single, "/api/v1/users/1", **credential).status == 200
+    longest = 0.0
+    with silent_database(single):
+        waiting = [in_background(ask, single, "/api/v1/users/1", **key)]
+        time.sleep(0.3)
+        # They wait for the batch that waits for the database.
+        credentials = (key, other_key) * (MAX_IN_FLIGHT - 1)
+        waiting += [in_background(ask, single, "/api/v1/users/1", **credential) for credential in credentials]
+        began = time.monotonic()
+        while time.monotonic() - began < 9:
+            longest = max(longest, ask(single, "/health/live").seconds)  # type: ignore[attr-defined]
+            time.sleep(0.02)
+    assert longest < 0.5
+    # Those that the slow lane has taken wait there.
+    assert {each.result().status for each in waiting} <= {200, 503}
+    wait_for(lambda: ask(single, "/api/v1/users/1", **key).status == 200, seconds=10)
+
+
+def test_refused_request_like_one_that_is_slow_is_answered(
+    single: Service, key: dict[str, str], database: psycopg.Connection
+) -> None:
+    """It is sent to the slow lane, too, with the reason of its refusal."""
+    for _ in range(2 * slow_lane.THREADS):
+        with locked(database, 2):
+            slow = in_background(ask, single, "/api/v1/users/2", "PATCH", {"name": "Changed"}, **key)
+            time.sleep(0.3)
+            assert ask(single, "/api/v1/users/2", "PATCH", **{"X-Long": "x" * 9000}, **key).status == 400
+        assert slow.result().status == 200
+
+
+def test_slow_requests_need_no_room_in_the_fast_lane() -> None:
+    lanes = Lanes.__new__(Lanes)
+    lanes._in_flight = {}
+    lanes._fast = SimpleNamespace(has_room=False, queue=FairQueue())  # type: ignore[assignment]
+    assert lanes._find_excess("caller", Lane.FAST)
+    assert lanes._find_excess("caller", Lane.SLOW) is None

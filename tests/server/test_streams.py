@@ -9,7 +9,7 @@ import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -190,6 +190,25 @@ def test_client_that_does_not_read_is_cut(
     assert fetch(single, key, posts, Accept=NDJSON).status == 429
     wait_for_place(single, key)
     assert stream.is_cut()
+
+
+def test_client_that_reads_very_slowly_is_cut(
+    open_stream: Callable[..., Stream], checkout: Copy, first_start: list[str]
+) -> None:
+    """It never stands still for long, and one piece of rows lasts for minutes."""
+    limited = Service(checkout, WORKERS="1", MAX_STREAM_SECONDS="2")
+    try:
+        key = {"X-API-Key": checkout.manage("create_api_key", "admin@example.com").stdout.strip()}
+        with long_posts(checkout):
+            stream = open_stream(limited, key, "/api/v2/posts?q=long")
+            began = time.monotonic()
+            with suppress(ConnectionResetError):
+                while time.monotonic() - began < 10 and stream.socket.recv(4096):
+                    time.sleep(0.05)
+            assert 2 <= time.monotonic() - began < 6
+            wait_for_place(limited, key)
+    finally:
+        limited.stop()
 
 
 def test_client_that_leaves_makes_room_at_once(
