@@ -14,9 +14,9 @@ from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.core.exceptions import ValidationError
 from django.db import models
-from django.db.models import Func, Q, QuerySet, Value
+from django.db.models import Q, QuerySet
+from django.db.models.expressions import RawSQL
 from django.db.models.functions import Now
-from django.db.models.lookups import Exact
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 from oauth2_provider.models import (
@@ -28,7 +28,7 @@ from oauth2_provider.models import (
 
 from config.api.principal import SCOPES
 from config.models import VisibleManager
-from config.postgresql.transactions import lock_key_share
+from config.postgresql.transactions import COMMIT_AT_ONCE, lock_key_share
 
 if TYPE_CHECKING:
     from config.api.principal import Principal
@@ -97,8 +97,7 @@ class APIKey(models.Model):
         stale = Q(last_used_at=None) | Q(last_used_at__lt=Now() - USE_NOTED_EVERY)
         if self.last_used_at is None or self.last_used_at < timezone.now() - USE_NOTED_EVERY:
             # In the statement's own transaction: a read is not to wait for the disk, or for a standby.
-            arguments = [Value("synchronous_commit"), Value("off"), Value(value=True)]
-            does_not_wait = Exact(Func(*arguments, function="set_config", output_field=models.TextField()), "off")
+            does_not_wait = RawSQL(COMMIT_AT_ONCE, (), output_field=models.BooleanField())  # noqa: S611 - a constant
             APIKey._base_manager.filter(stale, does_not_wait, pk=self.pk).update(last_used_at=Now())
 
     @staticmethod

@@ -228,7 +228,7 @@ class Lanes:
             return
         caller, credential = self._callers.identify(environ)
         task = Task(environ, protocol, caller)
-        if problem := _find_outage(environ) or self._find_excess(caller, lane):
+        if problem := _find_overload(environ) or _find_outage(environ) or self._find_excess(caller, lane):
             self._refuse(task, problem, lane)
             return
         in_flight = self._in_flight
@@ -386,6 +386,13 @@ class Lanes:
             self._fast.queue.remove(task)
             task.needs_slow_lane = True
             task.finish()
+
+
+def _find_overload(environ: Environ) -> DomainError | None:
+    """For which a request was refused while it was received."""
+    problem = environ.get(REFUSED)
+    is_overload = isinstance(problem, DomainError) and problem.code is ErrorCode.SERVICE_UNAVAILABLE
+    return problem if is_overload else None
 
 
 def _find_outage(environ: Environ) -> DomainError | None:

@@ -12,7 +12,6 @@ Granian's own thread, which needs no Python, goes on meanwhile: it accepts, read
 import asyncio
 import os
 from collections.abc import Mapping
-from contextlib import suppress
 from functools import lru_cache
 from io import BytesIO
 from typing import Any
@@ -20,7 +19,7 @@ from typing import Any
 from django.conf import settings
 from django.core.wsgi import get_wsgi_application
 from django.db import close_old_connections
-from granian.rsgi import HTTPProtocol, ProtocolClosed, Scope  # type: ignore[attr-defined]
+from granian.rsgi import HTTPProtocol, Scope  # type: ignore[attr-defined]
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 django: Any = get_wsgi_application()
@@ -28,10 +27,11 @@ django: Any = get_wsgi_application()
 from config.api.requests import find_max_body  # noqa: E402 - they need the apps
 from config.api.versions.usage import SECONDS_BETWEEN_WRITES, uses  # noqa: E402
 from config.http.errors import Detail, DomainError, ErrorCode, invalid  # noqa: E402
-from config.http.request_limits import body_too_long, screen  # noqa: E402
+from config.http.request_limits import screen  # noqa: E402
 from config.postgresql.replicas import get_replicas  # noqa: E402
 from config.server.answers import Environ, refuse  # noqa: E402
 from config.server.background import Repetition  # noqa: E402
+from config.server.bodies import Bodies  # noqa: E402
 from config.server.deadlines import Deadline  # noqa: E402
 from config.server.draining import drain  # noqa: E402
 from config.server.fast_lane import run_together  # noqa: E402
@@ -46,15 +46,12 @@ Headers = Mapping[str, str]
 # From the end of the headers to the end of the body, however it trickles in. Less than `serve` gives its workers to
 # stop, so that a stalled body ends no worker before its other requests are done.
 SECONDS_FOR_A_BODY = 15.0
-# How much of a body that is refused for its size is still read. Many clients look for the answer only after they
-# sent everything, and find a broken pipe when the server closes on them first.
-DRAINED_BYTES = 64 * 1024 * 1024
-# Every chunk costs a turn of the event loop, also one of a single byte.
-MAX_CHUNKS = 16 * 1024
-# Servers that take the first of two and others that take the last would disagree about the request.
 # Longer names of headers are not remembered; nobody needs one.
 MAX_CACHED_NAME = 64
+# Servers that take the first of two and others that take the last would disagree about the request.
 ONCE = ("host", "content-type", "content-length")
+# With these a body is refused of which there may be more.
+NOT_TAKEN = (ErrorCode.PAYLOAD_TOO_LARGE, ErrorCode.SERVICE_UNAVAILABLE)
 
 
 class Application:
@@ -68,7 +65,7 @@ class Application:
 
     def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._lanes = Lanes(django, loop, self.slow_process)
-        self._deadline = Deadline(loop, SECONDS_FOR_A_BODY)
+        self._bodies = Bodies(Deadline(loop, SECONDS_FOR_A_BODY))
         self._writing = Repetition(uses.write, SECONDS_BETWEEN_WRITES)
         if self.slow_process:
             drain.prepare(loop)
@@ -99,25 +96,22 @@ class Application:
     async def __rsgi__(self, scope: Scope, protocol: HTTPProtocol) -> None:
         headers, repeated = _headers(scope)
         environ = _environ(scope, headers)
-        has_rest = await _receive(protocol, headers, repeated, environ, self._deadline)
+        has_rest = await _receive(protocol, headers, repeated, environ, self._bodies)
         await self._lanes.run(environ, protocol)
         if has_rest:
-            await _drain(protocol, self._deadline)
+            await self._bodies.throw_away(protocol)
 
 
 application = Application()
 
 
 async def _receive(
-    protocol: HTTPProtocol, headers: Headers, repeated: list[str], environ: Environ, deadline: Deadline
+    protocol: HTTPProtocol, headers: Headers, repeated: list[str], environ: Environ, bodies: Bodies
 ) -> bool:
     """Puts the body into the environment, or the refusal of a request that must not be run.
 
-    Args:
-        deadline: of the body.
-
     Returns:
-        Whether a body that is too long is still to be read: the client is answered while it sends.
+        Whether a body that is not taken is still to be read: the client is answered while it sends.
     """
     try:
         if repeated:
@@ -126,67 +120,19 @@ async def _receive(
         body = b""
         if "content-length" in headers or "transfer-encoding" in headers:
             limit = find_max_body(environ["REQUEST_METHOD"], environ["PATH_INFO"], environ["CONTENT_TYPE"])
-            body = await deadline.wait_for(_body(protocol, headers, limit))
+            body = await bodies.receive(protocol, headers, limit)
     except TimeoutError:
         message = f"The body did not arrive within {SECONDS_FOR_A_BODY:g} seconds."
         refuse(environ, invalid(Detail("", message)))
     except Exception as problem:  # noqa: BLE001 - a DomainError, or a fault of ours: Granian's answer has no body
         refuse(environ, problem)
-        is_too_long = isinstance(problem, DomainError) and problem.code is ErrorCode.PAYLOAD_TOO_LARGE
+        is_not_taken = isinstance(problem, DomainError) and problem.code in NOT_TAKEN
         # A client that waits for `100 Continue` (RFC 9110, section 10.1.1) is answered before it sends so much.
-        return is_too_long and "content-length" in headers and "expect" not in headers
+        return is_not_taken and "content-length" in headers and "expect" not in headers
     else:
         environ["CONTENT_LENGTH"] = str(len(body))
         environ["wsgi.input"] = BytesIO(body)
     return False
-
-
-async def _body(protocol: HTTPProtocol, headers: Headers, limit: int) -> bytes:
-    """Reads the body, whole and no longer than the limit.
-
-    Raises:
-        DomainError: PAYLOAD_TOO_LARGE, or VALIDATION_ERROR for a body without its end.
-    """
-    if "content-length" not in headers:
-        return await _streamed(protocol, limit)
-    if int(headers["content-length"]) <= limit:
-        try:
-            return await protocol()
-        except ProtocolClosed:
-            raise _incomplete() from None
-    raise body_too_long(limit)
-
-
-async def _streamed(protocol: HTTPProtocol, limit: int) -> bytes:
-    """Reads a body piece by piece, and throws away what is over the limit, up to a bound."""
-    body = bytearray()
-    size = chunks = ends = 0
-    async for piece in protocol:
-        size += len(piece)
-        chunks += 1
-        # Granian gives an empty piece for the end, and one before it for an error or trailers: it does not say which.
-        ends += not piece
-        if size <= limit:
-            body += piece
-        if size > DRAINED_BYTES or chunks > MAX_CHUNKS:
-            break
-    if size > limit:
-        raise body_too_long(limit)
-    if chunks > MAX_CHUNKS:
-        raise DomainError(ErrorCode.PAYLOAD_TOO_LARGE, f"The body comes in more than {MAX_CHUNKS} chunks.")
-    if ends != 1:
-        raise _incomplete()
-    return bytes(body)
-
-
-async def _drain(protocol: HTTPProtocol, deadline: Deadline) -> None:
-    """Reads the body of a request that is answered already, up to a bound, and throws it away."""
-    with suppress(DomainError, TimeoutError, ProtocolClosed):
-        await deadline.wait_for(_streamed(protocol, 0))
-
-
-def _incomplete() -> DomainError:
-    return invalid(Detail("", "The body ends too early, or trailers follow it."))
 
 
 def _headers(scope: Scope) -> tuple[Headers, list[str]]:

@@ -8,11 +8,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from urllib.parse import quote
 
+import psutil
 import psycopg
 import pytest
 
 from config.local.account import get_accessible_folder
 from config.local.cluster import Cluster
+from config.server.bodies import MAX_HELD_BYTES
 from tests.server.conftest import Copy, Service, wait_for
 
 MEBIBYTE = 1024 * 1024
@@ -247,6 +249,30 @@ def test_body_is_refused_when_it_is_longer_than_its_endpoint_can_use(
     length = "Transfer-Encoding: chunked" if chunked else f"Content-Length: {len(body)}"
     answer = wire.ask(start, wire.key, "Content-Type: application/json", length, body=framed)
     assert (answer.code, answer.message) == ("PAYLOAD_TOO_LARGE", f"The body is longer than {limit} bytes.")
+
+
+def test_long_bodies_on_their_way_occupy_bounded_memory(checkout: Copy, first_start: list[str]) -> None:
+    """Whoever sends them has not said who it is, as far as is known."""
+    single = Service(checkout, WORKERS="1")
+    wire = Wire(single.port, "unknown")
+    try:
+        (worker,) = single.workers()
+        before = psutil.Process(worker).memory_info().rss
+        with ExitStack() as opened:
+            for _ in range(MAX_HELD_BYTES // MEBIBYTE + 4):
+                headers = [f"Content-Length: {MEBIBYTE}"]
+                opened.enter_context(wire.sent("POST /nowhere", headers, b" " * (MEBIBYTE - 1)))
+            late = [
+                wire.ask("POST /nowhere", f"Content-Length: {MEBIBYTE}", body=b" " * MEBIBYTE),
+                wire.ask("POST /nowhere", "Transfer-Encoding: chunked", body=b"100000\r\n" + b" " * MEBIBYTE),
+            ]
+            assert [(each.status, each.headers["retry-after"]) for each in late] == [(503, "1")] * 2
+            assert wire.ask("POST /nowhere", "Content-Length: 2", body=b"{}").status == 404
+            assert single.status() == 200
+            assert psutil.Process(worker).memory_info().rss - before < 2 * MAX_HELD_BYTES
+        wait_for(lambda: wire.ask("POST /nowhere", f"Content-Length: {MEBIBYTE}", body=b" " * MEBIBYTE).status == 404)
+    finally:
+        single.stop()
 
 
 @pytest.mark.parametrize(
