@@ -44,6 +44,7 @@ class ClientStream:
         self._peer = environ["REMOTE_ADDR"], int(environ["REMOTE_PORT"])
         self._socket: socket.socket | None = None
         self._pipe: int | None = None
+        self._is_cut = False
 
     async def begin(self, protocol: HTTPProtocol, beginning: Answer) -> int | None:
         """Sends the beginning, which is shorter than a pipe.
@@ -53,6 +54,10 @@ class ClientStream:
         """
         # In a thread: of thousands of connections, it takes some ten milliseconds to find one.
         self._socket = await asyncio.to_thread(_find_socket, *self._peer)
+        if self._is_cut:
+            # Meanwhile. Granian must not get a pipe that nobody ends.
+            self._close()
+            return None
         if self._socket is None:
             protocol.response_empty(503, [])
             return None
@@ -84,6 +89,7 @@ class ClientStream:
 
     def cut(self) -> None:
         """Resets the connection. A shutdown would look like an end to a client that speaks HTTP/1.0."""
+        self._is_cut = True
         if self._socket is not None:
             unspecified = ctypes.create_string_buffer(struct.calcsize("H14x"))
             _libc.connect(self._socket.fileno(), unspecified, len(unspecified))

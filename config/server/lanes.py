@@ -255,7 +255,7 @@ class Lanes:
         limit = settings.MAX_IN_FLIGHT
         if limit and self._in_flight.get(caller, 0) >= limit:
             return _build_excess(limit)
-        if lane is Lane.SLOW or self._fast.has_room:
+        if (self._slow and lane is Lane.SLOW) or self._fast.has_room:
             return None
         # Whom most of the waiting requests are of, gives way: what others send is no reason to refuse a caller.
         overload = build_overload("Too many requests wait.")

@@ -14,8 +14,9 @@ from config.server.background import Repetition
 logger = logging.getLogger(__name__)
 
 SECONDS_BETWEEN_WRITES = 0.1
-# That wait to be written. Whoever reads the log may stop reading.
+# That wait to be written. Whoever reads the log may stop reading. With a trace, one is as long as many others.
 MAX_LINES = 20_000
+MAX_LONG_LINES = 2_000
 # Each piece costs the threads of the process a change of turns.
 MAX_PIECE = 256 * 1024
 # At the end, for whoever reads slowly.
@@ -39,11 +40,13 @@ class LogWriter:
         """Writes what is left, and from then on each line at once; nothing any more where nobody reads it."""
         if self._repetition and self._repetition.stop(SECONDS_TO_STOP):
             self._repetition = None
+            # What was added in the meantime.
+            self.write()
 
     def add(self, line: bytes) -> None:
         if self._repetition is None:
             sys.stderr.write(line.decode())
-        elif len(self._lines) < MAX_LINES:
+        elif len(self._lines) < (MAX_LINES if len(line) <= select.PIPE_BUF else MAX_LONG_LINES):
             self._lines.append(line)
         else:
             self._left_out += 1

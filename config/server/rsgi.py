@@ -26,12 +26,12 @@ django: Any = get_wsgi_application()
 
 from config.api.requests import find_max_body  # noqa: E402 - they need the apps
 from config.api.versions.usage import SECONDS_BETWEEN_WRITES, uses  # noqa: E402
-from config.http.errors import Detail, DomainError, ErrorCode, invalid  # noqa: E402
+from config.http.errors import Detail, ErrorCode, invalid  # noqa: E402
 from config.http.request_limits import screen  # noqa: E402
 from config.postgresql.replicas import get_replicas  # noqa: E402
 from config.server.answers import Environ, refuse  # noqa: E402
 from config.server.background import Repetition  # noqa: E402
-from config.server.bodies import Bodies  # noqa: E402
+from config.server.bodies import Bodies, Pieces  # noqa: E402
 from config.server.deadlines import Deadline  # noqa: E402
 from config.server.draining import drain  # noqa: E402
 from config.server.fast_lane import run_together  # noqa: E402
@@ -50,8 +50,6 @@ SECONDS_FOR_A_BODY = 15.0
 MAX_CACHED_NAME = 64
 # Servers that take the first of two and others that take the last would disagree about the request.
 ONCE = ("host", "content-type", "content-length")
-# With these a body is refused of which there may be more.
-NOT_TAKEN = (ErrorCode.PAYLOAD_TOO_LARGE, ErrorCode.SERVICE_UNAVAILABLE)
 
 
 class Application:
@@ -96,18 +94,17 @@ class Application:
     async def __rsgi__(self, scope: Scope, protocol: HTTPProtocol) -> None:
         headers, repeated = _headers(scope)
         environ = _environ(scope, headers)
-        has_rest = await _receive(protocol, headers, repeated, environ, self._bodies)
+        pieces = Pieces(protocol)
+        has_rest = await _receive(pieces, headers, repeated, environ, self._bodies)
         await self._lanes.run(environ, protocol)
         if has_rest:
-            await self._bodies.throw_away(protocol)
+            await self._bodies.throw_away(pieces)
 
 
 application = Application()
 
 
-async def _receive(
-    protocol: HTTPProtocol, headers: Headers, repeated: list[str], environ: Environ, bodies: Bodies
-) -> bool:
+async def _receive(pieces: Pieces, headers: Headers, repeated: list[str], environ: Environ, bodies: Bodies) -> bool:
     """Puts the body into the environment, or the refusal of a request that must not be run.
 
     Returns:
@@ -120,15 +117,18 @@ async def _receive(
         body = b""
         if "content-length" in headers or "transfer-encoding" in headers:
             limit = find_max_body(environ["REQUEST_METHOD"], environ["PATH_INFO"], environ["CONTENT_TYPE"])
-            body = await bodies.receive(protocol, headers, limit)
+            body = await bodies.receive(pieces, headers, limit)
     except TimeoutError:
         message = f"The body did not arrive within {SECONDS_FOR_A_BODY:g} seconds."
         refuse(environ, invalid(Detail("", message)))
     except Exception as problem:  # noqa: BLE001 - a DomainError, or a fault of ours: Granian's answer has no body
         refuse(environ, problem)
-        is_not_taken = isinstance(problem, DomainError) and problem.code in NOT_TAKEN
+        code = getattr(problem, "code", None)
+        if code is ErrorCode.SERVICE_UNAVAILABLE:
+            return True
         # A client that waits for `100 Continue` (RFC 9110, section 10.1.1) is answered before it sends so much.
-        return is_not_taken and "content-length" in headers and "expect" not in headers
+        is_coming = "content-length" in headers and "expect" not in headers and not pieces.is_begun
+        return code is ErrorCode.PAYLOAD_TOO_LARGE and is_coming
     else:
         environ["CONTENT_LENGTH"] = str(len(body))
         environ["wsgi.input"] = BytesIO(body)

@@ -254,6 +254,9 @@ def _serve_channel(django: Any, channel: socket.socket, primaries: list[Any]) ->
     try:
         while header := file.read(_LENGTH_BYTES):
             _run(django, channel, *pickle.loads(file.read(int.from_bytes(header))))  # noqa: S301 - of our own worker
+    except ConnectionError:
+        # The worker has left, and an answer unread.
+        return
     except BaseException:
         # The worker would wait for an answer of this thread for ever. It notices the end of the process.
         logger.critical("A thread of the slow lane failed", exc_info=True)

@@ -381,7 +381,7 @@ def test_refused_request_like_one_that_is_slow_is_answered(
 
 def test_slow_requests_need_no_room_in_the_fast_lane() -> None:
     lanes = Lanes.__new__(Lanes)
-    lanes._in_flight = {}
+    lanes._in_flight, lanes._slow = {}, object()  # type: ignore[assignment]
     lanes._fast = SimpleNamespace(has_room=False, queue=FairQueue())  # type: ignore[assignment]
     assert lanes._find_excess("caller", Lane.FAST)
     assert lanes._find_excess("caller", Lane.SLOW) is None
