@@ -21,6 +21,7 @@ from django.test.client import ClientHandler
 
 from config.fastpath import handler, replacements
 from config.server.log_writer import log
+from config.server.request_log import NAME
 from tests.conftest import new_client
 from tests.contract.world import SAFE, rolled_back
 
@@ -79,8 +80,9 @@ class Sent:
             patch.object(log, "add", wraps=log.add) as add,
         ):
             response: Any = client.generic(self.method, self.path, self.body, headers=headers, QUERY_STRING=self.query)
-        ((logged,),) = [call.args for call in add.call_args_list]
-        line = {name: value for name, value in json.loads(logged).items() if name not in _DIFFERS}
+        logged = [json.loads(call.args[0]) for call in add.call_args_list]
+        (of_request,) = [line for line in logged if line["logger"] == NAME]
+        line = {name: value for name, value in of_request.items() if name not in _DIFFERS}
         content = b"".join(response)  # also of a stream
         return Outcome(response.status_code, dict(response.headers.items()), content, fast_path.called, line)
 

@@ -193,20 +193,18 @@ def test_client_that_does_not_read_is_cut(
 
 
 def test_client_that_reads_very_slowly_is_cut(
-    open_stream: Callable[..., Stream], checkout: Copy, first_start: list[str]
+    open_stream: Callable[..., Stream], checkout: Copy, key: dict[str, str], posts: str
 ) -> None:
     """It never stands still for long, and one piece of rows lasts for minutes."""
     limited = Service(checkout, WORKERS="1", MAX_STREAM_SECONDS="2")
     try:
-        key = {"X-API-Key": checkout.manage("create_api_key", "admin@example.com").stdout.strip()}
-        with long_posts(checkout):
-            stream = open_stream(limited, key, "/api/v2/posts?q=long")
-            began = time.monotonic()
-            with suppress(ConnectionResetError):
-                while time.monotonic() - began < 10 and stream.socket.recv(4096):
-                    time.sleep(0.05)
-            assert 1 < time.monotonic() - began < 6
-            wait_for_place(limited, key)
+        stream = open_stream(limited, key, posts)
+        began = time.monotonic()
+        with suppress(ConnectionResetError):
+            while time.monotonic() - began < 10 and stream.socket.recv(4096):
+                time.sleep(0.05)
+        assert 1 < time.monotonic() - began < 6
+        wait_for_place(limited, key)
     finally:
         limited.stop()
 
