@@ -251,7 +251,10 @@ def _note(request: HttpRequest, *, has_waited: bool, is_read: bool, has_failed: 
 
 
 def _store_patiently(store: Callable[..., None]) -> None:
-    """Until then, the user would miss its write in other processes, which do not know of it."""
+    """Stores the position behind a write, and waits for it as for a COMMIT.
+
+    Until it is stored, the user may miss the write in other processes.
+    """
     try:
         store()
     except OperationalError as error:

@@ -197,8 +197,7 @@ class Lanes:
             shorten_waits(connection)
             # Looked at by the fast path, when it connects (config.fastpath.postgresql.loop_waits).
             connection.turns = self._fast.turns
-        # The probe itself asks for the first time in this thread, before it runs.
-        refuse_to_connect(connections[DEFAULT_DB_ALIAS], lambda: probe.is_running and probe.is_silent)
+        refuse_to_connect(connections[DEFAULT_DB_ALIAS], lambda: probe.is_silent)
 
     def _cut_hanging_connection(self) -> None:
         """Ends what the fast lane waits for in vain. No time-out of PostgreSQL's holds where nothing comes from it."""

@@ -42,8 +42,11 @@ class Probe:
 
     @property
     def is_silent(self) -> bool:
-        """Whether the database has not answered for so long that no request should be made to wait for it."""
-        return not self.has_answered(MAX_SILENCE_SECONDS)
+        """Whether the database has not answered for so long that no request should be made to wait for it.
+
+        Nothing is known of it before the probe runs: its first question connects in the thread of the fast lane.
+        """
+        return self.is_running and not self.has_answered(MAX_SILENCE_SECONDS)
 
     def start(self) -> None:
         self._repetition = Repetition(self.ask, SECONDS_BETWEEN_PROBES, keeps_connection=True)

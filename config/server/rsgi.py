@@ -94,22 +94,24 @@ class Application:
     async def __rsgi__(self, scope: Scope, protocol: HTTPProtocol) -> None:
         headers, repeated = _headers(scope)
         environ = _environ(scope, headers)
-        pieces = Pieces(protocol)
-        has_rest = await _receive(pieces, headers, repeated, environ, self._bodies)
+        rest = await _receive(protocol, headers, repeated, environ, self._bodies)
         await self._lanes.run(environ, protocol)
-        if has_rest:
-            await self._bodies.throw_away(pieces)
+        if rest:
+            await self._bodies.throw_away(rest)
 
 
 application = Application()
 
 
-async def _receive(pieces: Pieces, headers: Headers, repeated: list[str], environ: Environ, bodies: Bodies) -> bool:
+async def _receive(
+    protocol: HTTPProtocol, headers: Headers, repeated: list[str], environ: Environ, bodies: Bodies
+) -> Pieces | None:
     """Puts the body into the environment, or the refusal of a request that must not be run.
 
     Returns:
-        Whether a body that is not taken is still to be read: the client is answered while it sends.
+        What is still to be read of a body that is not taken: the client is answered while it sends. None for nothing.
     """
+    pieces = None
     try:
         if repeated:
             raise invalid(*(Detail(name.title(), "The header may stand only once.") for name in repeated))
@@ -117,22 +119,26 @@ async def _receive(pieces: Pieces, headers: Headers, repeated: list[str], enviro
         body = b""
         if "content-length" in headers or "transfer-encoding" in headers:
             limit = find_max_body(environ["REQUEST_METHOD"], environ["PATH_INFO"], environ["CONTENT_TYPE"])
+            pieces = Pieces(protocol)
             body = await bodies.receive(pieces, headers, limit)
     except TimeoutError:
         message = f"The body did not arrive within {SECONDS_FOR_A_BODY:g} seconds."
         refuse(environ, invalid(Detail("", message)))
     except Exception as problem:  # noqa: BLE001 - a DomainError, or a fault of ours: Granian's answer has no body
         refuse(environ, problem)
-        code = getattr(problem, "code", None)
-        if code is ErrorCode.SERVICE_UNAVAILABLE:
-            return True
-        # A client that waits for `100 Continue` (RFC 9110, section 10.1.1) is answered before it sends so much.
-        is_coming = "content-length" in headers and "expect" not in headers and not pieces.is_begun
-        return code is ErrorCode.PAYLOAD_TOO_LARGE and is_coming
+        return pieces if pieces and _is_coming(pieces, headers, getattr(problem, "code", None)) else None
     else:
         environ["CONTENT_LENGTH"] = str(len(body))
         environ["wsgi.input"] = BytesIO(body)
-    return False
+    return None
+
+
+def _is_coming(pieces: Pieces, headers: Headers, code: ErrorCode | None) -> bool:
+    """Whether the client sends a body on that was refused with a code."""
+    if code is ErrorCode.PAYLOAD_TOO_LARGE:
+        # One that waits for `100 Continue` (RFC 9110, section 10.1.1) is answered before it sends so much.
+        return "content-length" in headers and "expect" not in headers and not pieces.is_begun
+    return code is ErrorCode.SERVICE_UNAVAILABLE
 
 
 def _headers(scope: Scope) -> tuple[Headers, list[str]]:
