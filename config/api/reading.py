@@ -25,7 +25,7 @@ from config.api.limits.quotas import CALLER, STAND_IN
 from config.api.requests import AnyRequest
 from config.api.views import ConventionsMixin
 from config.http.middleware import GetResponse
-from config.postgresql.replicas import FLUSHED, POSITION, TIMELINE, Look, close_if_lost, get_replicas, reading_from
+from config.postgresql.replicas import POSITION, TIMELINE, WHEREABOUTS, Look, close_if_lost, get_replicas, reading_from
 from config.postgresql.transactions import has_committed
 
 logger = logging.getLogger(__name__)
@@ -44,8 +44,7 @@ _UNSEEN = frozenset({401, 413, 415, 429})
 # more of the primary's time.
 FETCH_POSITION = f"""
 SELECT ARRAY[
-    replica, timeline, position::text, (waited_at < clock_timestamp() - interval '1 second')::text,
-    {TIMELINE}, {FLUSHED}::text
+    replica, timeline, position::text, (waited_at < now() - interval '1 second')::text, {WHEREABOUTS}
 ] FROM config_readposition WHERE user_id = {{}}
 """  # noqa: S608 - of constants
 STORE = f"""
@@ -82,9 +81,8 @@ class Position(NamedTuple):
     @classmethod
     def parse(cls, texts: Sequence[str], asked: float) -> Self:
         """Makes it of what FETCH_POSITION gave, which was asked for at a time of the monotonic clock."""
-        replica, timeline, position, may_wait, timeline_of_primary, position_of_primary = texts
-        look = Look(asked, timeline_of_primary, int(position_of_primary))
-        return cls(replica, timeline, int(position), may_wait == "true", look)
+        replica, timeline, position, may_wait, *whereabouts = texts
+        return cls(replica, timeline, int(position), may_wait == "true", Look.parse(asked, *whereabouts))
 
 
 def begin(request: AnyRequest, user_id: int, *, may_read_replica: bool = True) -> None:

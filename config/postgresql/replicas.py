@@ -17,7 +17,7 @@ from contextlib import suppress
 from contextvars import ContextVar
 from functools import cache
 from threading import Lock, Thread
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 from weakref import WeakSet
 
 import psycopg
@@ -45,23 +45,27 @@ SECONDS_BETWEEN_QUESTIONS = 0.001
 # There is no primary where none has answered for so long.
 SECONDS_WITHOUT_PRIMARY = 1.0
 
+WHEREABOUTS = "pg_walfile_name(pg_current_wal_flush_lsn()), pg_current_wal_flush_lsn()::text"
+"""SQL for where the primary is: the file of the WAL that it writes, and how far. No replica is farther.
+
+`Look.parse` takes it apart, which the primary would do for each read.
+"""
 # In bytes from the beginning of the WAL.
-FLUSHED = "(pg_current_wal_flush_lsn() - '0/0')::bigint"
-"""SQL for how far the primary has written the WAL. No replica is farther."""
 _REPLAYED = "(pg_last_wal_replay_lsn() - '0/0')::bigint"
 POSITION = (
     "((CASE current_setting('synchronous_commit') WHEN 'off' THEN pg_current_wal_insert_lsn()"
     " ELSE pg_current_wal_flush_lsn() END) - '0/0')::bigint"
 )
 """SQL for how far the WAL must be replayed where all that was answered so far shall be seen."""
-TIMELINE = "left(pg_walfile_name(pg_current_wal_flush_lsn()), 8)"
+TIMELINE_DIGITS = 8
+TIMELINE = f"left(pg_walfile_name(pg_current_wal_flush_lsn()), {TIMELINE_DIGITS})"
 """SQL for the timeline that the primary writes: the beginning of the name of each file."""
 # To look for it is to read a file: once for each connection.
 _FETCH_IDENTIFIER = "SELECT system_identifier FROM pg_control_system()"
 _MARK = "(SELECT name FROM config_timeline)"
 _FETCH_MARK = f"SELECT {_MARK}"
 # Without a table, whose plan would take longer than all of this.
-_LOOK_AT_PRIMARY = f"SELECT {FLUSHED}, {TIMELINE}"
+_LOOK_AT_PRIMARY = f"SELECT {WHEREABOUTS}"
 _LOOK_AT_REPLICA = f"SELECT pg_is_in_recovery(), {_REPLAYED}, {_MARK}"
 _WRITE_MARK = (
     "INSERT INTO config_timeline (id, name) VALUES (1, %s) ON CONFLICT (id) DO UPDATE SET name = EXCLUDED.name"
@@ -74,12 +78,18 @@ class Look(NamedTuple):
     Attributes:
         asked: when it was asked, by the monotonic clock.
         timeline: that it writes, as TIMELINE gives it.
-        position: how far it was then at the least, as FLUSHED gives it.
+        position: how far it was then at the least, in bytes from the beginning of the WAL.
     """
 
     asked: float
     timeline: str
     position: int
+
+    @classmethod
+    def parse(cls, asked: float, file: str, flushed: str) -> Self:
+        """Makes it of what WHEREABOUTS gave."""
+        high, _, low = flushed.partition("/")
+        return cls(asked, file[:TIMELINE_DIGITS], (int(high, 16) << 32) + int(low, 16))
 
 
 class ReplicaRouter:
@@ -328,8 +338,8 @@ class Replicas:
             if connection.connection is None or connection.connection is not self._identified:
                 (self._identifier,) = ask(connection, _FETCH_IDENTIFIER, SECONDS_TO_ANSWER)
                 self._identified = connection.connection
-            position, name = ask(connection, _LOOK_AT_PRIMARY, SECONDS_TO_ANSWER)
-            timeline = f"{self._identifier}/{name}"
+            look = Look.parse(asked, *map(str, ask(connection, _LOOK_AT_PRIMARY, SECONDS_TO_ANSWER)))
+            timeline = f"{self._identifier}/{look.timeline}"
             if self._is_unmarked or timeline != self._timeline:
                 _mark(connection, timeline)
                 self._is_unmarked = False
@@ -346,7 +356,7 @@ class Replicas:
                 for replica in self._replicas.values():
                     replica.leave("There is a new primary.")
                 self._timeline = str(timeline)
-            self._add_look(Look(asked, str(name), int(position or 0)))
+            self._add_look(look)
 
     def _knows_enough(self, now: float) -> bool:
         """Whether there is nothing to do on the primary, and it has answered just now."""

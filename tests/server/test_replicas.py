@@ -17,7 +17,7 @@ import psycopg
 import pytest
 
 from config.postgresql.database_url import SECONDS_TO_CONNECT_TO_EACH
-from config.postgresql.replicas import SECONDS_BETWEEN_LOOKS_AT_PRIMARY, Look, Replicas
+from config.postgresql.replicas import SECONDS_BETWEEN_LOOKS_AT_PRIMARY, TIMELINE, WHEREABOUTS, Look, Replicas
 from tests.server.conftest import Copy, wait_for
 from tests.server.deployment import MARGIN, Deployment, deploy, frozen
 from tests.server.standby import Pair, fetch, kill_machine, replicated
@@ -73,7 +73,7 @@ def test_what_others_write_is_seen_in_time_though_the_replica_falls_behind(readi
 
 def test_where_requests_read_the_primary_is_not_asked_for_its_position_alone(reading: Deployment) -> None:
     silent = (
-        "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT (pg_current_wal_flush_lsn()%'"
+        "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_walfile_name(%'"
         " AND query_start < now() - interval '1 second'"
     )
     began = time.monotonic()
@@ -339,3 +339,17 @@ def test_there_are_two_looks_at_the_primary_within_the_lag(max_lag: float, holds
     replicas._has_primary, replicas._is_unmarked = True, False
     replicas._add_look(Look(now - SECONDS_BETWEEN_LOOKS_AT_PRIMARY, "00000001", 1))
     assert replicas._knows_enough(now) is holds
+
+
+def test_place_of_the_primary_is_read_as_postgresql_writes_it() -> None:
+    assert Look.parse(1.5, "0000002A0000001600000012", "16/B374D848") == (1.5, "0000002A", 0x16B374D848)
+
+
+def test_no_position_is_farther_than_the_place_of_the_primary(pair: Pair) -> None:
+    with psycopg.connect(pair.primary.url, autocommit=True) as connection:
+        position = "pg_current_wal_flush_lsn() - '0/0'"
+        [row] = connection.execute(f"SELECT {TIMELINE}, {position}, {WHEREABOUTS}, {position}").fetchall()
+    timeline, before, file, flushed, after = row
+    look = Look.parse(0.0, file, flushed)
+    assert look.timeline == timeline
+    assert before <= look.position <= after
