@@ -7,6 +7,8 @@ from itertools import count, product
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from config import erasure
 from config.api.listing import keyset
@@ -16,6 +18,7 @@ from config.postgresql import row_counts
 from config.postgresql.row_counts import NARROW, WIDE
 from posts.models import Comment, Post
 from tests.conftest import Caller, with_key
+from users import services
 
 SORTS = ["id", "title", "created_at", "updated_at"]
 # Within a block, around the edges of both sizes of blocks, and far away.
@@ -179,7 +182,6 @@ def test_rows_of_other_tables_are_erased_in_the_order_of_their_foreign_keys(make
     from oauth2_provider.models import get_access_token_model, get_refresh_token_model
 
     from tests.accounts.oauth.actors import register
-    from users import services
 
     owner, grantee = make_user("admin"), make_user()
     application = register().row
@@ -195,6 +197,20 @@ def test_rows_of_other_tables_are_erased_in_the_order_of_their_foreign_keys(make
     assert not get_access_token_model().objects.exists()
     assert not get_refresh_token_model().objects.exists()
     assert not type(application)._base_manager.filter(pk=application.pk).exists()
+
+
+def test_what_goes_with_many_users_is_looked_for_at_once(make_user, db):
+    def count_queries(users: int) -> int:
+        many = [make_user() for _ in range(users)]
+        Post.objects.bulk_create(Post(user=user, title="T") for user in many for _ in range(2))
+        services.remove(*many)
+        with CaptureQueriesContext(connection) as queries:
+            assert erasure.erase(rest=0) == users
+        return len(queries)
+
+    count_queries(1)
+    # What is left for each of them are counts and stored answers.
+    assert (count_queries(21) - count_queries(1)) / 20 < 15
 
 
 def test_nothing_is_looked_for_while_nobody_was_removed(db, django_assert_num_queries):
