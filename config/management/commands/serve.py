@@ -1,5 +1,4 @@
 import gc
-import logging
 import multiprocessing
 import os
 import resource
@@ -46,6 +45,8 @@ RESERVED_FILES = 256
 HEADER_TIMEOUT_SECONDS = 30
 # Connections that wait to be accepted by a worker.
 BACKLOG = 1024
+# Granian, which configures logging in each process, would write lines of its own form to standard output.
+LOGGING_OF_GRANIAN: dict[str, Any] = {"formatters": {}, "handlers": {}, "loggers": {"_granian": {"propagate": True}}}
 
 
 class Command(ServiceCommand):
@@ -219,11 +220,8 @@ def _serve(sockets: Sequence[socket.socket], predecessor: Predecessor | None) ->
         workers_kill_timeout=STOP_TIMEOUT_SECONDS,
         log_access=False,
         log_level=LogLevels.error,
+        log_dictconfig=LOGGING_OF_GRANIAN,
     )
-    # Standard output is reserved for the lines that docs/operations.md promises.
-    for handler in logging.getLogger("_granian").handlers:
-        if isinstance(handler, logging.StreamHandler):
-            handler.setStream(sys.stderr)
     threading.Thread(target=_print_address, args=(server, predecessor), daemon=True).start()
     try:
         server.serve(target_loader=_load_application, wrap_loader=False)
