@@ -85,6 +85,8 @@ class Refusal(NamedTuple):
     version: Version | None
 
 
+# For whoever is refused because others have too much to do.
+RETRY_AFTER_SECONDS = 1
 # Who is refused mostly sends the same again, or the same of another resource.
 MAX_REFUSALS = 256
 PLACE = "\0"
@@ -202,6 +204,12 @@ def refuse(environ: Environ, problem: Exception) -> None:
         # until the garbage collector comes, a connection that is to be closed.
         problem.__traceback__ = problem.__context__ = None
     environ |= {REFUSED: problem, "CONTENT_TYPE": "", "CONTENT_LENGTH": "0", "wsgi.input": BytesIO()}
+
+
+def build_overload(message: str) -> DomainError:
+    """A SERVICE_UNAVAILABLE for a request that is not run because too many others are."""
+    headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
+    return DomainError(ErrorCode.SERVICE_UNAVAILABLE, f"{message} Try again.", headers=headers)
 
 
 def refuse_at_once(environ: Environ, problem: DomainError) -> Answer:

@@ -10,8 +10,8 @@ from granian.rsgi import HTTPProtocol, ProtocolClosed  # type: ignore[attr-defin
 
 from config.http.errors import Detail, DomainError, ErrorCode, invalid
 from config.http.request_limits import MAX_SHORT_BODY, body_too_long
+from config.server.answers import build_overload
 from config.server.deadlines import Deadline
-from config.server.lanes import build_overload
 
 # How much of a body that is refused for its size is still read. Many clients look for the answer only after they
 # sent everything, and find a broken pipe when the server closes on them first.

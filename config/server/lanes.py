@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from asyncio import AbstractEventLoop, ensure_future
-from collections import Counter, OrderedDict, deque
+from collections import OrderedDict, deque
 from collections.abc import Hashable
 from functools import partial
 from typing import Any
@@ -24,22 +24,21 @@ from config.http.lanes import Lane, NeedsSlowLane, in_fast_lane
 from config.http.request_limits import REFUSED
 from config.postgresql.replicas import cut_if_waiting, goes_on_without_primary, is_waiting
 from config.postgresql.transactions import before_transaction
-from config.server import metrics, slow_lane
-from config.server.answers import Answer, Environ, answer, choose_lane, refuse_at_once
+from config.server import metrics
+from config.server.answers import RETRY_AFTER_SECONDS, Environ, answer, build_overload, choose_lane, refuse_at_once
 from config.server.background import Repetition
 from config.server.callers import Callers
-from config.server.client_streams import ClientStream
-from config.server.draining import drain, end_at_once
+from config.server.draining import drain
 from config.server.fast_lane import FastLane, run_together, step_back
 from config.server.impatience import refuse_to_connect, shorten_waits
-from config.server.queues import FairQueue, Task
+from config.server.queues import Task
 from config.server.readiness import probe
 from config.server.request_log import LANE
+from config.server.slow_lane import SlowLane
+from config.server.slow_process import SlowProcess
 
 logger = logging.getLogger(__name__)
 
-# Of a worker, beside those that run. A longer queue would only be waited for in vain.
-MAX_WAITING_SLOW = 64
 # A request that was not begun by then is answered 503: its client has hardly any patience left.
 SECONDS_TO_WAIT = 5.0
 # From then on a waiting request is dropped when its client leaves. To watch all of them would cost more than many take.
@@ -47,9 +46,6 @@ SECONDS_TO_WATCH = 0.02
 SECONDS_BETWEEN_SWEEPS = 0.02
 # Of those whose clients have left, in a turn of the loop: hundreds may leave at once, and others wait for an answer.
 MAX_DROPPED = 32
-# How many requests of one caller the slow lane runs at once: it has threads left for others.
-MAX_SLOW_OF_A_CALLER = slow_lane.THREADS // 2
-RETRY_AFTER_SECONDS = 1
 SECONDS_BETWEEN_LOOKS = 0.1
 # After that a database connection of a batch is cut; that to the primary sooner, where reads go on without it.
 MAX_SECONDS_OF_A_BATCH = 3.0
@@ -61,109 +57,6 @@ SECONDS_OF_A_STALL = 1.0
 SECONDS_TO_STAY_SLOW = 1.0
 
 
-class SlowLane:
-    """Has tasks run by the process of the slow lane, as many as it has channels, the callers in turn.
-
-    Args:
-        loop: the event loop.
-        process: the process.
-    """
-
-    def __init__(self, loop: AbstractEventLoop, process: slow_lane.SlowProcess) -> None:
-        self._loop = loop
-        self._free = list(process.channels)
-        self._running: Counter[Hashable] = Counter()
-        self._has_died = False
-        self._streams: set[ClientStream] = set()
-        self.queue = FairQueue()
-        process.watch(loop, self._end_worker)
-
-    @property
-    def free(self) -> int:
-        """How many requests it would begin at once."""
-        return len(self._free)
-
-    @property
-    def is_full(self) -> bool:
-        return self._has_died or len(self.queue) >= MAX_WAITING_SLOW
-
-    async def run(self, task: Task) -> None:
-        """Ends when the task was run, or will never be."""
-        self.queue.put(task)
-        self._start_waiting()
-        if task.channel is None:
-            task.waiting = self._loop.create_future()
-            await task.waiting
-        if task.is_done:
-            return
-        try:
-            outcome = await slow_lane.send(self._loop, task.channel, task.environ)
-        except Exception:
-            logger.exception("A slow request was lost")
-            task.respond(refuse_at_once(task.environ, build_overload("The request may have been lost half-way.")))
-            self._end_worker()
-            return
-        task.environ |= outcome.noted
-        if outcome.is_stream and not await self._stream(task, outcome.response):
-            return
-        self._free.append(task.channel)
-        self._running[task.caller] -= 1
-        if not self._running[task.caller]:
-            del self._running[task.caller]
-        self._start_waiting()
-        if not outcome.is_stream:
-            task.respond(outcome.response)
-
-    async def _stream(self, task: Task, beginning: Answer) -> bool:
-        """Ends with the stream. Returns whether the process is alive."""
-        stream = ClientStream(task.environ)
-        self._streams.add(stream)
-        is_whole = False
-        try:
-            try:
-                pipe = await stream.begin(task.protocol, drain.mark(beginning))
-            except Exception:
-                logger.exception("A stream could not be begun")
-                pipe = None
-            is_whole = await slow_lane.send_pipe(self._loop, task.channel, pipe)
-        except Exception:
-            logger.exception("A stream was lost")
-            self._end_worker()
-            return False
-        finally:
-            self._streams.discard(stream)
-            if is_whole:
-                stream.finish()
-            else:
-                stream.cut()
-        return True
-
-    def _start_waiting(self) -> None:
-        while self._free and (task := self.queue.take_one(self.may_run)):
-            task.channel = self._free.pop()
-            self._running[task.caller] += 1
-            task.wake()
-
-    def may_run(self, caller: Hashable) -> bool:
-        """Whether it would begin one more request of a caller."""
-        return self._running[caller] < MAX_SLOW_OF_A_CALLER
-
-    def _end_worker(self) -> None:
-        """A fork needs a process without threads: the one that starts workers also starts those beside them."""
-        if self._has_died:
-            return
-        self._has_died = True
-        # First of all: Granian waits, and nothing beside it runs, until each pipe that it reads has an end.
-        for stream in self._streams:
-            stream.cut()
-        for task in list(self.queue):
-            self.queue.remove(task)
-            metrics.LANE_EVENTS.labels(Lane.SLOW.value, "refused").inc()
-            task.respond(refuse_at_once(task.environ, build_overload("The request was not begun.")))
-            task.finish()
-        end_at_once()
-
-
 class Lanes:
     """Runs requests in their lanes.
 
@@ -173,7 +66,7 @@ class Lanes:
         process: of the slow lane; without one, everything runs in the fast one, as long as it takes.
     """
 
-    def __init__(self, django: Any, loop: AbstractEventLoop, process: slow_lane.SlowProcess | None) -> None:
+    def __init__(self, django: Any, loop: AbstractEventLoop, process: SlowProcess | None) -> None:
         self._django, self._loop = django, loop
         self._connections: list[Any] = []
         # Since when a connection was found waiting at each look.
@@ -410,12 +303,6 @@ def _waits_in_vain(environ: Environ) -> bool:
 
 def _get_kind(task: Task) -> Hashable:
     return task.caller, task.environ["REQUEST_METHOD"], task.environ["PATH_INFO"]
-
-
-def build_overload(message: str) -> DomainError:
-    """A SERVICE_UNAVAILABLE for a request that is not run because too many others are."""
-    headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
-    return DomainError(ErrorCode.SERVICE_UNAVAILABLE, f"{message} Try again.", headers=headers)
 
 
 def _build_excess(limit: int) -> DomainError:

@@ -38,7 +38,7 @@ from config.server.fast_lane import run_together  # noqa: E402
 from config.server.lanes import Lanes  # noqa: E402
 from config.server.log_writer import log  # noqa: E402
 from config.server.readiness import probe  # noqa: E402
-from config.server.slow_lane import SlowProcess  # noqa: E402
+from config.server.slow_process import SlowProcess  # noqa: E402
 from config.server.tracing import traces  # noqa: E402
 
 Headers = Mapping[str, str]

@@ -1,345 +1,125 @@
-"""The slow lane: a process beside each worker, whose threads run what would delay the fast lane.
-
-A process, and not threads of the worker: Python's own work holds the interpreter's lock, so that one thread that
-renders an export lets the others wait for milliseconds each time they come back from the database. A process can also
-be given a lower priority. A thread cannot: one that holds the lock and is not scheduled stops all others.
-
-The worker sends a request down one of its channels, one at a time each, and gets the response back.
-"""
+"""The slow lane of a worker: what would delay the fast one is run by a process beside it (slow_process.py)."""
 
 from __future__ import annotations
 
-import ctypes
 import logging
-import os
-import pickle
-import select
-import signal
-import socket
-import sys
-import time
 from asyncio import AbstractEventLoop
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import closing, suppress
-from contextvars import Context
-from io import BytesIO
-from itertools import chain
-from pathlib import Path
-from threading import Thread
-from typing import Any, NamedTuple
+from collections import Counter
+from collections.abc import Hashable
 
-from django.conf import settings
-from django.db import DEFAULT_DB_ALIAS, connections
-
-from config.api.limits.quotas import NOTED
-from config.api.versions.usage import SECONDS_BETWEEN_WRITES, uses
 from config.http.lanes import Lane
-from config.http.streams import FIRST_BYTES
-from config.postgresql.replicas import SECONDS_BETWEEN_LOOKS, cut_if_waiting, get_replicas, goes_on_without_primary
-from config.server import background_work, metrics
-from config.server.answers import Answer, Environ, Streamed, answer, begin_answer, failure
-from config.server.background import Repetition
-from config.server.log_writer import log
-from config.server.processes import close_other_files, end_with_parent
-from config.server.tracing import traces
+from config.server import metrics, slow_process
+from config.server.answers import Answer, build_overload, refuse_at_once
+from config.server.client_streams import ClientStream
+from config.server.draining import drain, end_at_once
+from config.server.queues import FairQueue, Task
 
-# Elsewhere the connection of a client is not found (config.server.client_streams): a list is sent as a whole.
-_begin = begin_answer if sys.platform == "linux" else answer
 logger = logging.getLogger(__name__)
 
-# How many slow requests a worker runs at once, each on a database connection of its own.
-THREADS = 4
-# What is slow leaves the processors to what is fast: of a busy one, it has a quarter.
-NICENESS = 5
-# Of a session, where Linux weighs sessions against each other (sched_autogroup_enabled): among their processes alone
-# does niceness count then. Connections of PostgreSQL are sessions, too.
-SESSION_NICENESS = Path("/proc/self/autogroup")
-_LENGTH_BYTES = 8
-# Of mallopt(3), and from how many bytes on a block is mapped by itself.
-_M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
-_LARGE_BLOCK = 128 * 1024
-# What comes with the pipe of a stream, and what becomes of the stream.
-_PIPE, _WHOLE, _CUT = b"p", b"w", b"c"
+# Of a worker, beside those that run. A longer queue would only be waited for in vain.
+MAX_WAITING = 64
+# How many requests of one caller it runs at once: it has threads left for others.
+MAX_OF_A_CALLER = slow_process.THREADS // 2
 
 
-class Outcome(NamedTuple):
-    """What became of a request.
-
-    Attributes:
-        response: the whole of it, or the beginning of a stream.
-        noted: what the environment of the request holds of whom it was counted for.
-        is_stream: whether the process waits for a pipe, into which it writes the rest.
-    """
-
-    response: Answer
-    noted: Environ
-    is_stream: bool
-
-
-class SlowProcess:
-    """The process, as its worker sees it.
-
-    Args:
-        pid: its process id.
-        channels: the worker's ends.
-        life: nothing is sent over it; it ends when the process ends.
-    """
-
-    def __init__(self, pid: int, channels: Sequence[socket.socket], life: socket.socket) -> None:
-        self._pid = pid
-        self.channels, self._life = channels, life
-        for channel in channels:
-            channel.setblocking(False)
-
-    def watch(self, loop: AbstractEventLoop, died: Callable[[], None]) -> None:
-        """Calls a function once when the process has died."""
-
-        def tell() -> None:
-            loop.remove_reader(self._life)
-            died()
-
-        loop.add_reader(self._life, tell)
-
-    def close(self) -> None:
-        """Lets the process end, after what it has begun."""
-        for channel in (*self.channels, self._life):
-            channel.close()
-        with suppress(ChildProcessError):
-            os.waitpid(self._pid, 0)
-
-
-async def send(loop: AbstractEventLoop, channel: socket.socket, environ: Environ) -> Outcome:
-    """Has a request run.
-
-    Raises:
-        ConnectionError: the process has died. Nobody knows what it did before.
-    """
-    body: BytesIO = environ["wsgi.input"]
-    rest = {name: value for name, value in environ.items() if name != "wsgi.input"}
-    frame = pickle.dumps((rest, body.getvalue()))
-    await loop.sock_sendall(channel, len(frame).to_bytes(_LENGTH_BYTES) + frame)
-    length = int.from_bytes(await _receive(loop, channel, _LENGTH_BYTES))
-    outcome: Outcome = pickle.loads(await _receive(loop, channel, length))  # noqa: S301 - of our own process
-    return outcome
-
-
-async def send_pipe(loop: AbstractEventLoop, channel: socket.socket, pipe: int | None) -> bool:
-    """Has the rest of a stream written.
+class SlowLane:
+    """Has tasks run by the process of the slow lane, as many as it has channels, the callers in turn.
 
     Args:
         loop: the event loop.
-        channel: over which the stream was begun.
-        pipe: the file descriptor of its writing end; None for a stream that nobody wants any more.
-
-    Returns:
-        Whether all of it was written.
-
-    Raises:
-        ConnectionError: the process has died.
+        process: the process.
     """
-    socket.send_fds(channel, [_PIPE], [] if pipe is None else [pipe])
-    return await _receive(loop, channel, len(_WHOLE)) == _WHOLE
 
+    def __init__(self, loop: AbstractEventLoop, process: slow_process.SlowProcess) -> None:
+        self._loop = loop
+        self._free = list(process.channels)
+        self._running: Counter[Hashable] = Counter()
+        self._has_died = False
+        self._streams: set[ClientStream] = set()
+        self.queue = FairQueue()
+        process.watch(loop, self._end_worker)
 
-async def _receive(loop: AbstractEventLoop, channel: socket.socket, length: int) -> bytearray:
-    received = bytearray(length)
-    view = memoryview(received)
-    while view:
-        count = await loop.sock_recv_into(channel, view)
-        if not count:
-            raise ConnectionResetError("The process of the slow lane has died.")
-        view = view[count:]
-    return received
+    @property
+    def free(self) -> int:
+        """How many requests it would begin at once."""
+        return len(self._free)
 
+    @property
+    def is_full(self) -> bool:
+        return self._has_died or len(self.queue) >= MAX_WAITING
 
-# --- In the process itself
-
-
-def start(django: Any, cause: metrics.StartCause) -> SlowProcess:
-    """Forks the process. The caller must have neither threads nor database connections.
-
-    Args:
-        django: Django's WSGI application.
-        cause: why the worker is started, which the process belongs to.
-    """
-    # One more, over which nothing is sent.
-    pairs = [socket.socketpair() for _ in range(THREADS + 1)]
-    worker = os.getpid()
-    pid = os.fork()
-    if not pid:
+    async def run(self, task: Task) -> None:
+        """Ends when the task was run, or will never be."""
+        self.queue.put(task)
+        self._start_waiting()
+        if task.channel is None:
+            task.waiting = self._loop.create_future()
+            await task.waiting
+        if task.is_done:
+            return
         try:
-            _serve(django, [theirs for _, theirs in pairs], worker, cause)
+            outcome = await slow_process.send(self._loop, task.channel, task.environ)
+        except Exception:
+            logger.exception("A slow request was lost")
+            task.respond(refuse_at_once(task.environ, build_overload("The request may have been lost half-way.")))
+            self._end_worker()
+            return
+        task.environ |= outcome.noted
+        if outcome.is_stream and not await self._stream(task, outcome.response):
+            return
+        self._free.append(task.channel)
+        self._running[task.caller] -= 1
+        if not self._running[task.caller]:
+            del self._running[task.caller]
+        self._start_waiting()
+        if not outcome.is_stream:
+            task.respond(outcome.response)
+
+    async def _stream(self, task: Task, beginning: Answer) -> bool:
+        """Ends with the stream. Returns whether the process is alive."""
+        stream = ClientStream(task.environ)
+        self._streams.add(stream)
+        is_whole = False
+        try:
+            try:
+                pipe = await stream.begin(task.protocol, drain.mark(beginning))
+            except Exception:
+                logger.exception("A stream could not be begun")
+                pipe = None
+            is_whole = await slow_process.send_pipe(self._loop, task.channel, pipe)
+        except Exception:
+            logger.exception("A stream was lost")
+            self._end_worker()
+            return False
         finally:
-            os._exit(0)
-    for _, theirs in pairs:
-        theirs.close()
-    *channels, life = (ours for ours, _ in pairs)
-    return SlowProcess(pid, channels, life)
+            self._streams.discard(stream)
+            if is_whole:
+                stream.finish()
+            else:
+                stream.cut()
+        return True
 
+    def _start_waiting(self) -> None:
+        while self._free and (task := self.queue.take_one(self.may_run)):
+            task.channel = self._free.pop()
+            self._running[task.caller] += 1
+            task.wake()
 
-def _serve(django: Any, sockets: Sequence[socket.socket], worker: int, cause: metrics.StartCause) -> None:
-    # It is stopped by its channels, when the worker has got the last response.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
-    end_with_parent(worker)
-    # The listening socket above all: what nobody accepts there would wait in vain.
-    close_other_files({each.fileno() for each in sockets})
-    _lower_priority()
-    _return_memory()
-    metrics.start(Lane.SLOW, cause)
-    log.start()
-    traces.start()
-    if settings.REPLICAS:
-        get_replicas()
-    writing = Repetition(uses.write, SECONDS_BETWEEN_WRITES)
-    writing.start()
-    working = background_work.build_repetition()
-    working.start()
-    primaries: list[Any] = []
-    threads = [
-        Thread(target=_serve_channel, args=(django, channel, primaries), daemon=True) for channel in sockets[:THREADS]
-    ]
-    for thread in threads:
-        thread.start()
-    if settings.READ_ONLY_WITHOUT_PRIMARY:
-        Repetition(lambda: _cut_in_vain(primaries), SECONDS_BETWEEN_LOOKS).start()
-    for thread in threads:
-        thread.join()
-    working.stop()
-    writing.stop()
-    uses.write()
-    traces.stop()
-    log.stop()
+    def may_run(self, caller: Hashable) -> bool:
+        """Whether it would begin one more request of a caller."""
+        return self._running[caller] < MAX_OF_A_CALLER
 
-
-def _lower_priority() -> None:
-    os.nice(NICENESS)
-    os.setsid()
-    for _ in range(50):
-        try:
-            SESSION_NICENESS.write_text(str(NICENESS))
-        except BlockingIOError:
-            # Linux changes no more than ten sessions a second; other workers start at the same time.
-            time.sleep(0.1)
-        except OSError:
-            # Sessions are not weighed here.
+    def _end_worker(self) -> None:
+        """A fork needs a process without threads: the one that starts workers also starts those beside them."""
+        if self._has_died:
             return
-        else:
-            return
-
-
-def _return_memory() -> None:
-    """Has the C library return large blocks, as of exports, when they are freed.
-
-    glibc would keep blocks of up to 32 MB once it has seen such, and heaps for each thread: with four exports at once,
-    the process took 171 MB instead of 94 after five minutes, and kept growing. Other C libraries have no `mallopt`, or
-    none of these.
-    """
-    if mallopt := getattr(ctypes.CDLL(None), "mallopt", None):
-        mallopt(_M_MMAP_THRESHOLD, _LARGE_BLOCK)
-        mallopt(_M_ARENA_MAX, 1)
-
-
-def _cut_in_vain(primaries: Sequence[Any]) -> None:
-    """Ends what requests wait for where no primary is known: reads of replicas need these threads."""
-    if goes_on_without_primary():
-        for connection in primaries:
-            if cut_if_waiting(connection):
-                logger.error("There is no primary; a connection of the slow lane is cut.")
-
-
-def _serve_channel(django: Any, channel: socket.socket, primaries: list[Any]) -> None:
-    primaries.append(connections[DEFAULT_DB_ALIAS])
-    file = channel.makefile("rb")
-    try:
-        while header := file.read(_LENGTH_BYTES):
-            _run(django, channel, *pickle.loads(file.read(int.from_bytes(header))))  # noqa: S301 - of our own worker
-    except ConnectionError:
-        # The worker has left, and an answer unread.
-        return
-    except BaseException:
-        # The worker would wait for an answer of this thread for ever. It notices the end of the process.
-        logger.critical("A thread of the slow lane failed", exc_info=True)
-        log.stop()
-        os._exit(1)
-
-
-def _run(django: Any, channel: socket.socket, environ: Environ, body: bytes) -> None:
-    environ["wsgi.input"] = BytesIO(body)
-    try:
-        begun = Context().run(_begin, django, environ)
-    except BaseException as exception:  # noqa: BLE001 - the worker waits for an answer, whatever happens
-        begun = failure(exception, environ)
-    with suppress(ConnectionError):
-        # The worker may have died meanwhile.
-        if isinstance(begun, Answer):
-            _send(channel, begun, environ)
-        else:
-            _stream(channel, begun, environ)
-
-
-def _send(channel: socket.socket, response: Answer, environ: Environ, *, is_stream: bool = False) -> None:
-    noted = {name: environ[name] for name in NOTED if name in environ}
-    frame = pickle.dumps(Outcome(response, noted, is_stream))
-    channel.sendall(len(frame).to_bytes(_LENGTH_BYTES) + frame)
-
-
-def _stream(channel: socket.socket, begun: Streamed, environ: Environ) -> None:
-    """Sends a stream: its beginning to the worker, and the rest into the pipe that comes back."""
-    with closing(begun.body):
-        pieces = iter(begun.body)
-        try:
-            first = next(pieces, b"")
-        except Exception as exception:  # noqa: BLE001 - nothing was sent yet
-            _send(channel, failure(exception, environ), environ)
-            return
-        _send(channel, begun.head._replace(body=first[:FIRST_BYTES]), environ, is_stream=bool(first))
-        if not first:
-            return
-        is_whole = _write_rest(channel, chain([first[FIRST_BYTES:]], pieces), begun.head)
-    channel.sendall(_WHOLE if is_whole else _CUT)
-
-
-def _write_rest(channel: socket.socket, pieces: Iterable[bytes], head: Answer) -> bool:
-    """Writes the pieces into the pipe that the worker sends. Returns whether all of them were written."""
-    _, pipes, _, _ = socket.recv_fds(channel, len(_PIPE), 1)
-    request_id = dict(head.headers).get("Request-Id")
-    deadline = time.monotonic() + settings.MAX_STREAM_SECONDS
-    try:
-        for pipe in pipes:
-            with os.fdopen(pipe, "wb", buffering=0):
-                for piece in pieces:
-                    _write(pipe, piece, deadline)
-            return True
-    except (BrokenPipeError, TimeoutError) as reason:
-        logger.info("Request-Id %s: the client left a stream, or did not read it: %s", request_id, reason)
-    except Exception:
-        logger.exception("Request-Id %s: a stream was cut", request_id)
-    return False
-
-
-def _write(pipe: int, piece: bytes, deadline: float) -> None:
-    """Writes to a pipe that does not block.
-
-    Args:
-        pipe: its file descriptor.
-        piece: what is written.
-        deadline: by the monotonic clock.
-
-    Raises:
-        BrokenPipeError: the client has left.
-        TimeoutError: it has taken nothing for long, or the deadline has passed.
-    """
-    waiting = select.poll()
-    waiting.register(pipe, select.POLLOUT)
-    with memoryview(piece) as rest:
-        written = 0
-        while written < len(rest):
-            left = deadline - time.monotonic()
-            if left <= 0:
-                raise TimeoutError("It took too long.")
-            seconds = min(settings.MAX_STREAM_STALL_SECONDS, left)
-            if not waiting.poll(seconds * 1000):
-                raise TimeoutError(f"It has read nothing for {seconds:g} s.")
-            with suppress(BlockingIOError):
-                written += os.write(pipe, rest[written:])
+        self._has_died = True
+        # First of all: Granian waits, and nothing beside it runs, until each pipe that it reads has an end.
+        for stream in self._streams:
+            stream.cut()
+        for task in list(self.queue):
+            self.queue.remove(task)
+            metrics.LANE_EVENTS.labels(Lane.SLOW.value, "refused").inc()
+            task.respond(refuse_at_once(task.environ, build_overload("The request was not begun.")))
+            task.finish()
+        end_at_once()

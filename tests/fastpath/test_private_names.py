@@ -85,7 +85,7 @@ ALLOWED = {
         "_spawn_worker": "the hook of Granian's server that starts a worker",
         "_sso": "the socket of all workers, which there is none of",
     },
-    "config/server/slow_lane.py": {"_exit": "os._exit, which Python documents for the child of a fork"},
+    "config/server/slow_process.py": {"_exit": "os._exit, which Python documents for the child of a fork"},
     "config/admin/related.py": {
         "_registry": "no public method of the site has its models in the order of their registration",
     },

@@ -21,7 +21,7 @@ import pytest
 from config.http.lanes import Lane
 from config.local.account import get_accessible_folder
 from config.local.cluster import Cluster
-from config.server import slow_lane
+from config.server import slow_process
 from config.server.lanes import Lanes
 from config.server.queues import FairQueue
 from tests.server.conftest import Copy, Service, wait_for
@@ -96,11 +96,11 @@ def test_write_that_waits_for_a_lock_delays_no_other_request(
 def test_process_of_the_slow_lane_leaves_the_processors_to_others(single: Service) -> None:
     (worker,) = single.workers()
     (process,) = psutil.Process(worker).children()
-    niceness = os.getpriority(os.PRIO_PROCESS, 0) + slow_lane.NICENESS
+    niceness = os.getpriority(os.PRIO_PROCESS, 0) + slow_process.NICENESS
     assert (process.nice(), os.getsid(process.pid)) == (niceness, process.pid)
     weight = Path(f"/proc/{process.pid}/autogroup")
     if weight.exists():
-        wait_for(lambda: weight.read_text().split()[1:] == ["nice", str(slow_lane.NICENESS)])
+        wait_for(lambda: weight.read_text().split()[1:] == ["nice", str(slow_process.NICENESS)])
 
 
 def test_worker_has_a_processor_of_its_own_where_there_is_one_for_each_but_its_slow_lane_has_all(
@@ -371,7 +371,7 @@ def test_refused_request_like_one_that_is_slow_is_answered(
     single: Service, key: dict[str, str], database: psycopg.Connection
 ) -> None:
     """It is sent to the slow lane, too, with the reason of its refusal."""
-    for _ in range(2 * slow_lane.THREADS):
+    for _ in range(2 * slow_process.THREADS):
         with locked(database, 2):
             slow = in_background(ask, single, "/api/v1/users/2", "PATCH", {"name": "Changed"}, **key)
             time.sleep(0.3)

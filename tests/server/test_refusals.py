@@ -11,7 +11,6 @@ import pytest
 
 from config.http.errors import DomainError, ErrorCode
 from config.server import answers
-from config.server.lanes import build_overload
 
 # The line in the log is a third of them.
 MAX_CALLS = 70
@@ -66,7 +65,7 @@ def build_environ(**variables: str) -> dict[str, Any]:
 
 
 def refuse(message: str = "Too many.", **variables: str) -> answers.Answer:
-    return answers.refuse_at_once(build_environ(**variables), build_overload(message))
+    return answers.refuse_at_once(build_environ(**variables), answers.build_overload(message))
 
 
 def test_refusal_is_the_same_again_but_for_its_request_id():
@@ -97,7 +96,7 @@ def test_refusals_for_different_reasons_are_different():
 def test_refusal_that_is_made_again_takes_few_calls():
     for _ in range(3):
         refuse(QUERY_STRING="limit=100")
-    environ, problem = build_environ(QUERY_STRING="limit=100"), build_overload("Too many.")
+    environ, problem = build_environ(QUERY_STRING="limit=100"), answers.build_overload("Too many.")
     profile = cProfile.Profile()
     profile.runcall(answers.refuse_at_once, environ, problem)
     assert 0 < pstats.Stats(profile).total_calls <= MAX_CALLS  # type: ignore[attr-defined]

@@ -13,8 +13,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from config.server import logs, request_log
-from config.server.answers import refuse_at_once
-from config.server.lanes import build_overload
+from config.server.answers import build_overload, refuse_at_once
 from tests.api.wire import send
 from tests.conftest import PASSWORD, Caller
 from tests.fastpath.test_calls import build_environ

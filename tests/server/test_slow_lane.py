@@ -15,13 +15,13 @@ import psutil
 import psycopg
 import pytest
 
-from config.server import slow_lane
-from config.server.lanes import MAX_SLOW_OF_A_CALLER, MAX_WAITING_SLOW
+from config.server import slow_process
+from config.server.slow_lane import MAX_OF_A_CALLER, MAX_WAITING
 from tests.server.conftest import Copy, Service, wait_for
 
 PASSWORD = "four plain words here"
 # As many as one caller can have in the slow lane.
-MAX_IN_FLIGHT = MAX_SLOW_OF_A_CALLER + MAX_WAITING_SLOW
+MAX_IN_FLIGHT = MAX_OF_A_CALLER + MAX_WAITING
 LOGIN = ("POST", "/api/login", {"email": "nobody@example.net", "password": PASSWORD})
 LIMIT = 10
 
@@ -93,24 +93,24 @@ def test_full_slow_lane_answers_at_once_and_those_who_leave_make_room_at_once(
         waiting = [send(single, *LOGIN) for _ in range(MAX_IN_FLIGHT)]
         wait_for(lambda: ask(single, "GET", "/api/v1/users").status == 429, seconds=4)
         # Another caller, who has the lane's last threads and no room to wait.
-        beyond = [send(single, *build_long_post("Begun"), **key) for _ in range(MAX_SLOW_OF_A_CALLER)]
+        beyond = [send(single, *build_long_post("Begun"), **key) for _ in range(MAX_OF_A_CALLER)]
         began = time.monotonic()
         refused = [receive(each) for each in beyond]
         seconds = time.monotonic() - began
         for each in waiting:
             each.close()
         wait_for(lambda: ask(single, "GET", "/api/v1/users").status == 401, seconds=2)
-        taken = [send(single, *build_long_post(title), **key) for _ in range(MAX_SLOW_OF_A_CALLER + 1)]
+        taken = [send(single, *build_long_post(title), **key) for _ in range(MAX_OF_A_CALLER + 1)]
         # It left while it waited for one of the caller's threads.
         time.sleep(0.3)
         taken.pop().close()
         time.sleep(0.3)
-    assert [each.status for each in refused] == [503] * MAX_SLOW_OF_A_CALLER
+    assert [each.status for each in refused] == [503] * MAX_OF_A_CALLER
     assert {get_message(each) for each in refused} == {"Too many slow requests wait. Try again."}
     assert {each.headers["Retry-After"] for each in refused} == {"1"}
     assert seconds < 1
-    assert [receive(each).status for each in taken] == [201] * MAX_SLOW_OF_A_CALLER
-    assert count_posts(database, title) == MAX_SLOW_OF_A_CALLER
+    assert [receive(each).status for each in taken] == [201] * MAX_OF_A_CALLER
+    assert count_posts(database, title) == MAX_OF_A_CALLER
     assert count_posts(database, "Begun") == 0
 
 
@@ -119,13 +119,13 @@ def test_request_that_has_waited_for_longer_than_its_deadline_is_refused_unrun(
 ) -> None:
     title = f"Late {time.monotonic_ns()}"
     with standing_still(single):
-        running = [send(single, *build_long_post(title), **key) for _ in range(MAX_SLOW_OF_A_CALLER)]
+        running = [send(single, *build_long_post(title), **key) for _ in range(MAX_OF_A_CALLER)]
         time.sleep(0.3)
         late = ask(single, *build_long_post(title), **key)
     assert (late.status, get_message(late)) == (503, "The request has waited too long. Try again.")
     assert late.headers["Retry-After"] == "1"
-    assert [receive(each).status for each in running] == [201] * MAX_SLOW_OF_A_CALLER
-    assert count_posts(database, title) == MAX_SLOW_OF_A_CALLER
+    assert [receive(each).status for each in running] == [201] * MAX_OF_A_CALLER
+    assert count_posts(database, title) == MAX_OF_A_CALLER
 
 
 def test_slow_process_that_dies_is_started_again_with_its_worker_and_nothing_is_lost(
@@ -137,7 +137,7 @@ def test_slow_process_that_dies_is_started_again_with_its_worker_and_nothing_is_
     process = get_slow_process(single)
     process.suspend()
     # Half of them are begun, the others wait.
-    waiting = [send(single, *build_long_post("Lost"), **key) for _ in range(2 * MAX_SLOW_OF_A_CALLER)]
+    waiting = [send(single, *build_long_post("Lost"), **key) for _ in range(2 * MAX_OF_A_CALLER)]
     time.sleep(0.5)
     process.kill()
     began = time.monotonic()
@@ -145,8 +145,8 @@ def test_slow_process_that_dies_is_started_again_with_its_worker_and_nothing_is_
     assert [each.status for each in answers] == [503] * len(waiting)
     assert time.monotonic() - began < 3
     assert Counter(map(get_message, answers)) == {
-        "The request may have been lost half-way. Try again.": MAX_SLOW_OF_A_CALLER,
-        "The request was not begun. Try again.": MAX_SLOW_OF_A_CALLER,
+        "The request may have been lost half-way. Try again.": MAX_OF_A_CALLER,
+        "The request was not begun. Try again.": MAX_OF_A_CALLER,
     }
     wait_for(lambda: single.workers() not in ([], [worker]) and single.status() == 200)
     assert ask(single, *build_long_post(title), **key).status == 201
@@ -159,7 +159,7 @@ def test_fault_of_a_thread_ends_the_process() -> None:
     child = os.fork()
     if not child:
         try:
-            slow_lane._serve_channel(None, theirs, [])
+            slow_process._serve_channel(None, theirs, [])
         finally:
             os._exit(0)
     with ours, theirs:
@@ -170,7 +170,7 @@ def test_fault_of_a_thread_ends_the_process() -> None:
 def test_slow_request_is_answered_although_the_service_is_stopped(checkout: Copy, first_start: list[str]) -> None:
     stopped = Service(checkout, WORKERS="1", RATE_LIMIT_LOGIN_ADDRESS="0", RATE_LIMIT_LOGIN_ACCOUNT="0")
     with standing_still(stopped):
-        waiting = [send(stopped, *LOGIN) for _ in range(2 * MAX_SLOW_OF_A_CALLER)]
+        waiting = [send(stopped, *LOGIN) for _ in range(2 * MAX_OF_A_CALLER)]
         time.sleep(0.3)
         stopped.process.terminate()
         time.sleep(0.3)

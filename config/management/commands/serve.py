@@ -30,7 +30,7 @@ from config.local.cluster import get_default_cluster
 from config.management.command import ServiceCommand
 from config.management.migrations import migrate, setup_lock
 from config.management.pooler import LOSES_STATEMENTS, keeps_prepared_statements
-from config.server import metrics, slow_lane
+from config.server import metrics, slow_process
 from config.server.metrics import StartCause
 from config.server.processes import end_with_parent, keep_to_processor, wake_without_preemption
 from config.server.succession import ENDING, Predecessor, get_predecessor, succeed
@@ -334,7 +334,7 @@ def _load_application(index: int, sockets: Sequence[socket.socket], cause: Start
     from config.server.rsgi import application, django
 
     # While the worker has no threads, which a fork would not have.
-    application.slow_process = slow_lane.start(django, cause)
+    application.slow_process = slow_process.start(django, cause)
     keep_to_processor(index, settings.WORKERS)
     wake_without_preemption()
     metrics.start(Lane.FAST, cause)
