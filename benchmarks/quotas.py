@@ -8,8 +8,6 @@ It needs Debian's `redis-server`. The systems are measured in turn, round after 
 from __future__ import annotations
 
 import argparse
-import os
-import signal
 import statistics
 import subprocess
 import sys
@@ -22,7 +20,7 @@ from tempfile import TemporaryDirectory
 import psutil
 
 from benchmarks import cases
-from benchmarks.measuring import Meter, Round, cpu, size
+from benchmarks.measuring import Meter, Round, cpu, size, tree
 from benchmarks.systems import System, address, copied, filled, postgresql
 from config.local.account import create_private_folder, get_accessible_folder, get_server_account
 from config.local.cluster import Cluster
@@ -86,16 +84,18 @@ class QuotaMeter:
     @contextmanager
     def _alone(self, system: System) -> Iterator[None]:
         """The others stand still: those with replicas ask the primary where it is all the time."""
-        others = [each.process.pid for each in self._systems.values() if each is not system]
-        for pid in others:
-            os.killpg(pid, signal.SIGSTOP)
+        others = [
+            process for each in self._systems.values() if each is not system for process in tree(each.process.pid)
+        ]
+        for process in others:
+            process.suspend()
         # Until it knows again where its replica is.
         time.sleep(SECONDS_TO_LOOK)
         try:
             yield
         finally:
-            for pid in others:
-                os.killpg(pid, signal.SIGCONT)
+            for process in others:
+                process.resume()
 
 
 def main() -> None:
