@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from asyncio import AbstractEventLoop
+from collections.abc import Callable
 
 from greenlet import getcurrent
 
@@ -22,14 +23,16 @@ class LoopTurns:
 
     Args:
         loop: the loop, in whose thread the batches run.
+        call_soon: has the loop call something, when what has arrived is received.
 
     Attributes:
         is_on: whether the loop runs in the middle of a batch: what it runs leaves the batch's connections open.
         seconds: of the processor, that the loop has taken so.
     """
 
-    def __init__(self, loop: AbstractEventLoop) -> None:
+    def __init__(self, loop: AbstractEventLoop, call_soon: Callable[[Callable[[], object]], object]) -> None:
         self.loop = loop
+        self._call_soon = call_soon
         self.is_on = False
         self.seconds = 0.0
         # When the loop ran last, by the monotonic clock, and for how long it may stand still from then on.
@@ -46,7 +49,7 @@ class LoopTurns:
             return
         # The loop runs what it is given in that order. It goes round twice: what another thread hands over is made a
         # task in the first round, which begins in the second.
-        self.loop.call_soon(self.loop.call_soon, batch.switch)
+        self.loop.call_soon(self._call_soon, batch.switch)
         before = self.seconds
         self.leave()
         self._pause = max(SECONDS_WITHOUT_LOOP, self.seconds - before)

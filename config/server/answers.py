@@ -103,7 +103,7 @@ _DECISIVE = (
 
 
 def choose_lane(environ: Environ) -> Lane:
-    """The lane that the view at the address declares for the method. What declares none is no short JSON request."""
+    """The lane of a request. What declares none is no short JSON request."""
     if REFUSED in environ:
         return Lane.FAST
     if int(environ.get("CONTENT_LENGTH") or 0) > MAX_SHORT_BODY:
@@ -115,7 +115,11 @@ def choose_lane(environ: Environ) -> Lane:
     # A password comes with every such request.
     if environ.get("HTTP_AUTHORIZATION", "")[:6].lower() == "basic ":
         return Lane.SLOW
-    path, method, accept = environ["PATH_INFO"], environ["REQUEST_METHOD"], environ.get("HTTP_ACCEPT", "")
+    return get_declared_lane(environ["PATH_INFO"], environ["REQUEST_METHOD"], environ.get("HTTP_ACCEPT", ""))
+
+
+def get_declared_lane(path: str, method: str, accept: str = "") -> Lane:
+    """The lane of a request with a short body, as far as its view and what it accepts tell."""
     # Addresses that differ in their digits alone lead to the same view.
     kind = (path.encode("latin-1").translate(_ZEROS), method, accept)
     lane = _lanes.get(kind)

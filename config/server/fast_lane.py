@@ -22,6 +22,7 @@ from config.http.lanes import Lane
 from config.server import metrics
 from config.server.impatience import LOCK_MILLISECONDS
 from config.server.queues import FairQueue, Task
+from config.server.reception import Reception
 
 if TYPE_CHECKING:
     from config.fastpath.loop_turns import LoopTurns
@@ -52,16 +53,18 @@ class FastLane:
     Args:
         loop: the event loop.
         run: runs a task.
+        reception: by which tasks arrive.
 
     Attributes:
         turns: of the loop, in the middle of batches; none without the fast path.
         has_waited: whether a task of the present batch left the lane, and may have waited for as long as one may.
     """
 
-    def __init__(self, loop: AbstractEventLoop, run: Callable[[Task], None]) -> None:
+    def __init__(self, loop: AbstractEventLoop, run: Callable[[Task], None], reception: Reception) -> None:
         self._loop = loop
         self._run = run
-        self.turns = _build_turns(loop)
+        self._reception = reception
+        self.turns = _build_turns(loop, reception)
         self.queue = FairQueue()
         # Whether a batch runs, or will.
         self._is_busy = False
@@ -131,7 +134,7 @@ class FastLane:
             self._is_busy = bool(self.queue)
             if self.queue:
                 # After what arrived meanwhile was received, and what needs no lane was answered.
-                self._loop.call_soon(self._begin_batch)
+                self._reception.call_soon(self._begin_batch)
 
     def _run_and_measure(self, tasks: Sequence[Task]) -> None:
         _batch_size(Lane.FAST.value).observe(len(tasks))
@@ -199,12 +202,12 @@ def run_beside_loop(run: Callable[[], None]) -> None:
         run()
 
 
-def _build_turns(loop: AbstractEventLoop) -> LoopTurns | None:
+def _build_turns(loop: AbstractEventLoop, reception: Reception) -> LoopTurns | None:
     if not settings.FAST_PATH:
         return None
     from config.fastpath.loop_turns import LoopTurns
 
-    return LoopTurns(loop)
+    return LoopTurns(loop, reception.call_soon)
 
 
 def run_together(tasks: Sequence[Callable[[], None]], turns: LoopTurns | None = None) -> None:

@@ -33,6 +33,7 @@ from config.server.fast_lane import FastLane, run_together, step_back
 from config.server.impatience import refuse_to_connect, shorten_waits
 from config.server.queues import Task
 from config.server.readiness import probe
+from config.server.reception import Reception
 from config.server.request_log import LANE
 from config.server.slow_lane import SlowLane
 from config.server.slow_process import SlowProcess
@@ -64,14 +65,15 @@ class Lanes:
         django: Django's WSGI application.
         loop: the event loop.
         process: of the slow lane; without one, everything runs in the fast one, as long as it takes.
+        reception: by which requests arrive.
     """
 
-    def __init__(self, django: Any, loop: AbstractEventLoop, process: SlowProcess | None) -> None:
+    def __init__(self, django: Any, loop: AbstractEventLoop, process: SlowProcess | None, reception: Reception) -> None:
         self._django, self._loop = django, loop
         self._connections: list[Any] = []
         # Since when a connection was found waiting at each look.
         self._seen_waiting: dict[str, float] = {}
-        self._fast = FastLane(loop, self._run_fast)
+        self._fast = FastLane(loop, self._run_fast, reception)
         self._slow = SlowLane(loop, process) if process else None
         self._callers = Callers()
         self._in_flight: dict[Hashable, int] = {}

@@ -27,9 +27,10 @@ django: Any = get_wsgi_application()
 from config.api.requests import find_max_body  # noqa: E402 - they need the apps
 from config.api.versions.usage import SECONDS_BETWEEN_WRITES, uses  # noqa: E402
 from config.http.errors import Detail, ErrorCode, invalid  # noqa: E402
+from config.http.lanes import Lane  # noqa: E402
 from config.http.request_limits import screen  # noqa: E402
 from config.postgresql.replicas import get_replicas  # noqa: E402
-from config.server.answers import Environ, refuse  # noqa: E402
+from config.server.answers import Environ, get_declared_lane, refuse  # noqa: E402
 from config.server.background import Repetition  # noqa: E402
 from config.server.bodies import Bodies, Pieces  # noqa: E402
 from config.server.deadlines import Deadline  # noqa: E402
@@ -38,6 +39,7 @@ from config.server.fast_lane import run_together  # noqa: E402
 from config.server.lanes import Lanes  # noqa: E402
 from config.server.log_writer import log  # noqa: E402
 from config.server.readiness import probe  # noqa: E402
+from config.server.reception import Reception  # noqa: E402
 from config.server.slow_process import SlowProcess  # noqa: E402
 from config.server.tracing import traces  # noqa: E402
 
@@ -62,7 +64,8 @@ class Application:
     slow_process: SlowProcess | None = None
 
     def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._lanes = Lanes(django, loop, self.slow_process)
+        self._reception = Reception(loop)
+        self._lanes = Lanes(django, loop, self.slow_process, self._reception)
         self._bodies = Bodies(Deadline(loop, SECONDS_FOR_A_BODY))
         self._writing = Repetition(uses.write, SECONDS_BETWEEN_WRITES)
         if self.slow_process:
@@ -92,6 +95,8 @@ class Application:
         log.stop()
 
     async def __rsgi__(self, scope: Scope, protocol: HTTPProtocol) -> None:
+        if not self._reception.admit() and not _is_beside_lanes(scope):
+            await self._reception.wait_for_turn()
         headers, repeated = _headers(scope)
         environ = _environ(scope, headers)
         rest = await _receive(protocol, headers, repeated, environ, self._bodies)
@@ -101,6 +106,10 @@ class Application:
 
 
 application = Application()
+
+
+def _is_beside_lanes(scope: Scope) -> bool:
+    return get_declared_lane(_as_latin_1(scope.path), scope.method) is Lane.NONE
 
 
 async def _receive(

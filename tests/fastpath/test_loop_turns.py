@@ -11,6 +11,7 @@ import pytest
 from config.fastpath import loop_turns
 from config.fastpath.loop_turns import SECONDS_WITHOUT_LOOP
 from config.server.fast_lane import FastLane
+from config.server.reception import Reception
 
 
 def keep_busy(seconds: float, clock: Callable[[], float]) -> None:
@@ -35,7 +36,7 @@ async def run_batch(tasks: int, seconds_of_a_task: float) -> tuple[list[float], 
         if len(began) < tasks:
             loop.call_soon(note)
 
-    lane, ended = FastLane(loop, work), asyncio.Event()
+    lane, ended = FastLane(loop, work, Reception(loop)), asyncio.Event()
     for number in range(tasks):
         task: Any = SimpleNamespace(caller=number, begin=lambda: None, finish=ended.set)
         lane.queue.put(task)

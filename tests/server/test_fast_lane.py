@@ -15,6 +15,7 @@ from config.server.fast_lane import MAX_BATCH, MAX_WAITING, FastLane
 from config.server.lanes import MAX_DROPPED, SECONDS_BETWEEN_SWEEPS, SECONDS_OF_A_STALL, SECONDS_TO_WATCH, Lanes
 from config.server.queues import Task
 from config.server.readiness import probe
+from config.server.reception import Reception
 
 SECONDS_OF_A_TASK = 0.002
 
@@ -23,7 +24,7 @@ SECONDS_OF_A_TASK = 0.002
 def lane(settings: Any) -> Iterator[FastLane]:
     settings.FAST_PATH = False
     loop = asyncio.new_event_loop()
-    yield FastLane(loop, lambda task: time.sleep(SECONDS_OF_A_TASK))
+    yield FastLane(loop, lambda task: time.sleep(SECONDS_OF_A_TASK), Reception(loop))
     loop.close()
 
 
@@ -120,7 +121,8 @@ def test_batch_waits_for_those_whom_the_last_one_answered_and_for_nobody_in_vain
     arrivals = Arrivals(monkeypatch)
 
     async def arrive() -> None:
-        arrivals.lane = FastLane(asyncio.get_running_loop(), lambda task: None)
+        loop = asyncio.get_running_loop()
+        arrivals.lane = FastLane(loop, lambda task: None, Reception(loop))
         await arrivals.send(0, 0, 0, 0)
         # All four come back, one of them later: they are one batch again.
         assert max(await arrivals.send(0, 0, 0, 0.03)) < 0.15
@@ -141,7 +143,7 @@ def test_reads_leave_for_the_slow_lane_where_the_database_answers_others(
     monkeypatch: pytest.MonkeyPatch, silence: float, leaves: bool
 ) -> None:
     loop = asyncio.new_event_loop()
-    lanes = Lanes(None, loop, None)
+    lanes = Lanes(None, loop, None, Reception(loop))
     slow: Any = SimpleNamespace(queue=(), free=1, may_run=lambda caller: True)
     monkeypatch.setattr(lanes, "_slow", slow)
     task: Any = SimpleNamespace(caller=1, environ={"REQUEST_METHOD": "GET"}, needs_slow_lane=False, finish=lambda: None)
@@ -163,7 +165,8 @@ def test_those_whose_clients_leave_at_once_are_dropped_a_few_at_a_time_and_never
         ended.append(task)
 
     async def leave() -> None:
-        lanes = Lanes(None, asyncio.get_running_loop(), None)
+        loop = asyncio.get_running_loop()
+        lanes = Lanes(None, loop, None, Reception(loop))
         lanes._fast._run = lambda task: lanes._run_fast(task) if task.has_left else run.append(task)
         # As beside a batch that takes long.
         lanes._fast._is_busy = True
@@ -191,7 +194,7 @@ def test_of_a_batch_that_is_long_only_a_statement_that_hangs_is_cut(
 ) -> None:
     monkeypatch.setattr("config.server.lanes.MAX_SECONDS_OF_A_BATCH", 0.2)
     loop = asyncio.new_event_loop()
-    lanes = Lanes(None, loop, None)
+    lanes = Lanes(None, loop, None, Reception(loop))
     own = connection.copy()
     own.inc_thread_sharing()
     own.ensure_connection()
