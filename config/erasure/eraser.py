@@ -98,7 +98,8 @@ class _Eraser:
             for user_id in self.user_ids:
                 while self.write(partial(_delete_answers, user_id)):
                     pass
-            # A row that came meanwhile keeps its user's erasure (the foreign key): not by any door of the service.
+            # A row that came meanwhile keeps its user's erasure (the foreign key), and those of the others of its
+            # hundred, until all of them are looked at again: it comes by no door of the service.
             self.write(Erasure.objects.filter(pk__in=self.user_ids).delete)
         except _StoppedError:
             Erasure.objects.filter(pk__in=self.user_ids).update(claimed_until=Now())
@@ -113,8 +114,7 @@ class _Eraser:
 
     def erase_rows(self, key: ForeignKey, ids: Sequence[object]) -> None:
         """Erases the rows whose foreign key refers to one of `ids`, and before them what goes with them."""
-        rows = _get_all(key.model).filter(**{f"{key.name}__in": ids}).order_by()
-        while found := list(rows.values_list("pk", flat=True)[:_IDS]):
+        while found := _find(key, ids):
             self.erase_below(key.model, found)
             while found:
                 size = int(self.sizes[key.model])
@@ -165,16 +165,32 @@ def _delete_answers(user_id: int) -> int:
     return len(ids) and int(answers.filter(pk__in=ids)._raw_delete(answers.db))
 
 
+# With an array, as one parameter: a thousand of them take ten times as long to prepare, here and in PostgreSQL.
+def _find(key: ForeignKey, ids: Sequence[Any]) -> list[Any]:
+    """The primary keys of rows whose foreign key refers to one of `ids`, also of those that are invisible."""
+    table, primary_key, column = _quote(key.model, key)
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {primary_key} FROM {table} WHERE {column} = ANY(%s) LIMIT {_IDS}", [list(ids)])  # noqa: S608 - names of ours
+        return [found for (found,) in cursor.fetchall()]
+
+
+def _delete(model: type[models.Model], ids: Sequence[Any]) -> None:
+    if any(relation.on_delete is not models.CASCADE for relation in model._meta.related_objects):
+        # Django knows what else there is to do.
+        _get_all(model).filter(pk__in=ids).delete()
+        return
+    table, primary_key, _ = _quote(model, model._meta.pk)
+    with connection.cursor() as cursor:
+        cursor.execute(f"DELETE FROM {table} WHERE {primary_key} = ANY(%s)", [list(ids)])  # noqa: S608 - names of ours
+
+
+def _quote(model: Any, field: Any) -> list[str]:
+    """As SQL: a table, its primary key, and another of its columns."""
+    names = model._meta.db_table, model._meta.pk.column, field.column
+    return [connection.ops.quote_name(name) for name in names]
+
+
 def _get_all(model: type[models.Model]) -> models.QuerySet:
     """All rows of a model, also those that are invisible."""
     manager = model._default_manager
     return manager.including_erased() if isinstance(manager, VisibleManager) else model._base_manager.all()
-
-
-def _delete(model: type[models.Model], ids: Sequence[object]) -> None:
-    rows = _get_all(model).filter(pk__in=ids)
-    if any(relation.on_delete is not models.CASCADE for relation in model._meta.related_objects):
-        # Django knows what else there is to do.
-        rows.delete()
-    else:
-        rows._raw_delete(rows.db)
