@@ -93,15 +93,23 @@ class Load(NamedTuple):
 
 def _measure(found: Found, load: Load) -> None:
     load.offer(None, CONNECTIONS_AT_THE_PEAK)
-    peak = _rate(load.offer(None, CONNECTIONS_AT_THE_PEAK))
-    found.notes.append(f"{load.way.name}: peak {peak:,.0f} answers a second")
+    peak = _find_peak(found, load)
     for factor in FACTORS:
-        _judge(found, load.way.name, factor, load.offer(factor * peak, CONNECTIONS), peak)
+        outcomes = load.offer(factor * peak, CONNECTIONS)
         start = time.perf_counter()
         while not _is_normal(load.offer(SHARE_AFTERWARDS * peak, 100, seconds=1.0)):
             if time.perf_counter() - start > SECONDS_TO_RECOVER:
                 break
         found.bound(f"{load.way.name} {factor:g} ×: normal after", time.perf_counter() - start, SECONDS_TO_RECOVER)
+        # The speed of a machine that others share changes within seconds.
+        before, peak = peak, _find_peak(found, load)
+        _judge(found, load.way.name, factor, outcomes, (before + peak) / 2)
+
+
+def _find_peak(found: Found, load: Load) -> float:
+    peak = _rate(load.offer(None, CONNECTIONS_AT_THE_PEAK))
+    found.notes.append(f"{load.way.name}: peak {peak:,.0f} answers a second")
+    return peak
 
 
 def _rate(outcomes: Sequence[Outcome], seconds: float = SECONDS) -> float:
