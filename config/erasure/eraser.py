@@ -98,21 +98,21 @@ class _Eraser:
             for user_id in self.user_ids:
                 while self.write(partial(_delete_answers, user_id)):
                     pass
-            # A row that came meanwhile keeps its user's erasure (the foreign key), and those of the others of its
-            # hundred, until all of them are looked at again: it comes by no door of the service.
+            # A row that came meanwhile would stay, and be seen again. No door of the service lets one in: whoever adds
+            # a row holds its owner, who must be there.
             self.write(Erasure.objects.filter(pk__in=self.user_ids).delete)
         except _StoppedError:
             Erasure.objects.filter(pk__in=self.user_ids).update(claimed_until=Now())
             return False
         return True
 
-    def erase_below(self, model: Any, ids: Sequence[object]) -> None:
+    def erase_below(self, model: Any, ids: Sequence[Any]) -> None:
         """Erases what goes with rows of a model."""
         for relation in model._meta.related_objects:
             if relation.on_delete is models.CASCADE and relation.related_model is not Erasure:
                 self.erase_rows(relation.field, ids)
 
-    def erase_rows(self, key: ForeignKey, ids: Sequence[object]) -> None:
+    def erase_rows(self, key: ForeignKey, ids: Sequence[Any]) -> None:
         """Erases the rows whose foreign key refers to one of `ids`, and before them what goes with them."""
         while found := _find(key, ids):
             self.erase_below(key.model, found)
@@ -165,7 +165,7 @@ def _delete_answers(user_id: int) -> int:
     return len(ids) and int(answers.filter(pk__in=ids)._raw_delete(answers.db))
 
 
-# With an array, as one parameter: a thousand of them take ten times as long to prepare, here and in PostgreSQL.
+# `_find` and `_delete` give an array, as one parameter: thousands of them take longer to prepare than to look up.
 def _find(key: ForeignKey, ids: Sequence[Any]) -> list[Any]:
     """The primary keys of rows whose foreign key refers to one of `ids`, also of those that are invisible."""
     table, primary_key, column = _quote(key.model, key)

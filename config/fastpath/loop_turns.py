@@ -28,13 +28,14 @@ class LoopTurns:
     Attributes:
         is_on: whether the loop runs in the middle of a batch: what it runs leaves the batch's connections open.
         seconds: of the processor, that the loop has taken so.
+        seconds_away: for which batches stood still and did not wait for the database.
     """
 
     def __init__(self, loop: AbstractEventLoop, call_soon: Callable[[Callable[[], object]], object]) -> None:
         self.loop = loop
         self._call_soon = call_soon
         self.is_on = False
-        self.seconds = 0.0
+        self.seconds = self.seconds_away = 0.0
         # When the loop ran last, by the monotonic clock, and for how long it may stand still from then on.
         self._ran, self._pause = 0.0, SECONDS_WITHOUT_LOOP
 
@@ -47,12 +48,14 @@ class LoopTurns:
         batch = getcurrent()
         if batch.parent is None or time.monotonic() - self._ran <= self._pause:
             return
-        # The loop runs what it is given in that order. It goes round twice: what another thread hands over is made a
-        # task in the first round, which begins in the second.
+        # The loop runs what it is given in that order. It goes round twice at least: what another thread hands over is
+        # made a task in the first round, which begins in the second.
         self.loop.call_soon(self._call_soon, batch.switch)
-        before = self.seconds
+        before, began = self.seconds, time.monotonic()
         self.leave()
         self._pause = max(SECONDS_WITHOUT_LOOP, self.seconds - before)
+        # The loop may have slept, too (config.server.reception).
+        self.seconds_away += time.monotonic() - began - (self.seconds - before)
 
     def leave(self) -> None:
         """Has the loop run until it switches to the greenlet of the caller, which is not the loop's own."""
@@ -68,5 +71,7 @@ class LoopTurns:
         finally:
             asyncio._set_running_loop(None)
             self.is_on = False
-            self.seconds += time.thread_time() - began
+            taken = time.thread_time() - began
+            self.seconds += taken
+            self.seconds_away += taken
             self._ran = time.monotonic()

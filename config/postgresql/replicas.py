@@ -57,8 +57,8 @@ POSITION = (
     " ELSE pg_current_wal_flush_lsn() END) - '0/0')::bigint"
 )
 """SQL for how far the WAL must be replayed where all that was answered so far shall be seen."""
-TIMELINE_DIGITS = 8
-TIMELINE = f"left(pg_walfile_name(pg_current_wal_flush_lsn()), {TIMELINE_DIGITS})"
+_TIMELINE_DIGITS = 8
+TIMELINE = f"left(pg_walfile_name(pg_current_wal_flush_lsn()), {_TIMELINE_DIGITS})"
 """SQL for the timeline that the primary writes: the beginning of the name of each file."""
 # To look for it is to read a file: once for each connection.
 _FETCH_IDENTIFIER = "SELECT system_identifier FROM pg_control_system()"
@@ -89,7 +89,7 @@ class Look(NamedTuple):
     def parse(cls, asked: float, file: str, flushed: str) -> Self:
         """Makes it of what WHEREABOUTS gave."""
         high, _, low = flushed.partition("/")
-        return cls(asked, file[:TIMELINE_DIGITS], (int(high, 16) << 32) + int(low, 16))
+        return cls(asked, file[:_TIMELINE_DIGITS], (int(high, 16) << 32) + int(low, 16))
 
 
 class ReplicaRouter:

@@ -25,7 +25,7 @@ from config.http.media_types import CSV, HTML, MEDIA_TYPES, NDJSON
 from config.http.middleware import SECRET_PARAMETER, RequestIdMiddleware, choose_request_id
 from config.http.request_limits import MAX_SHORT_BODY, REFUSED, too_long
 from config.http.streams import StreamResponse
-from config.http.url_map import find_view, get_declaration
+from config.http.url_map import find_paths, find_view, get_declaration
 from config.server import metrics
 
 logger = logging.getLogger(__name__)
@@ -103,7 +103,7 @@ _DECISIVE = (
 
 
 def choose_lane(environ: Environ) -> Lane:
-    """The lane of a request. What declares none is no short JSON request."""
+    """The lane that the view at the address declares for the method. What declares none is no short JSON request."""
     if REFUSED in environ:
         return Lane.FAST
     if int(environ.get("CONTENT_LENGTH") or 0) > MAX_SHORT_BODY:
@@ -115,11 +115,7 @@ def choose_lane(environ: Environ) -> Lane:
     # A password comes with every such request.
     if environ.get("HTTP_AUTHORIZATION", "")[:6].lower() == "basic ":
         return Lane.SLOW
-    return get_declared_lane(environ["PATH_INFO"], environ["REQUEST_METHOD"], environ.get("HTTP_ACCEPT", ""))
-
-
-def get_declared_lane(path: str, method: str, accept: str = "") -> Lane:
-    """The lane of a request with a short body, as far as its view and what it accepts tell."""
+    path, method, accept = environ["PATH_INFO"], environ["REQUEST_METHOD"], environ.get("HTTP_ACCEPT", "")
     # Addresses that differ in their digits alone lead to the same view.
     kind = (path.encode("latin-1").translate(_ZEROS), method, accept)
     lane = _lanes.get(kind)
@@ -135,6 +131,11 @@ def _find_lane(path: str, method: str, accept: str) -> Lane:
         return Lane.SLOW
     lanes: Mapping[str, Lane] | None = get_declaration(find_view(path), "lanes")
     return Lane.SLOW if lanes is None else lanes.get(method, Lane.FAST)
+
+
+def find_paths_beside_lanes() -> frozenset[str]:
+    """Where something may be answered beside the lanes; `choose_lane` tells whether a request is."""
+    return find_paths(lambda view: Lane.NONE in (get_declaration(view, "lanes") or {}).values())
 
 
 def answer(django: Any, environ: Environ) -> Answer:

@@ -71,8 +71,9 @@ class FastLane:
         self.has_waited = False
         # Of the processor, for a request, on average.
         self._seconds = 0.0
-        # When the batch that runs began, by the monotonic clock; 0 between two. And what the loop had taken until then.
-        self._began, self._turns_before = 0.0, 0.0
+        # When the batch that runs began, by the monotonic clock; 0 between two. And for how long the loop had kept
+        # batches from going on until then.
+        self._began, self._away_before = 0.0, 0.0
         # When the last batch that left others waiting began, and with how many requests.
         self._left_at, self._left_by = 0.0, 0
         # How many requests are likely to come together; when the last batch ended; and what begins the next one.
@@ -122,7 +123,7 @@ class FastLane:
     def _run_batch(self, tasks: Sequence[Task]) -> None:
         for task in tasks:
             task.begin()
-        self._began, self._turns_before = time.monotonic(), self._get_seconds_of_turns()
+        self._began, self._away_before = time.monotonic(), self._get_seconds_away()
         self._note_pace(len(tasks))
         self.has_waited = False
         try:
@@ -133,7 +134,7 @@ class FastLane:
                 task.finish()
             self._is_busy = bool(self.queue)
             if self.queue:
-                # After what arrived meanwhile was received, and what needs no lane was answered.
+                # After those that wait to be received, and what needs no lane.
                 self._reception.call_soon(self._begin_batch)
 
     def _run_and_measure(self, tasks: Sequence[Task]) -> None:
@@ -150,10 +151,13 @@ class FastLane:
     def _get_seconds_of_turns(self) -> float:
         return self.turns.seconds if self.turns else 0.0
 
+    def _get_seconds_away(self) -> float:
+        return self.turns.seconds_away if self.turns else 0.0
+
     def note_wait(self) -> None:
         """Notes that a task of the present batch leaves the lane: whether it may have waited for a lock."""
         # What the loop has taken was no wait.
-        seconds = self.seconds_of_batch - (self._get_seconds_of_turns() - self._turns_before)
+        seconds = self.seconds_of_batch - (self._get_seconds_away() - self._away_before)
         self.has_waited |= seconds * 1000 > LOCK_MILLISECONDS
 
     def _note_pace(self, count: int) -> None:

@@ -30,7 +30,7 @@ from config.http.errors import Detail, ErrorCode, invalid  # noqa: E402
 from config.http.lanes import Lane  # noqa: E402
 from config.http.request_limits import screen  # noqa: E402
 from config.postgresql.replicas import get_replicas  # noqa: E402
-from config.server.answers import Environ, get_declared_lane, refuse  # noqa: E402
+from config.server.answers import Environ, choose_lane, find_paths_beside_lanes, refuse  # noqa: E402
 from config.server.background import Repetition  # noqa: E402
 from config.server.bodies import Bodies, Pieces  # noqa: E402
 from config.server.deadlines import Deadline  # noqa: E402
@@ -45,8 +45,8 @@ from config.server.tracing import traces  # noqa: E402
 
 Headers = Mapping[str, str]
 
-# From the end of the headers to the end of the body, however it trickles in. Less than `serve` gives its workers to
-# stop, so that a stalled body ends no worker before its other requests are done.
+# From the reception of the headers to the end of the body, however it trickles in. Less than `serve` gives its workers
+# to stop, so that a stalled body ends no worker before its other requests are done.
 SECONDS_FOR_A_BODY = 15.0
 # Longer names of headers are not remembered; nobody needs one.
 MAX_CACHED_NAME = 64
@@ -65,6 +65,7 @@ class Application:
 
     def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._reception = Reception(loop)
+        self._beside_lanes = find_paths_beside_lanes()
         self._lanes = Lanes(django, loop, self.slow_process, self._reception)
         self._bodies = Bodies(Deadline(loop, SECONDS_FOR_A_BODY))
         self._writing = Repetition(uses.write, SECONDS_BETWEEN_WRITES)
@@ -95,21 +96,21 @@ class Application:
         log.stop()
 
     async def __rsgi__(self, scope: Scope, protocol: HTTPProtocol) -> None:
-        if not self._reception.admit() and not _is_beside_lanes(scope):
+        is_admitted = self._reception.admit()
+        if not is_admitted and scope.path not in self._beside_lanes:
             await self._reception.wait_for_turn()
+            is_admitted = True
         headers, repeated = _headers(scope)
         environ = _environ(scope, headers)
         rest = await _receive(protocol, headers, repeated, environ, self._bodies)
+        if not is_admitted and choose_lane(environ) is not Lane.NONE:
+            await self._reception.wait_for_turn()
         await self._lanes.run(environ, protocol)
         if rest:
             await self._bodies.throw_away(rest)
 
 
 application = Application()
-
-
-def _is_beside_lanes(scope: Scope) -> bool:
-    return get_declared_lane(_as_latin_1(scope.path), scope.method) is Lane.NONE
 
 
 async def _receive(

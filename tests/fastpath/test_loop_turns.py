@@ -76,6 +76,17 @@ def test_what_the_loop_takes_meanwhile_is_not_counted_as_the_time_of_the_batch()
     assert asyncio.run(run()) < SECONDS_WITHOUT_LOOP * 0.2 * 1.8
 
 
+def test_batch_does_not_wait_for_a_lock_while_the_loop_that_it_gave_way_to_sleeps() -> None:
+    async def run() -> FastLane:
+        asyncio.get_running_loop().call_soon(time.sleep, 0.05)
+        _, lane = await run_batch(5, SECONDS_WITHOUT_LOOP)
+        return lane
+
+    lane = asyncio.run(run())
+    assert lane.turns
+    assert lane.turns.seconds < 0.05 <= lane.turns.seconds_away
+
+
 def test_what_is_handed_over_begins_in_the_same_turn() -> None:
     begun: list[float] = []
 

@@ -23,8 +23,9 @@ CONNECTIONS_AT_THE_PEAK = 64
 # As many as requests wait at the most, and as are refused meanwhile.
 CONNECTIONS = 2000
 FACTORS = (2.0, 5.0)
-# Of the peak. A refusal by a worker takes about a tenth of the processor time of what it refuses, and at five times the
-# capacity there are four of them for each answer. So the proxy refuses what is beyond the capacity.
+# Of the peak, on average before and afterwards. A refusal by a worker takes about a tenth of the processor time of what
+# it refuses, and at five times the capacity there are four of them for each answer. So the proxy refuses what is beyond
+# the capacity.
 MIN_GOODPUT = {"directly": {2.0: 0.7, 5.0: 0.5}, "behind nginx": {2.0: 0.9, 5.0: 0.9}}
 # Of half of the refusals.
 MAX_REFUSAL = {"directly": 0.5, "behind nginx": 0.1}
@@ -32,10 +33,13 @@ SECONDS_TO_RECOVER = 10.0
 # Of the peak, once there is no overload any more.
 SHARE_AFTERWARDS = 0.5
 MAX_P99_AFTERWARDS = 0.1
+MIN_PEAK_AFTERWARDS = 0.5
 
 
 def overload(world: World) -> Found:
-    """Measures the peak, offers a multiple of it, and then half of it: directly, and behind the proxy of deploy/.
+    """Measures the peak, offers a multiple of it, then half of it, and measures it again.
+
+    Directly, and behind the proxy of deploy/.
 
     The service and its database have half of the processors, and what stands for other machines the rest: the clients,
     and nginx. Who runs nginx beside the workers pays for its refusals with their time.
@@ -103,6 +107,8 @@ def _measure(found: Found, load: Load) -> None:
         found.bound(f"{load.way.name} {factor:g} ×: normal after", time.perf_counter() - start, SECONDS_TO_RECOVER)
         # The speed of a machine that others share changes within seconds.
         before, peak = peak, _find_peak(found, load)
+        if peak < MIN_PEAK_AFTERWARDS * before:
+            found.broken.append(f"{load.way.name} {factor:g} ×: a peak of {peak:,.0f} after {before:,.0f}")
         _judge(found, load.way.name, factor, outcomes, (before + peak) / 2)
 
 

@@ -66,11 +66,11 @@ def test_queue_that_stays_is_as_long_as_what_is_answered_soon(lane: FastLane, mo
 
 @pytest.mark.parametrize("has_waited", [True, False], ids=["it waited", "the loop had turns"])
 def test_batch_that_is_long_by_turns_of_the_loop_has_not_waited_for_a_lock(lane: FastLane, has_waited: bool) -> None:
-    turns: Any = SimpleNamespace(seconds=5.0)
+    turns: Any = SimpleNamespace(seconds=5.0, seconds_away=5.0)
 
     def run(task: object) -> None:
         time.sleep(0.03)
-        turns.seconds += 0.0 if has_waited else 10.0
+        turns.seconds_away += 0.0 if has_waited else 10.0
         lane.note_wait()
 
     lane.turns, lane._run = turns, run

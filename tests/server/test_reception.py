@@ -1,14 +1,16 @@
 """What arrives at the same time is received a few requests in a turn of the loop."""
 
 import asyncio
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 import pytest
 
-from config.server.reception import MAX_RECEIVED, Reception
+from config.server.reception import MAX_RECEIVED, SECONDS_OF_A_TURN, Reception
 from config.server.rsgi import Application
+from tests.fastpath.test_loop_turns import keep_busy
 from tests.server.received import Received
 
 
@@ -22,16 +24,39 @@ def test_few_are_received_in_a_turn_and_in_their_order() -> None:
     async def arrive_together() -> None:
         loop, received, counts = asyncio.get_running_loop(), list[int](), list[int]()
         reception = Reception(loop)
-        tasks = [
-            loop.create_task(arrive(reception, partial(received.append, number))) for number in range(10 * MAX_RECEIVED)
-        ]
+        tasks: list[asyncio.Task[None]] = []
+
+        def arrive_next(count: int) -> None:
+            numbers = range(len(tasks), len(tasks) + count)
+            tasks.extend(loop.create_task(arrive(reception, partial(received.append, number))) for number in numbers)
+
+        # Many at once, and then some in each turn, who come before those that were let in go on.
+        arrive_next(5 * MAX_RECEIVED)
         while len(received) < len(tasks):
             await asyncio.sleep(0)
             counts.append(len(received))
+            if len(tasks) < 8 * MAX_RECEIVED:
+                arrive_next(MAX_RECEIVED // 2)
         assert received == list(range(len(tasks)))
         assert max(after - before for before, after in zip([0, *counts], counts, strict=False)) <= MAX_RECEIVED
+        await asyncio.sleep(0)
         # Afterwards, nobody waits who comes alone.
         assert reception.admit()
+
+    asyncio.run(arrive_together())
+
+
+def test_a_long_turn_keeps_nobody_from_being_received() -> None:
+    async def arrive_together() -> None:
+        loop, received, turns = asyncio.get_running_loop(), list[int](), 0
+        reception = Reception(loop)
+        receive = partial(received.append, 0)
+        tasks = [loop.create_task(arrive(reception, receive)) for _ in range(40 * MAX_RECEIVED)]
+        while len(received) < len(tasks):
+            await asyncio.sleep(0)
+            keep_busy(10 * SECONDS_OF_A_TURN, time.thread_time)
+            turns += 1
+        assert turns < 10
 
     asyncio.run(arrive_together())
 
@@ -67,23 +92,28 @@ def application() -> Iterator[tuple[Application, asyncio.AbstractEventLoop]]:
     loop.close()
 
 
+# What is no short answer waits as all others do, whatever its address is.
 @pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("headers", "passes"),
+    [({}, True), ({"accept": "text/html"}, False), ({"authorization": "Basic eDp5"}, False)],
+    ids=["alone", "a page", "with a password"],
+)
 def test_health_does_not_wait_for_those_that_arrived_before_it(
-    application: tuple[Application, asyncio.AbstractEventLoop],
+    application: tuple[Application, asyncio.AbstractEventLoop], headers: dict[str, str], passes: bool
 ) -> None:
     made, loop = application
     answered: list[str] = []
 
     class Noted(Received):
         def response_bytes(self, *arguments: Any) -> None:
-            super().response_bytes(*arguments)
             answered.append(self.path)
 
-    requests = [Noted("/api/v1/nothing") for _ in range(4 * MAX_RECEIVED)] + [Noted("/health/live")]
+    requests = [Noted("/api/v1/nothing") for _ in range(4 * MAX_RECEIVED)] + [Noted("/health/live", **headers)]
 
     async def receive_all() -> None:
         await asyncio.gather(*(made.__rsgi__(request, request) for request in requests))
 
     loop.run_until_complete(receive_all())
     assert len(answered) == len(requests)
-    assert answered.index("/health/live") < MAX_RECEIVED
+    assert (answered.index("/health/live") < MAX_RECEIVED) is passes
