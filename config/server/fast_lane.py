@@ -91,7 +91,7 @@ class FastLane:
         await asyncio.sleep(0)
         if not task.is_done and not self._is_busy and not self._waits_for_more():
             # The first one does what there is for all; the others find it done.
-            self._begin_batch()
+            self._begin_when_received()
         if not task.is_done:
             task.waiting = self._loop.create_future()
             await task.waiting
@@ -110,10 +110,22 @@ class FastLane:
         self._expected = len(self.queue)
         self._begin_batch()
 
-    def _begin_batch(self) -> None:
+    def _begin_when_received(self) -> None:
+        """Begins a batch with those, too, that have arrived and wait to be received."""
+        if self._reception.is_waited_for:
+            self._stop_gathering()
+            self._is_busy = True
+            self._reception.call_soon(self._begin_batch)
+        else:
+            self._begin_batch()
+
+    def _stop_gathering(self) -> None:
         if self._gathering is not None:
             self._gathering.cancel()
             self._gathering = None
+
+    def _begin_batch(self) -> None:
+        self._stop_gathering()
         tasks = self.queue.take(self._get_size())
         self._expected = max(self._expected, len(tasks))
         self._is_busy = bool(tasks)

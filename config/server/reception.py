@@ -15,7 +15,7 @@ from functools import partial
 # What is received in a turn of the loop, which is so short mostly; in a longer one, as much more: whatever else there
 # is to do, requests are received.
 MAX_RECEIVED = 8
-SECONDS_OF_A_TURN = 0.002
+SECONDS_OF_A_TURN = 0.005
 # The shortest sleep that gives up the processor. Linux makes it about 50 µs (PR_SET_TIMERSLACK of prctl(2)).
 SECONDS_ASLEEP = 1e-6
 
@@ -52,9 +52,14 @@ class Reception:
         self._waiting.append(partial(_end, turn))
         await turn
 
+    @property
+    def is_waited_for(self) -> bool:
+        """Whether somebody waits to be let in."""
+        return bool(self._waiting)
+
     def call_soon(self, callback: Callable[[], object]) -> None:
         """Has the loop call something when all that have arrived before are let in."""
-        if self._waiting:
+        if self.is_waited_for:
             self._waiting.append(partial(self._loop.call_soon, callback))
         else:
             self._loop.call_soon(callback)
