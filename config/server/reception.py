@@ -48,6 +48,9 @@ class Reception:
 
     async def wait_for_turn(self) -> None:
         """Ends when the caller is let in, after those that have waited before it."""
+        # The body may have come since the caller asked: then no turn may be due.
+        if self.admit():
+            return
         turn = self._loop.create_future()
         self._waiting.append(partial(_end, turn))
         await turn

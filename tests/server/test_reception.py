@@ -47,6 +47,14 @@ def test_few_are_received_in_a_turn_and_in_their_order() -> None:
     asyncio.run(arrive_together())
 
 
+def test_who_asks_when_nobody_arrives_any_more_is_let_in() -> None:
+    async def arrive_alone() -> None:
+        # As one that was not let in, and whose body came only after all others were received.
+        await asyncio.wait_for(Reception(asyncio.get_running_loop()).wait_for_turn(), 1)
+
+    asyncio.run(arrive_alone())
+
+
 def test_a_long_turn_keeps_nobody_from_being_received() -> None:
     async def arrive_together() -> None:
         loop, received, turns = asyncio.get_running_loop(), list[int](), 0
