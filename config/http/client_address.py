@@ -1,5 +1,6 @@
 """The address a request comes from."""
 
+from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import Any
 
@@ -20,6 +21,15 @@ def client_address(request: Any) -> IPv4Address | IPv6Address:
         found = ip_address("0.0.0.0")  # noqa: S104
     mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None
     return mapped or found
+
+
+def is_passed_on(environ: Mapping[str, Any]) -> bool:
+    """Whether a request comes from a trusted proxy.
+
+    Args:
+        environ: the WSGI environment of the request.
+    """
+    return bool(settings.TRUSTED_PROXIES) and "HTTP_X_FORWARDED_FOR" in environ
 
 
 def get_network(address: IPv4Address | IPv6Address) -> str:

@@ -19,6 +19,7 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from granian.rsgi import HTTPProtocol  # type: ignore[attr-defined]
 from rest_framework.permissions import SAFE_METHODS
 
+from config.http.client_address import is_passed_on
 from config.http.errors import DomainError, ErrorCode
 from config.http.lanes import Lane, NeedsSlowLane, in_fast_lane
 from config.http.request_limits import REFUSED
@@ -122,7 +123,7 @@ class Lanes:
             return
         caller, credential = self._callers.identify(environ)
         task = Task(environ, protocol, caller)
-        if problem := _find_overload(environ) or _find_outage(environ) or self._find_excess(caller, lane):
+        if problem := _find_overload(environ) or _find_outage(environ) or self._find_excess(task, lane):
             self._refuse(task, problem, lane)
             return
         in_flight = self._in_flight
@@ -145,11 +146,12 @@ class Lanes:
                 in_flight[caller] -= 1
             self._callers.learn(credential, task.environ)
 
-    def _find_excess(self, caller: Hashable, lane: Lane) -> DomainError | None:
+    def _find_excess(self, task: Task, lane: Lane) -> DomainError | None:
+        caller = task.caller
         limit = settings.MAX_IN_FLIGHT
         if limit and self._in_flight.get(caller, 0) >= limit:
             return _build_excess(limit)
-        if (self._slow and lane is Lane.SLOW) or self._fast.has_room:
+        if (self._slow and lane is Lane.SLOW) or self._fast.has_room(is_passed_on=is_passed_on(task.environ)):
             return None
         # Whom most of the waiting requests are of, gives way: what others send is no reason to refuse a caller.
         overload = build_overload("Too many requests wait.")

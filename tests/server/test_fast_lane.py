@@ -11,7 +11,7 @@ import pytest
 from django.db import OperationalError, connection
 
 from config.server import fast_lane
-from config.server.fast_lane import MAX_BATCH, MAX_WAITING, FastLane
+from config.server.fast_lane import MAX_BATCH, MAX_PASSED_ON, MAX_WAITING, FastLane
 from config.server.lanes import MAX_DROPPED, SECONDS_BETWEEN_SWEEPS, SECONDS_OF_A_STALL, SECONDS_TO_WATCH, Lanes
 from config.server.queues import Task
 from config.server.readiness import probe
@@ -43,9 +43,9 @@ def test_burst_may_wait_until_the_queue_is_full(lane: FastLane) -> None:
     put(lane, MAX_WAITING - 1)
     run_batches(lane, 1)
     put(lane, MAX_BATCH)
-    assert lane.has_room
+    assert lane.has_room()
     put(lane, 1)
-    assert not lane.has_room
+    assert not lane.has_room()
 
 
 def test_queue_that_stays_is_as_long_as_what_is_answered_soon(lane: FastLane, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,15 +53,25 @@ def test_queue_that_stays_is_as_long_as_what_is_answered_soon(lane: FastLane, mo
     put(lane, 500)
     run_batches(lane, 10)
     # 340 wait, for about 0.7 s.
-    assert not lane.has_room
+    assert not lane.has_room()
     run_batches(lane, 20)
     # 20 wait.
-    assert lane.has_room
+    assert lane.has_room()
     run_batches(lane, 2)
     # From now on it is a burst again.
     put(lane, 300)
     run_batches(lane, 1)
-    assert lane.has_room
+    assert lane.has_room()
+
+
+def test_what_a_proxy_passes_on_waits_at_any_pace(lane: FastLane, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fast_lane, "SECONDS_OF_A_BURST", 0.1)
+    put(lane, 20 * MAX_BATCH + MAX_PASSED_ON - 1)
+    run_batches(lane, 20)
+    assert not lane.has_room()
+    assert lane.has_room(is_passed_on=True)
+    put(lane, 1)
+    assert not lane.has_room(is_passed_on=True)
 
 
 @pytest.mark.parametrize("has_waited", [True, False], ids=["it waited", "the loop had turns"])

@@ -382,6 +382,27 @@ def test_refused_request_like_one_that_is_slow_is_answered(
 def test_slow_requests_need_no_room_in_the_fast_lane() -> None:
     lanes = Lanes.__new__(Lanes)
     lanes._in_flight, lanes._slow = {}, object()  # type: ignore[assignment]
-    lanes._fast = SimpleNamespace(has_room=False, queue=FairQueue())  # type: ignore[assignment]
-    assert lanes._find_excess("caller", Lane.FAST)
-    assert lanes._find_excess("caller", Lane.SLOW) is None
+    lanes._fast = SimpleNamespace(has_room=lambda **_: False, queue=FairQueue())  # type: ignore[assignment]
+    task: Any = SimpleNamespace(caller="caller", environ={})
+    assert lanes._find_excess(task, Lane.FAST)
+    assert lanes._find_excess(task, Lane.SLOW) is None
+
+
+@pytest.mark.parametrize(
+    ("proxies", "headers", "expected"),
+    [
+        (1, {"HTTP_X_FORWARDED_FOR": "192.0.2.1"}, True),
+        (0, {"HTTP_X_FORWARDED_FOR": "192.0.2.1"}, False),
+        (1, {}, False),
+    ],
+    ids=["passed on", "pretends to be", "sent directly"],
+)
+def test_request_that_a_trusted_proxy_passes_on_has_room_for_itself(
+    settings: Any, proxies: int, headers: dict[str, str], expected: bool
+) -> None:
+    settings.TRUSTED_PROXIES = proxies
+    lanes = Lanes.__new__(Lanes)
+    lanes._in_flight, lanes._slow = {}, None
+    lanes._fast = SimpleNamespace(has_room=lambda *, is_passed_on: is_passed_on, queue=FairQueue())  # type: ignore[assignment]
+    task: Any = SimpleNamespace(caller="caller", environ=headers)
+    assert (lanes._find_excess(task, Lane.FAST) is None) is expected
