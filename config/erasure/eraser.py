@@ -162,7 +162,8 @@ def _delete_answers(user_id: int) -> int:
     """Deletes some of the stored answers that show a row of the user's beside those of others."""
     answers = IdempotencyRecord.objects.including_erased()
     ids = list(answers.showing(user_id).order_by().values_list("pk", flat=True)[:_FIRST_SIZE])
-    return len(ids) and int(answers.filter(pk__in=ids)._raw_delete(answers.db))
+    _delete(IdempotencyRecord, ids)
+    return len(ids)
 
 
 # `_find` and `_delete` give an array, as one parameter: thousands of them take longer to prepare than to look up.

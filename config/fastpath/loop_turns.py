@@ -51,14 +51,17 @@ class LoopTurns:
         # The loop runs what it is given in that order. It goes round twice at least: what another thread hands over is
         # made a task in the first round, which begins in the second.
         self.loop.call_soon(self._call_soon, batch.switch)
-        before, began = self.seconds, time.monotonic()
-        self.leave()
-        self._pause = max(SECONDS_WITHOUT_LOOP, self.seconds - before)
-        # The loop may have slept, too (config.server.reception).
-        self.seconds_away += time.monotonic() - began - (self.seconds - before)
+        began = time.monotonic()
+        self._pause = max(SECONDS_WITHOUT_LOOP, self.leave())
+        # The batch waited for nothing meanwhile, also where the loop slept (config.server.reception).
+        self.seconds_away += time.monotonic() - began
 
-    def leave(self) -> None:
-        """Has the loop run until it switches to the greenlet of the caller, which is not the loop's own."""
+    def leave(self) -> float:
+        """Has the loop run until it switches to the greenlet of the caller, which is not the loop's own.
+
+        Returns:
+            For how many seconds of the processor it ran.
+        """
         root = getcurrent()
         while root.parent is not None:
             root = root.parent
@@ -73,5 +76,5 @@ class LoopTurns:
             self.is_on = False
             taken = time.thread_time() - began
             self.seconds += taken
-            self.seconds_away += taken
             self._ran = time.monotonic()
+        return taken

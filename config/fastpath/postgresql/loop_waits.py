@@ -66,6 +66,7 @@ class LoopWaits:
         loop = self._turns.loop
         loop.add_reader(self._file, waiting.switch)
         try:
-            self._turns.leave()
+            # The rest of the time, the batch waited for the database.
+            self._turns.seconds_away += self._turns.leave()
         finally:
             loop.remove_reader(self._file)
