@@ -162,7 +162,8 @@ def _delete_answers(user_id: int) -> int:
     """Deletes some of the stored answers that show a row of the user's beside those of others."""
     answers = IdempotencyRecord.objects.including_erased()
     ids = list(answers.showing(user_id).order_by().values_list("pk", flat=True)[:_FIRST_SIZE])
-    _delete(IdempotencyRecord, ids)
+    if ids:
+        _delete(IdempotencyRecord, ids)
     return len(ids)
 
 

@@ -73,7 +73,6 @@ ALLOWED = {
         "a hook of drf-spectacular, whose extensions are subclasses",
     ),
     "config/api/listing/filter_values.py": {"_field": "what the property `field` of django-filter's filters keeps"},
-    "config/erasure/eraser.py": {"_raw_delete": "delete() reads each row again, for what goes with it, which is gone"},
     "config/management/command.py": {"_fill_text": "the hook of argparse's own help formatters"},
     "config/management/commands/serve.py": {
         "SocketHolder": "Granian makes one of an address alone, not of a socket that is there",
