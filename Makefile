@@ -64,7 +64,7 @@ test-lighthouse:  ## lets Lighthouse judge the public pages of the running servi
 	@cd tests/lighthouse && npm ci --silent --no-audit --no-fund && ORIGIN='$(or $(ORIGIN),http://$(HOST):$(PORT))' \
 		CHROME_PATH='$(or $(CHROMIUM),$(shell command -v chromium || command -v google-chrome))' node lighthouse.mjs
 
-test-load: development-environment  ## measures what readers see beside everything that is slow, in about five minutes; CASES=logins,…
+test-load: development-environment  ## measures what readers see beside everything that is slow, in about ten minutes; CASES=logins,…
 	@$(BIN)/python -m tests.load '$(CASES)'
 
 test-bulk: development-environment  ## sends users in batches of lines, reads them back as one stream, and compares checksum and memory; USERS=1000000

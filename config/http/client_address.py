@@ -24,7 +24,7 @@ def client_address(request: Any) -> IPv4Address | IPv6Address:
 
 
 def is_passed_on(environ: Mapping[str, Any]) -> bool:
-    """Whether a request comes from a trusted proxy.
+    """Whether a request says that it comes from a trusted proxy.
 
     Args:
         environ: the WSGI environment of the request.

@@ -45,10 +45,10 @@ MAX_WAITING = 512
 # it is only as long as what is answered in so much time, and what is beyond it learns that at once.
 SECONDS_OF_A_BURST = 0.5
 SECONDS_OF_A_STANDING_QUEUE = 0.25
-# Of those that a proxy passes on, which lets no more through than it was told (deploy/nginx.conf: 132 for each worker,
-# and the kernel deals them out unevenly). For each that is refused here, it sends another one at once: at a slow pace,
-# more time would go into refusals than into answers.
-MAX_PASSED_ON = 192
+# Longer for what a proxy passes on, which is to refuse what would only wait (deploy/nginx.conf). What is refused here
+# makes room there for the next one, which costs a worker more than a refusal by the proxy: a slow worker would spend
+# more of its time on refusals than on answers.
+SECONDS_OF_A_STANDING_QUEUE_BEHIND_A_PROXY = 1.0
 
 
 class FastLane:
@@ -191,13 +191,13 @@ class FastLane:
         """Whether one more request may wait.
 
         Args:
-            is_passed_on: whether it comes from a proxy.
+            is_passed_on: whether it says that it comes from a trusted proxy.
         """
         waiting = len(self.queue)
         if self._standing < SECONDS_OF_A_BURST:
             return waiting < MAX_WAITING
-        at_any_pace = MAX_PASSED_ON if is_passed_on else MAX_BATCH
-        return waiting < at_any_pace or waiting * self._pace < SECONDS_OF_A_STANDING_QUEUE
+        seconds = SECONDS_OF_A_STANDING_QUEUE_BEHIND_A_PROXY if is_passed_on else SECONDS_OF_A_STANDING_QUEUE
+        return waiting < MAX_BATCH or (waiting < MAX_WAITING and waiting * self._pace < seconds)
 
     @property
     def is_running(self) -> bool:

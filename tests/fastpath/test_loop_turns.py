@@ -3,14 +3,18 @@
 import asyncio
 import time
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
+import psycopg
 import pytest
+from django.db import connection
 
 from config.fastpath import loop_turns
-from config.fastpath.loop_turns import SECONDS_WITHOUT_LOOP
-from config.server.fast_lane import FastLane
+from config.fastpath.loop_turns import SECONDS_WITHOUT_LOOP, LoopTurns
+from config.fastpath.postgresql.loop_waits import LoopWaits
+from config.server.fast_lane import FastLane, run_beside_loop, run_together
 from config.server.reception import Reception
 
 
@@ -85,6 +89,27 @@ def test_batch_does_not_wait_for_a_lock_while_the_loop_that_it_gave_way_to_sleep
     lane = asyncio.run(run())
     assert lane.turns
     assert lane.turns.seconds < 0.05 <= lane.turns.seconds_away
+
+
+def test_what_the_loop_computes_while_a_batch_waits_for_the_database_is_no_wait(db: None) -> None:
+    async def run() -> LoopTurns:
+        loop, ended = asyncio.get_running_loop(), asyncio.Event()
+        turns = LoopTurns(loop, loop.call_soon)
+        with psycopg.connect(**connection.get_connection_params()) as waiting:
+            LoopWaits(turns).attach(waiting)
+
+            def work() -> None:
+                waiting.execute("SELECT pg_sleep(0.1)")
+                ended.set()
+
+            loop.call_later(0.02, keep_busy, 0.05, time.thread_time)
+            run_beside_loop(partial(run_together, [work], turns))
+            await ended.wait()
+        return turns
+
+    turns = asyncio.run(run())
+    assert turns.seconds == turns.seconds_away
+    assert 0.05 <= turns.seconds_away < 0.08
 
 
 def test_what_is_handed_over_begins_in_the_same_turn() -> None:

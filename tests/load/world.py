@@ -25,7 +25,7 @@ ROWS_PER_USER = 2
 PASSWORD = "four plain words here"
 # The readers ask more often than a client may. What is in flight is bounded as it is by default.
 QUOTAS = {"RATE_LIMIT_PRINCIPAL": "0", "RATE_LIMIT_ANONYMOUS": "0"}
-# One case asks behind a proxy. Without its header, a request is one that was sent directly.
+# Two cases also ask behind a proxy. Without its header, a request is one that was sent directly.
 PROXIES = {"TRUSTED_PROXIES": "1"}
 # How many people each part of the load is.
 PARTS = {"readers": 32, "bodies": 1, "logins": 16, "abandoned": 100, "locked": 4, "removals": 2, "killed_removal": 1}

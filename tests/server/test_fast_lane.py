@@ -11,7 +11,7 @@ import pytest
 from django.db import OperationalError, connection
 
 from config.server import fast_lane
-from config.server.fast_lane import MAX_BATCH, MAX_PASSED_ON, MAX_WAITING, FastLane
+from config.server.fast_lane import MAX_BATCH, MAX_WAITING, FastLane
 from config.server.lanes import MAX_DROPPED, SECONDS_BETWEEN_SWEEPS, SECONDS_OF_A_STALL, SECONDS_TO_WATCH, Lanes
 from config.server.queues import Task
 from config.server.readiness import probe
@@ -64,13 +64,25 @@ def test_queue_that_stays_is_as_long_as_what_is_answered_soon(lane: FastLane, mo
     assert lane.has_room()
 
 
-def test_what_a_proxy_passes_on_waits_at_any_pace(lane: FastLane, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_proxy_passes_on_waits_longer(lane: FastLane, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fast_lane, "SECONDS_OF_A_BURST", 0.1)
-    put(lane, 20 * MAX_BATCH + MAX_PASSED_ON - 1)
+    put(lane, 20 * MAX_BATCH + 250)
     run_batches(lane, 20)
+    # 250 wait, for about 0.5 s.
     assert not lane.has_room()
     assert lane.has_room(is_passed_on=True)
-    put(lane, 1)
+    put(lane, MAX_WAITING - 250)
+    assert not lane.has_room(is_passed_on=True)
+
+
+def test_what_a_proxy_passes_on_does_not_wait_in_vain(lane: FastLane, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fast_lane, "SECONDS_OF_A_BURST", 0.1)
+    monkeypatch.setattr(lane, "_run", lambda task: time.sleep(5 * SECONDS_OF_A_TASK))
+    put(lane, 20 * MAX_BATCH + 200)
+    # A batch of such long tasks is shorter, too.
+    while len(lane.queue) > 200:
+        run_batches(lane, 1)
+    # 200 wait, for about two seconds.
     assert not lane.has_room(is_passed_on=True)
 
 

@@ -67,6 +67,7 @@ class LoopWaits:
         loop.add_reader(self._file, waiting.switch)
         try:
             # The rest of the time, the batch waited for the database.
-            self._turns.seconds_away += self._turns.leave()
+            taken = self._turns.leave()
+            self._turns.seconds_away += taken
         finally:
             loop.remove_reader(self._file)
