@@ -91,7 +91,10 @@ class Service:
     def kill_slow_lane(self, spared: Collection[int] = ()) -> None:
         """Kills the process beside a worker that is not spared."""
         workers = [psutil.Process(pid) for pid in self.workers() if pid not in spared]
-        random.choice([process for worker in workers for process in worker.children()]).kill()
+        lane = random.choice([process for worker in workers for process in worker.children()])
+        lane.kill()
+        # As long as its worker has not ended, a process that was killed is still a child of it, and passes for whole.
+        lane.wait(DEADLINE)
 
     def heal(self) -> None:
         """Waits until the service has started the killed workers again, each with its slow lane."""
