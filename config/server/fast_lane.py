@@ -194,10 +194,12 @@ class FastLane:
             is_passed_on: whether it says that it comes from a trusted proxy.
         """
         waiting = len(self.queue)
-        if self._standing < SECONDS_OF_A_BURST:
-            return waiting < MAX_WAITING
+        if waiting >= MAX_WAITING:
+            return False
+        if waiting < MAX_BATCH or self._standing < SECONDS_OF_A_BURST:
+            return True
         seconds = SECONDS_OF_A_STANDING_QUEUE_BEHIND_A_PROXY if is_passed_on else SECONDS_OF_A_STANDING_QUEUE
-        return waiting < MAX_BATCH or (waiting < MAX_WAITING and waiting * self._pace < seconds)
+        return waiting * self._pace < seconds
 
     @property
     def is_running(self) -> bool:
