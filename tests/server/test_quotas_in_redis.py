@@ -91,9 +91,9 @@ def test_answers_go_on_in_time_while_redis_does_not_answer(
     assert not any(is_counted(response) for response, _ in results[2:])
     assert get_uncounted(counting) - before >= len(results) - 2
     times = sorted(seconds for _, seconds in results)
-    # Each worker has waited for Redis once; the machine may be busy.
+    # Each worker has waited for Redis once; a busy machine may stop for a second.
     assert times[len(times) * 95 // 100] < 0.05, times[-20:]
-    assert times[-1] < 1
+    assert times[-1 - WORKERS] < 1, times[-20:]
     assert len(get_outages(counting)) - told <= WORKERS
     assert get_outages(counting)
     wait_for(lambda: all(is_counted(read()[0]) for _ in range(8)), seconds=10)
