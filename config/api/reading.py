@@ -25,8 +25,10 @@ from config.api.limits.quotas import CALLER, STAND_IN
 from config.api.requests import AnyRequest
 from config.api.views import ConventionsMixin
 from config.http.middleware import GetResponse
-from config.postgresql.replicas import POSITION, TIMELINE, WHEREABOUTS, Look, close_if_lost, get_replicas, reading_from
+from config.postgresql.connections import close_if_lost
+from config.postgresql.replicas import get_replicas, reading_from
 from config.postgresql.transactions import has_committed
+from config.postgresql.wal import POSITION, TIMELINE, WHEREABOUTS, Look
 
 logger = logging.getLogger(__name__)
 

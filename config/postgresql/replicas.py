@@ -8,16 +8,13 @@ credentials tell where the primary is, and it is not asked for that alone.
 from __future__ import annotations
 
 import logging
-import os
-import socket
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from contextvars import ContextVar
 from functools import cache
 from threading import Lock, Thread
-from typing import Any, NamedTuple, Self
+from typing import Any
 from weakref import WeakSet
 
 import psycopg
@@ -25,9 +22,10 @@ from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, Error, OperationalError, connections
 from django.db.backends.signals import connection_created
 from django.dispatch import receiver
-from psycopg.pq import TransactionStatus
 
+from config.postgresql.connections import close_if_lost, cut_if_waiting
 from config.postgresql.probe import ask
+from config.postgresql.wal import REPLAYED, WHEREABOUTS, Look
 
 logger = logging.getLogger(__name__)
 
@@ -45,51 +43,16 @@ SECONDS_BETWEEN_QUESTIONS = 0.001
 # There is no primary where none has answered for so long.
 SECONDS_WITHOUT_PRIMARY = 1.0
 
-WHEREABOUTS = "pg_walfile_name(pg_current_wal_flush_lsn()), pg_current_wal_flush_lsn()::text"
-"""SQL for where the primary is: the file of the WAL that it writes, and how far. No replica is farther.
-
-`Look.parse` takes it apart, which the primary would do for each read.
-"""
-# In bytes from the beginning of the WAL.
-_REPLAYED = "(pg_last_wal_replay_lsn() - '0/0')::bigint"
-POSITION = (
-    "((CASE current_setting('synchronous_commit') WHEN 'off' THEN pg_current_wal_insert_lsn()"
-    " ELSE pg_current_wal_flush_lsn() END) - '0/0')::bigint"
-)
-"""SQL for how far the WAL must be replayed where all that was answered so far shall be seen."""
-_TIMELINE_DIGITS = 8
-TIMELINE = f"left(pg_walfile_name(pg_current_wal_flush_lsn()), {_TIMELINE_DIGITS})"
-"""SQL for the timeline that the primary writes: the beginning of the name of each file."""
 # To look for it is to read a file: once for each connection.
 _FETCH_IDENTIFIER = "SELECT system_identifier FROM pg_control_system()"
 _MARK = "(SELECT name FROM config_timeline)"
 _FETCH_MARK = f"SELECT {_MARK}"
 # Without a table, whose plan would take longer than all of this.
 _LOOK_AT_PRIMARY = f"SELECT {WHEREABOUTS}"
-_LOOK_AT_REPLICA = f"SELECT pg_is_in_recovery(), {_REPLAYED}, {_MARK}"
+_LOOK_AT_REPLICA = f"SELECT pg_is_in_recovery(), {REPLAYED}, {_MARK}"
 _WRITE_MARK = (
     "INSERT INTO config_timeline (id, name) VALUES (1, %s) ON CONFLICT (id) DO UPDATE SET name = EXCLUDED.name"
 )
-
-
-class Look(NamedTuple):
-    """Where the primary was.
-
-    Attributes:
-        asked: when it was asked, by the monotonic clock.
-        timeline: that it writes, as TIMELINE gives it.
-        position: how far it was then at the least, in bytes from the beginning of the WAL.
-    """
-
-    asked: float
-    timeline: str
-    position: int
-
-    @classmethod
-    def parse(cls, asked: float, file: str, flushed: str) -> Self:
-        """Makes it of what WHEREABOUTS gave."""
-        high, _, low = flushed.partition("/")
-        return cls(asked, file[:_TIMELINE_DIGITS], (int(high, 16) << 32) + int(low, 16))
 
 
 class ReplicaRouter:
@@ -164,35 +127,6 @@ def _cut_connections(alias: str) -> None:
     for each in known:
         if each.alias == alias:
             cut_if_waiting(each)
-
-
-def is_waiting(connection: Any) -> bool:
-    """Whether a thread waits for an answer on a connection of Django's."""
-    return _is_active(connection.connection)
-
-
-def cut_if_waiting(connection: Any) -> bool:
-    """Ends a connection of Django's where another thread waits for an answer. Returns whether it does."""
-    raw = connection.connection
-    if not _is_active(raw):
-        return False
-    # Of a copy: the descriptor itself belongs to libpq.
-    with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(raw.fileno())) as copy:
-        copy.shutdown(socket.SHUT_RDWR)
-    return True
-
-
-def _is_active(raw: Any) -> bool:
-    return raw is not None and raw.pgconn.transaction_status == TransactionStatus.ACTIVE
-
-
-def close_if_lost(alias: str) -> bool:
-    """Has the next query of this thread make a new connection where the present one is lost. Returns whether it is."""
-    connection = connections[alias]
-    if connection.connection is not None and not connection.connection.closed:
-        return False
-    connection.close()
-    return True
 
 
 class Replicas:
@@ -284,7 +218,7 @@ class Replicas:
     def _has_replayed(self, replica: _Replica, position: int) -> bool:
         try:
             with connections[replica.alias].cursor() as cursor:
-                cursor.execute(f"SELECT {_REPLAYED} >= %s", [position])
+                cursor.execute(f"SELECT {REPLAYED} >= %s", [position])
                 return bool(cursor.fetchone()[0])
         except Error:
             # Whoever looks at it says whether it is away.
@@ -307,7 +241,7 @@ class Replicas:
             raise OperationalError(f"The replica {replica.alias} is left out.")
         remembered = replica.replayed
         with connection.cursor() as cursor:
-            cursor.execute(f"SELECT {_REPLAYED}")
+            cursor.execute(f"SELECT {REPLAYED}")
             (replayed,) = cursor.fetchone()
         if (replayed or 0) < remembered:
             self.leave(replica.alias, "It was started again, and is behind what it was.")

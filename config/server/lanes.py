@@ -23,7 +23,8 @@ from config.http.client_address import is_passed_on
 from config.http.errors import DomainError, ErrorCode
 from config.http.lanes import Lane, NeedsSlowLane, in_fast_lane
 from config.http.request_limits import REFUSED
-from config.postgresql.replicas import cut_if_waiting, goes_on_without_primary, is_waiting
+from config.postgresql.connections import cut_if_waiting, is_waiting
+from config.postgresql.replicas import goes_on_without_primary
 from config.postgresql.transactions import before_transaction
 from config.server import metrics
 from config.server.answers import RETRY_AFTER_SECONDS, Environ, answer, build_overload, choose_lane, refuse_at_once

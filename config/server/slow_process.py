@@ -35,7 +35,8 @@ from config.api.limits.quotas import NOTED
 from config.api.versions.usage import SECONDS_BETWEEN_WRITES, uses
 from config.http.lanes import Lane
 from config.http.streams import FIRST_BYTES
-from config.postgresql.replicas import SECONDS_BETWEEN_LOOKS, cut_if_waiting, get_replicas, goes_on_without_primary
+from config.postgresql.connections import cut_if_waiting
+from config.postgresql.replicas import SECONDS_BETWEEN_LOOKS, get_replicas, goes_on_without_primary
 from config.server import background_work, metrics
 from config.server.answers import Answer, Environ, Streamed, answer, begin_answer, failure
 from config.server.background import Repetition

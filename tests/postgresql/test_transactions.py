@@ -5,7 +5,7 @@ import pytest
 from django.db import DatabaseError, connection
 from psycopg.errors import error_from_result
 
-from config.postgresql.replicas import cut_if_waiting
+from config.postgresql.connections import cut_if_waiting
 from config.postgresql.transactions import is_unavailable
 
 RAISE = "DO $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = 'UR001'; END $$"

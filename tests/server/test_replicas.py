@@ -17,7 +17,8 @@ import psycopg
 import pytest
 
 from config.postgresql.database_url import SECONDS_TO_CONNECT_TO_EACH
-from config.postgresql.replicas import SECONDS_BETWEEN_LOOKS_AT_PRIMARY, TIMELINE, WHEREABOUTS, Look, Replicas
+from config.postgresql.replicas import SECONDS_BETWEEN_LOOKS_AT_PRIMARY, Replicas
+from config.postgresql.wal import TIMELINE, WHEREABOUTS, Look
 from tests.server.conftest import Copy, wait_for
 from tests.server.deployment import MARGIN, Deployment, deploy, frozen
 from tests.server.standby import Pair, fetch, kill_machine, replicated

@@ -25,7 +25,8 @@ from config.api.versions.versioning import is_oauth, is_versioned
 from config.http.client_address import client_address, get_network
 from config.http.errors import DomainError
 from config.http.middleware import GetResponse
-from config.postgresql.replicas import close_if_lost, get_replicas
+from config.postgresql.connections import close_if_lost
+from config.postgresql.replicas import get_replicas
 from config.postgresql.transactions import is_unavailable
 
 logger = logging.getLogger(__name__)

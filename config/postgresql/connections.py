@@ -1,0 +1,41 @@
+"""Connections of Django's that wait in vain for a database, or have lost it."""
+
+from __future__ import annotations
+
+import os
+import socket
+from contextlib import suppress
+from typing import Any
+
+import psycopg
+from django.db import connections
+from psycopg.pq import TransactionStatus
+
+
+def is_waiting(connection: Any) -> bool:
+    """Whether a thread waits for an answer on a connection of Django's."""
+    return _is_active(connection.connection)
+
+
+def cut_if_waiting(connection: Any) -> bool:
+    """Ends a connection of Django's where another thread waits for an answer. Returns whether it does."""
+    raw = connection.connection
+    if not _is_active(raw):
+        return False
+    # Of a copy: the descriptor itself belongs to libpq.
+    with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(raw.fileno())) as copy:
+        copy.shutdown(socket.SHUT_RDWR)
+    return True
+
+
+def _is_active(raw: Any) -> bool:
+    return raw is not None and raw.pgconn.transaction_status == TransactionStatus.ACTIVE
+
+
+def close_if_lost(alias: str) -> bool:
+    """Has the next query of this thread make a new connection where the present one is lost. Returns whether it is."""
+    connection = connections[alias]
+    if connection.connection is not None and not connection.connection.closed:
+        return False
+    connection.close()
+    return True
