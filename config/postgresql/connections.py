@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import socket
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from threading import Timer
 from typing import Any
 
 import psycopg
@@ -26,6 +28,21 @@ def cut_if_waiting(connection: Any) -> bool:
     with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(raw.fileno())) as copy:
         copy.shutdown(socket.SHUT_RDWR)
     return True
+
+
+@contextmanager
+def cut_after(seconds: float, connection: Any) -> Iterator[None]:
+    """Ends a connection of Django's where this thread still waits for an answer after so many seconds.
+
+    No time-out of PostgreSQL's holds where nothing comes from it. This takes a thread: it is for what is done seldom.
+    """
+    timer = Timer(seconds, cut_if_waiting, [connection])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _is_active(raw: Any) -> bool:

@@ -23,7 +23,7 @@ from django.db import DEFAULT_DB_ALIAS, Error, OperationalError, connections
 from django.db.backends.signals import connection_created
 from django.dispatch import receiver
 
-from config.postgresql.connections import close_if_lost, cut_if_waiting
+from config.postgresql.connections import close_if_lost, cut_after, cut_if_waiting
 from config.postgresql.probe import ask
 from config.postgresql.wal import REPLAYED, WHEREABOUTS, Look
 
@@ -39,6 +39,8 @@ SECONDS_BETWEEN_LOOKS_AT_PRIMARY = 0.2
 SECONDS_A_LOOK_HOLDS = 0.3
 # A replica that is silent for so long is left out.
 SECONDS_TO_ANSWER = 0.5
+# What is written where the primary is looked at waits no longer for it: looks go on.
+SECONDS_TO_WRITE = 1.0
 SECONDS_BETWEEN_QUESTIONS = 0.001
 # There is no primary where none has answered for so long.
 SECONDS_WITHOUT_PRIMARY = 1.0
@@ -305,8 +307,10 @@ class Replicas:
     def _catch_up(self) -> None:
         while self._later:
             try:
-                self._later[0]()
+                with cut_after(SECONDS_TO_WRITE, connections[DEFAULT_DB_ALIAS]):
+                    self._later[0]()
             except Error:
+                close_if_lost(DEFAULT_DB_ALIAS)
                 return
             self._later.popleft()
 
@@ -341,7 +345,7 @@ def _mark(primary: Any, timeline: str) -> None:
     """Has the primary bear the mark of its timeline, by which replicas show which one they follow."""
     if ask(primary, _FETCH_MARK, SECONDS_TO_ANSWER) != (timeline,):
         # It was promoted, or is new.
-        with primary.cursor() as cursor:
+        with cut_after(SECONDS_TO_WRITE, primary), primary.cursor() as cursor:
             cursor.execute(_WRITE_MARK, [timeline])
 
 

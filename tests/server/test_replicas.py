@@ -15,9 +15,10 @@ from urllib.request import HTTPCookieProcessor, build_opener
 import psutil
 import psycopg
 import pytest
+from django.db import connection
 
 from config.postgresql.database_url import SECONDS_TO_CONNECT_TO_EACH
-from config.postgresql.replicas import SECONDS_BETWEEN_LOOKS_AT_PRIMARY, Replicas
+from config.postgresql.replicas import SECONDS_BETWEEN_LOOKS_AT_PRIMARY, SECONDS_TO_WRITE, Replicas
 from config.postgresql.wal import TIMELINE, WHEREABOUTS, Look
 from tests.server.conftest import Copy, wait_for
 from tests.server.deployment import MARGIN, Deployment, deploy, frozen
@@ -340,6 +341,25 @@ def test_there_are_two_looks_at_the_primary_within_the_lag(max_lag: float, holds
     replicas._has_primary, replicas._is_unmarked = True, False
     replicas._add_look(Look(now - SECONDS_BETWEEN_LOOKS_AT_PRIMARY, "00000001", 1))
     assert replicas._knows_enough(now) is holds
+
+
+@pytest.mark.django_db(transaction=True)
+def test_looks_at_the_primary_go_on_where_it_falls_silent_before_what_is_written_then() -> None:
+    replicas, outcomes = Replicas([], 60.0), []
+
+    def write() -> None:
+        outcomes.append("asked")
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_sleep(%s)", [5 * SECONDS_TO_WRITE if len(outcomes) == 1 else 0])
+        outcomes.append("written")
+
+    replicas.do_later(write)
+    began = time.monotonic()
+    replicas._look_at_primary()
+    assert SECONDS_TO_WRITE <= time.monotonic() - began < 3 * SECONDS_TO_WRITE
+    replicas._look_at_primary()
+    assert outcomes == ["asked", "asked", "written"]
+    assert len(replicas._looks) == 2
 
 
 def test_place_of_the_primary_is_read_as_postgresql_writes_it() -> None:
