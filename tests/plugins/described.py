@@ -205,7 +205,7 @@ class Watch:
         elif is_operation(path, known_as):
             faults = ["the operation is not described"]
         for fault in faults:
-            test = os.environ.get("PYTEST_CURRENT_TEST", "").partition(" ")[0]
+            test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]
             self.met.setdefault((f"{method} {template or address} {response.status_code}", fault), test)
 
     def _place(self, path: str, response: Any) -> tuple[Reference, str] | None:

@@ -61,7 +61,7 @@ class Watch:
             self.secrets.setdefault(secret, what)
 
     def record(self, logger: str, text: str) -> None:
-        self.written.append((os.environ.get("PYTEST_CURRENT_TEST", "").partition(" ")[0], logger, text))
+        self.written.append((os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0], logger, text))
 
     def leaks(self) -> list[str]:
         everything = "\n".join(text for _, _, text in self.written)

@@ -2,31 +2,37 @@
 
 import subprocess
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
 from tests.conftest import run_tests
 
 TESTS = """
-import json
+import pytest
 from django.test import Client
 
 class Spoiled:
     # Between the service and the test, as a mistake of the service would be.
+    spoil = ""
+
     def __init__(self, get_response):
         self.get_response = get_response
 
     def __call__(self, request):
-        response = self.get_response(request)
+        names = {"request": request, "response": self.get_response(request), "Client": Client}
         if "spoil" in request.GET:
-            SPOIL
-        return response
+            exec(self.spoil, names)
+        return names["response"]
 
-def test_that_asks():
+@pytest.mark.parametrize("spoil", SPOILS.values(), ids=SPOILS)
+def test_that_asks(spoil):
     from django.conf import settings
-    settings.MIDDLEWARE = ["test_it.Spoiled", *settings.MIDDLEWARE]
+    if "test_it.Spoiled" not in settings.MIDDLEWARE:
+        settings.MIDDLEWARE = ["test_it.Spoiled", *settings.MIDDLEWARE]
     assert Client().get("/health/live").status_code == 200
     assert Client().get("/health/nowhere").status_code == 404
+    Spoiled.spoil = spoil
     Client().get("/health/live?spoil")
 
 def test_that_does_nothing():
@@ -53,7 +59,8 @@ FAULTS = {
         "GET /health/live 200: the content type text/html is not described",
     ),
     "an operation": (
-        """from django.urls import path
+        """
+            from django.urls import path
             from config import urls
             from config.site import health as views
             urls.urlpatterns.append(path("api/alive", views.LiveView.as_view()))
@@ -61,33 +68,39 @@ FAULTS = {
         "GET /api/v1/alive 200: the operation is not described",
     ),
     "a code": (
-        """response = Client().get("/health/live", headers={"Host": "elsewhere.example"})
+        """
+            response = Client().get("/health/live", headers={"Host": "elsewhere.example"})
             response.content = response.content.replace(b"VALIDATION_ERROR", b"FORBIDDEN")""",
         "GET /health/live 400: the code FORBIDDEN is not described",
     ),
 }
 
 
-def run(folder: Path, spoil: str, *options: str) -> "subprocess.CompletedProcess[str]":
-    """Runs two tests, of which the first gets a spoiled answer."""
-    return run_tests("tests.plugins.described", folder, TESTS.replace("SPOIL", spoil), *options)
+def run(folder: Path, spoils: dict[str, str], *options: str) -> "subprocess.CompletedProcess[str]":
+    """Runs tests each of which gets a spoiled answer, and one more."""
+    return run_tests("tests.plugins.described", folder, f"SPOILS = {spoils!r}\n{TESTS}", *options)
 
 
-@pytest.mark.parametrize(("spoil", "told"), FAULTS.values(), ids=FAULTS)
-def test_answer_that_is_not_described_fails_the_run_and_is_named(tmp_path, spoil, told):
-    done = run(tmp_path, spoil)
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert "2 passed" in done.stdout
-    assert told in done.stdout
-    assert "(test_it.py::test_that_asks)" in done.stdout or "/test_it.py::test_that_asks)" in done.stdout
+@pytest.fixture(scope="module")
+def spoiled(tmp_path_factory) -> "subprocess.CompletedProcess[str]":
+    """A run with all faults, which are told apart by their tests."""
+    return run(tmp_path_factory.mktemp("spoiled"), {name: dedent(spoil) for name, (spoil, _) in FAULTS.items()})
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_answer_that_is_not_described_fails_the_run_and_is_named(spoiled, name):
+    assert spoiled.returncode == 1, spoiled.stdout + spoiled.stderr
+    assert f"{len(FAULTS) + 1} passed" in spoiled.stdout
+    lines = [line for line in spoiled.stdout.splitlines() if f"test_it.py::test_that_asks[{name}])" in line]
+    assert any(line.startswith(FAULTS[name][1]) for line in lines), spoiled.stdout
 
 
 def test_worker_tells_the_process_that_started_it(tmp_path):
     spoil, told = FAULTS["a status"]
-    done = run(tmp_path, spoil, "-n", "1")
+    done = run(tmp_path, {"a status": spoil}, "-n", "1")
     assert (done.returncode, told in done.stdout) == (1, True), done.stdout
 
 
 def test_answers_as_they_are_described_pass(tmp_path):
-    done = run(tmp_path, "pass")
+    done = run(tmp_path, {"nothing": ""})
     assert (done.returncode, "not describe" in done.stdout) == (0, False), done.stdout
