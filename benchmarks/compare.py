@@ -7,13 +7,14 @@ The systems are measured in turn, round after round, so that what else the machi
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import sys
+from argparse import Namespace
 from collections.abc import Sequence
 
 from benchmarks import cases
-from benchmarks.measuring import Meter, Round, announce, save, size
+from benchmarks.measuring import Meter, Round, announce, save
+from benchmarks.options import build_parser
 from benchmarks.systems import System, copied, filled, postgresql, running
 
 SYSTEMS = ("product", "stock", "limit")
@@ -24,7 +25,7 @@ LOPSIDED = 0.75
 
 
 def main() -> None:
-    options = _options()
+    options = build_parser("benchmarks.compare", size="1m").parse_args()
     steps = len(options.cases) * len(SYSTEMS)
     announce(steps * (options.rounds * options.seconds + SECONDS_TO_WARM_UP) + 20)
     with (
@@ -39,19 +40,7 @@ def main() -> None:
     print(f"\nAll rounds: {save('compare', rounds)}")
 
 
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="benchmarks.compare")
-    parser.add_argument("--size", type=size, default="1m")
-    parser.add_argument("--seconds", type=float, default=5)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--cases", type=lambda text: text.split(","), default=",".join(cases.CASES))
-    options = parser.parse_args()
-    if unknown := set(options.cases) - set(cases.CASES):
-        parser.error(f"there is no case {', '.join(unknown)}; there are {', '.join(cases.CASES)}")
-    return options
-
-
-def _measured(meter: Meter, systems: Sequence[System], options: argparse.Namespace) -> list[Round]:
+def _measured(meter: Meter, systems: Sequence[System], options: Namespace) -> list[Round]:
     rounds: list[Round] = []
     total = len(options.cases) * options.rounds * len(systems)
     for case in options.cases:

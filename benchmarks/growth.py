@@ -13,7 +13,8 @@ import sys
 from collections.abc import Sequence
 
 from benchmarks.cases import requests_of
-from benchmarks.measuring import Meter, Round, announce, save, size
+from benchmarks.measuring import Meter, Round, announce, save
+from benchmarks.options import parse_size
 from benchmarks.systems import FOLDER, address, filled, postgresql, running
 
 CASES = {
@@ -31,7 +32,9 @@ WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 720, 400, 60, 190, 40, 350
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="benchmarks.growth")
-    parser.add_argument("--sizes", type=lambda text: [size(part) for part in text.split(",")], default="10k,1m,10m")
+    parser.add_argument(
+        "--sizes", type=lambda text: [parse_size(part) for part in text.split(",")], default="10k,1m,10m"
+    )
     parser.add_argument("--seconds", type=float, default=5)
     options = parser.parse_args()
     announce(len(options.sizes) * (len(CASES) * (options.seconds + SECONDS_TO_WARM_UP) + 10))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import os
@@ -16,8 +15,6 @@ import psutil
 from benchmarks.load import Generator
 from benchmarks.systems import FOLDER, System
 from config.local.cluster import Cluster
-
-MIN_USERS = 10_000
 
 
 class Round(NamedTuple):
@@ -122,15 +119,6 @@ def save(name: str, rounds: Sequence[Round]) -> Path:
     path = FOLDER / f"{name}.json"
     path.write_text(json.dumps([measured._asdict() for measured in rounds], indent=1))
     return path
-
-
-def size(text: str) -> int:
-    """A number of users: 10k, 1m, 10m. Fewer would have too few who may read everything."""
-    factors = {"k": 1_000, "m": 1_000_000}
-    users = int(text[:-1]) * factors[text[-1]] if text[-1:] in factors else int(text)
-    if users < MIN_USERS:
-        raise argparse.ArgumentTypeError(f"at least {MIN_USERS:,} users are needed")
-    return users
 
 
 def announce(seconds: float) -> None:

@@ -9,10 +9,10 @@ many, by as much less as a request costs more beside the other node.
 
 from __future__ import annotations
 
-import argparse
 import os
 import statistics
 import sys
+from argparse import Namespace
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -20,7 +20,8 @@ from typing import NamedTuple
 
 from benchmarks import cases
 from benchmarks.load import Generator
-from benchmarks.measuring import cpu, size, tree
+from benchmarks.measuring import cpu, tree
+from benchmarks.options import build_parser
 from benchmarks.quotas import LOG_INS, SECONDS_TO_WARM_UP
 from benchmarks.systems import System, copied, filled, postgresql
 
@@ -55,7 +56,7 @@ def measure(nodes: Sequence[System], generators: Sequence[Generator], case: str,
     return Took(sum(load.in_time for load in loads) / seconds, spent * 1000 / answered)
 
 
-def compare(nodes: Sequence[System], case: str, options: argparse.Namespace) -> None:
+def compare(nodes: Sequence[System], case: str, options: Namespace) -> None:
     """Prints a line: the medians of all rounds, one node and both in turn."""
     generators = [Generator() for _ in nodes]
     found: dict[int, list[Took]] = {1: [], len(nodes): []}
@@ -70,12 +71,7 @@ def compare(nodes: Sequence[System], case: str, options: argparse.Namespace) -> 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="benchmarks.nodes")
-    parser.add_argument("--size", type=size, default="100k")
-    parser.add_argument("--seconds", type=float, default=5)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--cases", type=lambda text: text.split(","), default="get_user,list_first,post_order")
-    options = parser.parse_args()
+    options = build_parser("benchmarks.nodes", cases="get_user,list_first,post_order").parse_args()
     with ExitStack() as stack:
         cluster = stack.enter_context(postgresql())
         database = stack.enter_context(copied(cluster, filled(cluster, options.size)))

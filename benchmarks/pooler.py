@@ -7,14 +7,15 @@ The worker is pinned to one core; PostgreSQL, PgBouncer and the load have the ot
 
 from __future__ import annotations
 
-import argparse
 import os
 import statistics
 import sys
+from argparse import Namespace
 from contextlib import ExitStack
 
 from benchmarks import cases
-from benchmarks.measuring import Meter, size
+from benchmarks.measuring import Meter
+from benchmarks.options import build_parser
 from benchmarks.quotas import LOG_INS, SECONDS_TO_WARM_UP
 from benchmarks.systems import System, copied, filled, postgresql
 from tests.plugins.pgbouncer import PROGRAM, pooled
@@ -23,12 +24,7 @@ CONNECTIONS = 16
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="benchmarks.pooler")
-    parser.add_argument("--size", type=size, default="100k")
-    parser.add_argument("--seconds", type=float, default=5)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--cases", type=lambda text: text.split(","), default=",".join(cases.CASES))
-    options = parser.parse_args()
+    options = build_parser("benchmarks.pooler").parse_args()
     if PROGRAM is None:
         sys.exit("There is no PgBouncer: set PGBOUNCER.")
     first, *others = sorted(os.sched_getaffinity(0))
@@ -59,7 +55,7 @@ def main() -> None:
             _compare(meter, systems, case, options)
 
 
-def _compare(meter: Meter, systems: dict[str, System], case: str, options: argparse.Namespace) -> None:
+def _compare(meter: Meter, systems: dict[str, System], case: str, options: Namespace) -> None:
     """Prints a line: the medians of all rounds."""
     rates: dict[str, list[float]] = {name: [] for name in systems}
     for number in range(options.rounds + 1):

@@ -7,11 +7,11 @@ It needs Debian's `redis-server`. The systems are measured in turn, round after 
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import subprocess
 import sys
 import time
+from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -20,7 +20,8 @@ from tempfile import TemporaryDirectory
 import psutil
 
 from benchmarks import cases
-from benchmarks.measuring import Meter, Round, cpu, size, tree
+from benchmarks.measuring import Meter, Round, cpu, tree
+from benchmarks.options import build_parser
 from benchmarks.systems import System, address, copied, filled, postgresql
 from config.local.account import create_private_folder, get_accessible_folder, get_server_account
 from config.local.cluster import Cluster
@@ -43,7 +44,7 @@ class QuotaMeter:
     """
 
     def __init__(
-        self, cluster: Cluster, systems: Mapping[str, System], redis: psutil.Process, options: argparse.Namespace
+        self, cluster: Cluster, systems: Mapping[str, System], redis: psutil.Process, options: Namespace
     ) -> None:
         self._meter, self._systems, self._redis, self._options = Meter(cluster), systems, redis, options
         # Of PostgreSQL, milliseconds a request in each case.
@@ -126,13 +127,9 @@ def main() -> None:
         meter.print_means()
 
 
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="benchmarks.quotas")
-    parser.add_argument("--size", type=size, default="100k")
-    parser.add_argument("--seconds", type=float, default=5)
-    parser.add_argument("--rounds", type=int, default=3)
+def _options() -> Namespace:
+    parser = build_parser("benchmarks.quotas", cases="get_user,list_first")
     parser.add_argument("--connections", type=lambda text: list(map(int, text.split(","))), default="1,16")
-    parser.add_argument("--cases", type=lambda text: text.split(","), default="get_user,list_first")
     return parser.parse_args()
 
 
