@@ -2,10 +2,12 @@
 
 import subprocess
 from pathlib import Path
+from secrets import token_urlsafe
 
 import pytest
 
 from tests.conftest import run_tests
+from tests.plugins.secrecy import BLOCK, LEAST_CHARACTERS, RECORDS_AT_ONCE, Watch
 
 SECRETS = {"password": "a pass phrase of its own", "api_key": "urs_in_the_query", "X-API-Key": "urs_in_the_header"}
 TESTS = """
@@ -69,3 +71,25 @@ def test_worker_that_did_not_look_through_its_log_fails_the_run(tmp_path):
 def test_log_without_a_secret_passes(tmp_path):
     done = run(tmp_path, "'a pass phrase, urs_in_the' + ' ' * 12")
     assert (done.returncode, "secrets in the log" in done.stdout) == (0, False), done.stdout
+
+
+@pytest.mark.parametrize("length", [LEAST_CHARACTERS, 13, 40])
+def test_secret_is_found_wherever_it_stands(monkeypatch, length):
+    monkeypatch.delenv("PYTEST_CURRENT_TEST")
+    secret = token_urlsafe(40)[:length]
+    for before in range(3 * BLOCK):
+        watch = Watch()
+        watch.note(secret, "key")
+        watch.record("service", "." * before + secret[:-1])
+        assert watch.leaks() == []
+        watch.record("service", "." * before + secret + "." * (before % 5))
+        assert watch.leaks() == [": the logger service wrote a secret (key)"]
+
+
+def test_secret_is_found_among_many_records(monkeypatch):
+    monkeypatch.setenv("PYTEST_CURRENT_TEST", "a test (call)")
+    watch = Watch()
+    watch.note("urs_a_key_of_its_own", "key")
+    for number in range(RECORDS_AT_ONCE + 5):
+        watch.record("service", f"{number} urs_a_key_of_its_own" if number == RECORDS_AT_ONCE + 2 else f"{number}")
+    assert watch.leaks() == ["a test: the logger service wrote a secret (key)"]
