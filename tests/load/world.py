@@ -33,6 +33,8 @@ POSTS = {"removals": (60_000, 300_000), "killed_removal": (300_000,)}
 REMOVED_IN_THE_ADMIN = 900
 # A comment under each so many posts.
 POSTS_PER_COMMENT = 10
+# To fill the database takes half a minute, and several times as long on a busy machine.
+SECONDS_OF_A_COMMAND = 300.0
 
 
 class Person(NamedTuple):
@@ -100,7 +102,7 @@ def _fill(service: Service, database: str, started: dict[str, str], cases: Colle
 
 def manage(service: Service, database: str, *arguments: str) -> str:
     """Runs a command on the database of the service. Returns what it printed."""
-    done = service.copy.manage(*arguments, DATABASE_URL=database, LOCAL="true")
+    done = service.copy.manage(*arguments, seconds=SECONDS_OF_A_COMMAND, DATABASE_URL=database, LOCAL="true")
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -55,9 +55,11 @@ class Copy:
             start_new_session=True,
         )
 
-    def manage(self, *arguments: str, **variables: str) -> "subprocess.CompletedProcess[str]":
+    def manage(
+        self, *arguments: str, seconds: float = DEADLINE, **variables: str
+    ) -> "subprocess.CompletedProcess[str]":
         process = self.start(".venv/bin/python", "manage.py", *arguments, **variables)
-        output, errors = process.communicate(timeout=DEADLINE)
+        output, errors = process.communicate(timeout=seconds)
         secrecy.watch.record("manage.py", errors)
         return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
 
