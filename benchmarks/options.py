@@ -10,7 +10,7 @@ MIN_USERS = 10_000
 
 
 def build_parser(program: str, *, size: str = "100k", cases: str = ",".join(CASES)) -> ArgumentParser:
-    """Reads the options of a program that compares systems in rounds.
+    """A parser of the options of a program that compares systems in rounds.
 
     Args:
         program: its name.

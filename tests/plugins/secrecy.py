@@ -42,8 +42,9 @@ PARAMETERS = {*FIELDS, "api_key", "code"}
 HEADERS = {"authorization", "x-api-key"}
 # What is shorter stands in a log by chance: `none`, a digit, a name, a row of blanks.
 LEAST_CHARACTERS = 12
-# To look for each of 20,000 secrets in 50 MB takes minutes. So a text is cut into blocks of six characters. Wherever a
-# secret stands in it, one block is whole within the last eleven of the secret's: one that has none there is not in it.
+# To look for each secret in the whole log would take longer with each test. So a text is cut into blocks of six
+# characters. Wherever a secret stands in it, one block is whole within the last eleven of the secret's: one that has
+# none there is not in it.
 BLOCK = 6
 RECORDS_AT_ONCE = 10_000
 
