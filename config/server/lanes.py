@@ -33,7 +33,7 @@ from config.server.callers import Callers
 from config.server.draining import drain
 from config.server.fast_lane import FastLane, run_together, step_back
 from config.server.impatience import refuse_to_connect, shorten_waits
-from config.server.queues import Task
+from config.server.queues import SECONDS_TO_WAIT, Task
 from config.server.readiness import probe
 from config.server.reception import Reception
 from config.server.request_log import LANE
@@ -42,8 +42,6 @@ from config.server.slow_process import SlowProcess
 
 logger = logging.getLogger(__name__)
 
-# A request that was not begun by then is answered 503: its client has hardly any patience left.
-SECONDS_TO_WAIT = 5.0
 # From then on a waiting request is dropped when its client leaves. To watch all of them would cost more than many take.
 SECONDS_TO_WATCH = 0.02
 SECONDS_BETWEEN_SWEEPS = 0.02
@@ -166,10 +164,10 @@ class Lanes:
     async def _run_slow(self, task: Task) -> None:
         slow: Any = self._slow
         task.environ[LANE] = Lane.SLOW.value
-        if slow.is_full:
-            self._refuse(task, build_overload("Too many slow requests wait."), Lane.SLOW)
-        else:
+        if slow.has_room(task.caller):
             await slow.run(task)
+        else:
+            self._refuse(task, build_overload("Too many slow requests wait."), Lane.SLOW)
 
     def _refuse(self, task: Task, problem: DomainError, lane: Lane, event: str = "refused") -> None:
         metrics.LANE_EVENTS.labels(lane.value, event).inc()

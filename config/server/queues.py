@@ -15,6 +15,9 @@ from config.server.answers import Answer, Environ
 from config.server.draining import drain
 from config.server.tracing import ATTEMPT
 
+# A request that was not begun by then is answered 503: its client has hardly any patience left.
+SECONDS_TO_WAIT = 5.0
+
 
 class Task:
     """A request that was received whole, on its way to its response.
@@ -118,6 +121,15 @@ class FairQueue:
                 self._queues[caller] = queue
         self._length -= len(taken)
         return taken
+
+    def count_before(self, caller: Hashable) -> int:
+        """At most how many are taken before a task would be that is put in now.
+
+        Args:
+            caller: whose task it would be.
+        """
+        turns = len(self._queues.get(caller, ())) + 1
+        return sum(min(len(queue), turns) for queue in self._queues.values())
 
     def take_newest(self, caller: Hashable) -> Task | None:
         """Takes out the last task of whom most of them are; None where the caller would have as many."""

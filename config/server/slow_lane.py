@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from asyncio import AbstractEventLoop
 from collections import Counter
 from collections.abc import Hashable
@@ -12,7 +13,7 @@ from config.server import metrics, slow_process
 from config.server.answers import Answer, build_overload, refuse_at_once
 from config.server.client_streams import ClientStream
 from config.server.draining import drain, end_at_once
-from config.server.queues import FairQueue, Task
+from config.server.queues import SECONDS_TO_WAIT, FairQueue, Task
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +36,9 @@ class SlowLane:
         self._free = list(process.channels)
         self._running: Counter[Hashable] = Counter()
         self._has_died = False
+        # While requests wait: the seconds from one that ends to the next, and when the last one ended.
+        self._pace = 0.0
+        self._ended_at: float | None = None
         self._streams: set[ClientStream] = set()
         self.queue = FairQueue()
         process.watch(loop, self._end_worker)
@@ -44,9 +48,11 @@ class SlowLane:
         """How many requests it would begin at once."""
         return len(self._free)
 
-    @property
-    def is_full(self) -> bool:
-        return self._has_died or len(self.queue) >= MAX_WAITING
+    def has_room(self, caller: Hashable) -> bool:
+        """Whether one more request of a caller may wait: at the pace of those before it, not in vain."""
+        if self._has_died or len(self.queue) >= MAX_WAITING:
+            return False
+        return self.queue.count_before(caller) * self._pace < SECONDS_TO_WAIT
 
     async def run(self, task: Task) -> None:
         """Ends when the task was run, or will never be."""
@@ -72,6 +78,7 @@ class SlowLane:
         if not self._running[task.caller]:
             del self._running[task.caller]
         self._start_waiting()
+        self._measure_pace()
         if not outcome.is_stream:
             task.respond(outcome.response)
 
@@ -104,6 +111,14 @@ class SlowLane:
             task.channel = self._free.pop()
             self._running[task.caller] += 1
             task.wake()
+
+    def _measure_pace(self) -> None:
+        """Looks at the clock when a request has ended. Without a queue nobody knows how fast one would move."""
+        before, self._ended_at = self._ended_at, time.monotonic() if self.queue else None
+        if self._ended_at is None:
+            self._pace = 0.0
+        elif before is not None:
+            self._pace += 0.2 * (self._ended_at - before - self._pace)
 
     def may_run(self, caller: Hashable) -> bool:
         """Whether it would begin one more request of a caller."""

@@ -20,6 +20,12 @@ def test_callers_are_taken_in_turn():
     assert len(queue) == 0
 
 
+def test_of_a_caller_with_many_tasks_no_more_are_before_a_new_one_than_it_has_turns():
+    queue, _ = fill("a", "a", "a", "b", "c")
+    # One of each; two of a, and one of b and c each; all of a once more.
+    assert [queue.count_before(caller) for caller in ("d", "b", "a")] == [3, 4, 5]
+
+
 def test_newest_of_whom_most_wait_gives_way_to_a_caller_with_fewer():
     queue, tasks = fill("a", "b", "b", "b", "a")
     assert queue.take_newest("c") is tasks[3]

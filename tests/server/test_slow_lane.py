@@ -1,5 +1,6 @@
 """The slow lane when it is full, when clients leave it, and when its process stands still or dies."""
 
+import asyncio
 import json
 import os
 import socket
@@ -9,14 +10,17 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPResponse
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
 import psycopg
 import pytest
 
-from config.server import slow_process
-from config.server.slow_lane import MAX_OF_A_CALLER, MAX_WAITING
+from config.server import slow_lane, slow_process
+from config.server.answers import Answer
+from config.server.queues import Task
+from config.server.slow_lane import MAX_OF_A_CALLER, MAX_WAITING, SlowLane
 from tests.server.conftest import Copy, Service, wait_for
 
 PASSWORD = "four plain words here"
@@ -126,6 +130,34 @@ def test_request_that_has_waited_for_longer_than_its_deadline_is_refused_unrun(
     assert late.headers["Retry-After"] == "1"
     assert [receive(each).status for each in running] == [201] * MAX_OF_A_CALLER
     assert count_posts(database, title) == MAX_OF_A_CALLER
+
+
+def test_who_would_wait_in_vain_at_the_pace_of_the_queue_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def send(*arguments: object) -> Any:
+        await asyncio.sleep(0.05)
+        return slow_process.Outcome(Answer(200, [], b""), {}, is_stream=False)
+
+    async def fill() -> dict[int, bool]:
+        process: Any = SimpleNamespace(channels=range(4), watch=lambda *arguments: None)
+        lane = SlowLane(asyncio.get_running_loop(), process)
+        protocol: Any = SimpleNamespace(response_bytes=lambda *arguments: None)
+        tasks = [Task({}, protocol, caller) for caller in range(60)]
+        running = [asyncio.ensure_future(lane.run(each)) for each in tasks]
+        rooms = {}
+        while not all(each.done() for each in running):
+            await asyncio.sleep(0.005)
+            rooms[len(lane.queue)] = lane.has_room("new")
+        rooms[0] = lane.has_room("new")
+        return rooms
+
+    monkeypatch.setattr(slow_process, "send", send)
+    # What 16 wait for, four at a time.
+    monkeypatch.setattr(slow_lane, "SECONDS_TO_WAIT", 0.2)
+    rooms = asyncio.run(fill())
+    # Nobody knows at first how long it takes.
+    assert rooms[56]
+    assert not any(has_room for waiting, has_room in rooms.items() if 30 <= waiting <= 48)
+    assert all(has_room for waiting, has_room in rooms.items() if waiting <= 4)
 
 
 def test_slow_process_that_dies_is_started_again_with_its_worker_and_nothing_is_lost(
