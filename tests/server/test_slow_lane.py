@@ -137,27 +137,26 @@ def test_who_would_wait_in_vain_at_the_pace_of_the_queue_is_refused_at_once(monk
         await asyncio.sleep(0.05)
         return slow_process.Outcome(Answer(200, [], b""), {}, is_stream=False)
 
-    async def fill() -> dict[int, bool]:
+    async def fill() -> list[tuple[int, bool]]:
         process: Any = SimpleNamespace(channels=range(4), watch=lambda *arguments: None)
         lane = SlowLane(asyncio.get_running_loop(), process)
         protocol: Any = SimpleNamespace(response_bytes=lambda *arguments: None)
-        tasks = [Task({}, protocol, caller) for caller in range(60)]
-        running = [asyncio.ensure_future(lane.run(each)) for each in tasks]
-        rooms = {}
+        running = [asyncio.ensure_future(lane.run(Task({}, protocol, caller))) for caller in range(60)]
+        looks = []
         while not all(each.done() for each in running):
+            await asyncio.sleep(0)
+            looks.append((len(lane.queue), lane.has_room("new")))
             await asyncio.sleep(0.005)
-            rooms[len(lane.queue)] = lane.has_room("new")
-        rooms[0] = lane.has_room("new")
-        return rooms
+        return [*looks, (len(lane.queue), lane.has_room("new"))]
 
     monkeypatch.setattr(slow_process, "send", send)
     # What 16 wait for, four at a time.
     monkeypatch.setattr(slow_lane, "SECONDS_TO_WAIT", 0.2)
-    rooms = asyncio.run(fill())
+    first, *looks, last = asyncio.run(fill())
     # Nobody knows at first how long it takes.
-    assert rooms[56]
-    assert not any(has_room for waiting, has_room in rooms.items() if 30 <= waiting <= 48)
-    assert all(has_room for waiting, has_room in rooms.items() if waiting <= 4)
+    assert first == (56, True)
+    assert not any(has_room for waiting, has_room in looks if 30 <= waiting <= 48)
+    assert last == (0, True)
 
 
 def test_slow_process_that_dies_is_started_again_with_its_worker_and_nothing_is_lost(
