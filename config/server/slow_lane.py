@@ -52,7 +52,9 @@ class SlowLane:
         """Whether one more request of a caller may wait: at the pace of those before it, not in vain."""
         if self._has_died or len(self.queue) >= MAX_WAITING:
             return False
-        return self.queue.count_before(caller) * self._pace < SECONDS_TO_WAIT
+        # Whoever waits beside a free channel waits for those of its own caller.
+        is_begun_at_once = bool(self._free) and self.may_run(caller)
+        return is_begun_at_once or self.queue.count_before(caller) * self._pace < SECONDS_TO_WAIT
 
     async def run(self, task: Task) -> None:
         """Ends when the task was run, or will never be."""

@@ -6,7 +6,7 @@ import os
 import socket
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPResponse
@@ -132,16 +132,30 @@ def test_request_that_has_waited_for_longer_than_its_deadline_is_refused_unrun(
     assert count_posts(database, title) == MAX_OF_A_CALLER
 
 
-def test_who_would_wait_in_vain_at_the_pace_of_the_queue_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def send(*arguments: object) -> Any:
+def start_slow_lane(callers: Iterable[int]) -> tuple[SlowLane, list[Any]]:
+    """A lane with four channels, and a request of each of the callers on its way."""
+    process: Any = SimpleNamespace(channels=range(4), watch=lambda *arguments: None)
+    lane = SlowLane(asyncio.get_running_loop(), process)
+    protocol: Any = SimpleNamespace(response_bytes=lambda *arguments: None)
+    return lane, [asyncio.ensure_future(lane.run(Task({}, protocol, caller))) for caller in callers]
+
+
+@pytest.fixture
+def slow_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each takes 50 ms, and nobody waits longer than 16 of them take, four at a time."""
+
+    async def send(*arguments: object) -> slow_process.Outcome:
         await asyncio.sleep(0.05)
         return slow_process.Outcome(Answer(200, [], b""), {}, is_stream=False)
 
+    monkeypatch.setattr(slow_process, "send", send)
+    monkeypatch.setattr(slow_lane, "SECONDS_TO_WAIT", 0.2)
+
+
+@pytest.mark.usefixtures("slow_answers")
+def test_who_would_wait_in_vain_at_the_pace_of_the_queue_is_refused_at_once() -> None:
     async def fill() -> list[tuple[int, bool]]:
-        process: Any = SimpleNamespace(channels=range(4), watch=lambda *arguments: None)
-        lane = SlowLane(asyncio.get_running_loop(), process)
-        protocol: Any = SimpleNamespace(response_bytes=lambda *arguments: None)
-        running = [asyncio.ensure_future(lane.run(Task({}, protocol, caller))) for caller in range(60)]
+        lane, running = start_slow_lane(range(60))
         looks = []
         while not all(each.done() for each in running):
             await asyncio.sleep(0)
@@ -149,14 +163,24 @@ def test_who_would_wait_in_vain_at_the_pace_of_the_queue_is_refused_at_once(monk
             await asyncio.sleep(0.005)
         return [*looks, (len(lane.queue), lane.has_room("new"))]
 
-    monkeypatch.setattr(slow_process, "send", send)
-    # What 16 wait for, four at a time.
-    monkeypatch.setattr(slow_lane, "SECONDS_TO_WAIT", 0.2)
     first, *looks, last = asyncio.run(fill())
     # Nobody knows at first how long it takes.
     assert first == (56, True)
     assert not any(has_room for waiting, has_room in looks if 30 <= waiting <= 48)
     assert last == (0, True)
+
+
+@pytest.mark.usefixtures("slow_answers")
+def test_queue_of_one_caller_is_no_reason_to_refuse_another() -> None:
+    async def fill() -> tuple[bool, bool]:
+        lane, running = start_slow_lane([1] * 60)
+        await asyncio.sleep(0)
+        lane._pace = 1.0
+        rooms = lane.has_room(1), lane.has_room(2)
+        await asyncio.gather(*running)
+        return rooms
+
+    assert asyncio.run(fill()) == (False, True)
 
 
 def test_slow_process_that_dies_is_started_again_with_its_worker_and_nothing_is_lost(
