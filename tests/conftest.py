@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import json
 import logging
@@ -43,6 +44,11 @@ PASSWORD = "four plain words here"
 # Property tests compare values; how long one example takes on a busy machine is no fault of theirs.
 hypothesis.settings.register_profile("suite", deadline=None)
 hypothesis.settings.load_profile("suite")
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Has the garbage collector visit what the tests make, and not the tests themselves."""
+    gc.freeze()
 
 
 own_session = pytest.mark.skipif(
