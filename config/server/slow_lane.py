@@ -36,9 +36,8 @@ class SlowLane:
         self._free = list(process.channels)
         self._running: Counter[Hashable] = Counter()
         self._has_died = False
-        # While requests wait: the seconds from one that ends to the next, and when the last one ended.
-        self._pace = 0.0
-        self._ended_at: float | None = None
+        # That a request runs while others wait; 0 where that is not known.
+        self._seconds = 0.0
         self._streams: set[ClientStream] = set()
         self.queue = FairQueue()
         process.watch(loop, self._end_worker)
@@ -49,12 +48,13 @@ class SlowLane:
         return len(self._free)
 
     def has_room(self, caller: Hashable) -> bool:
-        """Whether one more request of a caller may wait: at the pace of those before it, not in vain."""
+        """Whether one more request of a caller may wait: not in vain, as long as those before it take."""
         if self._has_died or len(self.queue) >= MAX_WAITING:
             return False
         # Whoever waits beside a free channel waits for those of its own caller.
         is_begun_at_once = bool(self._free) and self.may_run(caller)
-        return is_begun_at_once or self.queue.count_before(caller) * self._pace < SECONDS_TO_WAIT
+        running = max(1, self._running.total())
+        return is_begun_at_once or self.queue.count_before(caller) * self._seconds / running < SECONDS_TO_WAIT
 
     async def run(self, task: Task) -> None:
         """Ends when the task was run, or will never be."""
@@ -65,6 +65,7 @@ class SlowLane:
             await task.waiting
         if task.is_done:
             return
+        began = time.monotonic()
         try:
             outcome = await slow_process.send(self._loop, task.channel, task.environ)
         except Exception:
@@ -80,8 +81,9 @@ class SlowLane:
         if not self._running[task.caller]:
             del self._running[task.caller]
         self._start_waiting()
-        self._measure_pace()
+        # A stream lasts as long as its client takes.
         if not outcome.is_stream:
+            self._learn(time.monotonic() - began)
             task.respond(outcome.response)
 
     async def _stream(self, task: Task, beginning: Answer) -> bool:
@@ -114,13 +116,10 @@ class SlowLane:
             self._running[task.caller] += 1
             task.wake()
 
-    def _measure_pace(self) -> None:
-        """Looks at the clock when a request has ended. Without a queue nobody knows how fast one would move."""
-        before, self._ended_at = self._ended_at, time.monotonic() if self.queue else None
-        if self._ended_at is None:
-            self._pace = 0.0
-        elif before is not None:
-            self._pace += 0.2 * (self._ended_at - before - self._pace)
+    def _learn(self, seconds: float) -> None:
+        """Notes how long a request ran. Without a queue, what it was says nothing of those that will wait."""
+        known = self._seconds
+        self._seconds = (known + 0.2 * (seconds - known) if known else seconds) if self.queue else 0.0
 
     def may_run(self, caller: Hashable) -> bool:
         """Whether it would begin one more request of a caller."""

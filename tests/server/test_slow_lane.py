@@ -153,7 +153,7 @@ def slow_answers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("slow_answers")
-def test_who_would_wait_in_vain_at_the_pace_of_the_queue_is_refused_at_once() -> None:
+def test_who_would_wait_in_vain_behind_others_is_refused_at_once() -> None:
     async def fill() -> list[tuple[int, bool]]:
         lane, running = start_slow_lane(range(60))
         looks = []
@@ -175,7 +175,7 @@ def test_queue_of_one_caller_is_no_reason_to_refuse_another() -> None:
     async def fill() -> tuple[bool, bool]:
         lane, running = start_slow_lane([1] * 60)
         await asyncio.sleep(0)
-        lane._pace = 1.0
+        lane._seconds = 2.0
         rooms = lane.has_room(1), lane.has_room(2)
         await asyncio.gather(*running)
         return rooms
