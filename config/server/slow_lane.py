@@ -36,7 +36,7 @@ class SlowLane:
         self._free = list(process.channels)
         self._running: Counter[Hashable] = Counter()
         self._has_died = False
-        # That a request runs while others wait; 0 where that is not known.
+        # For which a request runs while others wait, smoothed; 0 where that is not known.
         self._seconds = 0.0
         self._streams: set[ClientStream] = set()
         self.queue = FairQueue()
@@ -48,13 +48,13 @@ class SlowLane:
         return len(self._free)
 
     def has_room(self, caller: Hashable) -> bool:
-        """Whether one more request of a caller may wait: not in vain, as long as those before it take."""
+        """Whether one more request of a caller would be begun in time if each before it took as long as the last."""
         if self._has_died or len(self.queue) >= MAX_WAITING:
             return False
         # Whoever waits beside a free channel waits for those of its own caller.
-        is_begun_at_once = bool(self._free) and self.may_run(caller)
-        running = max(1, self._running.total())
-        return is_begun_at_once or self.queue.count_before(caller) * self._seconds / running < SECONDS_TO_WAIT
+        if self._free and self.may_run(caller):
+            return True
+        return self.queue.count_before(caller) * self._seconds / self._running.total() < SECONDS_TO_WAIT
 
     async def run(self, task: Task) -> None:
         """Ends when the task was run, or will never be."""
@@ -118,8 +118,12 @@ class SlowLane:
 
     def _learn(self, seconds: float) -> None:
         """Notes how long a request ran. Without a queue, what it was says nothing of those that will wait."""
-        known = self._seconds
-        self._seconds = (known + 0.2 * (seconds - known) if known else seconds) if self.queue else 0.0
+        if not self.queue:
+            self._seconds = 0.0
+        elif self._seconds:
+            self._seconds += 0.2 * (seconds - self._seconds)
+        else:
+            self._seconds = seconds
 
     def may_run(self, caller: Hashable) -> bool:
         """Whether it would begin one more request of a caller."""
