@@ -166,10 +166,8 @@ class FastAPIRequest(StrictRequest):
             self._data = self._full_data = parser.parse(self.stream, self.content_type, self.parser_context)
 
 
-# The names of headers with the keys of their store, and values that need no encoding: clients have a part in some of
-# these, so that not all of them are cached.
+# The names of headers with the keys of their store. Clients have a part in some names, so that not all are cached.
 _keys: dict[str, str] = {}
-_plain_values: set[str] = set()
 _MAX_CACHED = 1024
 
 
@@ -183,7 +181,7 @@ class FastHeaders(ResponseHeaders):
                 self[name] = value
 
     def __setitem__(self, name: str, value: Any) -> None:
-        if name in _keys and (value in _plain_values or _is_plain(value)):
+        if name in _keys and _is_plain(value):
             self._store[_keys[name]] = (name, value)
         else:
             super().__setitem__(name, value)
@@ -206,12 +204,8 @@ class FastHeaders(ResponseHeaders):
 
 
 def _is_plain(value: object) -> bool:
-    """Whether Django would take a value as it is; the first ones are cached."""
-    if type(value) is not str or not value.isascii() or not value.isprintable():
-        return False
-    if len(_plain_values) < _MAX_CACHED:
-        _plain_values.add(value)
-    return True
+    """Whether Django would take a value as it is."""
+    return type(value) is str and value.isascii() and value.isprintable()
 
 
 def set_headers(response: HttpResponse, headers: ResponseHeaders) -> None:
