@@ -308,7 +308,7 @@ class CountedRows:
     def get_id_at(self, offset: object, *, descending: bool = False) -> RawSQL:
         """The id of the row that `offset` rows come before in the order of ids; null where there are no more.
 
-        In the narrow block the walk begins at the nearer end, of whose rows it reads half at the most.
+        In the narrow block the walk begins at the nearer end, and steps over half of these rows at the most.
         """
         order = "DESC" if descending else "ASC"
         wide_counts, wide_params = self.counts.get_source(WIDE, self.part)

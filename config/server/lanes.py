@@ -56,6 +56,7 @@ MAX_SECONDS_WITHOUT_PRIMARY = 1.0
 SECONDS_OF_A_STALL = 1.0
 # For so long, what is like a request that has left the fast lane is run in the slow one from the beginning.
 SECONDS_TO_STAY_SLOW = 1.0
+_TOO_MANY_WAIT = {Lane.FAST: "Too many requests wait.", Lane.SLOW: "Too many slow requests wait."}
 
 
 class Lanes:
@@ -152,22 +153,28 @@ class Lanes:
             return _build_excess(limit)
         if (self._slow and lane is Lane.SLOW) or self._fast.has_room(is_passed_on=is_passed_on(task.environ)):
             return None
-        # Whom most of the waiting requests are of, gives way: what others send is no reason to refuse a caller.
-        overload = build_overload("Too many requests wait.")
-        displaced = self._fast.queue.take_newest(caller)
-        if displaced is None:
-            return overload
-        self._refuse(displaced, overload, Lane.FAST)
-        displaced.finish()
-        return None
+        return None if self._displace(caller, Lane.FAST) else build_overload(_TOO_MANY_WAIT[Lane.FAST])
 
     async def _run_slow(self, task: Task) -> None:
         slow: Any = self._slow
         task.environ[LANE] = Lane.SLOW.value
-        if slow.has_room(task.caller):
+        if slow.begins_in_time(task.caller) and (slow.has_place(task.caller) or self._displace(task.caller, Lane.SLOW)):
             await slow.run(task)
         else:
-            self._refuse(task, build_overload("Too many slow requests wait."), Lane.SLOW)
+            self._refuse(task, build_overload(_TOO_MANY_WAIT[Lane.SLOW]), Lane.SLOW)
+
+    def _displace(self, caller: Hashable, lane: Lane) -> bool:
+        """Refuses a waiting request of whom most wait: what others send is no reason to refuse a caller.
+
+        Returns:
+            Whether there was one. It may be the caller itself, of whom most wait.
+        """
+        displaced = self._queues[lane].take_newest(caller)
+        if displaced is None:
+            return False
+        self._refuse(displaced, build_overload(_TOO_MANY_WAIT[lane]), lane)
+        displaced.finish()
+        return True
 
     def _refuse(self, task: Task, problem: DomainError, lane: Lane, event: str = "refused") -> None:
         metrics.LANE_EVENTS.labels(lane.value, event).inc()

@@ -122,19 +122,24 @@ class FairQueue:
         self._length -= len(taken)
         return taken
 
-    def count_before(self, caller: Hashable) -> int:
+    def count(self, caller: Hashable) -> int:
+        """How many tasks of a caller wait."""
+        return len(self._queues.get(caller, ()))
+
+    def count_before(self, caller: Hashable, may_go: Callable[[Hashable], bool]) -> int:
         """At most how many are taken before a task would be that is put in now.
 
         Args:
             caller: whose task it would be.
+            may_go: whether tasks of a caller are taken at all.
         """
-        turns = len(self._queues.get(caller, ())) + 1
-        return sum(min(len(queue), turns) for queue in self._queues.values())
+        turns = self.count(caller) + 1
+        return sum(min(len(queue), turns) for other, queue in self._queues.items() if may_go(other))
 
     def take_newest(self, caller: Hashable) -> Task | None:
         """Takes out the last task of whom most of them are; None where the caller would have as many."""
         longest = max(self._queues.values(), key=len, default=[])
-        if len(longest) <= len(self._queues.get(caller, ())) + 1:
+        if len(longest) <= self.count(caller) + 1:
             return None
         task = longest[-1]
         self.remove(task)

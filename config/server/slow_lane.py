@@ -21,6 +21,8 @@ logger = logging.getLogger(__name__)
 MAX_WAITING = 64
 # How many requests of one caller it runs at once: it has threads left for others.
 MAX_OF_A_CALLER = slow_process.THREADS // 2
+# All callers of whom it runs fewer.
+OTHERS = object()
 
 
 class SlowLane:
@@ -36,8 +38,9 @@ class SlowLane:
         self._free = list(process.channels)
         self._running: Counter[Hashable] = Counter()
         self._has_died = False
-        # For which a request runs while others wait, smoothed; 0 where that is not known.
-        self._seconds = 0.0
+        # For which a request runs while others wait, smoothed: one of a caller of whom as many run as may, whose next
+        # one waits for it, and one of OTHERS.
+        self._seconds: dict[Hashable, float] = {}
         self._streams: set[ClientStream] = set()
         self.queue = FairQueue()
         process.watch(loop, self._end_worker)
@@ -47,14 +50,26 @@ class SlowLane:
         """How many requests it would begin at once."""
         return len(self._free)
 
-    def has_room(self, caller: Hashable) -> bool:
-        """Whether one more request of a caller would be begun in time if each before it took as long as the last."""
-        if self._has_died or len(self.queue) >= MAX_WAITING:
+    def has_place(self, caller: Hashable) -> bool:
+        """Whether one more request of a caller may wait, or would not have to."""
+        return len(self.queue) < MAX_WAITING or (bool(self._free) and self.may_run(caller))
+
+    def begins_in_time(self, caller: Hashable) -> bool:
+        """Whether one more request of a caller would be begun in time if those before it took as long as the last."""
+        if self._has_died:
             return False
-        # Whoever waits beside a free channel waits for those of its own caller.
-        if self._free and self.may_run(caller):
+        if not self.may_run(caller):
+            # What others run is no reason to refuse it.
+            turns = self.queue.count(caller) / MAX_OF_A_CALLER
+            return turns * self._seconds.get(caller, 0.0) < SECONDS_TO_WAIT
+        if self._free:
             return True
-        return self.queue.count_before(caller) * self._seconds / self._running.total() < SECONDS_TO_WAIT
+        channels = sum(running for other, running in self._running.items() if self.may_run(other))
+        if not channels:
+            # Nobody knows when one of those ends, and this caller's turn comes.
+            return True
+        turns = self.queue.count_before(caller, self.may_run) / channels
+        return turns * self._seconds.get(OTHERS, 0.0) < SECONDS_TO_WAIT
 
     async def run(self, task: Task) -> None:
         """Ends when the task was run, or will never be."""
@@ -76,14 +91,16 @@ class SlowLane:
         task.environ |= outcome.noted
         if outcome.is_stream and not await self._stream(task, outcome.response):
             return
+        # A stream lasts as long as its client takes.
+        if not outcome.is_stream:
+            self._learn(task.caller, time.monotonic() - began)
         self._free.append(task.channel)
         self._running[task.caller] -= 1
         if not self._running[task.caller]:
             del self._running[task.caller]
+            self._seconds.pop(task.caller, None)
         self._start_waiting()
-        # A stream lasts as long as its client takes.
         if not outcome.is_stream:
-            self._learn(time.monotonic() - began)
             task.respond(outcome.response)
 
     async def _stream(self, task: Task, beginning: Answer) -> bool:
@@ -116,14 +133,14 @@ class SlowLane:
             self._running[task.caller] += 1
             task.wake()
 
-    def _learn(self, seconds: float) -> None:
-        """Notes how long a request ran. Without a queue, what it was says nothing of those that will wait."""
+    def _learn(self, caller: Hashable, seconds: float) -> None:
+        """Notes how long a request of a caller ran, which without a queue says nothing of those that will wait."""
         if not self.queue:
-            self._seconds = 0.0
-        elif self._seconds:
-            self._seconds += 0.2 * (seconds - self._seconds)
-        else:
-            self._seconds = seconds
+            self._seconds.clear()
+            return
+        group = OTHERS if self.may_run(caller) else caller
+        known = self._seconds.get(group, seconds)
+        self._seconds[group] = known + 0.2 * (seconds - known)
 
     def may_run(self, caller: Hashable) -> bool:
         """Whether it would begin one more request of a caller."""

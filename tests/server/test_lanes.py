@@ -382,7 +382,8 @@ def test_refused_request_like_one_that_is_slow_is_answered(
 def test_slow_requests_need_no_room_in_the_fast_lane() -> None:
     lanes = Lanes.__new__(Lanes)
     lanes._in_flight, lanes._slow = {}, object()  # type: ignore[assignment]
-    lanes._fast = SimpleNamespace(has_room=lambda **_: False, queue=FairQueue())  # type: ignore[assignment]
+    lanes._fast = SimpleNamespace(has_room=lambda **_: False)  # type: ignore[assignment]
+    lanes._queues = {Lane.FAST: FairQueue()}
     task: Any = SimpleNamespace(caller="caller", environ={})
     assert lanes._find_excess(task, Lane.FAST)
     assert lanes._find_excess(task, Lane.SLOW) is None
@@ -403,6 +404,7 @@ def test_request_that_a_trusted_proxy_passes_on_has_room_for_itself(
     settings.TRUSTED_PROXIES = proxies
     lanes = Lanes.__new__(Lanes)
     lanes._in_flight, lanes._slow = {}, None
-    lanes._fast = SimpleNamespace(has_room=lambda *, is_passed_on: is_passed_on, queue=FairQueue())  # type: ignore[assignment]
+    lanes._fast = SimpleNamespace(has_room=lambda *, is_passed_on: is_passed_on)  # type: ignore[assignment]
+    lanes._queues = {Lane.FAST: FairQueue()}
     task: Any = SimpleNamespace(caller="caller", environ=headers)
     assert (lanes._find_excess(task, Lane.FAST) is None) is expected

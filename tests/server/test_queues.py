@@ -23,7 +23,9 @@ def test_callers_are_taken_in_turn():
 def test_of_a_caller_with_many_tasks_no_more_are_before_a_new_one_than_it_has_turns():
     queue, _ = fill("a", "a", "a", "b", "c")
     # One of each; two of a, and one of b and c each; all of a once more.
-    assert [queue.count_before(caller) for caller in ("d", "b", "a")] == [3, 4, 5]
+    assert [queue.count_before(caller, lambda other: True) for caller in ("d", "b", "a")] == [3, 4, 5]
+    assert [queue.count_before(caller, "a".__ne__) for caller in ("d", "b")] == [2, 2]
+    assert [queue.count(caller) for caller in "abd"] == [3, 1, 0]
 
 
 def test_newest_of_whom_most_wait_gives_way_to_a_caller_with_fewer():
