@@ -35,7 +35,7 @@ NARROW, WIDE = 12, 18
 _LOCK, _REWRITING = 0x726F7773, -1
 _MAX_ID = 2**63 - 1
 # Contained in each part of the counts.
-EVERY_PART = "{}"
+_EVERY_PART = "{}"
 
 AnyModel = TypeVar("AnyModel", bound=type[models.Model])
 
@@ -135,10 +135,14 @@ class Counts:
 
         A block may come several times, and with a negative number.
         """
-        contains, parts = "part @> %s::jsonb" if isinstance(part, str) else "part @> ANY (%s::jsonb[])", [part]
-        if part == EVERY_PART:
+        parts: list[object] = [part]
+        if part == _EVERY_PART:
             # To ask each of hundreds of counts would take a tenth of a page's time.
             contains, parts = "true", []
+        elif isinstance(part, str):
+            contains = "part @> %s::jsonb"
+        else:
+            contains = "part @> ANY (%s::jsonb[])"
         counts = f"SELECT block, rows FROM config_rowcount WHERE relation = %s AND bits = %s AND {contains}"
         if not self.owner:
             return counts, [self.table, bits, *parts]

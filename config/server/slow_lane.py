@@ -22,7 +22,7 @@ MAX_WAITING = 64
 # How many requests of one caller it runs at once: it has threads left for others.
 MAX_OF_A_CALLER = slow_process.THREADS // 2
 # All callers of whom it runs fewer.
-OTHERS = object()
+_OTHERS = object()
 
 
 class SlowLane:
@@ -39,7 +39,7 @@ class SlowLane:
         self._running: Counter[Hashable] = Counter()
         self._has_died = False
         # For which a request runs while others wait, smoothed: one of a caller of whom as many run as may, whose next
-        # one waits for it, and one of OTHERS.
+        # one waits for it, and one of _OTHERS.
         self._seconds: dict[Hashable, float] = {}
         self._streams: set[ClientStream] = set()
         self.queue = FairQueue()
@@ -69,7 +69,7 @@ class SlowLane:
             # Nobody knows when one of those ends, and this caller's turn comes.
             return True
         turns = self.queue.count_before(caller, self.may_run) / channels
-        return turns * self._seconds.get(OTHERS, 0.0) < SECONDS_TO_WAIT
+        return turns * self._seconds.get(_OTHERS, 0.0) < SECONDS_TO_WAIT
 
     async def run(self, task: Task) -> None:
         """Ends when the task was run, or will never be."""
@@ -138,7 +138,7 @@ class SlowLane:
         if not self.queue:
             self._seconds.clear()
             return
-        group = OTHERS if self.may_run(caller) else caller
+        group = _OTHERS if self.may_run(caller) else caller
         known = self._seconds.get(group, seconds)
         self._seconds[group] = known + 0.2 * (seconds - known)
 
