@@ -1,6 +1,7 @@
 """The load: processes that each keep their share of the connections busy, one request after another on each.
 
-A closed loop, as `wrk` has it: a connection sends its next request when it has the answer to the last one.
+A closed loop, as `wrk` has it: a connection sends its next request when it has the answer to the last one. Where that
+said that the connection is closed, it connects anew, and that is part of the time of the next answer.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ PROCESSES = 2
 PATIENCE = 60.0
 KEY = b"{key}"  # in a request: something else each time it is sent
 _LENGTH = re.compile(rb"\r\ncontent-length: *([0-9]+)", re.IGNORECASE)
+_CLOSE = re.compile(rb"\r\nconnection: *close\r\n", re.IGNORECASE)
 
 
 class Load(NamedTuple):
@@ -54,9 +56,7 @@ def _run(port: int, requests: Sequence[bytes], connections: int, seconds: float,
     selector = selectors.DefaultSelector()
     cpu, end = time.process_time(), time.perf_counter() + seconds
     for _ in range(connections):
-        connection = _Connection(port)
-        selector.register(connection.socket, selectors.EVENT_READ, connection)
-        connection.send(next(following))
+        _Connection(port, selector).send(next(following))
     times: list[float] = []
     in_time = 0
     with selector:
@@ -74,8 +74,7 @@ def _run(port: int, requests: Sequence[bytes], connections: int, seconds: float,
                 if now < end:
                     connection.send(next(following))
                 else:
-                    selector.unregister(connection.socket)
-                    connection.socket.close()
+                    connection.close()
     return Load(times, in_time, time.process_time() - cpu)
 
 
@@ -87,18 +86,23 @@ def _following(requests: Sequence[bytes], start: int, stamp: bytes) -> Iterator[
 
 
 class _Connection:
-    def __init__(self, port: int) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), PATIENCE)
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    def __init__(self, port: int, selector: selectors.BaseSelector) -> None:
+        self.port, self.selector = port, selector
+        self.answer = b""
+        self.socket: socket.socket | None = None
 
     def send(self, request: bytes) -> None:
-        self.answer = b""
         self.sent_at = time.perf_counter()
+        if self.socket is None:
+            self.socket = socket.create_connection(("127.0.0.1", self.port), PATIENCE)
+            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self.selector.register(self.socket, selectors.EVENT_READ, self)
+        self.answer = b""
         self.socket.sendall(request)
 
     def receive(self) -> bool:
         """Reads what is there; whether the answer is whole."""
-        data = self.socket.recv(1 << 16)
+        data = self.socket.recv(1 << 16) if self.socket else b""
         self.answer = answer = self.answer + data if self.answer else data
         end = answer.find(b"\r\n\r\n")
         if end < 0 and data:
@@ -106,4 +110,13 @@ class _Connection:
         length = _LENGTH.search(answer, 0, end + 2)
         if answer[9:10] != b"2" or length is None or not data:
             raise RuntimeError(f"Not a success: {answer[:1000].decode(errors='replace')!r}")
-        return len(answer) >= end + 4 + int(length[1])
+        is_whole = len(answer) >= end + 4 + int(length[1])
+        if is_whole and _CLOSE.search(answer, 0, end + 2):
+            self.close()
+        return is_whole
+
+    def close(self) -> None:
+        if self.socket is not None:
+            self.selector.unregister(self.socket)
+            self.socket.close()
+            self.socket = None
