@@ -1,8 +1,8 @@
-"""The last moment of a worker that is told to end: it goes on to answer, and has clients close their connections.
+"""How a worker has clients close their connections: some, to divide them anew, and all before it ends.
 
 Granian closes idle connections as soon as a worker ends. A request that is on its way then is lost, and a proxy may not
-send a POST a second time (RFC 9110, section 9.2.2). So for a moment before that, each answer says `Connection: close`
-(RFC 9112, section 9.6), and what is idle afterwards is hardly used.
+send a POST a second time (RFC 9110, section 9.2.2). So for a moment before that, the worker goes on to answer, and each
+answer says `Connection: close` (RFC 9112, section 9.6), and what is idle afterwards is hardly used.
 """
 
 import os
@@ -10,6 +10,7 @@ import signal
 from asyncio import AbstractEventLoop
 
 from config.server.answers import Answer
+from config.server.metrics import CONNECTIONS_CLOSED, CloseCause
 
 # The longest moment. It ends before that when nothing was answered between two looks.
 MAX_SECONDS = 1.0
@@ -18,11 +19,16 @@ _CLOSE = ("Connection", "close")
 
 
 class Drain:
-    """Knows whether this worker is told to end, by SIGTERM."""
+    """Knows whether this worker is told to end, by SIGTERM, and has clients close their connections.
+
+    Attributes:
+        is_on: whether it is told to end.
+    """
 
     def __init__(self) -> None:
-        self._is_on = False
+        self.is_on = False
         self._answered = 0
+        self._to_close = 0
 
     def prepare(self, loop: AbstractEventLoop) -> None:
         """Takes SIGTERM from Granian, and leaves it SIGINT, by which it ends the worker at once."""
@@ -30,14 +36,28 @@ class Drain:
 
     def mark(self, answer: Answer) -> Answer:
         """The answer as it is to be sent now."""
-        if not self._is_on:
+        if self.is_on:
+            self._answered += 1
+            cause = CloseCause.END
+        elif self._to_close:
+            self._to_close -= 1
+            cause = CloseCause.BALANCE
+        else:
             return answer
-        self._answered += 1
+        CONNECTIONS_CLOSED.labels(cause.value).inc()
         return answer._replace(headers=[*answer.headers, _CLOSE])
 
+    def close_next(self, count: int) -> None:
+        """Has clients close the connections of the next answers, whatever was said of others before.
+
+        Args:
+            count: of the answers.
+        """
+        self._to_close = count
+
     def _start(self, loop: AbstractEventLoop) -> None:
-        if not self._is_on:
-            self._is_on = True
+        if not self.is_on:
+            self.is_on = True
             self._look(loop, loop.time() + MAX_SECONDS)
 
     def _look(self, loop: AbstractEventLoop, deadline: float, answered: int = -1) -> None:

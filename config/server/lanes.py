@@ -29,6 +29,7 @@ from config.postgresql.transactions import before_transaction
 from config.server import metrics
 from config.server.answers import RETRY_AFTER_SECONDS, Environ, answer, build_overload, choose_lane, refuse_at_once
 from config.server.background import Repetition
+from config.server.balance import Balance
 from config.server.callers import Callers
 from config.server.draining import drain
 from config.server.fast_lane import FastLane, run_together, step_back
@@ -67,10 +68,13 @@ class Lanes:
         loop: the event loop.
         process: of the slow lane; without one, everything runs in the fast one, as long as it takes.
         reception: by which requests arrive.
+        balance: is told of each request in the fast lane.
     """
 
-    def __init__(self, django: Any, loop: AbstractEventLoop, process: SlowProcess | None, reception: Reception) -> None:
-        self._django, self._loop = django, loop
+    def __init__(
+        self, django: Any, loop: AbstractEventLoop, process: SlowProcess | None, reception: Reception, balance: Balance
+    ) -> None:
+        self._django, self._loop, self._balance = django, loop, balance
         self._connections: list[Any] = []
         # Since when a connection was found waiting at each look.
         self._seen_waiting: dict[str, float] = {}
@@ -133,7 +137,7 @@ class Lanes:
                 lane is Lane.FAST and not self._is_slow_now(task) and not _waits_in_vain(environ)
             ):
                 original = environ.copy()
-                await self._fast.run(task)
+                await self._run_in_fast_lane(task)
                 if task.needs_slow_lane:
                     task.start_again(original)
                     await self._run_slow(task)
@@ -154,6 +158,13 @@ class Lanes:
         if (self._slow and lane is Lane.SLOW) or self._fast.has_room(is_passed_on=is_passed_on(task.environ)):
             return None
         return None if self._displace(caller, Lane.FAST) else build_overload(_TOO_MANY_WAIT[Lane.FAST])
+
+    async def _run_in_fast_lane(self, task: Task) -> None:
+        self._balance.begin()
+        try:
+            await self._fast.run(task)
+        finally:
+            self._balance.end()
 
     async def _run_slow(self, task: Task) -> None:
         slow: Any = self._slow

@@ -57,6 +57,7 @@ QUEUE_AGE = Gauge(
 # Up to MAX_BATCH of the fast lane.
 BATCH_SIZE = Histogram("lane_batch_size", "Requests that were run side by side.", ["lane"], buckets=(1, 2, 4, 8, 16))
 WORKER_STARTS = Counter("worker_starts", "Processes of a lane that were started, by why.", ["lane", "cause"])
+CONNECTIONS_CLOSED = Counter("connections_closed", "Connections that an answer closed, by why.", ["cause"])
 _LANES = (Lane.FAST.value, Lane.SLOW.value)
 # A method is the client's to choose, and each value of a label stays in memory for ever.
 _METHODS = {name.upper() for name in View.http_method_names}
@@ -155,6 +156,13 @@ def share() -> None:
     values.ValueClass = build_value_class(slot)
 
 
+class CloseCause(StrEnum):
+    """Why a worker has a client close its connection: another one has less to do, or it ends."""
+
+    BALANCE = "balance"
+    END = "end"
+
+
 class StartCause(StrEnum):
     """Why a process is started: somebody has started, replaced or reloaded the service, or another process has died."""
 
@@ -181,6 +189,8 @@ def start(lane: Lane, cause: StartCause) -> None:
     ):
         for value in values_of_label:
             counter.labels(value)
+    for reason in CloseCause:
+        CONNECTIONS_CLOSED.labels(reason.value)
     for name in _LANES:
         QUEUE_LENGTH.labels(name).set(0)
         QUEUE_AGE.labels(name).set(0)

@@ -32,6 +32,7 @@ from config.http.request_limits import screen  # noqa: E402
 from config.postgresql.replicas import get_replicas  # noqa: E402
 from config.server.answers import Environ, choose_lane, find_paths_beside_lanes, refuse  # noqa: E402
 from config.server.background import Repetition  # noqa: E402
+from config.server.balance import Balance, Loads  # noqa: E402
 from config.server.bodies import Bodies, Pieces  # noqa: E402
 from config.server.deadlines import Deadline  # noqa: E402
 from config.server.draining import drain  # noqa: E402
@@ -59,14 +60,16 @@ class Application:
 
     Attributes:
         slow_process: of the slow lane, forked before the worker has threads; without one, there is no slow lane.
+        balance: of the connections among the workers; of one alone, as long as there is no other.
     """
 
     slow_process: SlowProcess | None = None
+    balance = Balance(Loads(1), 0, drain)
 
     def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._reception = Reception(loop)
         self._beside_lanes = find_paths_beside_lanes()
-        self._lanes = Lanes(django, loop, self.slow_process, self._reception)
+        self._lanes = Lanes(django, loop, self.slow_process, self._reception, self.balance)
         self._bodies = Bodies(Deadline(loop, SECONDS_FOR_A_BODY))
         self._writing = Repetition(uses.write, SECONDS_BETWEEN_WRITES)
         if self.slow_process:
@@ -79,6 +82,8 @@ class Application:
             # Known before the first request.
             run_together([probe.ask])
             probe.start()
+            # Last: from now on others send connections here.
+            self.balance.look(loop)
 
     def __rsgi_del__(self, loop: asyncio.AbstractEventLoop) -> None:
         """Lets what was begun end, also for clients that have left: for those, Granian does not wait."""

@@ -11,6 +11,8 @@ import pytest
 from django.db import OperationalError, connection
 
 from config.server import fast_lane
+from config.server.balance import Balance, Loads
+from config.server.draining import Drain
 from config.server.fast_lane import MAX_BATCH, MAX_WAITING, FastLane
 from config.server.lanes import MAX_DROPPED, SECONDS_BETWEEN_SWEEPS, SECONDS_OF_A_STALL, SECONDS_TO_WATCH, Lanes
 from config.server.queues import Task
@@ -165,7 +167,7 @@ def test_reads_leave_for_the_slow_lane_where_the_database_answers_others(
     monkeypatch: pytest.MonkeyPatch, silence: float, leaves: bool
 ) -> None:
     loop = asyncio.new_event_loop()
-    lanes = Lanes(None, loop, None, Reception(loop))
+    lanes = Lanes(None, loop, None, Reception(loop), Balance(Loads(1), 0, Drain()))
     slow: Any = SimpleNamespace(queue=(), free=1, may_run=lambda caller: True)
     monkeypatch.setattr(lanes, "_slow", slow)
     task: Any = SimpleNamespace(caller=1, environ={"REQUEST_METHOD": "GET"}, needs_slow_lane=False, finish=lambda: None)
@@ -188,7 +190,7 @@ def test_those_whose_clients_leave_at_once_are_dropped_a_few_at_a_time_and_never
 
     async def leave() -> None:
         loop = asyncio.get_running_loop()
-        lanes = Lanes(None, loop, None, Reception(loop))
+        lanes = Lanes(None, loop, None, Reception(loop), Balance(Loads(1), 0, Drain()))
         lanes._fast._run = lambda task: lanes._run_fast(task) if task.has_left else run.append(task)
         # As beside a batch that takes long.
         lanes._fast._is_busy = True
@@ -216,7 +218,7 @@ def test_of_a_batch_that_is_long_only_a_statement_that_hangs_is_cut(
 ) -> None:
     monkeypatch.setattr("config.server.lanes.MAX_SECONDS_OF_A_BATCH", 0.2)
     loop = asyncio.new_event_loop()
-    lanes = Lanes(None, loop, None, Reception(loop))
+    lanes = Lanes(None, loop, None, Reception(loop), Balance(Loads(1), 0, Drain()))
     own = connection.copy()
     own.inc_thread_sharing()
     own.ensure_connection()
