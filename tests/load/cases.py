@@ -75,7 +75,7 @@ async def bodies(target: Target) -> Found:
 
 
 async def single_bodies(target: Target) -> Found:
-    """The same 60 one after the other, which tells what each takes."""
+    """The same 60 one after the other, which tells what each takes where nothing else is in flight."""
     found = Found()
     # What this process does for the first time is no part of an answer.
     await ask(target.port, "GET", "/health/live", {})

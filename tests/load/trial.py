@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -19,9 +20,10 @@ from tests.load.measuring import Meter, Row
 from tests.load.overload import overload
 from tests.load.report import describe, table
 from tests.load.slow_clients import slow_clients
-from tests.load.world import World, manage, running
+from tests.load.world import Target, World, manage, running
 
 KILLED = "killed_removal"
+SINGLE = "single_bodies"
 SECONDS_UNTIL_THE_KILL = 0.5
 # One who pays beside all else, so that it can be told whether anything is lost.
 SECONDS_BETWEEN_PAYMENTS = 0.05
@@ -36,12 +38,17 @@ def run(names: Sequence[str], folder: Path) -> bool:
         target = world.target
         print(f"The service runs and is filled after {time.monotonic() - start:.0f} s", flush=True)
         before = last_ids(target.database)
-        client = Client(1, target.port, target.administrator.key, ledger, [], pause=SECONDS_BETWEEN_PAYMENTS)
-        client.start()
-        rows = _measure(world, [name for name in names if name not in ALONE])
-        alone = {name: ALONE[name](world) for name in names if name in ALONE}
-        client.stopping.set()
-        client.join()
+        alone = {}
+        with _paying(1, target, ledger):
+            rows = _measure(world, [name for name in names if name not in ALONE and name != SINGLE])
+            if SINGLE in names:
+                beside = cases.run(SINGLE, target)
+        if SINGLE in names:
+            # Without a COMMIT of others, for which a request waits as long as the disk takes.
+            alone[SINGLE] = cases.run(SINGLE, target)
+            alone[SINGLE].notes += [f"beside payments: {note}" for note in beside.notes]
+        with _paying(2, target, ledger):
+            alone |= {name: ALONE[name](world) for name in names if name in ALONE}
         report = compare(ledger, target.database, before)
         counts = manage(world.service, target.database, "recount", "--check").strip()
     broken = [f"{row.case}: {text}" for row in rows for text in row.broken()]
@@ -56,6 +63,16 @@ def run(names: Sequence[str], folder: Path) -> bool:
     print(f"recount --check: {counts}")
     print("\n".join(["Broken:", *broken] if broken else ["Every bound holds"]), flush=True)
     return not broken
+
+
+@contextmanager
+def _paying(index: int, target: Target, ledger: Path) -> Iterator[None]:
+    """Somebody pays, and notes it in a file of the ledger."""
+    client = Client(index, target.port, target.administrator.key, ledger, [], pause=SECONDS_BETWEEN_PAYMENTS)
+    client.start()
+    yield
+    client.stopping.set()
+    client.join()
 
 
 def _measure(world: World, names: Sequence[str]) -> list[Row]:
@@ -100,7 +117,6 @@ def _kill_a_removal(world: World) -> Found:
 
 # What is measured without the readers.
 ALONE: dict[str, Callable[[World], Found]] = {
-    "single_bodies": lambda world: cases.run("single_bodies", world.target),
     "slow_clients": slow_clients,
     "overload": overload,
     KILLED: _kill_a_removal,
