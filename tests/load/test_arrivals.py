@@ -1,42 +1,15 @@
 """The open loop counts from the moment when a request is due, and sends again what nobody has begun to answer."""
 
-import socket
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from itertools import pairwise
 
 from tests.load.arrivals import Plan, offer
+from tests.load.server import serving
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 REFUSAL = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}"
 REQUEST = b"GET / HTTP/1.1\r\n\r\n"
 PAUSE = 0.1
-
-
-@contextmanager
-def serving(answer: Callable[[int], bytes]) -> Iterator[int]:
-    """A server that answers one request after the other on each connection; nothing closes it. Yields its port."""
-    count = iter(range(1000))
-
-    def serve(connection: socket.socket) -> None:
-        with connection:
-            while connection.recv(1000) and (told := answer(next(count))):
-                connection.sendall(told)
-
-    def accept() -> None:
-        while True:
-            try:
-                connection, _ = listening.accept()
-            except OSError:
-                return
-            threading.Thread(target=serve, args=(connection,), daemon=True).start()
-
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        threading.Thread(target=accept, daemon=True).start()
-        yield listening.getsockname()[1]
-        listening.shutdown(socket.SHUT_RDWR)
 
 
 def test_wait_for_a_connection_counts_and_does_not_slow_the_arrivals() -> None:
