@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -186,6 +186,11 @@ def service(checkout: Copy, first_start: list[str]) -> Iterator[Service]:
     running = Service(checkout)
     yield running
     running.stop()
+
+
+def get_key(lines: Iterable[str]) -> str:
+    """The API key that a first start has printed."""
+    return dict(line.split(": ", 1) for line in lines if ": " in line)["API key"]
 
 
 LONG_POSTS = 1_500

@@ -17,7 +17,7 @@ import pytest
 from config.server.answers import Answer
 from config.server.balance import SECONDS_BETWEEN_LOOKS, SECONDS_TO_TRUST, Balance, Loads, count_excess
 from config.server.draining import Drain
-from tests.server.conftest import Service, wait_for
+from tests.server.conftest import Service, get_key, wait_for
 
 CONNECTIONS = 12
 LOOP: Any = SimpleNamespace(call_later=lambda *arguments: None)
@@ -26,7 +26,7 @@ ANSWER = Answer(200, [], b"")
 
 @pytest.fixture(scope="module")
 def key(first_start: list[str]) -> dict[str, str]:
-    return {"X-API-Key": dict(line.split(": ", 1) for line in first_start)["API key"]}
+    return {"X-API-Key": get_key(first_start)}
 
 
 @pytest.fixture

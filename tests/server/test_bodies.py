@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.server.conftest import Service
+from tests.server.conftest import Service, get_key
 
 MEBIBYTE = 1024 * 1024
 PATH = "/api/v1/users"
@@ -29,7 +29,7 @@ class Client(http.client.HTTPConnection):
 
 @pytest.fixture
 def client(service: Service, first_start: list[str]) -> Iterator[Client]:
-    opened = Client(service.port, dict(line.split(": ", 1) for line in first_start)["API key"])
+    opened = Client(service.port, get_key(first_start))
     yield opened
     opened.close()
 

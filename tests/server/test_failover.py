@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.server.conftest import Copy, Service, wait_for
+from tests.server.conftest import Copy, Service, get_key, wait_for
 from tests.server.standby import Pair, fetch, kill_machine, replicated
 
 # Of an answer that waits for no time-out.
@@ -42,7 +42,7 @@ def pay(service: Service, credential: str, key: str) -> tuple[int, HTTPMessage, 
 def test_standby_that_is_promoted_gets_the_writes_within_two_seconds(pair: Pair, checkout: Copy) -> None:
     service = Service(checkout, LOCAL="true", DATABASE_URL=pair.url)
     try:
-        credential = dict(line.split(": ", 1) for line in service.lines if ": " in line)["API key"]
+        credential = get_key(service.lines)
         workers = service.workers()
         before = fetch(pair.primary, "SELECT count(*) FROM payments_payment")
         status, _, answered = pay(service, credential, "answered")

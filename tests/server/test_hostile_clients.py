@@ -16,7 +16,7 @@ import pytest
 from config.local.account import get_accessible_folder
 from config.local.cluster import Cluster
 from config.server.bodies import MAX_HELD_BYTES
-from tests.server.conftest import Copy, Service, wait_for
+from tests.server.conftest import Copy, Service, get_key, wait_for
 
 MEBIBYTE = 1024 * 1024
 USERS = "/api/v1/users"
@@ -73,11 +73,7 @@ class Wire:
 
 @pytest.fixture
 def wire(service: Service, first_start: list[str]) -> Wire:
-    return Wire(service.port, key_of(first_start))
-
-
-def key_of(first_start: list[str]) -> str:
-    return dict(line.split(": ", 1) for line in first_start)["API key"]
+    return Wire(service.port, get_key(first_start))
 
 
 def answers_at_once(service: Service) -> bool:
@@ -140,7 +136,7 @@ def impatient(checkout: Copy, first_start: list[str]) -> Iterator[Wire]:
         "import manage; manage.main(['manage.py', 'serve'])"
     )
     running = Service(checkout, ".venv/bin/python", "-c", code, WORKERS="1")
-    yield Wire(running.port, key_of(first_start))
+    yield Wire(running.port, get_key(first_start))
     running.stop()
 
 

@@ -4,7 +4,7 @@ import http.client
 
 import pytest
 
-from tests.server.conftest import Service
+from tests.server.conftest import Service, get_key
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from tests.server.conftest import Service
 def test_only_one_key_is_taken(
     service: Service, first_start: list[str], values: tuple[str | bytes, ...], status: int
 ) -> None:
-    key = dict(line.split(": ", 1) for line in first_start)["API key"]
+    key = get_key(first_start)
     body = b'{"amount": 1}'
     connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=10)
     connection.putrequest("POST", "/payments")

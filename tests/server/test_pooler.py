@@ -20,7 +20,7 @@ import pytest
 from config.local.account import get_accessible_folder
 from config.local.cluster import NON_DURABLE_SETTINGS, Cluster
 from tests.plugins import pgbouncer
-from tests.server.conftest import Copy, Service
+from tests.server.conftest import Copy, Service, get_key
 
 PROGRAM = pgbouncer.PROGRAM or ""
 
@@ -82,7 +82,7 @@ class Running:
 
     def __init__(self, service: Service, direct: psycopg.Connection[Any], pooled_url: str) -> None:
         self.service, self.direct, self.pooled_url = service, direct, pooled_url
-        self.key = dict(line.split(": ", 1) for line in service.lines if ": " in line)["API key"]
+        self.key = get_key(service.lines)
 
     def ask(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
         with closing(HTTPConnection("127.0.0.1", self.service.port, timeout=20)) as connection:

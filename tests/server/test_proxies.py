@@ -17,7 +17,7 @@ import pytest
 
 from config.local.account import get_accessible_folder
 from config.local.cluster import Cluster
-from tests.server.conftest import CHECKOUT, Copy, Service, wait_for
+from tests.server.conftest import CHECKOUT, Copy, Service, get_key, wait_for
 from tests.server.proxies import (
     HOST,
     MAX_REQUESTS,
@@ -112,7 +112,7 @@ def proxy(
 
 @pytest.fixture
 def key(first_start: list[str]) -> dict[str, str]:
-    return {"X_API_Key": dict(line.split(": ", 1) for line in first_start)["API key"]}
+    return {"X_API_Key": get_key(first_start)}
 
 
 def test_answer_passes_unchanged_and_asks_for_https_for_ever(proxy: Proxy, key: dict[str, str]) -> None:

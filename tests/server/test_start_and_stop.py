@@ -17,7 +17,7 @@ import pytest
 from config.local.account import get_accessible_folder
 from config.local.cluster import Cluster
 from config.server.processes import end_with_parent
-from tests.server.conftest import Copy, Service, wait_for
+from tests.server.conftest import Copy, Service, get_key, wait_for
 
 
 def test_first_start_prints_address_administrator_password_and_key(first_start: list[str]) -> None:
@@ -87,7 +87,7 @@ def test_stop_leaves_no_process_and_exit_code_0(checkout: Copy, first_start: lis
 def test_requests_that_wait_for_a_busy_worker_are_answered_although_the_service_is_stopped(
     checkout: Copy, first_start: list[str]
 ) -> None:
-    headers = {"X-API-Key": dict(line.split(": ", 1) for line in first_start)["API key"]}
+    headers = {"X-API-Key": get_key(first_start)}
     headers["Content-Type"] = "application/json"
     service = Service(checkout, WORKERS="1")
 
