@@ -88,21 +88,24 @@ def _following(requests: Sequence[bytes], start: int, stamp: bytes) -> Iterator[
 class _Connection:
     def __init__(self, port: int, selector: selectors.BaseSelector) -> None:
         self.port, self.selector = port, selector
-        self.answer = b""
-        self.socket: socket.socket | None = None
+        self._connect()
+
+    def _connect(self) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", self.port), PATIENCE)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.selector.register(self.socket, selectors.EVENT_READ, self)
+        self.is_closed = False
 
     def send(self, request: bytes) -> None:
-        self.sent_at = time.perf_counter()
-        if self.socket is None:
-            self.socket = socket.create_connection(("127.0.0.1", self.port), PATIENCE)
-            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self.selector.register(self.socket, selectors.EVENT_READ, self)
         self.answer = b""
+        self.sent_at = time.perf_counter()
+        if self.is_closed:
+            self._connect()
         self.socket.sendall(request)
 
     def receive(self) -> bool:
         """Reads what is there; whether the answer is whole."""
-        data = self.socket.recv(1 << 16) if self.socket else b""
+        data = self.socket.recv(1 << 16)
         self.answer = answer = self.answer + data if self.answer else data
         end = answer.find(b"\r\n\r\n")
         if end < 0 and data:
@@ -116,7 +119,7 @@ class _Connection:
         return is_whole
 
     def close(self) -> None:
-        if self.socket is not None:
+        if not self.is_closed:
             self.selector.unregister(self.socket)
             self.socket.close()
-            self.socket = None
+            self.is_closed = True
