@@ -79,11 +79,22 @@ def _build_list_query(
         with_related = partial(prototype.with_related, names=prototype.field_names, single=False)
         attributes = get_attributes(prototype.get_serializer_class(), prototype.field_names)
         # While the reference can still take over: a page is built by it later.
-        with_related(queryset)
+        shown = with_related(queryset)
     except _UNKNOWN:
         _log_step_aside(prototype)
         return None
-    return CompiledKeysetQuery(queryset, ordering, values, with_related, attributes, is_cached=is_cached)
+    columns = None if attributes is None else _get_columns(shown, attributes)
+    return CompiledKeysetQuery(
+        queryset, ordering, values, with_related, attributes, columns=columns, is_cached=is_cached
+    )
+
+
+def _get_columns(rows: QuerySet[Model], attributes: frozenset[str]) -> frozenset[str] | None:
+    """The columns in which attributes of rows are stored; None where all columns must be read to have them."""
+    columns = attributes - rows.query.annotations.keys()
+    stored = {field.attname for field in rows.model._meta.concrete_fields}
+    # A row that is reached through a column cannot be read without it.
+    return columns if columns <= stored and not rows.query.select_related else None
 
 
 @lru_cache(maxsize=_MAX_SIZE)
@@ -117,6 +128,7 @@ class CompiledKeysetQuery(KeysetQuery):
 
     Args:
         attributes: all attributes of a row that the representation shows, where they are known.
+        columns: that are read of a row; None for all.
         is_cached: whether it will be asked again, so that its statements are worth keeping.
     """
 
@@ -130,9 +142,10 @@ class CompiledKeysetQuery(KeysetQuery):
         with_related: Callable[[QuerySet[Model]], QuerySet[Model]],
         attributes: frozenset[str] | None,
         *,
+        columns: frozenset[str] | None,
         is_cached: bool,
     ) -> None:
-        super().__init__(queryset, ordering, filters, with_related)
+        super().__init__(queryset, ordering, filters, with_related, columns)
         self.attributes = attributes
         self.shared = self
         self.compile = _compile if is_cached else _compile.__wrapped__

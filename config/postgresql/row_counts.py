@@ -350,12 +350,12 @@ def _block_at(name: str, counts: str, within: str, before: str, order: str) -> s
     """
     return f"""
         {name} AS (
-            SELECT block, sum(rows) AS here, {before} + sum(sum(rows)) OVER (ORDER BY block {order}) AS upto
+            SELECT block, sum(rows)::bigint AS here, {before} + (sum(sum(rows)::bigint) OVER before)::bigint AS upto
             FROM ({counts}) AS counts WHERE {within} GROUP BY block
+            WINDOW before AS (ORDER BY block {order} ROWS UNBOUNDED PRECEDING)
         ),
         {name}_found AS (
-            SELECT block, (upto - here)::bigint AS before, upto::bigint AS upto
-            FROM {name} WHERE upto > %s ORDER BY block {order} LIMIT 1
+            SELECT block, upto - here AS before, upto FROM {name} WHERE upto > %s ORDER BY block {order} LIMIT 1
         )
     """
 
