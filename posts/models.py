@@ -93,6 +93,8 @@ class PostQuerySet(models.QuerySet["Post"]):
         if self.query.is_sliced:
             # The page first: PostgreSQL would collect the comments of every post that its OFFSET skips, too.
             posts = Post.objects.filter(pk__in=self.values("pk")).order_by(*self.query.order_by)
+            # The columns that `only` and `defer` chose.
+            posts.query.deferred_loading = self.query.deferred_loading
         first = RawSQL(_FIRST_COMMENTS, [count], output_field=_Comments())  # noqa: S611 - of constants
         return posts.annotate(first_comments=first)  # type: ignore[no-redef]  # takes the place of the property
 

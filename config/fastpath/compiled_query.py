@@ -38,13 +38,13 @@ class BindParameter(Value):
 
 
 class CompiledQuery:
-    """A queryset of whole rows, compiled at its first use and cached for the life of the process.
+    """A queryset of rows, compiled at its first use and cached for the life of the process.
 
     What it depends on is read once: the present time is `Now()`, and not Python's. It runs on the database of the
     queryset (`using`), or else on that which the request reads from (`reading_from`).
 
     Args:
-        queryset: `select_related` and annotations may widen it.
+        queryset: `select_related` and annotations may widen it, and `only` may narrow it.
         wrap_sql: puts the SQL of the queryset into a greater statement, which may add columns behind those of a row.
         shared_transaction: whether it may share a transaction with the statements of other tasks: it locks no rows that
             other transactions write.

@@ -54,9 +54,11 @@ def get_renderer(
 
 
 @lru_cache(maxsize=1024)
-def get_attributes(serializer_class: type[ResourceSerializer], names: frozenset[str]) -> frozenset[str] | None:
-    """The attributes of a row that the named fields show; None if they are not known."""
-    plan = _plan(serializer_class(), names)
+def get_attributes(
+    serializer_class: type[ResourceSerializer], version: Version | None, names: frozenset[str]
+) -> frozenset[str] | None:
+    """The attributes of a row that the renderer of the named fields reads; None if there is no renderer."""
+    plan = _plan(serializer_class(context={"version": version}), names)
     return None if plan is None else frozenset(attribute for _, attribute, _ in plan)
 
 

@@ -26,7 +26,6 @@ from config.api.principal import Principal
 from config.api.viewsets import ResourceViewSet
 from config.fastpath.compiled_query import BindParameter, CompiledQuery, bind
 from config.fastpath.postgresql.base import get_connection
-from config.fastpath.serializers import get_attributes
 
 logger = logging.getLogger(__name__)
 
@@ -58,26 +57,36 @@ def build_placeholder_principal(role: str, kind: str) -> Principal:
 
 
 def get_list_query(
-    prototype: ResourceViewSet, ordering: Ordering, filters: Mapping[str, str]
+    prototype: ResourceViewSet,
+    ordering: Ordering,
+    filters: Mapping[str, str],
+    attributes: frozenset[str] | None,
 ) -> CompiledKeysetQuery | None:
     """The pages of a list, or None where the reference must build them.
 
     They are built anew where clients choose the values of a filter, and not only among a few.
+
+    Args:
+        attributes: all that is read of a row to represent it; None where that is not known.
     """
     is_cached = all(map(prototype.filterset_class.is_choice, filters))
     build = _build_list_query if is_cached else _build_list_query.__wrapped__
-    return build(prototype, ordering, tuple(filters.items()), is_cached)
+    return build(prototype, ordering, tuple(filters.items()), attributes, is_cached=is_cached)
 
 
 @lru_cache(maxsize=_MAX_SIZE)
 def _build_list_query(
-    prototype: ResourceViewSet, ordering: Ordering, filters: Sequence[tuple[str, str]], is_cached: bool
+    prototype: ResourceViewSet,
+    ordering: Ordering,
+    filters: Sequence[tuple[str, str]],
+    attributes: frozenset[str] | None,
+    *,
+    is_cached: bool,
 ) -> CompiledKeysetQuery | None:
     values = dict(filters)
     try:
         queryset = prototype.filterset_class.apply(prototype.get_queryset(), values)
         with_related = partial(prototype.with_related, names=prototype.field_names, single=False)
-        attributes = get_attributes(prototype.get_serializer_class(), prototype.field_names)
         # While the reference can still take over: a page is built by it later.
         shown = with_related(queryset)
     except _UNKNOWN:
@@ -93,7 +102,7 @@ def _get_columns(rows: QuerySet[Model], attributes: frozenset[str]) -> frozenset
     """The columns in which attributes of rows are stored; None where all columns must be read to have them."""
     columns = attributes - rows.query.annotations.keys()
     stored = {field.attname for field in rows.model._meta.concrete_fields}
-    # A row that is reached through a column cannot be read without it.
+    # Django raises FieldError where select_related follows a foreign key that only() left out.
     return columns if columns <= stored and not rows.query.select_related else None
 
 
@@ -127,8 +136,8 @@ class CompiledKeysetQuery(KeysetQuery):
     """A KeysetQuery whose pages are compiled. What differs between two requests is bound by `bind`.
 
     Args:
-        attributes: all attributes of a row that the representation shows, where they are known.
-        columns: that are read of a row; None for all.
+        attributes: all that is read of a row to represent it; None where that is not known.
+        columns: the columns to read, to which the primary key and those of the order are added; None reads all.
         is_cached: whether it will be asked again, so that its statements are worth keeping.
     """
 

@@ -32,7 +32,7 @@ from config.api.writing.idempotency import IdempotencyKey, build_key, get_operat
 from config.fastpath import inserts, statement_cache
 from config.fastpath.http import FastAPIRequest, FastHeaders, FastResponse, set_default_headers, vary_on
 from config.fastpath.serializers import accelerate as accelerate_serializer
-from config.fastpath.serializers import get_renderer
+from config.fastpath.serializers import get_attributes, get_renderer
 from config.http.errors import DomainError, not_found
 from config.http.url_map import View
 from config.postgresql.transactions import must_run_again
@@ -173,7 +173,10 @@ class ReadList(_Part):
         query = None
         is_plain = not (self.parameters.problems or self.parameters.uses_later or self.included)
         if is_plain and self.principal is not None:
-            query = statement_cache.get_list_query(_get_prototype(self), ordering, filters)
+            attributes = None
+            if isinstance(self, Represent):
+                attributes = get_attributes(self.get_serializer_class(), request.version, self.field_names)
+            query = statement_cache.get_list_query(_get_prototype(self), ordering, filters, attributes)
         if query is None:
             response: Response = super().list(request, *args, **kwargs)
             return response

@@ -348,11 +348,13 @@ def _block_at(name: str, counts: str, within: str, before: str, order: str) -> s
 
     It knows how many rows are `before` it, and how many are `upto` its end.
     """
+    # PostgreSQL's sum of bigint is numeric, which is slow to add up, and to a frame of RANGE belong all of equal rank,
+    # which would be looked for behind each block.
     return f"""
         {name} AS (
-            SELECT block, sum(rows)::bigint AS here, {before} + (sum(sum(rows)::bigint) OVER before)::bigint AS upto
+            SELECT block, sum(rows)::bigint AS here, {before} + (sum(sum(rows)::bigint) OVER so_far)::bigint AS upto
             FROM ({counts}) AS counts WHERE {within} GROUP BY block
-            WINDOW before AS (ORDER BY block {order} ROWS UNBOUNDED PRECEDING)
+            WINDOW so_far AS (ORDER BY block {order} ROWS UNBOUNDED PRECEDING)
         ),
         {name}_found AS (
             SELECT block, upto - here AS before, upto FROM {name} WHERE upto > %s ORDER BY block {order} LIMIT 1

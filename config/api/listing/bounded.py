@@ -112,7 +112,7 @@ class BoundedKeysetQuery(KeysetQuery):
 
     def _get_rows(self, parts: Sequence[QuerySet[Any]], limit: int, *, backwards: bool = False) -> QuerySet[Any]:
         keys, params = self.select_keys(parts, 0, limit, backwards=backwards)
-        rows = self.model._default_manager.filter(pk__in=RawSQL(f"(SELECT id FROM ({keys}) AS keys)", params))
+        rows = self.get_rows(RawSQL(f"(SELECT id FROM ({keys}) AS keys)", params))
         return self.ordering.apply(rows, backwards=backwards)
 
     def select_keys(

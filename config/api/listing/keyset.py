@@ -64,7 +64,7 @@ class KeysetQuery:
         ordering: the order; that of the queryset does not matter.
         filters: the values of the equality filters that the queryset is under, by name.
         with_related: adds to a page what its rows show beside their own columns.
-        columns: that are read of each row beside the primary key and those of the order; by default all.
+        columns: the columns to read, to which the primary key and those of the order are added; None reads all.
 
     Attributes:
         parts: disjoint querysets that are the list when taken together, each ordered by one index. Where counts
@@ -79,11 +79,8 @@ class KeysetQuery:
         with_related: WithRelated = lambda queryset: queryset,
         columns: Collection[str] | None = None,
     ) -> None:
-        self.all_rows = queryset.model._default_manager.all()
-        if columns is not None:
-            read = {*columns, *ordering.columns}
-            queryset, self.all_rows = queryset.only(*read), self.all_rows.only(*read)
-        self.queryset = queryset
+        self.columns = None if columns is None else {*columns, *ordering.columns}
+        self.queryset = queryset = self._read_columns(queryset)
         self.model = queryset.model
         self.ordering = ordering
         self.with_related = with_related
@@ -145,8 +142,9 @@ class KeysetQuery:
         counted: Any = self.counted
         first = counted.get_id_at(start, descending=self.ordering.descending)
         lookup = "pk__lte" if self.ordering.descending else "pk__gte"
-        if self.parts[0] is self.queryset:
-            # Under filters, PostgreSQL might walk along all ids; for the keys alone, it has a cheaper index.
+        if self.parts == [self.queryset]:
+            # The primary key has the rows in this order. Among those of a part, PostgreSQL might step over the rows of
+            # all others, so the keys of a part are read first, which an index of its own holds.
             return self._with_total(self.ordering.apply(self.queryset.filter(**{lookup: first}))[:limit])
         parts = [part.filter(**{lookup: RawSQL("(SELECT id FROM first)", [])}) for part in self.parts]
         return self.build_by_keys(parts, 0, limit, first=first)
@@ -179,7 +177,14 @@ class KeysetQuery:
         if first:
             sql, params = f"WITH first (id) AS {first.sql} {sql}", (*first.params, *params)
         ids = RawSQL(f"(SELECT id FROM ({sql}) AS keys)", params)
-        return self._with_total(self.ordering.apply(self.all_rows.filter(pk__in=ids)))
+        return self._with_total(self.ordering.apply(self.get_rows(ids)))
+
+    def get_rows(self, ids: RawSQL) -> QuerySet[Any]:
+        """The rows with these ids, without what annotations of the list add."""
+        return self._read_columns(self.model._default_manager.filter(pk__in=ids))
+
+    def _read_columns(self, rows: QuerySet[Any]) -> QuerySet[Any]:
+        return rows if self.columns is None else rows.defer(None).only(*self.columns)
 
     def select_keys(
         self, parts: Sequence[QuerySet[Any]], start: int, stop: int, *, backwards: bool = False

@@ -48,6 +48,12 @@ class Creating(OrderSerializer):
 
 
 @probe
+class Revising(OrderViewSet):
+    def represent(self, rows):
+        return [{**shown, "number": row.row_version} for row, shown in zip(rows, super().represent(rows), strict=True)]
+
+
+@probe
 class Choosing(OrderViewSet):
     def get_serializer_class(self):
         return Brief if self.request.query_params.get("brief") else OrderSerializer
@@ -174,3 +180,9 @@ def test_context_of_the_serializer_is_made_at_each_request(call):
 def test_get_serializer_is_asked(call, orders):
     assert ["qty" in row for row in call("/makingserializers").data] == [False] * 3
     assert "qty" not in call(f"/makingserializers/{orders[0].pk}").data
+
+
+def test_representation_may_read_any_column_of_a_row(call):
+    assert [row["number"] for row in call("/revising?fields=item").data] == [1, 1, 1]
+    for position in ("page=1", "cursor="):
+        assert [row["number"] for row in call(f"/revising?{position}").data] == [1, 1, 1]
