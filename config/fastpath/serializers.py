@@ -12,7 +12,7 @@ from copy import deepcopy
 from datetime import UTC
 from functools import cache, lru_cache
 from operator import attrgetter, methodcaller
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.core.exceptions import ValidationError as DjangoValidationError
 from django.db.models import CharField, IntegerField, Model, TextField
@@ -38,7 +38,18 @@ else:
 
 # Of the values of a field, whose type the field knows.
 Conversion = Callable[[Any], Any]
-Renderer = Callable[[Iterable[Model]], list[Representation]]
+
+
+class Renderer(NamedTuple):
+    """What makes representations of rows.
+
+    Attributes:
+        render: the function of rows.
+        attributes: of a row, all that the function reads.
+    """
+
+    render: Callable[[Iterable[Model]], list[Representation]]
+    attributes: frozenset[str]
 
 
 # Clients choose the names: there are more choices than a process should remember.
@@ -46,20 +57,11 @@ Renderer = Callable[[Iterable[Model]], list[Representation]]
 def get_renderer(
     serializer_class: type[ResourceSerializer], version: Version | None, names: frozenset[str]
 ) -> Renderer | None:
-    """The function that makes of rows the named fields, as `to_representation` does; None if that must do so itself.
+    """What makes of rows the named fields, as `to_representation` does; None if that must do so itself.
 
     Times are left to the JSON encoder, which writes them as DRF does.
     """
     return _build_renderer(serializer_class(context={"version": version}), names)
-
-
-@lru_cache(maxsize=1024)
-def get_attributes(
-    serializer_class: type[ResourceSerializer], version: Version | None, names: frozenset[str]
-) -> frozenset[str] | None:
-    """The attributes of a row that the renderer of the named fields reads; None if there is no renderer."""
-    plan = _plan(serializer_class(context={"version": version}), names)
-    return None if plan is None else frozenset(attribute for _, attribute, _ in plan)
 
 
 def find_unknown_fields(serializer_class: type[ResourceSerializer]) -> list[str]:
@@ -72,11 +74,24 @@ def find_unknown_fields(serializer_class: type[ResourceSerializer]) -> list[str]
 
 
 def _build_renderer(serializer: BaseSerializer, names: frozenset[str]) -> Renderer | None:
-    plan = _plan(serializer, names)
+    if not _has_stock_methods(type(serializer)):
+        return None
+    plan: list[tuple[str, str, Conversion]] = []
+    for field in serializer.fields.values():
+        if field.write_only or field.field_name not in names:
+            continue
+        conversion = _get_conversion(field)
+        if conversion is None or len(field.source_attrs) != 1:
+            return None
+        plan.append((field.field_name, field.source_attrs[0], conversion))
     if not plan:
         return None
     shown, looked_at, _ = zip(*plan, strict=True)
-    converted = [(name, conversion) for name, _, conversion in plan if conversion]
+    converted = [
+        (name, conversion)
+        for name, attribute, conversion in plan
+        if not _is_unchanged(serializer, attribute, conversion)
+    ]
     # Once more the first: of a single attribute an attrgetter gives no tuple.
     values = attrgetter(*looked_at, looked_at[0])
 
@@ -92,25 +107,7 @@ def _build_renderer(serializer: BaseSerializer, names: frozenset[str]) -> Render
                     representation[name] = conversion(value)
         return representations
 
-    return render
-
-
-def _plan(serializer: BaseSerializer, names: frozenset[str]) -> Sequence[tuple[str, str, Conversion | None]] | None:
-    """Of each named field its name, the attribute of a row that it shows, and what it makes of that, if it does."""
-    if not _has_stock_methods(type(serializer)):
-        return None
-    plan = []
-    for field in serializer.fields.values():
-        if field.write_only or field.field_name not in names:
-            continue
-        conversion = _get_conversion(field)
-        if conversion is None or len(field.source_attrs) != 1:
-            return None
-        attribute = field.source_attrs[0]
-        plan.append(
-            (field.field_name, attribute, None if _is_unchanged(serializer, attribute, conversion) else conversion)
-        )
-    return plan
+    return Renderer(render, frozenset(looked_at))
 
 
 def _has_stock_methods(kind: type[BaseSerializer]) -> bool:
@@ -150,8 +147,8 @@ def _big_integer(field: Field) -> Conversion:
 
 
 def _many(field: Field) -> Conversion | None:
-    render = _build_renderer(field.child, frozenset(field.child.fields))
-    return render and (lambda rows: render(rows.all() if isinstance(rows, BaseManager) else rows))
+    renderer = _build_renderer(field.child, frozenset(field.child.fields))
+    return renderer and (lambda rows: renderer.render(rows.all() if isinstance(rows, BaseManager) else rows))
 
 
 # By the very function, so that a field class that has another one is not mistaken for its parent.

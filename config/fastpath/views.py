@@ -32,7 +32,7 @@ from config.api.writing.idempotency import IdempotencyKey, build_key, get_operat
 from config.fastpath import inserts, statement_cache
 from config.fastpath.http import FastAPIRequest, FastHeaders, FastResponse, set_default_headers, vary_on
 from config.fastpath.serializers import accelerate as accelerate_serializer
-from config.fastpath.serializers import get_attributes, get_renderer
+from config.fastpath.serializers import get_renderer
 from config.http.errors import DomainError, not_found
 from config.http.url_map import View
 from config.postgresql.transactions import must_run_again
@@ -144,8 +144,8 @@ class Represent(_Part):
     presumes = ("represent", "get_serializer")
 
     def represent(self, rows: Sequence[Model]) -> Sequence[Representation]:
-        render = get_renderer(self.get_serializer_class(), self.request.version, self.field_names)
-        representations: Sequence[Representation] = render(rows) if render else super().represent(rows)
+        renderer = get_renderer(self.get_serializer_class(), self.request.version, self.field_names)
+        representations: Sequence[Representation] = renderer.render(rows) if renderer else super().represent(rows)
         return representations
 
 
@@ -153,10 +153,10 @@ def represent_rows(original: Callable[[Any, Sequence[Model]], Any]) -> Callable[
     """Takes the place of `config.api.streams.represent`: streams run on the full stack, and have many rows."""
 
     def represent(view: Any, rows: Sequence[Model]) -> Any:
-        render, view_class = None, view.__class__
+        renderer, view_class = None, view.__class__
         if not get_parts(view_class)[Represent]:
-            render = get_renderer(view.get_serializer_class(), view.request.version, view.field_names)
-        return render(rows) if render else original(view, rows)
+            renderer = get_renderer(view.get_serializer_class(), view.request.version, view.field_names)
+        return renderer.render(rows) if renderer else original(view, rows)
 
     return represent
 
@@ -173,9 +173,10 @@ class ReadList(_Part):
         query = None
         is_plain = not (self.parameters.problems or self.parameters.uses_later or self.included)
         if is_plain and self.principal is not None:
-            attributes = None
+            renderer = None
             if isinstance(self, Represent):
-                attributes = get_attributes(self.get_serializer_class(), request.version, self.field_names)
+                renderer = get_renderer(self.get_serializer_class(), request.version, self.field_names)
+            attributes = renderer.attributes if renderer else None
             query = statement_cache.get_list_query(_get_prototype(self), ordering, filters, attributes)
         if query is None:
             response: Response = super().list(request, *args, **kwargs)

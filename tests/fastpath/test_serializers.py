@@ -73,9 +73,11 @@ def test_compiled_rows_are_the_serializers(serializer_class, version, data):
     row = data.draw(build_rows(serializer_class.Meta.model))
     known = get_readable_fields(serializer_class)
     names = data.draw(st.just(get_names(serializer_class)) | st.frozensets(st.sampled_from(known), min_size=1))
-    render = fast.get_renderer(serializer_class, version, names)
-    expected = serializer_class(row, context={"version": version, "principal": None}).data
-    assert to_json(render([row])) == to_json([{name: value for name, value in expected.items() if name in names}])
+    renderer = fast.get_renderer(serializer_class, version, names)
+    assert renderer
+    whole = serializer_class(row, context={"version": version, "principal": None}).data
+    expected = {name: value for name, value in whole.items() if name in names}
+    assert to_json(renderer.render([row])) == to_json([expected])
 
 
 def reversed_name(self, value):
@@ -103,7 +105,7 @@ def test_serializer_with_a_representation_of_its_own_is_not_compiled(serializer_
 
 
 def clear_caches():
-    for cached in (get_readable_fields, fast.get_renderer, fast.get_attributes, fast._get_fields):
+    for cached in (get_readable_fields, fast.get_renderer, fast._get_fields):
         cached.cache_clear()
 
 

@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from config.api.listing.cursors import CursorPosition
 from config.api.listing.filters import Ordering
-from config.fastpath.serializers import get_attributes
+from config.fastpath.serializers import get_renderer
 from config.fastpath.statement_cache import get_list_query, get_prototype
 from orders.models import Order
 from orders.views import OrderViewSet
@@ -34,7 +34,8 @@ class DeferringViewSet(OrderViewSet):
 def build_query(view_class: Any, fields: str = "", ordering: Ordering = BY_ID, **filters: str) -> Any:
     chosen = frozenset(fields.split(",")) if fields else None
     prototype = get_prototype(view_class, "list", "admin", "jwt", chosen)
-    attributes = get_attributes(view_class.serializer_class, None, prototype.field_names)
+    renderer = get_renderer(view_class.serializer_class, None, prototype.field_names)
+    attributes = renderer.attributes if renderer else None
     query = get_list_query(prototype, ordering, filters, attributes)
     assert query
     return query.bind({"user_id": 0})
