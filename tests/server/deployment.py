@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager
 from http.client import HTTPConnection
 from itertools import count
 from typing import Any, NamedTuple
 
-import psutil
 import psycopg
 
 from config.local.cluster import Cluster
 from tests.server.conftest import Copy, Service
-from tests.server.standby import Pair, paused
+from tests.server.standby import Pair, paused, suspend
 
 # For the look at a replica, and a busy machine.
 MARGIN = 1.0
@@ -86,15 +85,9 @@ def deploy(checkout: Copy, pair: Pair, url: str, **variables: str) -> Iterator[D
 
 @contextmanager
 def frozen(server: Cluster) -> Iterator[None]:
-    postmaster = psutil.Process(server._postmaster())
-    processes = [postmaster, *postmaster.children(recursive=True)]
-    # One whose connection was cut or closed may have ended meanwhile.
-    for process in processes:
-        with suppress(psutil.NoSuchProcess):
-            process.suspend()
+    processes = suspend(server)
     try:
         yield
     finally:
         for process in processes:
-            with suppress(psutil.NoSuchProcess):
-                process.resume()
+            process.resume()

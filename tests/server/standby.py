@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -68,11 +68,18 @@ def fetch(server: Cluster, sql: str) -> Any:
         return connection.execute(sql).fetchone()[0]
 
 
+def suspend(server: Cluster) -> Sequence[psutil.Process]:
+    """Stops all processes of a server where they are. Returns them, the postmaster last."""
+    postmaster = psutil.Process(server._postmaster())
+    # From now on it starts no other process, and one that ends stays until the postmaster takes notice.
+    postmaster.suspend()
+    children = postmaster.children(recursive=True)
+    for process in children:
+        process.suspend()
+    return [*children, postmaster]
+
+
 def kill_machine(server: Cluster) -> None:
     """A server process outlives the postmaster for a moment, in which it may take another payment."""
-    postmaster = psutil.Process(server._postmaster())
-    processes = [postmaster, *postmaster.children(recursive=True)]
-    for process in processes:
-        process.suspend()
-    for process in processes:
+    for process in suspend(server):
         process.kill()

@@ -56,19 +56,27 @@ def is_counted(response: HTTPResponse) -> bool:
     return "RateLimit" in response.headers
 
 
+def get_rest(response: HTTPResponse) -> int:
+    """What is left of the quota, as the answer tells."""
+    return int(response.headers["RateLimit"].split(";")[1].removeprefix("r="))
+
+
 @pytest.mark.usefixtures("one_minute")
 def test_quota_of_100_lets_100_of_200_through_over_all_processes(counting: Service, key: dict[str, str]) -> None:
     with ThreadPoolExecutor(16) as pool:
         asked = [pool.submit(ask, counting, "/api/v1/users", Accept=ACCEPTS[n % 3], **key) for n in range(2 * QUOTA)]
         answers = [future.result() for future in asked]
-    # On a machine on which Redis did not get a processor for 50 ms, some are not counted.
+    # On a machine on which Redis did not get a processor for 50 ms, some are answered without a count. Redis may have
+    # counted those, too late.
     counted = [answer for answer in answers if is_counted(answer)]
-    assert len(counted) > 1.5 * QUOTA
-    rest = sorted(int(answer.headers["RateLimit"].split(";")[1].removeprefix("r=")) for answer in counted)
-    assert rest == [0] * (len(counted) - QUOTA) + [*range(QUOTA)]
-    assert [answer.status for answer in counted].count(200) == QUOTA
+    uncounted = len(answers) - len(counted)
+    assert uncounted < QUOTA / 2
+    rest = [get_rest(answer) for answer in counted if answer.status == 200]
+    assert len(rest) == len({*rest}) >= QUOTA - uncounted
+    assert {*rest} <= {*range(QUOTA)}
+    assert {(answer.status, get_rest(answer)) for answer in counted if answer.status != 200} == {(429, 0)}
     assert {answer.status for answer in answers if not is_counted(answer)} <= {200}
-    assert get_uncounted(counting) == len(answers) - len(counted)
+    assert get_uncounted(counting) == uncounted
 
 
 @pytest.mark.parametrize("outage", [RedisServer.frozen, RedisServer.away])
