@@ -88,7 +88,7 @@ def main() -> None:
     administrator = User.objects.with_email("plans@example.com").first() or services.create(
         name="Plans", email="plans@example.com", role=Role.ADMIN, password=None
     )
-    _add_api_keys(administrator)
+    _add_rows(administrator)
     print(_head())
     broken = 0
     for path, sortable, filters in lists():
@@ -230,16 +230,23 @@ def sample_filters(view: Any) -> dict[str, str]:
     return {name: values.get(name) or bounds.get(name.partition("[")[0], "500000") for name in names}
 
 
-def _add_api_keys(owner: User) -> None:
-    """Adds as many keys as there are users, unless there are, none of which opens anything. `seed` makes none."""
+def _add_rows(owner: User) -> None:
+    """Adds a payment and an API key for each user, unless there are; `seed` makes none.
+
+    The keys are all of one owner, and none opens anything.
+    """
     with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO payments_payment (user_id, amount)"
+            " SELECT id, 1 + id % 99991 / 100.0 FROM users_user WHERE NOT EXISTS (SELECT FROM payments_payment)"
+        )
         cursor.execute(
             "INSERT INTO accounts_apikey (user_id, name, prefix, digest, scopes)"
             " SELECT %s, 'Key ' || sha256(id::text::bytea)::text, 'urs_', sha256(('plans' || id)::bytea),"
             " '{users:read}' FROM users_user ON CONFLICT DO NOTHING",
             [owner.pk],
         )
-        cursor.execute("ANALYZE accounts_apikey")
+        cursor.execute("ANALYZE payments_payment, accounts_apikey")
 
 
 def lists() -> Iterator[tuple[str, Any, list[dict[str, str]]]]:

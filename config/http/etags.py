@@ -19,6 +19,7 @@ from django.http import HttpRequest, HttpResponse
 
 from config.http import compression
 from config.http.errors import Detail, DomainError, ErrorCode, invalid
+from config.http.lanes import in_fast_lane, leave_fast_lane
 
 _VARIABLES = {"If-Match": "HTTP_IF_MATCH", "If-None-Match": "HTTP_IF_NONE_MATCH"}
 _GIVEN_IN = frozenset(_VARIABLES.values())
@@ -26,6 +27,9 @@ _ANY = "*"
 _WEAK = "W/"
 _TAG = re.compile(r'(?:W/)?"[\x21\x23-\x7e\x80-\xff]*"')
 _READS = frozenset({"GET", "HEAD"})
+# Bytes. To digest so many takes a millisecond or two; to code so many takes up to ten, if they are hard to compress.
+MAX_SHORT_CONTENT = 1024 * 1024
+MAX_SHORT_CODED_CONTENT = 128 * 1024
 # POST adds to a collection and selects none of its representations, and OPTIONS reads none: the conditions of such
 # requests are ignored (section 13.2.1).
 _METHODS = _READS | {"PUT", "PATCH", "DELETE"}
@@ -145,8 +149,14 @@ def finalize_etag(
 
     Raises:
         DomainError: PRECONDITION_FAILED for a read whose If-Match fails.
+        NeedsSlowLane: a read in the fast lane has long content.
     """
     coding = None if is_page else compression.choose_coding(request, response)
+    if in_fast_lane.get() and len(response.content) > (MAX_SHORT_CODED_CONTENT if coding else MAX_SHORT_CONTENT):
+        if request.method in _READS:
+            leave_fast_lane()
+        # What is written is not to be run again. Such an answer shows one resource, which is soon digested.
+        coding = None
     if _is_representation(request, response, version_digest):
         content = blake2b(f"{salt}\n".encode() + response.content, digest_size=16).hexdigest()
         tag = f'"{"-".join(filter(None, (version_digest, content, coding)))}"'

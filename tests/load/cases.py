@@ -7,8 +7,9 @@ import json
 import socket
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from urllib.parse import urlencode
 
@@ -27,6 +28,7 @@ MAX_REFUSAL = 0.1
 BODIES = 60
 ABANDONED = 1500
 EXPORTED_ROWS = 20_000
+LONG_PAGES = 16
 # Beyond `lock_timeout`, so that each statement that waits for the lock sleeps for the whole of it.
 SECONDS_OF_A_LOCK = 6.0
 
@@ -170,23 +172,14 @@ async def admin_removal(target: Target) -> Found:
 
 async def logins(target: Target) -> Found:
     """16 people, each at an address of its own, log in again and again."""
-    end = time.perf_counter() + SECONDS
 
-    async def log_in(number: int, person: Person) -> list[Answer]:
+    def log_in(number: int, person: Person) -> Awaitable[Answer]:
         body = json.dumps({"email": person.email, "password": PASSWORD}).encode()
         headers = {"Content-Type": "application/json"}
-        answers = []
-        while time.perf_counter() < end:
-            address = f"127.0.1.{number + 1}"
-            answers.append(await ask(target.port, "POST", "/api/v1/login", headers, body, address=address))
-            if answers[-1].status != 200:
-                # Far sooner than Retry-After asks for.
-                await asyncio.sleep(0.1)
-        return answers
+        return ask(target.port, "POST", "/api/v1/login", headers, body, address=f"127.0.1.{number + 1}")
 
     found = Found()
-    people = enumerate(target.people["logins"])
-    answers = [*chain(*await asyncio.gather(*(log_in(number, person) for number, person in people)))]
+    answers = await _ask_again(partial(log_in, *each) for each in enumerate(target.people["logins"]))
     found.count(answers, 200, 503)
     done = sorted(answer.seconds for answer in answers if answer.status == 200)
     found.notes.append(f"{len(done) / SECONDS:.0f} log-ins a second, at most {_duration(max(done, default=0))}")
@@ -194,6 +187,22 @@ async def logins(target: Target) -> Found:
         found.broken.append("nobody logged in")
     _bound_refusals(found, answers)
     return found
+
+
+async def _ask_again(asking: Iterable[Callable[[], Awaitable[Answer]]]) -> Sequence[Answer]:
+    """Asks each at the same time, again and again for as long as a case lasts."""
+    end = time.perf_counter() + SECONDS
+
+    async def repeat(ask_once: Callable[[], Awaitable[Answer]]) -> list[Answer]:
+        answers = []
+        while time.perf_counter() < end:
+            answers.append(await ask_once())
+            if answers[-1].status != 200:
+                # Far sooner than Retry-After asks for.
+                await asyncio.sleep(0.1)
+        return answers
+
+    return [*chain(*await asyncio.gather(*map(repeat, asking)))]
 
 
 def _bound_refusals(found: Found, answers: Iterable[Answer]) -> None:
@@ -216,6 +225,21 @@ async def export(target: Target) -> Found:
     rows = {len(json.loads(answer.body)) for answer in answers if answer.status == 200}
     if rows != {EXPORTED_ROWS}:
         found.broken.append(f"files of {rows} rows")
+    return found
+
+
+async def long_pages(target: Target) -> Found:
+    """A user reads pages of 8 MB in gzip, 16 at a time."""
+    found, person = Found(), target.people["long_pages"][0]
+    headers = {**person.headers, "Accept-Encoding": "gzip"}
+    read = partial(ask, target.port, "GET", f"/api/v2/users/{person.id}/posts?limit=100", headers)
+    answers = await _ask_again([read] * LONG_PAGES)
+    found.count(answers, 200, 503)
+    done = [answer for answer in answers if answer.status == 200]
+    found.notes.append(f"{len(done)} pages, at most {_duration(max((answer.seconds for answer in done), default=0))}")
+    if {answer.headers.get("content-encoding") for answer in done} != {"gzip"}:
+        found.broken.append("not coded")
+    _bound_refusals(found, answers)
     return found
 
 
@@ -272,7 +296,7 @@ async def row_locks(target: Target) -> Found:
 
 CASES: dict[str, Case] = {
     case.__name__: case
-    for case in (bodies, single_bodies, removals, admin_removal, logins, export, abandoned, row_locks)
+    for case in (bodies, single_bodies, removals, admin_removal, logins, export, long_pages, abandoned, row_locks)
 }
 
 

@@ -17,7 +17,7 @@ import psycopg
 from config.local.account import get_accessible_folder
 from config.local.cluster import Cluster
 from tests.faults.service import Service
-from tests.server.conftest import temporary_copy
+from tests.server.conftest import INCOMPRESSIBLE_POSTS, temporary_copy
 
 WORKERS = 2
 USERS = 25_000
@@ -28,8 +28,19 @@ QUOTAS = {"RATE_LIMIT_PRINCIPAL": "0", "RATE_LIMIT_ANONYMOUS": "0"}
 # Two cases also ask behind a proxy. Without its header, a request is one that was sent directly.
 PROXIES = {"TRUSTED_PROXIES": "1"}
 # How many people each part of the load is.
-PARTS = {"readers": 32, "bodies": 1, "logins": 16, "abandoned": 100, "locked": 4, "removals": 2, "killed_removal": 1}
+PARTS = {
+    "readers": 32,
+    "bodies": 1,
+    "logins": 16,
+    "long_pages": 1,
+    "abandoned": 100,
+    "locked": 4,
+    "removals": 2,
+    "killed_removal": 1,
+}
 POSTS = {"removals": (60_000, 300_000), "killed_removal": (300_000,)}
+# A page of them takes half a second to code.
+LONG_POSTS = 100
 REMOVED_IN_THE_ADMIN = 900
 # A comment under each so many posts.
 POSTS_PER_COMMENT = 10
@@ -90,6 +101,7 @@ def _fill(service: Service, database: str, started: dict[str, str], cases: Colle
             for person, posts in zip(people[case], POSTS[case], strict=True):
                 connection.execute(_POSTS, [person.id, posts])
                 connection.execute(_COMMENTS, [people["readers"][0].id, person.id, POSTS_PER_COMMENT])
+        connection.execute(INCOMPRESSIBLE_POSTS, [people["long_pages"][0].id, LONG_POSTS])
         connection.execute("VACUUM ANALYZE")
         known = [person.id for those in people.values() for person in those]
         leaving = [row[0] for row in connection.execute(_LEAVING, [known, REMOVED_IN_THE_ADMIN]).fetchall()]

@@ -24,7 +24,7 @@ from config.local.cluster import Cluster
 from config.server import slow_process
 from config.server.lanes import Lanes
 from config.server.queues import FairQueue
-from tests.server.conftest import Copy, Service, wait_for
+from tests.server.conftest import INCOMPRESSIBLE_POSTS, Copy, Service, wait_for
 
 PASSWORD = "four plain words here"
 MAX_IN_FLIGHT = 4
@@ -215,6 +215,29 @@ def test_log_ins_delay_no_other_request(single: Service, other_key: dict[str, st
         seconds = sorted(ask(single, "/api/v1/users/1", **other_key).seconds for _ in range(100))  # type: ignore[attr-defined]
         ended.set()
     assert seconds[50] < 0.1
+
+
+def test_long_pages_in_gzip_delay_no_other_request(
+    single: Service, key: dict[str, str], other_key: dict[str, str], database: psycopg.Connection
+) -> None:
+    """To code a page takes half a second: a hundred posts of text that is hard to compress."""
+    database.execute(INCOMPRESSIBLE_POSTS, [9, 100])
+    ended = threading.Event()
+
+    def read() -> set[tuple[int, str | None]]:
+        answers = set()
+        while not ended.is_set():
+            page = ask(single, "/api/v2/users/9/posts?limit=100", **key, **{"Accept-Encoding": "gzip"})
+            answers.add((page.status, page.headers["Content-Encoding"]))
+        return answers
+
+    with ThreadPoolExecutor(2) as pool:
+        reading = [pool.submit(read) for _ in range(2)]
+        time.sleep(0.2)
+        seconds = sorted(ask(single, "/api/v1/users/1", **other_key).seconds for _ in range(100))  # type: ignore[attr-defined]
+        ended.set()
+    assert {answer for each in reading for answer in each.result()} == {(200, "gzip")}
+    assert seconds[90] < 0.1
 
 
 def test_caller_with_too_many_requests_is_refused_and_nobody_else(
