@@ -13,6 +13,7 @@ from django.db import connection
 
 from config.fastpath import loop_turns
 from config.fastpath.loop_turns import SECONDS_WITHOUT_LOOP, LoopTurns
+from config.fastpath.postgresql import loop_waits
 from config.fastpath.postgresql.loop_waits import LoopWaits
 from config.server.fast_lane import FastLane, run_beside_loop, run_together
 from config.server.reception import Reception
@@ -110,6 +111,35 @@ def test_what_the_loop_computes_while_a_batch_waits_for_the_database_is_no_wait(
     turns = asyncio.run(run())
     assert turns.seconds == turns.seconds_away
     assert 0.05 <= turns.seconds_away < 0.08
+
+
+def test_loop_goes_on_while_a_batch_receives_megabytes(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Longer than the server takes to have some more: it is never waited for in the loop.
+    monkeypatch.setattr(loop_waits, "MILLISECONDS_TO_BLOCK", 10_000)
+
+    async def run() -> int:
+        loop, ended, calls = asyncio.get_running_loop(), asyncio.Event(), 0
+        turns = LoopTurns(loop, loop.call_soon)
+        with psycopg.connect(**connection.get_connection_params()) as receiving:
+            LoopWaits(turns).attach(receiving)
+
+            def note() -> None:
+                nonlocal calls
+                calls += 1
+                if not ended.is_set():
+                    loop.call_soon(note)
+
+            def work() -> None:
+                turns.begin()
+                receiving.execute("SELECT repeat('x', 100000) FROM generate_series(1, 500)")
+                ended.set()
+
+            loop.call_soon(note)
+            run_beside_loop(partial(run_together, [work], turns))
+            await ended.wait()
+        return calls
+
+    assert asyncio.run(run()) > 3
 
 
 def test_what_is_handed_over_begins_in_the_same_turn() -> None:

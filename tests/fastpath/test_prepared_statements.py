@@ -20,6 +20,7 @@ from django.db import (
 from django.db.transaction import TransactionManagementError
 from django.test.utils import CaptureQueriesContext
 
+from config.fastpath.postgresql.base import get_connection
 from config.fastpath.postgresql.batches import Batch
 from config.fastpath.postgresql.prepared_statements import MAX_STATEMENTS, MIN_CALLS_OF_PLANS, PreparedStatements
 from config.management.command import direct_connection
@@ -452,3 +453,13 @@ def test_statement_is_seen_by_execute_wrappers_and_the_log(db):
         assert run("SELECT %s::int", 7) == [(7,)]
         assert run("SET LOCAL application_name = 'test'") == []
     assert seen[0] == ("SELECT %s::int", (7,))
+
+
+def test_way_is_given_before_the_rows_of_each_batch_are_loaded(db):
+    loaded = []
+    connection.ensure_connection()
+    statements = get_connection("default")._statements
+    batches = [Batch([("SELECT %s::int", (number,))], True) for number in range(3)]
+    rows = statements.run_batches(batches, lambda: loaded.append(True))
+    assert rows == [[[(0,)]], [[(1,)]], [[(2,)]]]
+    assert len(loaded) == 3

@@ -195,6 +195,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
             self.ensure_connection()
         self._batch_began = perf_counter()
         try:
+            if self.turns:
+                return self._statements.run_batches(batches, self.turns.give_way)
             return self._statements.run_batches(batches)
         finally:
             self._seconds_of_batch = perf_counter() - self._batch_began

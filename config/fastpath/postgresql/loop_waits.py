@@ -53,7 +53,10 @@ class LoopWaits:
 
     def _get_ready(self, waiting: greenlet, state: Wait) -> Ready:
         if state == Wait.R:
-            if not self._poll.poll(MILLISECONDS_TO_BLOCK):
+            if self._poll.poll(MILLISECONDS_TO_BLOCK):
+                # Megabytes may be received without a wait.
+                self._turns.give_way()
+            else:
                 self._run_loop(waiting)
             return Ready.R
         # A statement that is longer than the buffer of the socket.

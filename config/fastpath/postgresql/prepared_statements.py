@@ -6,7 +6,7 @@ known together are sent together (libpq's pipeline mode).
 
 import secrets
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from itertools import count, islice
 from typing import Any, NamedTuple, TypeVar
@@ -163,11 +163,17 @@ class PreparedStatements:
             # Perhaps committed: an error from here on must not run a statement again, whatever it is.
             return _load_rows(bound[len(first) :], results[len(first) :])
 
-    def run_batches(self, batches: Sequence[Batch]) -> list[list[Rows] | Exception]:
+    def run_batches(
+        self, batches: Sequence[Batch], give_way: Callable[[], None] = lambda: None
+    ) -> list[list[Rows] | Exception]:
         """What `run` gives or raises for each of several batches of statements that have nothing to do with each other.
 
         They are sent at once and waited for once, outside of a transaction. Those that may share one take effect
         together or not at all; where they do not, each is run again by itself: no batch meets the error of another one.
+
+        Args:
+            batches: the batches.
+            give_way: is called each time before rows are loaded, which takes long where there are megabytes of them.
 
         Raises:
             psycopg.Error: the connection is lost.
@@ -200,6 +206,7 @@ class PreparedStatements:
                 remaining = iter(answers[len(first) :])
                 for unit, statements in units:
                     own = list(islice(remaining, len(statements)))
+                    give_way()
                     for index, result in zip(unit.indexes, _load_unit(unit, statements, own), strict=True):
                         results[index] = result
         for index in again:
