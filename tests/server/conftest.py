@@ -29,7 +29,7 @@ DEADLINE = 30.0
 UNLIMITED = {"RATE_LIMIT_PRINCIPAL": "0", "RATE_LIMIT_ANONYMOUS": "0"}
 # Posts of a user, of a given number, as long as one may be. Random characters are hard to compress.
 INCOMPRESSIBLE_POSTS = (
-    "INSERT INTO posts_post (user_id, title, body) SELECT %s, 'Long',"
+    "INSERT INTO posts_post (user_id, title, body) SELECT %s, 'Incompressible',"
     " (SELECT string_agg(chr(65536 + floor(random() * 60000)::int), '') FROM generate_series(1, 20000) WHERE post > 0)"
     " FROM generate_series(1, %s) AS post"
 )

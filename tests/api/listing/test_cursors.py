@@ -212,12 +212,14 @@ def test_cursor_of_another_deployment_is_refused(admin: Caller, cursor: str, set
 def test_cursor_holds_nothing_to_read(admin: Caller, people: None, sort: str) -> None:
     for limit in range(1, 12):
         cursor = admin.get(f"/users?sort={sort}&limit={limit}&cursor=").meta["nextCursor"]
+        # Four given letters stand in Base64 by chance once in some thousand runs.
+        assert not any(value in cursor.lower() for value in ("example", "readable", "value"))
         # Base64 has four ways to start reading it.
         for start in range(4):
             piece = cursor[start:]
             piece = piece[: len(piece) // 4 * 4]
-            text = cursor.encode() + base64.urlsafe_b64decode(piece)
-            assert not any(value in text.lower() for value in (b"example", b"readable", b"value", b"2026", b"user"))
+            text = base64.urlsafe_b64decode(piece).lower()
+            assert not any(value in text for value in (b"example", b"readable", b"value", b"2026", b"user"))
 
 
 def test_cursor_is_good_after_its_row_is_gone(admin: Caller, cursor: str) -> None:
