@@ -10,6 +10,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from email.message import Message
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO
@@ -33,6 +34,11 @@ INCOMPRESSIBLE_POSTS = (
     " (SELECT string_agg(chr(65536 + floor(random() * 60000)::int), '') FROM generate_series(1, 20000) WHERE post > 0)"
     " FROM generate_series(1, %s) AS post"
 )
+
+
+def get_rest(headers: Message) -> int:
+    """What is left of the quota, as the headers of an answer tell."""
+    return int(headers["RateLimit"].split(";")[1].removeprefix("r="))
 
 
 class Copy:

@@ -11,7 +11,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.redis_server import RedisServer
-from tests.server.conftest import Copy, Service, wait_for
+from tests.server.conftest import Copy, Service, get_rest, wait_for
 from tests.server.test_workers import TOKEN, ask
 
 QUOTA = 100
@@ -56,11 +56,6 @@ def is_counted(response: HTTPResponse) -> bool:
     return "RateLimit" in response.headers
 
 
-def get_rest(response: HTTPResponse) -> int:
-    """What is left of the quota, as the answer tells."""
-    return int(response.headers["RateLimit"].split(";")[1].removeprefix("r="))
-
-
 @pytest.mark.usefixtures("one_minute")
 def test_quota_of_100_lets_100_of_200_through_over_all_processes(counting: Service, key: dict[str, str]) -> None:
     with ThreadPoolExecutor(16) as pool:
@@ -71,10 +66,10 @@ def test_quota_of_100_lets_100_of_200_through_over_all_processes(counting: Servi
     counted = [answer for answer in answers if is_counted(answer)]
     uncounted = len(answers) - len(counted)
     assert uncounted < QUOTA / 2
-    rest = [get_rest(answer) for answer in counted if answer.status == 200]
+    rest = [get_rest(answer.headers) for answer in counted if answer.status == 200]
     assert len(rest) == len({*rest}) >= QUOTA - uncounted
     assert {*rest} <= {*range(QUOTA)}
-    assert {(answer.status, get_rest(answer)) for answer in counted if answer.status != 200} == {(429, 0)}
+    assert {(answer.status, get_rest(answer.headers)) for answer in counted if answer.status != 200} == {(429, 0)}
     assert {answer.status for answer in answers if not is_counted(answer)} <= {200}
     assert get_uncounted(counting) == uncounted
 
