@@ -18,7 +18,7 @@ PAYMENTS ?= 10000
 
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help run test test-bulk test-clients test-schema test-browser test-lighthouse test-load test-replacement test-replicas test-migrations test-releases soak \
+.PHONY: help run test test-system test-bulk test-clients test-schema test-browser test-lighthouse test-load test-replacement test-replicas test-migrations test-releases soak \
 	faults restore-drill cluster test-cluster bench bench-growth lint format lock sbom runtime-environment development-environment \
 	benchmark-environment browser-environment client-environment cluster-environment node
 
@@ -35,7 +35,10 @@ test: lint  ## sets everything up and runs all checks and tests on a database of
 	@for version in 1 2; do $(BIN)/python -m tests.plugins.postgresql $(BIN)/python -W ignore manage.py spectacular \
 		--api-version $$version --validate --fail-on-warn --file /dev/null || exit 1; done
 	@$(BIN)/python -m pytest -n auto
-	@echo 'The contract once more, without the fast path ...'
+
+test-system: development-environment  ## starts services, proxies and standbys, runs long property tests, and the contract on the reference
+	@$(BIN)/python -m pytest -n auto tests/system
+	@$(BIN)/python -m pytest -n auto -m hypothesis --hypothesis-profile long
 	@FAST_PATH=false $(BIN)/python -m pytest -n auto tests/contract
 
 test-clients: runtime-environment client-environment  ## runs clients and linters from npm, and generated clients, against the running service; ORIGIN=http://127.0.0.1:8000

@@ -40,9 +40,11 @@ from users import services
 from users.models import User
 
 PASSWORD = "four plain words here"
+pytest_plugins = ["tests.service"]
 
 # Property tests compare values; how long one example takes on a busy machine is no fault of theirs.
-hypothesis.settings.register_profile("suite", deadline=None)
+hypothesis.settings.register_profile("suite", deadline=None, max_examples=25)
+hypothesis.settings.register_profile("long", deadline=None, max_examples=200)
 hypothesis.settings.load_profile("suite")
 
 

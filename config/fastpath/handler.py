@@ -2,7 +2,7 @@
 
 Replaces: `WSGIHandler`, the URL resolver and the middleware stack. Buys: a third of a read. Sessions, cookies,
 messages, files, forms and the browsable API have no part in the response to a request that brings neither cookie nor
-origin and gets JSON. Views and headers are the same as on the full stack, which tests/differential compares.
+origin and gets JSON. Views and headers are the same as on the full stack, which tests/system/differential compares.
 
 The contract of Django's middlewares holds: one that is not in the tables below sends every request through the full
 stack, as do receivers of request signals, ATOMIC_REQUESTS and other database routers (config.fastpath.checks says so).

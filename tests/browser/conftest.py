@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, sync_playwright
 
-from tests.server.conftest import Copy, Service, temporary_copy
+from tests.service import Copy, Service, temporary_copy
 
 HERE = Path(__file__).resolve().parent
 ARTEFACTS = HERE.parents[1] / "test-artefacts"

@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import USERS
-from tests.server.conftest import Service
+from tests.service import Service
 
 Look = Callable[[Page, str], None]
 

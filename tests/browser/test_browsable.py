@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Dialog, Locator, Page, Response, expect
 
 from tests.browser.conftest import Watch
-from tests.server.conftest import Service
+from tests.service import Service
 
 Look = Callable[[Page, str], None]
 NASTY = "<script>alert(1)</script>\"'&<img src=x onerror=alert(1)>"

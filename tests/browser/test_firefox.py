@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from tests.browser.conftest import HERE
-from tests.server.conftest import Service
+from tests.service import Service
 
 FIREFOX = os.environ.get("FIREFOX") or shutil.which("firefox-esr") or shutil.which("firefox")
 

@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from config.site.documentation import PAGES
 from tests.browser.conftest import AXE
-from tests.server.conftest import Service
+from tests.service import Service
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -16,7 +16,7 @@ from http.client import HTTPConnection
 import psutil
 
 from benchmarks.measuring import tree
-from tests.server.conftest import Service, temporary_copy
+from tests.service import Service, temporary_copy
 
 LINES = 1_000
 FIELDS = ("name", "email", "role", "status")

@@ -22,8 +22,8 @@ from tests.cluster.machines import Machine, Machines, Passwords
 from tests.cluster.network import MACHINES, Network, connect
 from tests.cluster.programs import Program, Room, Supervisor, find_programs, is_transaction_pooler
 from tests.faults.service import Service
-from tests.server.conftest import DEADLINE, Copy, wait_for
-from tests.server.proxies import (
+from tests.service import DEADLINE, Copy, wait_for
+from tests.system.proxies import (
     HOST,
     Certificate,
     Ports,

@@ -17,7 +17,7 @@ import psutil
 from config.local.account import get_binaries_folder
 from tests.cluster.network import Network
 from tests.cluster.programs import Program, Room, Supervisor
-from tests.server.conftest import wait_for
+from tests.service import wait_for
 
 # To make a cluster, or to bring a member back.
 PATIENCE = 120.0

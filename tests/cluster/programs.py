@@ -16,8 +16,8 @@ import psutil
 
 from config.local.account import build_subprocess_options, create_private_folder, get_server_account
 from tests.cluster.network import NAMESPACES
-from tests.server.conftest import CHECKOUT, DEADLINE
-from tests.server.proxies import find_program
+from tests.service import CHECKOUT, DEADLINE
+from tests.system.proxies import find_program
 
 DEPLOY = CHECKOUT / "deploy/cluster"
 PATRONI = CHECKOUT / "tests/cluster/.venv/bin/patroni"

@@ -15,7 +15,7 @@ from tests.cluster.installation import write_haproxy_servers
 from tests.cluster.programs import DEPLOY
 from tests.cluster.trial import Outcome, Strike, longest_gap
 from tests.faults.report import Report
-from tests.server.proxies import find_program
+from tests.system.proxies import find_program
 
 PATRONI = yaml.safe_load(Template((DEPLOY / "patroni.yml").read_text()).substitute(defaultdict(lambda: "128MB")))
 

@@ -21,8 +21,8 @@ from tests.cluster.machines import PATIENCE, Machine
 from tests.faults.clients import TIMEOUT, Client
 from tests.faults.report import Report, compare, last_ids, read_lines
 from tests.faults.trial import let_work
-from tests.server.conftest import wait_for
-from tests.server.proxies import HOST
+from tests.service import wait_for
+from tests.system.proxies import HOST
 
 CLIENTS = 8
 SECONDS_BETWEEN_WRITES = 0.05

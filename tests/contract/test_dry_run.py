@@ -12,7 +12,7 @@ from tests.conftest import Answer, Caller
 from tests.contract.matrix import PLACES, Line, lines
 from tests.contract.routes import resource_routes
 from tests.contract.world import SAFE, World, populated, rolled_back
-from tests.differential.comparison import fetch_rows
+from tests.system.differential.comparison import fetch_rows
 from users.models import User
 
 pytestmark = pytest.mark.django_db

@@ -1,6 +1,6 @@
 """What stands in deploy/ and .env.example fits the service, as far as can be told without running it.
 
-The proxies are run: tests/server/test_proxies.py.
+The proxies are run: tests/system/test_proxies.py.
 """
 
 import re

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from tests.docs.test_new_resource import ROOT
+from tests.service import CHECKOUT
 
-FOLDER = ROOT / "docs/decisions"
+FOLDER = CHECKOUT / "docs/decisions"
 DECISIONS = sorted(FOLDER.glob("[0-9]*.md"))
 
 

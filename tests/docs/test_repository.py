@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 from django.utils.text import slugify
 
-from tests.docs.test_new_resource import ROOT
+from tests.service import CHECKOUT
 
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [*sorted(CHECKOUT.glob("*.md")), *sorted((CHECKOUT / "docs").rglob("*.md"))]
 _LINK = re.compile(r"\]\((?!https?:)(?P<file>[^)#]*)(?:#(?P<section>[^)]+))?\)")
 _CODE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 
 
 def identifier(path: Path) -> str:
-    return path.relative_to(ROOT).as_posix()
+    return path.relative_to(CHECKOUT).as_posix()
 
 
 def anchors(path: Path) -> set[str]:
@@ -32,14 +32,14 @@ def test_every_link_between_files_leads_somewhere(page):
 
 
 def test_hooks_run_the_commands_of_make_lint():
-    recipe = re.search(r"^lint:.*\n((?:\t.+\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    recipe = re.search(r"^lint:.*\n((?:\t.+\n)+)", (CHECKOUT / "Makefile").read_text(), re.MULTILINE)
     commands = [line.removeprefix("\t@").replace("$(BIN)", ".venv/bin") for line in recipe[1].splitlines()]
-    hooks = re.findall(r"^ +entry: (.+)$", (ROOT / ".pre-commit-config.yaml").read_text(), re.MULTILINE)
+    hooks = re.findall(r"^ +entry: (.+)$", (CHECKOUT / ".pre-commit-config.yaml").read_text(), re.MULTILINE)
     assert hooks == commands
 
 
 @pytest.mark.parametrize("name", ["architecture", "scale"])
 def test_picture_is_what_its_source_gives(name):
-    render = runpy.run_path(str(ROOT / "docs/architecture.py"))["render"]
-    source = (ROOT / f"docs/{name}.txt").read_text()
-    assert (ROOT / f"docs/{name}.svg").read_text() == render(source)
+    render = runpy.run_path(str(CHECKOUT / "docs/architecture.py"))["render"]
+    source = (CHECKOUT / f"docs/{name}.txt").read_text()
+    assert (CHECKOUT / f"docs/{name}.svg").read_text() == render(source)

@@ -21,7 +21,7 @@ import psycopg
 from config.local.account import get_accessible_folder
 from config.local.cluster import Cluster
 from tests.faults.proxy import Proxy
-from tests.server.conftest import DEADLINE, Copy, temporary_copy, wait_for
+from tests.service import DEADLINE, Copy, temporary_copy, wait_for
 
 WORKERS = 3
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from tests.faults.clients import Client
 from tests.faults.report import Report, compare, last_ids, longest_gaps
 from tests.faults.service import Database, Service, everything
-from tests.server.conftest import wait_for
+from tests.service import wait_for
 
 CLIENTS = 8
 AT_ONCE = 200

@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tests.server.conftest import Service, temporary_copy
+from tests.service import Service, temporary_copy
 
 SCHEMATHESIS = Path(__file__).resolve().parents[1] / "clients/.venv/bin/schemathesis"
 HOOKS = Path(__file__).with_name("hooks.py")

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from tests.load.client import wire
 from tests.load.world import Target
-from tests.server.proxies import Ports, configure_nginx, find_free_port, find_program, make_certificate, run_proxy
+from tests.system.proxies import Ports, configure_nginx, find_free_port, find_program, make_certificate, run_proxy
 
 
 class Way(NamedTuple):

@@ -17,7 +17,7 @@ import psycopg
 from config.local.account import get_accessible_folder
 from config.local.cluster import Cluster
 from tests.faults.service import Service
-from tests.server.conftest import INCOMPRESSIBLE_POSTS, temporary_copy
+from tests.service import INCOMPRESSIBLE_POSTS, temporary_copy
 
 WORKERS = 2
 USERS = 25_000

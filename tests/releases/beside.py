@@ -15,7 +15,7 @@ from config.local.cluster import Cluster
 from tests.faults.service import Service
 from tests.releases.release import Release, describe, find_release_before, released
 from tests.releases.traffic import traffic
-from tests.server.conftest import Copy, temporary_copy
+from tests.service import Copy, temporary_copy
 
 RATE = 20.0
 # Those of pyproject.toml without the plugin that would start a database of its own.

@@ -13,7 +13,7 @@ from config.local.cluster import Cluster
 from tests.faults.service import Service
 from tests.releases.release import describe, find_release_before_the_rule, released
 from tests.releases.traffic import traffic
-from tests.server.conftest import Copy, temporary_copy
+from tests.service import Copy, temporary_copy
 
 RATE = 50.0
 MAX_SECONDS_OF_A_REQUEST = 0.5

@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.management.test_migrations import BEFORE
-from tests.server.conftest import CHECKOUT, Copy
+from tests.service import CHECKOUT, Copy
 
 _MIGRATIONS = "*/migrations/0*.py"
 

@@ -20,8 +20,8 @@ from config.local.cluster import Cluster
 from tests.faults.service import Service
 from tests.load.arrivals import KEY, Offered, Plan, offer
 from tests.load.client import wire
-from tests.server.conftest import temporary_copy, wait_for
-from tests.server.proxies import (
+from tests.service import temporary_copy, wait_for
+from tests.system.proxies import (
     HOST,
     Certificate,
     Ports,

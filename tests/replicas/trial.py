@@ -23,8 +23,8 @@ from tests.load.client import ask
 from tests.load.world import manage
 from tests.replicas.clients import Person, World, send
 from tests.replicas.judge import Judge
-from tests.server.conftest import temporary_copy
-from tests.server.standby import kill_machine, paused, primary_with_standbys
+from tests.service import temporary_copy
+from tests.system.standby import kill_machine, paused, primary_with_standbys
 
 NODES = STANDBYS = 2
 PEOPLE = 50

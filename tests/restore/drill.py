@@ -21,7 +21,7 @@ from config.local.account import (
 from config.local.cluster import Cluster
 from tests.faults.clients import Client
 from tests.faults.service import Service
-from tests.server.conftest import temporary_copy, wait_for
+from tests.service import temporary_copy, wait_for
 
 CLIENTS = 4
 SECONDS_BETWEEN_REQUESTS = 0.01

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.server.conftest import Service, get_key
+from tests.service import Service, get_key
 
 MEBIBYTE = 1024 * 1024
 PATH = "/api/v1/users"

@@ -4,7 +4,7 @@ import http.client
 
 import pytest
 
-from tests.server.conftest import Service, get_key
+from tests.service import Service, get_key
 
 
 @pytest.mark.parametrize(

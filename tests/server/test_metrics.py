@@ -15,7 +15,7 @@ from tests.accounts.conftest import log_in
 from tests.api.test_failures import database_away
 from tests.api.wire import send
 from tests.conftest import PASSWORD, connect_elsewhere, wait_until
-from tests.docs.test_new_resource import ROOT
+from tests.service import CHECKOUT
 
 TOKEN = "the-token-of-prometheus"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
@@ -101,7 +101,7 @@ def counted(name, **labels):
 
 
 def test_build_is_that_of_the_project():
-    assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"] == VERSION
+    assert tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]["version"] == VERSION
     versions = {"version": VERSION, "python": platform.python_version(), "django": django.get_version()}
     assert counted("build_info", **versions) == 1
 
@@ -178,6 +178,6 @@ def test_documents_name_every_metric():
     """Those of the libraries, about the process, are not of the service."""
     names = re.findall(r"^# TYPE (\S+)", send("GET", "/metrics", headers=BEARER).content.decode(), re.MULTILINE)
     own = {name for name in names if not re.match(r"python_|process_|.*_created$", name)}
-    section = (ROOT / "docs/operations.md").read_text().split("## Metrics")[1].split("\n## ")[0]
+    section = (CHECKOUT / "docs/operations.md").read_text().split("## Metrics")[1].split("\n## ")[0]
     rows = [row.split("|")[1] for row in section.splitlines() if row.startswith("| `")]
     assert {name for row in rows for name in re.findall(r"`([a-z_]+)`", row)} == own

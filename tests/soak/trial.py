@@ -27,7 +27,7 @@ from tests.faults.service import Database, Service, is_alive
 from tests.faults.trial import CUT_COMMITS, let_work, strike
 from tests.load.probe import Health, merge, probe
 from tests.load.world import USERS, manage, sign_in
-from tests.server.conftest import temporary_copy
+from tests.service import temporary_copy
 from tests.soak.network import Network
 from tests.soak.traffic import Visitor
 

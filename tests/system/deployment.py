@@ -1,0 +1,93 @@
+"""A service that reads from a standby."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
+from http.client import HTTPConnection
+from itertools import count
+from typing import Any, NamedTuple
+
+import psycopg
+
+from config.local.cluster import Cluster
+from tests.service import Copy, Service
+from tests.system.standby import Pair, paused, suspend
+
+# For the look at a replica, and a busy machine.
+MARGIN = 1.0
+numbers = count()
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: Any
+    body: Any
+
+
+class Deployment(NamedTuple):
+    """A service with one replica, and two who use it."""
+
+    service: Service
+    pair: Pair
+    administrator: str
+    user: str
+    path: str
+
+    def call(self, credential: str, method: str, path: str, body: object = None, **headers: str) -> Answer:
+        """The answer to a request on a connection of its own, which any worker may get; empty is no credential."""
+        sent = {"Content-Type": "application/json", **({"X-API-Key": credential} if credential else {}), **headers}
+        with closing(HTTPConnection("127.0.0.1", self.service.port, timeout=30)) as connection:
+            connection.request(method, path, None if body is None else json.dumps(body), sent)
+            answer = connection.getresponse()
+            return Answer(answer.status, answer.headers, answer.read())
+
+    def rename(self, credential: str) -> str:
+        """The new name of the user."""
+        name = f"Name {next(numbers)}"
+        assert self.call(credential, "PATCH", self.path, {"name": name}).status == 200
+        return name
+
+    def get(self, credential: str) -> Answer:
+        return self.call(credential, "GET", self.path)
+
+    def read_name(self) -> str:
+        answer = self.get(self.user)
+        assert answer.status == 200, answer
+        return str(json.loads(answer.body)["data"]["name"])
+
+    def paused(self) -> AbstractContextManager[None]:
+        return paused(self.pair.standby)
+
+    def reads_from_replica(self) -> bool:
+        with self.paused():
+            name = self.rename(self.administrator)
+            return self.read_name() != name
+
+
+@contextmanager
+def deploy(checkout: Copy, pair: Pair, url: str, **variables: str) -> Iterator[Deployment]:
+    database = {"LOCAL": "true", "DATABASE_URL": url}
+    service = Service(checkout, **database, DATABASE_REPLICA_URLS=pair.standby.url, **variables)
+    try:
+        with psycopg.connect(pair.primary.url) as primary:
+            first = (
+                "SELECT DISTINCT ON (role) role, id, email FROM users_user WHERE status = 'active' ORDER BY role, id"
+            )
+            found = {role: (user_id, email) for role, user_id, email in primary.execute(first)}
+        (_, administrator), (user_id, email) = found["admin"], found["user"]
+        keys = [checkout.manage("create_api_key", name, **database).stdout.strip() for name in (administrator, email)]
+        yield Deployment(service, pair, keys[0], keys[1], f"/api/v2/users/{user_id}")
+    finally:
+        service.stop()
+
+
+@contextmanager
+def frozen(server: Cluster) -> Iterator[None]:
+    processes = suspend(server)
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.resume()

@@ -1,0 +1,431 @@
+"""No request stops another one: short ones are answered while others wait, hash, or are far too many."""
+
+import json
+import os
+import signal
+import statistics
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from http.client import HTTPConnection, HTTPResponse
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import psutil
+import psycopg
+import pytest
+
+from config.http.lanes import Lane
+from config.local.account import get_accessible_folder
+from config.local.cluster import Cluster
+from config.server import slow_process
+from config.server.lanes import Lanes
+from config.server.queues import FairQueue
+from tests.service import INCOMPRESSIBLE_POSTS, Copy, Service, get_rest, wait_for
+
+PASSWORD = "four plain words here"
+MAX_IN_FLIGHT = 4
+# As PostgreSQL's log has it.
+LOCK_TIMEOUT = "canceling statement due to lock timeout"
+
+
+@pytest.fixture(scope="module")
+def single(checkout: Copy, first_start: list[str]) -> Iterator[Service]:
+    """One worker, so that whatever is sent meets in it."""
+    running = Service(checkout, WORKERS="1", MAX_IN_FLIGHT=str(MAX_IN_FLIGHT), RATE_LIMIT_PRINCIPAL="10000")
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def other_key(single: Service) -> dict[str, str]:
+    """Of an ordinary user."""
+    return {"X-API-Key": single.copy.manage("create_api_key", "olena.shevchenko@example.org").stdout.strip()}
+
+
+def ask(service: Service, path: str, method: str = "GET", body: Any = None, **headers: str) -> HTTPResponse:
+    connection = HTTPConnection("127.0.0.1", service.port, timeout=30)
+    sent = None if body is None else json.dumps(body).encode()
+    began = time.monotonic()
+    connection.request(method, path, sent, {**headers, **({"Content-Type": "application/json"} if sent else {})})
+    response = connection.getresponse()
+    response.content = response.read()  # type: ignore[attr-defined]
+    response.seconds = time.monotonic() - began  # type: ignore[attr-defined]
+    connection.close()
+    return response
+
+
+@contextmanager
+def locked(database: psycopg.Connection, *users: int) -> Iterator[None]:
+    """Holds the rows of users against every other writer."""
+    with database.transaction():
+        database.execute("SELECT FROM users_user WHERE id = ANY(%s) FOR UPDATE", [[*users]])
+        yield
+
+
+def count_payments(database: psycopg.Connection) -> int:
+    found = database.execute("SELECT count(*) FROM payments_payment").fetchone()
+    assert found
+    return int(found[0])
+
+
+def in_background(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    pool = ThreadPoolExecutor(1)
+    future = pool.submit(function, *args, **options)
+    pool.shutdown(wait=False)
+    return future
+
+
+def test_write_that_waits_for_a_lock_delays_no_other_request(
+    single: Service, key: dict[str, str], other_key: dict[str, str], database: psycopg.Connection
+) -> None:
+    with locked(database, 5):
+        waiting = in_background(ask, single, "/api/v1/users/5", "PATCH", {"name": "Later"}, **key)
+        time.sleep(0.3)
+        assert not waiting.done()
+        seconds = [ask(single, "/api/v1/users/1", **other_key).seconds for _ in range(20)]  # type: ignore[attr-defined]
+        assert statistics.median(seconds) < 0.1
+        assert ask(single, "/health/live").status == 200
+        assert not waiting.done()
+    assert (waiting.result().status, json.loads(waiting.result().content)["data"]["name"]) == (200, "Later")
+
+
+def test_process_of_the_slow_lane_leaves_the_processors_to_others(single: Service) -> None:
+    (worker,) = single.workers()
+    (process,) = psutil.Process(worker).children()
+    niceness = os.getpriority(os.PRIO_PROCESS, 0) + slow_process.NICENESS
+    assert (process.nice(), os.getsid(process.pid)) == (niceness, process.pid)
+    weight = Path(f"/proc/{process.pid}/autogroup")
+    if weight.exists():
+        wait_for(lambda: weight.read_text().split()[1:] == ["nice", str(slow_process.NICENESS)])
+
+
+def test_worker_has_a_processor_of_its_own_where_there_is_one_for_each_but_its_slow_lane_has_all(
+    checkout: Copy, first_start: list[str]
+) -> None:
+    processors = os.sched_getaffinity(0)
+    running = Service(checkout, WORKERS=str(len(processors)))
+    try:
+        workers = [psutil.Process(worker) for worker in running.workers()]
+        wait_for(
+            lambda: sorted(each.cpu_affinity() or [] for each in workers) == [[each] for each in sorted(processors)]
+        )
+        assert {frozenset(each.cpu_affinity() or ()) for worker in workers for each in worker.children()} == {
+            frozenset(processors)
+        }
+    finally:
+        running.stop()
+
+
+def test_threads_of_a_worker_that_wake_wait_for_the_processor_but_those_of_its_slow_lane_do_not(
+    single: Service,
+) -> None:
+    def get_policies(process: psutil.Process) -> set[int]:
+        return {os.sched_getscheduler(thread.id) for thread in process.threads()}
+
+    (worker,) = map(psutil.Process, single.workers())
+    assert len(worker.threads()) > 1
+    assert get_policies(worker) == {os.SCHED_BATCH}
+    assert [get_policies(process) for process in worker.children()] == [{os.SCHED_OTHER}]
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) == 1, reason="There is one processor.")
+def test_fewer_workers_than_processors_run_where_there_is_room(single: Service) -> None:
+    (worker,) = single.workers()
+    assert os.sched_getaffinity(worker) == os.sched_getaffinity(0)
+
+
+def test_of_writes_that_wait_for_locks_at_once_few_wait_in_the_fast_lane(
+    single: Service, key: dict[str, str], other_key: dict[str, str], database: psycopg.Connection
+) -> None:
+    """They arrive together: the worker stands still until all are there. Each would hold it for 25 ms."""
+    cluster = Cluster(get_accessible_folder(single.copy.folder / ".data/postgresql"))
+    (worker,) = single.workers()
+    users = range(10, 10 + MAX_IN_FLIGHT)
+    assert [ask(single, f"/api/v1/users/{user}", **key).status for user in users] == [200] * MAX_IN_FLIGHT
+    before = cluster.log.read_text().count(LOCK_TIMEOUT)
+    with locked(database, *users):
+        os.kill(worker, signal.SIGSTOP)
+        try:
+            waiting = [
+                in_background(ask, single, f"/api/v1/users/{user}", "PATCH", {"name": "Later"}, **key) for user in users
+            ]
+            time.sleep(0.3)
+        finally:
+            os.kill(worker, signal.SIGCONT)
+        time.sleep(0.5)
+    assert [each.result().status for each in waiting] == [200] * MAX_IN_FLIGHT
+    # The first one to arrive may be alone in its batch.
+    assert cluster.log.read_text().count(LOCK_TIMEOUT) - before in {1, 2}
+
+
+def test_request_that_leaves_the_fast_lane_is_counted_once(
+    single: Service, key: dict[str, str], database: psycopg.Connection
+) -> None:
+    before = get_rest(ask(single, "/api/v1/users/1", **key).headers)
+    with locked(database, 6):
+        waiting = in_background(ask, single, "/api/v1/users/6", "PATCH", {"name": "Later"}, **key)
+        time.sleep(0.2)
+    assert waiting.result().status == 200
+    after = get_rest(ask(single, "/api/v1/users/1", **key).headers)
+    # Unless a new minute began meanwhile.
+    assert (get_rest(waiting.result().headers), after) == (before - 1, before - 2) or after > before
+
+
+def test_payment_that_waits_in_both_lanes_is_made_once(
+    single: Service, key: dict[str, str], database: psycopg.Connection
+) -> None:
+    """The row that the payment refers to is locked; the same payment is sent again and again meanwhile."""
+    before = count_payments(database)
+    headers = {"Idempotency-Key": f"lanes-{time.monotonic_ns()}", **key}
+
+    def pay(number: int) -> HTTPResponse:
+        time.sleep(number * 0.05)
+        return ask(single, "/api/v1/payments", "POST", {"amount": 1.5, "user_id": 7}, **headers)
+
+    with ThreadPoolExecutor(MAX_IN_FLIGHT) as pool:
+        with locked(database, 7):
+            sent = [pool.submit(pay, number) for number in range(MAX_IN_FLIGHT)]
+            time.sleep(0.5)
+        answers = [each.result() for each in sent]
+    statuses = {each.status for each in answers}
+    assert statuses <= {201, 409}
+    assert 201 in statuses
+    assert count_payments(database) == before + 1
+    assert pay(0).headers["Idempotent-Replayed"] == "true"
+
+
+def test_log_ins_delay_no_other_request(single: Service, other_key: dict[str, str]) -> None:
+    ended = threading.Event()
+
+    def log_in() -> None:
+        while not ended.is_set():
+            ask(single, "/api/login", "POST", {"email": "nobody@example.net", "password": PASSWORD})
+
+    with ThreadPoolExecutor(MAX_IN_FLIGHT) as pool:
+        for _ in range(MAX_IN_FLIGHT):
+            pool.submit(log_in)
+        time.sleep(0.2)
+        seconds = sorted(ask(single, "/api/v1/users/1", **other_key).seconds for _ in range(100))  # type: ignore[attr-defined]
+        ended.set()
+    assert seconds[50] < 0.1
+
+
+def test_long_pages_in_gzip_delay_no_other_request(
+    single: Service, key: dict[str, str], other_key: dict[str, str], database: psycopg.Connection
+) -> None:
+    """To code a page takes half a second: a hundred posts of text that is hard to compress."""
+    database.execute(INCOMPRESSIBLE_POSTS, [9, 100])
+    ended = threading.Event()
+
+    def read() -> set[tuple[int, str | None]]:
+        answers = set()
+        while not ended.is_set():
+            page = ask(single, "/api/v2/users/9/posts?limit=100", **key, **{"Accept-Encoding": "gzip"})
+            answers.add((page.status, page.headers["Content-Encoding"]))
+        return answers
+
+    with ThreadPoolExecutor(2) as pool:
+        reading = [pool.submit(read) for _ in range(2)]
+        time.sleep(0.2)
+        seconds = sorted(ask(single, "/api/v1/users/1", **other_key).seconds for _ in range(100))  # type: ignore[attr-defined]
+        ended.set()
+    database.execute("DELETE FROM posts_post WHERE title = 'Incompressible'")
+    assert {answer for each in reading for answer in each.result()} == {(200, "gzip")}
+    assert seconds[50] < 0.1
+
+
+def test_caller_with_too_many_requests_is_refused_and_nobody_else(
+    single: Service, key: dict[str, str], other_key: dict[str, str], database: psycopg.Connection
+) -> None:
+    ask(single, "/api/v1/users/8", **key)
+    with ThreadPoolExecutor(3 * MAX_IN_FLIGHT) as pool, locked(database, 8):
+        sent = [
+            pool.submit(ask, single, "/api/v2/users/8", "PATCH", {"name": "Later"}, **key)
+            for _ in range(2 * MAX_IN_FLIGHT)
+        ]
+        wait_for(lambda: sum(each.done() for each in sent) == MAX_IN_FLIGHT)
+        refused = [each.result() for each in sent if each.done()]
+        assert ask(single, "/api/v1/users/1", **other_key).status == 200
+        assert ask(single, "/health/live").status == 200
+    for response in refused:
+        assert response.status == 429
+        assert json.loads(response.content)["error"]["code"] == "RATE_LIMITED"  # type: ignore[attr-defined]
+        assert response.headers["RateLimit-Policy"] == f'"inflight";q={MAX_IN_FLIGHT};qu="concurrent-requests"'
+        assert response.headers["RateLimit"] == '"inflight";r=0'
+        assert response.headers["Retry-After"] == "1"
+        assert response.headers["API-Version"] == "2"
+        assert response.headers["Request-Id"]
+        assert response.seconds < 0.5
+    assert [each.result().status for each in sent].count(200) == MAX_IN_FLIGHT
+
+
+def test_made_up_credentials_count_for_their_address(single: Service, database: psycopg.Connection) -> None:
+    keys = iter(range(1000))
+
+    def guess() -> int:
+        return ask(single, "/api/v1/users", "GET", Authorization=f"Basic {next(keys)}eDp5").status
+
+    with ThreadPoolExecutor(8 * MAX_IN_FLIGHT) as pool:
+        statuses = [each.result() for each in [pool.submit(guess) for _ in range(20 * MAX_IN_FLIGHT)]]
+    assert 429 in statuses
+
+
+@contextmanager
+def silent_database(service: Service) -> Iterator[None]:
+    """PostgreSQL, stopped in the middle of whatever it does."""
+    processes = service.copy.processes().items()
+    stopped = [pid for pid, command in processes if command.startswith("postgres:") or "bin/postgres -D" in command]
+    for pid in stopped:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in stopped:
+            os.kill(pid, signal.SIGCONT)
+
+
+@contextmanager
+def stalled_commits(database: psycopg.Connection) -> Iterator[None]:
+    """As behind a slow disk: each COMMIT waits, here for a standby that there is not."""
+    database.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+    database.execute("SELECT pg_reload_conf()")
+    try:
+        yield
+    finally:
+        database.execute("ALTER SYSTEM RESET synchronous_standby_names")
+        database.execute("SELECT pg_reload_conf()")
+
+
+def test_reads_go_on_while_a_commit_waits(
+    single: Service, key: dict[str, str], other_key: dict[str, str], database: psycopg.Connection
+) -> None:
+    longest, statuses = 0.0, []
+
+    def pay(number: int) -> int:
+        headers = {"Idempotency-Key": f"stalled-{number}", **other_key}
+        return ask(single, "/api/v1/payments", "POST", {"amount": number}, **headers).status
+
+    with ThreadPoolExecutor(2) as pool, stalled_commits(database):
+        payments = [pool.submit(pay, number) for number in range(1, 3)]
+        began = time.monotonic()
+        while time.monotonic() - began < 5:
+            answer = ask(single, "/api/v1/users/1", **key)
+            statuses.append(answer.status)
+            longest = max(longest, answer.seconds)  # type: ignore[attr-defined]
+    assert {*statuses} == {200}
+    # The first one that waits behind a COMMIT does for a second, and one that came with the payment not at all.
+    # Once that is cut, nothing is left that waits.
+    assert 0.5 < longest < 2
+    assert len(statuses) > 50
+    assert {payment.result() for payment in payments} <= {201, 503}
+
+
+def test_read_that_is_counted_does_not_wait_for_the_wal(
+    single: Service, key: dict[str, str], database: psycopg.Connection
+) -> None:
+    # Who reads a row first after that notes in its page that its writer has committed, and writes the page to the WAL.
+    database.execute("UPDATE users_user SET name = name WHERE id < 1000")
+    database.execute("CHECKPOINT")
+    with stalled_commits(database):
+        time.sleep(0.5)
+        answer = ask(single, "/api/v1/users/1", **key)
+    assert answer.status == 200
+    assert answer.seconds < 1  # type: ignore[attr-defined]
+
+
+def test_batch_that_waits_for_the_database_leaves_the_loop_to_others(single: Service, key: dict[str, str]) -> None:
+    assert ask(single, "/api/v1/users/1", **key).status == 200
+    with silent_database(single):
+        waiting = [in_background(ask, single, f"/api/v1/users/{number}", **key) for number in (1, 2)]
+        time.sleep(0.2)
+        for _ in range(5):
+            assert ask(single, "/health/live").seconds < 0.2
+    assert [each.result().status for each in waiting] == [200, 200]
+
+
+def test_health_is_answered_while_requests_wait_for_a_silent_database(single: Service, key: dict[str, str]) -> None:
+    assert single.status() == 200
+    with silent_database(single):
+        waiting = in_background(ask, single, "/api/v1/users/1", **key)
+        time.sleep(4)
+        # What waits was cut off, and what comes now waits elsewhere.
+        also_waiting = in_background(ask, single, "/api/v1/users/1", **key)
+        time.sleep(0.5)
+        assert single.status() == 503
+        began = time.monotonic()
+        assert ask(single, "/health/live").status == 200
+        assert time.monotonic() - began < 1
+        assert waiting.result().status == 503
+    wait_for(lambda: single.status() == 200, seconds=10)
+    assert also_waiting.result().status in {200, 503}
+    wait_for(lambda: ask(single, "/api/v1/users/1", **key).status == 200, seconds=10)
+
+
+def test_health_is_answered_while_many_who_waited_find_the_database_silent(
+    single: Service, key: dict[str, str], other_key: dict[str, str]
+) -> None:
+    """Each of them would connect anew, in the thread of the loop."""
+    for credential in (key, other_key):
+        assert ask(single, "/api/v1/users/1", **credential).status == 200
+    longest = 0.0
+    with silent_database(single):
+        waiting = [in_background(ask, single, "/api/v1/users/1", **key)]
+        time.sleep(0.3)
+        # They wait for the batch that waits for the database.
+        credentials = (key, other_key) * (MAX_IN_FLIGHT - 1)
+        waiting += [in_background(ask, single, "/api/v1/users/1", **credential) for credential in credentials]
+        began = time.monotonic()
+        while time.monotonic() - began < 9:
+            longest = max(longest, ask(single, "/health/live").seconds)  # type: ignore[attr-defined]
+            time.sleep(0.02)
+    assert longest < 0.5
+    # Those that the slow lane has taken wait there.
+    assert {each.result().status for each in waiting} <= {200, 503}
+    wait_for(lambda: ask(single, "/api/v1/users/1", **key).status == 200, seconds=10)
+
+
+def test_refused_request_like_one_that_is_slow_is_answered(
+    single: Service, key: dict[str, str], database: psycopg.Connection
+) -> None:
+    """It is sent to the slow lane, too, with the reason of its refusal."""
+    for _ in range(2 * slow_process.THREADS):
+        with locked(database, 2):
+            slow = in_background(ask, single, "/api/v1/users/2", "PATCH", {"name": "Changed"}, **key)
+            time.sleep(0.3)
+            assert ask(single, "/api/v1/users/2", "PATCH", **{"X-Long": "x" * 9000}, **key).status == 400
+        assert slow.result().status == 200
+
+
+def test_slow_requests_need_no_room_in_the_fast_lane() -> None:
+    lanes = Lanes.__new__(Lanes)
+    lanes._in_flight, lanes._slow = {}, object()  # type: ignore[assignment]
+    lanes._fast = SimpleNamespace(has_room=lambda **_: False)  # type: ignore[assignment]
+    lanes._queues = {Lane.FAST: FairQueue()}
+    task: Any = SimpleNamespace(caller="caller", environ={})
+    assert lanes._find_excess(task, Lane.FAST)
+    assert lanes._find_excess(task, Lane.SLOW) is None
+
+
+@pytest.mark.parametrize(
+    ("proxies", "headers", "expected"),
+    [
+        (1, {"HTTP_X_FORWARDED_FOR": "192.0.2.1"}, True),
+        (0, {"HTTP_X_FORWARDED_FOR": "192.0.2.1"}, False),
+        (1, {}, False),
+    ],
+    ids=["passed on", "pretends to be", "sent directly"],
+)
+def test_request_that_a_trusted_proxy_passes_on_has_room_for_itself(
+    settings: Any, proxies: int, headers: dict[str, str], expected: bool
+) -> None:
+    settings.TRUSTED_PROXIES = proxies
+    lanes = Lanes.__new__(Lanes)
+    lanes._in_flight, lanes._slow = {}, None
+    lanes._fast = SimpleNamespace(has_room=lambda *, is_passed_on: is_passed_on)  # type: ignore[assignment]
+    lanes._queues = {Lane.FAST: FairQueue()}
+    task: Any = SimpleNamespace(caller="caller", environ=headers)
+    assert (lanes._find_excess(task, Lane.FAST) is None) is expected

@@ -1,0 +1,65 @@
+"""What dies is started again."""
+
+import json
+import logging
+import os
+import signal
+
+import psycopg
+import pytest
+from granian.log import LogLevels, configure_logging
+
+from config.local.account import get_accessible_folder
+from config.local.cluster import Cluster
+from config.management.commands.serve import LOGGING_OF_GRANIAN
+from tests.service import Service, wait_for
+
+
+def test_killed_worker_returns_however_often_it_is_killed(service: Service) -> None:
+    for _ in range(3):
+        before = service.workers()
+        os.kill(before[0], signal.SIGKILL)
+        wait_for(lambda: before[0] not in service.workers() and len(service.workers()) == len(before), seconds=5)  # noqa: B023
+        wait_for(lambda: service.status() == 200, seconds=2)
+    assert service.process.poll() is None
+    told = [line for line in map(json.loads, service.log.read_text().splitlines()) if line["logger"] == "_granian"]
+    assert [line["level"] for line in told] == ["ERROR"] * 3
+
+
+def test_granian_writes_no_lines_of_its_own_form() -> None:
+    granian = logging.getLogger("_granian")
+    before = granian.handlers, granian.level, granian.propagate
+    try:
+        configure_logging(LogLevels.error, LOGGING_OF_GRANIAN)
+        assert (granian.handlers, granian.level, granian.propagate) == ([], logging.ERROR, True)
+    finally:
+        granian.handlers, granian.level, granian.propagate = before
+
+
+@pytest.mark.parametrize("part", ["postmaster", "backend"])
+def test_killed_database_returns_and_is_used_within_a_second(service: Service, part: str) -> None:
+    url = Cluster(get_accessible_folder(service.copy.folder / ".data/postgresql")).url
+    with psycopg.connect(url) as connection:
+        victim = service.copy.postmaster() if part == "postmaster" else connection.info.backend_pid
+        os.kill(victim, signal.SIGKILL)
+        wait_for(lambda: not answers(connection))
+
+    wait_for(lambda: accepts(url), seconds=10)
+    # Several, on connections of their own: the kernel chooses the worker, so most likely both are asked.
+    assert wait_for(lambda: [service.status() for _ in range(4)] == [200] * 4, seconds=5) < 1
+
+
+def answers(connection: psycopg.Connection) -> bool:
+    try:
+        connection.execute("SELECT 1")
+    except psycopg.OperationalError:
+        return False
+    return True
+
+
+def accepts(url: str) -> bool:
+    try:
+        psycopg.connect(url).close()
+    except psycopg.OperationalError:
+        return False
+    return True

@@ -1,0 +1,259 @@
+"""The line in the log that each request has."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from config.server import logs, request_log
+from config.server.answers import build_overload, refuse_at_once
+from tests.api.wire import send
+from tests.conftest import PASSWORD, Caller
+from tests.fastpath.test_calls import build_environ
+from tests.service import Copy, Service
+from tests.system.test_workers import TOKEN, ask
+
+Lines = Callable[[], list[dict[str, Any]]]
+FIELDS = [
+    *("time", "level", "logger", "request_id", "traceparent", "method", "route", "status", "principal", "kind"),
+    *("version", "bytes", "duration_ms", "database_ms", "statements", "replayed", "lane"),
+]
+TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
+
+@pytest.fixture
+def lines(monkeypatch: pytest.MonkeyPatch) -> Lines:
+    """The lines of requests since the last look."""
+    written: list[bytes] = []
+    add = request_log.log.add
+
+    def keep(line: bytes) -> None:
+        written.append(line)
+        add(line)
+
+    monkeypatch.setattr(request_log.log, "add", keep)
+
+    def take() -> list[dict[str, Any]]:
+        taken = [json.loads(line) for line in written]
+        written.clear()
+        return [line for line in taken if line["logger"] == "request"]
+
+    return take
+
+
+def test_line_says_who_asked_for_what_and_what_it_cost(user: Caller, lines: Lines) -> None:
+    answer = user.get(f"/api/v1/users/{user.user.pk}?fields=id,email", x_request_id="mine", traceparent=TRACE)
+    (line,) = lines()
+    assert list(line) == FIELDS
+    assert datetime.now(UTC) - datetime.fromisoformat(line.pop("time")) < timedelta(seconds=10)
+    assert 0 < line.pop("database_ms") < line.pop("duration_ms") < 10_000
+    assert line.pop("statements") in range(1, 5)
+    assert line == {
+        "level": "INFO",
+        "logger": "request",
+        "request_id": "mine",
+        "traceparent": TRACE,
+        "method": "GET",
+        "route": "/api/v<version>/users/<id>",
+        "status": 200,
+        "principal": user.user.pk,
+        "kind": "api_key",
+        "version": "1",
+        "bytes": int(answer.headers["Content-Length"]),
+        "replayed": False,
+        "lane": None,
+    }
+
+
+def test_statements_are_those_of_the_request_alone(
+    user: Caller, lines: Lines, django_assert_num_queries: Any, settings: Any
+) -> None:
+    settings.RATE_LIMIT_PRINCIPAL = 0
+    for _ in range(3):
+        user.get("/users")
+    *_, first = lines()
+    with django_assert_num_queries(first["statements"]):
+        user.get("/users")
+    assert [line["statements"] for line in lines()] == [first["statements"]]
+    send("GET", "/health/live")
+    (line,) = lines()
+    assert (line["statements"], line["database_ms"]) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        (TRACE, TRACE),
+        (f"cc{TRACE[2:]}-what-a-later-version-adds", f"cc{TRACE[2:]}"),
+        ("", None),
+        (f"ff{TRACE[2:]}", None),
+        (TRACE.upper(), None),
+        (f"{TRACE}0", None),
+        (f"00-{'0' * 32}-00f067aa0ba902b7-01", None),
+        (f"00-4bf92f3577b34da6a3ce929d0e0e4736-{'0' * 16}-01", None),
+        (f"{TRACE}\n", None),
+    ],
+)
+def test_traceparent_is_kept_where_it_is_one(lines: Lines, sent: str, kept: str | None) -> None:
+    send("GET", "/health/live", HTTP_TRACEPARENT=sent)
+    assert [line["traceparent"] for line in lines()] == [kept]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_replayed_answer_is_told(user: Caller, lines: Lines) -> None:
+    for _ in range(2):
+        assert user.post("/payments", {"amount": 1}, idempotency_key="k").status == 201
+    assert [line["replayed"] for line in lines()] == [False, True]
+
+
+@pytest.mark.parametrize("kind", ["api_key", "api_key_in_query", "jwt", "basic", "session", "wrong", "none"])
+@pytest.mark.django_db(transaction=True)
+def test_kind_of_the_credential_is_told_and_nothing_of_it(
+    make_user: Callable[..., Any], lines: Lines, kind: str
+) -> None:
+    from accounts import logins
+    from tests.conftest import new_client, with_key
+
+    person = make_user("admin", password=PASSWORD)
+    client, headers, query = new_client(checks_csrf=False), {}, ""
+    secret = PASSWORD
+    match kind:
+        case "api_key" | "api_key_in_query":
+            secret = (with_key(person).headers or {})["X-API-Key"]
+            headers, query = ({"X-API-Key": secret}, "") if kind == "api_key" else ({}, f"?api_key={secret}")
+        case "jwt":
+            secret = str(logins.log_in(person).access)
+            headers = {"Authorization": f"Bearer {secret}"}
+        case "basic":
+            secret = b64encode(f"{person.email}:{PASSWORD}".encode()).decode()
+            headers = {"Authorization": f"Basic {secret}"}
+        case "session":
+            client.post("/session/login", {"username": person.email, "password": PASSWORD})
+            secret = client.cookies["sessionid"].value
+        case "wrong":
+            secret = "urs_a-key-that-there-is-not"
+            headers = {"X-API-Key": secret}
+    lines()
+    response = client.get(f"/api/v1/users{query}", headers=headers)
+    is_known = kind not in {"wrong", "none"}
+    assert response.status_code == (200 if is_known else 401)
+    (line,) = lines()
+    expected = (person.pk, kind.removesuffix("_in_query")) if is_known else (None, None)
+    assert (line["principal"], line["kind"]) == expected
+    assert secret not in json.dumps(line)
+    assert person.email not in json.dumps(line)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_pages_tell_who_is_signed_in(make_user: Callable[..., Any], lines: Lines) -> None:
+    from tests.conftest import new_client
+
+    person, client = make_user("admin", password=PASSWORD), new_client(checks_csrf=False)
+    assert client.post("/session/login", {"username": person.email, "password": PASSWORD}).status_code == 302
+    lines()
+    assert client.get("/admin/").status_code == 200
+    (line,) = lines()
+    assert (line["principal"], line["kind"], line["route"]) == (person.pk, "session", "/admin/")
+
+
+def test_addresses_and_methods_of_the_client_are_not_repeated(lines: Lines, db: None) -> None:
+    send("BREW", "/a-secret-in-the-path?and=in-the-query")
+    (line,) = lines()
+    assert (line["method"], line["route"], line["status"], line["level"]) == ("OTHER", "none", 404, "INFO")
+    assert "secret" not in json.dumps(line)
+    assert "in-the-query" not in json.dumps(line)
+
+
+@pytest.mark.parametrize("case", [(1, 0.999, 1), (0, 0.0, 0), (0.25, 0.24, 1), (0.25, 0.25, 0)])
+def test_setting_says_how_many_successes_have_a_line(
+    lines: Lines, settings: Any, monkeypatch: pytest.MonkeyPatch, db: None, case: tuple[float, float, int]
+) -> None:
+    share, drawn, told = case
+    settings.LOG_SUCCESSES = share
+    monkeypatch.setattr(request_log, "random", lambda: drawn)
+    send("GET", "/health/live")
+    assert len(lines()) == told
+    # Whatever is no success has one.
+    send("GET", "/nowhere")
+    send("GET", "/users/")
+    assert [line["status"] for line in lines()] == [404, 308]
+
+
+def test_fault_has_a_line_of_its_own(lines: Lines, db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    from config.server import answers
+
+    monkeypatch.setattr(answers, "_run_fast_path", lambda environ: 1 / 0)
+    monkeypatch.setattr(answers, "_run_django", lambda django, environ: 1 / 0)
+    given = answers.answer(None, build_environ("/users", "no-token"))
+    (line,) = lines()
+    assert (line["status"], line["level"], line["method"]) == (500, "ERROR", "GET")
+    assert line["request_id"] == dict(given.headers)["Request-Id"]
+
+
+def test_refusal_has_a_line_also_where_it_is_repeated(lines: Lines) -> None:
+    environ = build_environ("/users", "no-token")
+    given = [refuse_at_once({**environ, request_log.LANE: "fast"}, build_overload("Too many.")) for _ in range(2)]
+    told = lines()
+    assert [line["request_id"] for line in told] == [dict(answer.headers)["Request-Id"] for answer in given]
+    for line in told:
+        assert (line["status"], line["version"], line["bytes"]) == (503, "1", len(given[0].body))
+        assert (line["lane"], line["route"], line["principal"]) == ("fast", "none", None)
+
+
+def test_people_get_coloured_lines_on_a_terminal_of_their_own(
+    user: Caller, settings: Any, monkeypatch: pytest.MonkeyPatch, told: Any
+) -> None:
+    settings.COLOURED_LOG = True
+    written: list[str] = []
+    monkeypatch.setattr(request_log.log, "add", lambda line: written.append(line.decode()))
+    user.get("/api/v1/users")
+    user.get("/api/v1/nowhere")
+    good, bad = [text for text in written if "GET " in text]
+    assert "\33[32mGET /api/v<version>/users 200\33[0m" in good
+    assert f"principal={user.user.pk} kind=api_key version=1" in good
+    assert "\33[33mGET none 404\33[0m" in bad
+    assert not any(text.startswith("{") for text in written)
+
+
+def test_values_that_json_does_not_have_do_not_stop_a_line() -> None:
+    line = {"text": "\ud800", "number": 2**70, "object": {1, 2}}
+    assert json.loads(logs.render(line)) == {"text": "\ud800", "number": 2**70, "object": "{1, 2}"}
+
+
+def test_lines_of_all_workers_are_written_before_the_service_ends_and_add_up_to_its_metrics(
+    checkout: Copy, first_start: list[str]
+) -> None:
+    service = Service(checkout, METRICS_TOKEN=TOKEN)
+    key = checkout.manage("create_api_key", "admin@example.com").stdout.strip()
+    for number in range(50):
+        assert ask(service, "/api/v1/users", X_API_Key=key, X_Request_Id=f"fast-{number}").status == 200
+        assert ask(service, "/", X_Request_Id=f"slow-{number}", Accept="text/html").status == 200
+        assert ask(service, "/health/live", X_Request_Id=f"none-{number}").status == 200
+    scraped = ask(service, "/metrics", Authorization=f"Bearer {TOKEN}")
+    assert service.stop() == 0
+    told = [line for line in map(json.loads, service.log.read_text().splitlines()) if line["logger"] == "request"]
+    told = [line for line in told if line["route"] != "/metrics"]
+    # `serve` has asked before it told its address, by no name.
+    told = [line for line in told if line["request_id"].partition("-")[0] in {"fast", "slow", "none"}]
+    lanes = {line["request_id"]: line["lane"] for line in told}
+    assert lanes == {f"{lane}-{number}": lane for lane in ("fast", "slow", "none") for number in range(50)}
+    assert len(told) == 150
+    assert key not in service.log.read_text()
+    samples: Counter[tuple[str, str]] = Counter()
+    for family in text_string_to_metric_families(scraped.content.decode()):  # type: ignore[attr-defined]
+        for sample in family.samples:
+            samples[sample.name, sample.labels.get("lane", "")] += sample.value
+    assert samples["http_requests_total", ""] == 151
+    assert samples["lane_batch_size_sum", "fast"] == 50
+    for lane in ("fast", "slow"):
+        statements = sum(line["statements"] for line in told if line["lane"] == lane)
+        milliseconds = sum(line["database_ms"] for line in told if line["lane"] == lane)
+        assert samples["database_statements_total", lane] == statements > 0
+        assert 1000 * samples["database_statement_seconds_total", lane] == pytest.approx(milliseconds, abs=1)

@@ -1,0 +1,328 @@
+"""Streams over real connections: complete ones, and those that must not seem to be."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, suppress
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+
+import psutil
+import psycopg
+import pytest
+
+from tests.service import LONG_POSTS, Copy, Service, long_posts, wait_for
+from tests.system.test_slow_lane import get_slow_process
+
+NDJSON = "application/x-ndjson"
+USERS = 20_000
+STALL_SECONDS = 6
+MEBIBYTE = 1024 * 1024
+
+
+@pytest.fixture(scope="module")
+def single(checkout: Copy, first_start: list[str]) -> Iterator[Service]:
+    """One worker, so that whatever is sent meets in it."""
+    running = Service(checkout, WORKERS="1", MAX_STREAM_STALL_SECONDS=str(STALL_SECONDS))
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="module")
+def posts(single: Service) -> Iterator[str]:
+    """The address of a long list."""
+    with long_posts(single.copy):
+        yield "/api/v2/posts?q=long"
+
+
+class Stream:
+    """A request for a stream, on a connection of its own, of which the system keeps little."""
+
+    def __init__(
+        self,
+        service: Service,
+        key: dict[str, str],
+        path: str,
+        *,
+        version: str = "1.1",
+        accept: str = NDJSON,
+    ) -> None:
+        self.socket = socket.socket()
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16 * 1024)
+        self.socket.settimeout(20)
+        self.socket.connect(("127.0.0.1", service.port))
+        credential = "".join(f"{name}: {value}\r\n" for name, value in key.items())
+        self.socket.sendall(
+            f"GET {path} HTTP/{version}\r\nHost: 127.0.0.1\r\nAccept: {accept}\r\n{credential}"
+            "Connection: close\r\n\r\n".encode()
+        )
+        self.received = b""
+
+    def read_some(self, least: int = 64 * 1024) -> None:
+        while len(self.received) < least:
+            piece = self.socket.recv(64 * 1024)
+            assert piece, self.received[-300:]
+            self.received += piece
+
+    def is_cut(self) -> bool:
+        """Reads to the end. Whether the connection was reset before it."""
+        try:
+            while piece := self.socket.recv(256 * 1024):
+                self.received += piece
+                if len(self.received) > 4096:
+                    self.received = self.received[:2048] + self.received[-2048:]
+        except ConnectionResetError:
+            return True
+        finally:
+            self.socket.close()
+        return False
+
+    @property
+    def has_proper_end(self) -> bool:
+        return self.received.endswith(b"0\r\n\r\n")
+
+
+@pytest.fixture
+def open_stream() -> Iterator[Callable[..., Stream]]:
+    """Requests a stream. Whatever becomes of the test, none is left to the next one."""
+    with ExitStack() as opened:
+
+        def open_one(*arguments: Any, **options: Any) -> Stream:
+            stream = Stream(*arguments, **options)
+            opened.enter_context(stream.socket)
+            return stream
+
+        yield open_one
+
+
+def fetch(service: Service, key: dict[str, str], path: str, **headers: str) -> Any:
+    connection = HTTPConnection("127.0.0.1", service.port, timeout=60)
+    with closing(connection):
+        connection.request("GET", path, headers={**key, **headers})
+        response = connection.getresponse()
+        response.content = response.read()  # type: ignore[attr-defined]
+        return response
+
+
+def wait_for_place(service: Service, key: dict[str, str]) -> None:
+    """Until nothing is left of an earlier stream."""
+    wait_for(lambda: fetch(service, key, "/api/v2/users?fields=id", Accept=NDJSON).status == 200, 10)
+
+
+def test_stream_is_the_whole_list(single: Service, key: dict[str, str], database: psycopg.Connection) -> None:
+    database.execute(
+        "INSERT INTO users_user (name, email, role, status, password, created_at, updated_at)"
+        " SELECT 'Many', 'many' || i || '@example.com', 'user', 'active', '', now(), now()"
+        " FROM generate_series(1, %s) AS i",
+        [USERS],
+    )
+    response = fetch(single, key, "/api/v2/users?sort=name&order=desc", Accept=NDJSON)
+    rows = [json.loads(line) for line in response.content.splitlines()]
+    assert (response.status, response.headers["Transfer-Encoding"]) == (200, "chunked")
+    assert response.headers["Content-Type"] == NDJSON
+    assert len(rows) == int(response.headers["X-Total-Count"]) > USERS
+    expected = database.execute("SELECT id FROM users_user WHERE removed_at IS NULL ORDER BY name DESC, id DESC")
+    assert [row["id"] for row in rows] == [pk for (pk,) in expected]
+    coded = fetch(single, key, "/api/v2/users?sort=name&order=desc", Accept=NDJSON, **{"Accept-Encoding": "gzip"})
+    assert coded.headers["Content-Encoding"] == "gzip"
+    assert len(coded.content) < len(response.content) / 4
+    assert gzip.decompress(coded.content) == response.content
+    first = json.loads(fetch(single, key, "/api/v2/users?sort=name&order=desc&limit=100&envelope=false").content)
+    assert rows[:100] == first
+
+
+def test_short_list_is_an_ordinary_response(single: Service, key: dict[str, str]) -> None:
+    connection = HTTPConnection("127.0.0.1", single.port, timeout=20)
+    with closing(connection):
+        for _ in range(3):
+            connection.request("GET", "/api/v2/users?id=1", headers={**key, "Accept": "text/csv"})
+            response = connection.getresponse()
+            content = response.read()
+            assert (response.status, int(response.headers["Content-Length"])) == (200, len(content))
+            assert content.startswith(b"id,name,")
+        connection.request("HEAD", "/api/v2/users", headers={**key, "Accept": NDJSON})
+        response = connection.getresponse()
+        assert (response.status, response.read()) == (200, b"")
+        assert int(response.headers["X-Total-Count"]) > 0
+        assert response.headers.get("Content-Length") in {None, ""}
+
+
+def test_connection_goes_on_after_a_stream(single: Service, key: dict[str, str], posts: str) -> None:
+    connection = HTTPConnection("127.0.0.1", single.port, timeout=60)
+    with closing(connection):
+        for _ in range(2):
+            connection.request("GET", posts, headers={**key, "Accept": NDJSON})
+            assert connection.getresponse().read().count(b"\n") == LONG_POSTS
+            connection.request("GET", "/api/v2/users/1", headers=key)
+            assert json.loads(connection.getresponse().read())["data"]["id"] == 1
+
+
+def test_memory_does_not_grow_with_a_client_that_reads_slowly(
+    open_stream: Callable[..., Stream], single: Service, key: dict[str, str], posts: str
+) -> None:
+    (worker,) = single.workers()
+    processes = [psutil.Process(worker), get_slow_process(single)]
+    fetch(single, key, posts, Accept=NDJSON)
+    before = [process.memory_info().rss for process in processes]
+    stream = open_stream(single, key, posts)
+    stream.read_some()
+    # The slow process has one piece behind it, in the memory of the thread that has this stream.
+    before[1] = processes[1].memory_info().rss
+    time.sleep(1)
+    grown = [process.memory_info().rss - then for process, then in zip(processes, before, strict=True)]
+    assert max(grown) < 15 * MEBIBYTE
+    assert not stream.is_cut()
+    assert stream.has_proper_end
+
+
+def test_client_that_does_not_read_is_cut(
+    open_stream: Callable[..., Stream], single: Service, key: dict[str, str], posts: str
+) -> None:
+    stream = open_stream(single, key, posts)
+    stream.read_some()
+    assert fetch(single, key, posts, Accept=NDJSON).status == 429
+    wait_for_place(single, key)
+    assert stream.is_cut()
+
+
+def test_client_that_reads_very_slowly_is_cut(
+    open_stream: Callable[..., Stream], checkout: Copy, key: dict[str, str], posts: str
+) -> None:
+    """It never stands still for long, and one piece of rows lasts for minutes."""
+    limited = Service(checkout, WORKERS="1", MAX_STREAM_SECONDS="2")
+    try:
+        stream = open_stream(limited, key, posts)
+        began = time.monotonic()
+        with suppress(ConnectionResetError):
+            while time.monotonic() - began < 10 and stream.socket.recv(4096):
+                time.sleep(0.05)
+        assert 1 < time.monotonic() - began < 6
+        wait_for_place(limited, key)
+    finally:
+        limited.stop()
+
+
+def test_client_that_leaves_makes_room_at_once(
+    open_stream: Callable[..., Stream], single: Service, key: dict[str, str], posts: str
+) -> None:
+    for _ in range(3):
+        stream = open_stream(single, key, posts)
+        stream.read_some()
+        stream.socket.close()
+        began = time.monotonic()
+        wait_for_place(single, key)
+        assert time.monotonic() - began < STALL_SECONDS - 1
+
+
+@pytest.mark.parametrize("version", ["1.1", "1.0"])
+def test_stream_whose_database_fails_is_cut(
+    open_stream: Callable[..., Stream],
+    single: Service,
+    key: dict[str, str],
+    posts: str,
+    database: psycopg.Connection,
+    *,
+    version: str,
+) -> None:
+    stream = open_stream(single, key, posts, version=version)
+    stream.read_some()
+    assert database.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'FETCH%' AND pid <> pg_backend_pid()"
+    ).fetchall()
+    assert stream.is_cut()
+    assert not stream.has_proper_end
+    assert fetch(single, key, "/api/v2/users/1").status == 200
+
+
+@pytest.mark.parametrize("version", ["1.1", "1.0"])
+def test_stream_whose_process_dies_is_cut_and_the_worker_is_replaced(
+    open_stream: Callable[..., Stream], single: Service, key: dict[str, str], posts: str, version: str
+) -> None:
+    (worker,) = single.workers()
+    stream = open_stream(single, key, posts, version=version)
+    stream.read_some()
+    get_slow_process(single).kill()
+    assert stream.is_cut()
+    assert not stream.has_proper_end
+    wait_for(lambda: single.workers() not in ([], [worker]) and single.status() == 200, 10)
+    assert fetch(single, key, posts, Accept=NDJSON).content.count(b"\n") == LONG_POSTS
+
+
+@pytest.mark.parametrize("version", ["1.1", "1.0"])
+def test_stream_whose_worker_dies_is_cut(
+    open_stream: Callable[..., Stream], single: Service, key: dict[str, str], posts: str, version: str
+) -> None:
+    (worker,) = single.workers()
+    stream = open_stream(single, key, posts, version=version)
+    stream.read_some()
+    os.kill(worker, signal.SIGKILL)
+    assert stream.is_cut()
+    assert not stream.has_proper_end
+    wait_for(lambda: single.workers() not in ([], [worker]) and single.status() == 200, 10)
+
+
+def test_stream_is_completed_while_workers_are_replaced(
+    open_stream: Callable[..., Stream], single: Service, key: dict[str, str], posts: str
+) -> None:
+    (worker,) = single.workers()
+    stream = open_stream(single, key, posts)
+    stream.read_some()
+    single.process.send_signal(signal.SIGHUP)
+    wait_for(lambda: single.workers() not in ([], [worker]) and single.status() == 200, 10)
+    assert not stream.is_cut()
+    assert stream.has_proper_end
+
+
+def test_stream_is_completed_although_the_service_is_stopped(
+    open_stream: Callable[..., Stream], checkout: Copy, single: Service, key: dict[str, str], posts: str
+) -> None:
+    stopped = Service(checkout, WORKERS="1")
+    stream = open_stream(stopped, key, posts)
+    stream.read_some()
+    stopped.process.terminate()
+    time.sleep(0.3)
+    assert not stream.is_cut()
+    assert stream.has_proper_end
+    # Not by a second signal, which may find a process that handles none any more.
+    assert stopped.process.wait(20) == 0
+    stopped.stop()
+
+
+def test_stream_leaves_the_connection_nonblocking(
+    open_stream: Callable[..., Stream], single: Service, key: dict[str, str], posts: str
+) -> None:
+    stream = open_stream(single, key, posts)
+    stream.read_some()
+    (worker,) = single.workers()
+    client = stream.socket.getsockname()
+    file = next(each.fd for each in psutil.Process(worker).net_connections() if each.raddr == client)
+    facts = Path(f"/proc/{worker}/fdinfo/{file}").read_text()
+    assert int(facts.split("flags:")[1].split()[0], 8) & os.O_NONBLOCK
+
+
+def test_few_streams_of_a_worker_leave_room_for_other_slow_requests(
+    open_stream: Callable[..., Stream], single: Service, key: dict[str, str], posts: str, database: psycopg.Connection
+) -> None:
+    emails = database.execute("SELECT email FROM users_user WHERE role = 'user' ORDER BY id LIMIT 2").fetchall()
+    others = [single.copy.manage("create_api_key", email).stdout.strip() for (email,) in emails]
+    keys = [key, *({"X-API-Key": other} for other in others)]
+    # An unknown credential counts for its address, and all of an address for one caller.
+    assert [fetch(single, each, "/api/v2/posts?limit=1").status for each in keys] == [200] * 3
+    running = [open_stream(single, each, posts) for each in keys[:2]]
+    for stream in running:
+        stream.read_some()
+    began = time.monotonic()
+    refused = fetch(single, keys[2], posts, Accept=NDJSON)
+    page = fetch(single, keys[2], "/api/v2/users", Accept="text/html")
+    seconds = time.monotonic() - began
+    assert (refused.status, refused.headers["Retry-After"]) == (503, "5")
+    assert page.status == 200
+    # Whatever waits for a client that does not read waits until that one is cut off.
+    assert seconds < STALL_SECONDS - 1

@@ -1,0 +1,427 @@
+"""Traces of the service as it runs, taken by a collector in this process that speaks OTLP over HTTP."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPConnection, HTTPResponse
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
+
+from tests.service import Copy, Service, wait_for
+from tests.system.test_production_environment import PRODUCTION
+
+PASSWORD = "four plain words here"
+EMAIL = "traced-person@example.net"
+TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+SENT = f"00-{TRACE}-{PARENT}-01"
+
+
+class Collector:
+    """What a collector is told, on a port of its own; it can be away, or never answer."""
+
+    def __init__(self) -> None:
+        self.bodies: list[bytes] = []
+        self.spans: list[Span] = []
+        self.resources: list[dict[str, Any]] = []
+        self.answers = threading.Event()
+        self.answers.set()
+        self.port = 0
+        self.open()
+
+    def open(self) -> None:
+        collector = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                body = gzip.decompress(body) if self.headers["Content-Encoding"] == "gzip" else body
+                collector.take(self.path, body)
+                collector.answers.wait()
+                self.send_response(200)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *arguments: Any) -> None:
+                pass
+
+        ThreadingHTTPServer.daemon_threads = True
+        self.server = ThreadingHTTPServer(("127.0.0.1", self.port), Handler)
+        self.port = self.server.server_address[1]
+        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+
+    def close(self) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+
+    def take(self, path: str, body: bytes) -> None:
+        assert path == "/v1/traces"
+        self.bodies.append(body)
+        for group in ExportTraceServiceRequest.FromString(body).resource_spans:
+            self.resources.append(read(group.resource.attributes))
+            self.spans += [span for scope in group.scope_spans for span in scope.spans]
+
+    def wait_for_trace(self, request_id: str) -> tuple[Span, list[Span]]:
+        """The span of a request, and the others of its trace."""
+
+        def find() -> Span | None:
+            ids = ("http.response.header.request-id", [request_id])
+            return next((span for span in self.spans if ids in read(span.attributes).items()), None)
+
+        wait_for(find)
+        root = find()
+        assert root is not None
+        # It ends last, and so comes last.
+        return root, [span for span in self.spans if span.trace_id == root.trace_id and span is not root]
+
+
+def read(attributes: Any) -> dict[str, Any]:
+    found = {}
+    for attribute in attributes:
+        kind = attribute.value.WhichOneof("value")
+        value = getattr(attribute.value, kind)
+        found[attribute.key] = [each.string_value for each in value.values] if kind == "array_value" else value
+    return found
+
+
+@pytest.fixture(scope="module")
+def collector() -> Iterator[Collector]:
+    running = Collector()
+    yield running
+    running.answers.set()
+    running.close()
+
+
+@pytest.fixture(scope="module", params=["true", "false"], ids=["fast_path", "reference"])
+def single(request: Any, checkout: Copy, first_start: list[str], collector: Collector) -> Iterator[Service]:
+    running = Service(
+        checkout,
+        WORKERS="1",
+        FAST_PATH=request.param,
+        OTEL_EXPORTER_OTLP_ENDPOINT=f"http://127.0.0.1:{collector.port}",
+        OTEL_EXPORTER_OTLP_TIMEOUT="1",
+        OTEL_BSP_SCHEDULE_DELAY="50",
+    )
+    yield running
+    running.stop()
+
+
+def ask(
+    service: Service, path: str, body: Any = None, *, method: str | None = None, **headers: str
+) -> tuple[HTTPResponse, Any]:
+    connection = HTTPConnection("127.0.0.1", service.port, timeout=30)
+    sent = None if body is None else json.dumps(body).encode()
+    headers = {name.replace("_", "-"): value for name, value in headers.items()}
+    headers |= {"Content-Type": "application/json"} if sent else {}
+    connection.request(method or ("POST" if sent else "GET"), path, sent, headers)
+    response = connection.getresponse()
+    content = response.read()
+    connection.close()
+    return response, json.loads(content) if content else None
+
+
+def find_line(service: Service, request_id: str) -> dict[str, Any]:
+    def find() -> dict[str, Any] | None:
+        lines = service.log.read_text().splitlines()
+        return next((line for line in map(json.loads, lines) if line["request_id"] == request_id), None)
+
+    wait_for(find)
+    line = find()
+    assert line is not None
+    return line
+
+
+def test_request_is_a_trace_with_a_span_for_each_of_its_statements(
+    single: Service, key: dict[str, str], collector: Collector, request: Any
+) -> None:
+    request_id = f"read-{time.time_ns()}"
+    response, _ = ask(single, "/api/v1/users?status=active&limit=3", **key, Traceparent=SENT, X_Request_Id=request_id)
+    assert response.status == 200
+    root, statements = collector.wait_for_trace(request_id)
+    assert (root.trace_id.hex(), root.parent_span_id.hex()) == (TRACE, PARENT)
+    assert (root.name, root.kind) == ("GET /api/v<version>/users", Span.SPAN_KIND_SERVER)
+    assert read(root.attributes) == {
+        "http.request.method": "GET",
+        "http.route": "/api/v<version>/users",
+        "http.response.status_code": 200,
+        "http.response.header.request-id": [request_id],
+        "url.scheme": "http",
+        "network.protocol.version": "1.1",
+        "lane": "fast",
+    }
+    assert root.status.code == Status.STATUS_CODE_UNSET
+    line = find_line(single, request_id)
+    mine = [span for span in statements if span.parent_span_id == root.span_id]
+    assert len(mine) == line["statements"] > 0
+    for span in mine:
+        assert span.kind == Span.SPAN_KIND_CLIENT
+        assert root.start_time_unix_nano <= span.start_time_unix_nano < span.end_time_unix_nano
+        assert span.end_time_unix_nano <= root.end_time_unix_nano
+        told = read(span.attributes)
+        assert told["db.system.name"] == "postgresql"
+        assert told["db.query.text"]
+        assert span.name == told["db.query.summary"]
+    assert any('FROM "users_user"' in read(span.attributes)["db.query.text"] for span in mine)
+    milliseconds = (root.end_time_unix_nano - root.start_time_unix_nano) / 1e6
+    assert milliseconds == pytest.approx(line["duration_ms"], abs=0.1)
+    assert abs(time.time_ns() - root.end_time_unix_nano) < 30e9
+
+
+def test_statements_that_are_sent_together_have_the_times_of_what_was_sent(
+    single: Service, key: dict[str, str], collector: Collector
+) -> None:
+    ids = [f"side-{number}-{time.time_ns()}" for number in range(8)]
+    threads = [
+        threading.Thread(target=ask, args=(single, "/api/v1/users/1"), kwargs={**key, "X_Request_Id": each})
+        for each in ids
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    traces = [collector.wait_for_trace(each) for each in ids]
+    assert len({root.trace_id for root, _ in traces}) == 8
+    for root, statements in traces:
+        assert statements
+        assert root.parent_span_id == b""
+        for span in statements:
+            assert span.parent_span_id == root.span_id
+            assert root.start_time_unix_nano <= span.start_time_unix_nano
+            assert span.end_time_unix_nano <= root.end_time_unix_nano
+
+
+def test_login_in_the_slow_lane_has_the_span_of_its_hash(
+    single: Service, key: dict[str, str], collector: Collector
+) -> None:
+    email = f"{time.time_ns()}-{EMAIL}"
+    created, _ = ask(single, "/api/v1/users", {"name": "Traced", "email": email, "password": PASSWORD}, **key)
+    assert created.status == 201
+    request_id = f"login-{time.time_ns()}"
+    response, _ = ask(single, "/api/login", {"email": email, "password": PASSWORD}, X_Request_Id=request_id)
+    assert response.status == 200
+    root, others = collector.wait_for_trace(request_id)
+    assert (root.name, read(root.attributes)["lane"]) == ("POST /api/login", "slow")
+    (hashed,) = [span for span in others if span.name == "password hash"]
+    assert hashed.parent_span_id == root.span_id
+    assert hashed.kind == Span.SPAN_KIND_INTERNAL
+    assert read(hashed.attributes) == {}
+    assert hashed.end_time_unix_nano - hashed.start_time_unix_nano > 5e6
+    assert len(others) > 1
+
+
+def is_waited_for(database: psycopg.Connection) -> bool:
+    """Whether somebody has waited for a lock for longer than the fast lane does."""
+    database.execute("SELECT pg_stat_clear_snapshot()")
+    waits = database.execute(
+        "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+        " AND clock_timestamp() - query_start > interval '100 milliseconds'"
+    )
+    return waits.fetchone() is not None
+
+
+def test_wait_for_a_lock_and_both_attempts_stand_in_one_trace(
+    single: Service, key: dict[str, str], collector: Collector, database: psycopg.Connection
+) -> None:
+    """It waits for a locked row, leaves the fast lane, waits again in the slow one, and is answered."""
+    request_id = f"lock-{time.time_ns()}"
+    (number,) = database.execute("SELECT max(id) FROM users_user WHERE role = 'user'").fetchone() or (0,)
+    with database.transaction():
+        database.execute("SELECT 1 FROM users_user WHERE id = %s FOR UPDATE", [number])
+        options = {**key, "X_Request_Id": request_id, "method": "PATCH"}
+        answered: list[Any] = []
+        asking = threading.Thread(
+            target=lambda: answered.append(ask(single, f"/api/v1/users/{number}", {"name": request_id}, **options))
+        )
+        asking.start()
+        wait_for(lambda: is_waited_for(database))
+    asking.join()
+    assert answered[0][0].status == 200
+    root, others = collector.wait_for_trace(request_id)
+    by_id = {span.span_id: span for span in others}
+    (attempt,) = [span for span in others if span.name == "attempt"]
+    assert attempt.parent_span_id == root.span_id
+    assert root.start_time_unix_nano <= attempt.start_time_unix_nano
+    (ended,) = [span for span in others if span.status.code == Status.STATUS_CODE_ERROR]
+    assert by_id[ended.parent_span_id] is attempt
+    told = read(ended.attributes)
+    assert (told["error.type"], told["db.response.status_code"]) == ("LockNotAvailable", "55P03")
+    waited = max(
+        span.end_time_unix_nano - span.start_time_unix_nano for span in others if span.parent_span_id == root.span_id
+    )
+    assert waited > 0.09e9
+    assert read(root.attributes)["lane"] == "slow"
+    assert read(root.attributes)["http.response.status_code"] == 200
+
+
+def test_address_that_leads_nowhere_is_not_repeated(single: Service, collector: Collector) -> None:
+    request_id = f"nowhere-{time.time_ns()}"
+    response, _ = ask(single, "/a-secret-path?a-secret-query", X_Request_Id=request_id, method="BREW")
+    assert response.status == 404
+    root, _ = collector.wait_for_trace(request_id)
+    assert root.name == "HTTP"
+    assert read(root.attributes)["http.request.method"] == "_OTHER"
+    assert "http.route" not in read(root.attributes)
+
+
+def test_caller_who_does_not_sample_has_no_trace(single: Service, key: dict[str, str], collector: Collector) -> None:
+    trace = f"{time.time_ns():032x}"
+    ask(single, "/api/v1/users/1", **key, Traceparent=f"00-{trace}-{PARENT}-00")
+    request_id = f"after-{time.time_ns()}"
+    ask(single, "/api/v1/users/1", **key, X_Request_Id=request_id)
+    collector.wait_for_trace(request_id)
+    assert bytes.fromhex(trace) not in {span.trace_id for span in collector.spans}
+
+
+def test_collector_is_told_no_secret(single: Service, key: dict[str, str], collector: Collector) -> None:
+    (secret,) = key.values()
+    marker = f"marked-{time.time_ns()}"
+    email = f"{marker}@example.net"
+    ask(single, "/api/v1/users", {"name": marker, "email": email, "password": PASSWORD}, **key)
+    ask(single, f"/api/v1/users?api_key={secret}&email={email}")
+    ask(single, f"/api/v2/users?q={marker}", **key)
+    _, pair = ask(single, "/api/login", {"email": email, "password": PASSWORD})
+    tokens = [pair["data"]["access_token"], pair["data"]["refresh_token"]]
+    ask(single, "/api/v1/orders", {"item": marker, "qty": 1}, Authorization=f"Bearer {tokens[0]}")
+    ask(single, "/api/token/refresh", {"refresh_token": tokens[1]})
+    ask(single, "/api/v1/users", {"name": marker, "email": email}, **key)
+    request_id = f"last-{time.time_ns()}"
+    ask(single, "/api/login", {"email": email, "password": f"{marker} wrong"}, X_Request_Id=request_id)
+    collector.wait_for_trace(request_id)
+    everything = b"".join(collector.bodies)
+    assert len(everything) > 1000
+    for text in (secret, PASSWORD, marker, email, *tokens, "secret-path", "secret-query", EMAIL):
+        assert text.encode() not in everything, text
+
+
+def test_resource_is_named(single: Service, collector: Collector) -> None:
+    request_id = f"named-{time.time_ns()}"
+    ask(single, "/api/versions", X_Request_Id=request_id)
+    collector.wait_for_trace(request_id)
+    assert {resource["service.name"] for resource in collector.resources} == {"users-resource-service"}
+
+
+def test_collector_that_is_away_or_silent_costs_requests_nothing_and_the_log_a_line(
+    single: Service, key: dict[str, str], collector: Collector
+) -> None:
+    def count(text: str) -> int:
+        return single.log.read_text().count(text)
+
+    def is_quick() -> bool:
+        """Each of them would take the exporter's second if it waited."""
+        began = time.monotonic()
+        statuses = {ask(single, "/api/v1/users/1", **key)[0].status for _ in range(50)}
+        return statuses == {200} and time.monotonic() - began < 10
+
+    collector.close()
+    assert is_quick()
+    wait_for(lambda: count("The collector takes no traces") == 1)
+    assert is_quick()
+    collector.answers.clear()
+    collector.open()
+    assert is_quick()
+    collector.answers.set()
+    ask(single, "/api/v1/users/1", **key)
+    wait_for(lambda: count("The collector takes traces again") >= 1)
+    lines = [json.loads(line) for line in single.log.read_text().splitlines()]
+    others = [line for line in lines if line["logger"] not in {"request", "audit"}]
+    assert 2 <= len(others) <= 6, others
+    strange = [line for line in others if line["logger"] != "config.server.tracing"]
+    assert strange == [], json.dumps(strange)
+
+
+def test_service_ends_in_time_beside_a_silent_collector(checkout: Copy, first_start: list[str]) -> None:
+    silent = Collector()
+    silent.answers.clear()
+    running = Service(
+        checkout, WORKERS="1", OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=f"http://127.0.0.1:{silent.port}/v1/traces"
+    )
+    try:
+        assert ask(running, "/api/v1/users")[0].status == 401
+        began = time.monotonic()
+        assert running.stop() == 0
+        assert time.monotonic() - began < 10
+        assert silent.spans
+    finally:
+        silent.answers.set()
+        silent.close()
+
+
+def test_spans_that_wait_are_sent_before_the_service_ends(checkout: Copy, first_start: list[str]) -> None:
+    told = Collector()
+    running = Service(
+        checkout,
+        WORKERS="2",
+        OTEL_EXPORTER_OTLP_ENDPOINT=f"http://127.0.0.1:{told.port}",
+        OTEL_BSP_SCHEDULE_DELAY="60000",
+        OTEL_SERVICE_NAME="named-otherwise",
+    )
+    try:
+        ids = {f"end-{number}" for number in range(20)}
+        for number, each in enumerate(ids):
+            # The half of them is slow.
+            options = {"body": {"email": EMAIL, "password": PASSWORD}} if number % 2 else {}
+            path = "/api/login" if number % 2 else "/api/v1/users"
+            assert ask(running, path, **options, X_Request_Id=each)[0].status in {401, 429}
+        assert running.stop() == 0
+    finally:
+        told.close()
+    found = {read(span.attributes).get("http.response.header.request-id", [""])[0] for span in told.spans}
+    assert ids <= found
+    assert {resource["service.name"] for resource in told.resources} == {"named-otherwise"}
+
+
+# --- The setting
+
+
+@contextmanager
+def without_packages(copy: Copy) -> Iterator[None]:
+    """The copy's environment as requirements.txt alone makes it."""
+    library = copy.folder / ".venv/lib"
+    original = library.readlink()
+    library.unlink()
+    packages = library / f"python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
+    packages.mkdir(parents=True)
+    for path in Path(original).glob("python*/site-packages/*"):
+        if not path.name.startswith("opentelemetry"):
+            (packages / path.name).symlink_to(path)
+    yield
+
+
+def test_setting_without_the_packages_stops_the_start(fresh_checkout: Copy) -> None:
+    with without_packages(fresh_checkout):
+        wanted = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}
+        assert fresh_checkout.manage("version", **PRODUCTION).returncode == 0
+        refused = fresh_checkout.manage("version", **PRODUCTION, **wanted)
+    assert refused.returncode != 0
+    assert refused.stderr == (
+        "OTEL_EXPORTER_OTLP_ENDPOINT: Traces need further packages: .venv/bin/python -m pip install --require-hashes "
+        "--no-deps -r requirements-otel.txt (docs/operations.md lists the variables)\n"
+    )
+
+
+@pytest.mark.parametrize("name", ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"])
+def test_setting_that_is_no_address_stops_the_start(checkout: Copy, name: str) -> None:
+    refused = checkout.manage("version", **PRODUCTION, **{name: "collector:4318"})
+    assert refused.stderr == (
+        f"{name}: Must be an address such as http://127.0.0.1:4318. (docs/operations.md lists the variables)\n"
+    )
+
+
+def test_packages_are_not_imported_without_the_setting(checkout: Copy) -> None:
+    script = (
+        "import sys, config.server.rsgi; from config.server.tracing import traces; traces.start(); "
+        "print(traces.is_on, [name for name in sys.modules if name.startswith('opentelemetry')])"
+    )
+    asked = checkout.manage("shell", "--no-imports", "-c", script, **PRODUCTION)
+    assert asked.stdout == "False []\n", asked.stderr

@@ -1,0 +1,228 @@
+"""What several workers do as one, and one for several requests: quotas, metrics, and answers given before Django."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from http import HTTPStatus
+from http.client import HTTPConnection, HTTPResponse
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from accounts.models import PREFIX_CHARACTERS
+from config.management.demo.load import USER_COUNT
+from config.management.demo.rows import START, build_user
+from tests.service import Copy, Service, get_rest, wait_for
+from users.models import Status
+
+TOKEN = "the-token-of-prometheus"
+QUOTA = 100
+SETTINGS = {
+    "WORKERS": "3",
+    "RATE_LIMIT_PRINCIPAL": str(QUOTA),
+    "RATE_LIMIT_ANONYMOUS": "0",
+    "METRICS_TOKEN": TOKEN,
+    "CORS_ALLOWED_ORIGINS": "https://app.example",
+}
+
+
+_PEOPLE = (build_user(number, START) for number in range(10, USER_COUNT))
+_UNUSED = (person.email for person in _PEOPLE if person.status == Status.ACTIVE)
+
+
+@pytest.fixture(scope="module")
+def limited(checkout: Copy, first_start: list[str]) -> Iterator[Service]:
+    running = Service(checkout, **SETTINGS)
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def key(limited: Service) -> dict[str, str]:
+    """A key of a user who has used nothing of the quota."""
+    return {"X-API-Key": limited.copy.manage("create_api_key", next(_UNUSED)).stdout.strip()}
+
+
+def ask(service: Service, path: str, method: str = "GET", body: bytes | None = None, **headers: str) -> HTTPResponse:
+    """Asks on a connection of its own, so that the kernel chooses among the workers."""
+    connection = HTTPConnection("127.0.0.1", service.port, timeout=30)
+    connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
+    response = connection.getresponse()
+    response.content = response.read()  # type: ignore[attr-defined]
+    connection.close()
+    return response
+
+
+def samples(service: Service) -> dict[tuple[str, str], float]:
+    """The sum of each metric by route, version or cause."""
+    text = ask(service, "/metrics", Authorization=f"Bearer {TOKEN}").content.decode()  # type: ignore[attr-defined]
+    found: Counter[tuple[str, str]] = Counter()
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            label = next((sample.labels[name] for name in ("route", "version", "cause") if name in sample.labels), None)
+            found[sample.name, label] += sample.value
+    return found
+
+
+def folder_of_metrics(service: Service) -> Path:
+    """Where the workers hold the locks of their slots."""
+    open_files = [link.readlink() for pid in service.workers() for link in Path(f"/proc/{pid}/fd").iterdir()]
+    (folder,) = {file.parent for file in open_files if file.suffix == ".lock" and "metrics-" in str(file)}
+    return folder
+
+
+def test_of_200_calls_at_once_a_quota_of_100_lets_100_through(
+    limited: Service, key: dict[str, str], one_minute: None
+) -> None:
+    with ThreadPoolExecutor(32) as pool:
+        answers = list(pool.map(lambda _: ask(limited, "/api/v1/users", **key), range(2 * QUOTA)))
+    assert Counter(answer.status for answer in answers) == {200: QUOTA, 429: QUOTA}
+    rest = sorted(get_rest(answer.headers) for answer in answers)
+    assert rest == [0] * QUOTA + [*range(QUOTA)]
+
+
+def test_metrics_are_summed_over_workers_also_dead_ones(limited: Service) -> None:
+    counted = ("http_requests_total", "/health/live")
+    before = samples(limited)[counted]
+    for _ in range(30):
+        assert ask(limited, "/health/live").status == 200
+    assert samples(limited)[counted] == before + 30
+    folder = folder_of_metrics(limited)
+    # Each of three workers has a process of the slow lane beside it, and one of these may still be ending.
+    kinds = ("counter", "histogram", "gauge_sum", "gauge_max")
+    files = {f"{slot}.lock" for slot in range(7)} | {f"{kind}_{slot}.db" for kind in kinds for slot in range(7)}
+    before_deaths = samples(limited)
+    for _ in range(3):
+        workers = limited.workers()
+        os.kill(workers[0], signal.SIGKILL)
+        wait_for(lambda: workers[0] not in limited.workers() and len(limited.workers()) == len(workers), seconds=20)  # noqa: B023
+    for _ in range(30):
+        wait_for(lambda: is_alive(limited))
+    assert samples(limited)[counted] >= before + 60
+    # Beside each worker, the process of its slow lane is started, too.
+    assert samples(limited)["worker_starts_total", "death"] == before_deaths["worker_starts_total", "death"] + 6
+    assert samples(limited)["worker_starts_total", "plan"] == before_deaths["worker_starts_total", "plan"]
+    assert {path.name for path in folder.iterdir()} <= files
+
+
+COUNTS = """
+from config.server import metrics
+metrics.share()
+for number in range(1000):
+    for route in ("/", f"/{number}"):
+        metrics._requests(route, "GET", 200).inc()
+        metrics._duration(route, "GET").observe(0.25)
+print(metrics.exposition().decode())
+"""
+
+
+def test_metrics_that_outgrow_their_files_and_outlive_their_process_go_on(tmp_path: Path) -> None:
+    for times in (1, 2):
+        done = subprocess.run(
+            [sys.executable, "-c", COUNTS],
+            env={**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(tmp_path)},
+            capture_output=True,
+            check=True,
+            text=True,
+        )
+        for route, count in (("/", 1000 * times), ("/0", times), ("/999", times)):
+            assert f'http_requests_total{{method="GET",route="{route}",status="200"}} {count}.0' in done.stdout
+            for name, value in (("count", count), ("sum", count / 4)):
+                line = f'http_request_duration_seconds_{name}{{method="GET",route="{route}"}} {float(value)}'
+                assert line in done.stdout
+    assert {path.name for path in tmp_path.iterdir()} == {"0.lock", "counter_0.db", "histogram_0.db"}
+
+
+def is_alive(service: Service) -> bool:
+    try:
+        return ask(service, "/health/live").status == 200
+    except OSError:
+        return False
+
+
+def test_what_is_refused_before_django_sees_it_counts_and_carries_every_header(
+    limited: Service, key: dict[str, str]
+) -> None:
+    body = b" " * (2 * 1024 * 1024)
+    refused = [ask(limited, "/api/v1/orders", "POST", body, Origin="https://app.example", **key) for _ in range(2)]
+    for number, answer in enumerate(refused):
+        assert answer.status == 413
+        assert answer.headers["RateLimit"].startswith(f'"principal";r={QUOTA - 1 - number};t=')
+        assert answer.headers["Access-Control-Allow-Origin"] == "https://app.example"
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
+def test_folder_of_the_metrics_goes_with_the_service(checkout: Copy, first_start: list[str]) -> None:
+    service = Service(checkout)
+    folder = folder_of_metrics(service)
+    assert folder.is_dir()
+    service.stop()
+    assert not folder.exists()
+
+
+def test_started_workers_share_nearly_all_memory_with_the_process_that_loaded_it(
+    checkout: Copy, first_start: list[str]
+) -> None:
+    service = Service(checkout)
+    try:
+        for pid in service.workers():
+            rows = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
+            kilobytes = {name: int(size.split()[0]) for name, size in (row.split(":") for row in rows)}
+            assert kilobytes["Private_Dirty"] < kilobytes["Rss"] / 5
+    finally:
+        service.stop()
+
+
+def test_the_use_of_versions_is_summed_over_workers_and_written_down(limited: Service, key: dict[str, str]) -> None:
+    counted = ("api_version_requests_total", "2")
+    before = samples(limited)[counted]
+    for _ in range(30):
+        assert ask(limited, "/api/v2/users", **key).status == 200
+    assert samples(limited)[counted] == before + 30
+    prefix = key["X-API-Key"][:PREFIX_CHARACTERS]
+    query = f"VersionUse.objects.filter(version=2, credential='{prefix}').values_list('count', flat=True)"
+
+    def written() -> bool:
+        printed = limited.copy.manage("shell", "-c", f"from config.models import VersionUse; print(list({query}))")
+        return "[30]" in printed.stdout
+
+    wait_for(written)
+
+
+def test_requests_that_one_worker_runs_together_are_told_apart(
+    checkout: Copy, first_start: list[str], one_minute: None
+) -> None:
+    """Each caller sees itself, and its own quota one less each time."""
+    emails = [next(_UNUSED) for _ in range(12)]
+    keys = [checkout.manage("create_api_key", email).stdout.strip() for email in emails]
+    calls = 40
+
+    def call(place: int) -> tuple[set[str], list[int], set[int]]:
+        connection = HTTPConnection("127.0.0.1", service.port, timeout=30)
+        seen, left, statuses = set(), [], set()
+        for _ in range(calls):
+            connection.request("GET", "/api/v1/users", headers={"X-API-Key": keys[place]})
+            response = connection.getresponse()
+            body = json.loads(response.read())
+            statuses.add(response.status)
+            if response.status == HTTPStatus.OK:
+                left.append(get_rest(response.headers))
+                seen |= {user["email"] for user in body["data"]}
+        connection.close()
+        return seen, left, statuses
+
+    service = Service(checkout, WORKERS="1", RATE_LIMIT_PRINCIPAL=str(QUOTA), RATE_LIMIT_ANONYMOUS="0")
+    try:
+        assert ask(service, "/api/v1/users", "GET", X_API_Key="wrong").status == HTTPStatus.UNAUTHORIZED
+        with ThreadPoolExecutor(len(keys)) as pool:
+            found = list(pool.map(call, range(len(keys))))
+    finally:
+        service.stop()
+    assert [(seen, statuses) for seen, _, statuses in found] == [({email}, {200}) for email in emails]
+    assert [left for _, left, _ in found] == [list(range(QUOTA - 1, QUOTA - 1 - calls, -1))] * len(keys)
