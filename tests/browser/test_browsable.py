@@ -63,6 +63,16 @@ def path_of(page: Page) -> str:
 # --- Reading
 
 
+def test_keys_of_json_stand_on_the_line_of_their_values(at: Callable[[str], Page]) -> None:
+    page = at("/api/v2/users/1")
+    pairs = page.locator(".json").evaluate(
+        """pre => [...pre.querySelectorAll("span.key + :is(.string, .plain)")]
+             .map(value => [value.previousElementSibling, value].map(span => span.getClientRects()[0].top))"""
+    )
+    assert len(pairs) > 5
+    assert all(abs(key - value) < 2 for key, value in pairs), pairs
+
+
 def test_list_of_a_million_users_is_paged_filtered_and_sorted(at: Callable[[str], Page], look: Look) -> None:
     page = at("/api/v1/users")
     look(page, "browsable-list")

@@ -88,7 +88,7 @@ function createKeyNotice() {
 }
 
 function createKeyForm() {
-  const form = createElement("form", "", { className: "key", autocomplete: "off" });
+  const form = createElement("form", "", { className: "key-form", autocomplete: "off" });
   const label = createElement("label", "Or give an API key, which is kept until you close the tab", { htmlFor: "key" });
   const field = createElement("input", "", { id: "key", required: true, spellcheck: false });
   form.append(label, field, createElement("button", "Use the key"));
