@@ -31,6 +31,7 @@ from config.fastpath.postgresql.base import get_connection
 from config.fastpath.postgresql.batches import Statement
 from config.fastpath.postgresql.given_rows import NUMBER, GivenRows, bind_given, build_given
 from config.models import IdempotencyRecord
+from config.postgresql.compiling import compile_queryset
 from config.postgresql.new_rows import compile_default
 from config.postgresql.transactions import COMMIT_AT_ONCE, has_committed
 from config.postgresql.visibility import PENDING, REMOVED
@@ -133,7 +134,7 @@ def _get_user_sql() -> str:
 def _get_user(name: str) -> str:
     """Selects a user that is there, by an id that is given under a name."""
     users = get_user_model()._default_manager.filter(pk=BindParameter("user_id")).order_by().values("pk")
-    sql, params = users.query.sql_with_params()
+    sql, params = compile_queryset(users)
     return bind_given(sql, [name for _ in params])
 
 

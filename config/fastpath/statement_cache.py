@@ -16,7 +16,6 @@ from functools import lru_cache, partial
 from typing import Any, Self
 
 from django.contrib.auth import get_user_model
-from django.core.exceptions import EmptyResultSet
 from django.db import ProgrammingError
 from django.db.models import Model, QuerySet
 
@@ -26,6 +25,7 @@ from config.api.principal import Principal
 from config.api.viewsets import ResourceViewSet
 from config.fastpath.compiled_query import BindParameter, CompiledQuery, bind
 from config.fastpath.postgresql.base import get_connection
+from config.postgresql.compiling import compile_queryset
 
 logger = logging.getLogger(__name__)
 
@@ -170,10 +170,7 @@ class CompiledKeysetQuery(KeysetQuery):
         if self.counted:
             total = self.counted.get_total()
             return f"SELECT {total.sql}", total.params
-        try:
-            sql, params = self.queryset.order_by().values("pk").query.sql_with_params()
-        except EmptyResultSet:
-            return "SELECT 0", ()
+        sql, params = compile_queryset(self.queryset.order_by().values("pk"))
         return f"SELECT count(*) FROM ({sql}) AS counted", params  # noqa: S608 - of Django's
 
     def count(self) -> int:

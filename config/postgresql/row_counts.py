@@ -26,6 +26,7 @@ from django.contrib.auth import get_user_model
 from django.db import connection, connections, models, transaction
 from django.db.models.expressions import RawSQL
 
+from config.postgresql.compiling import compile_queryset
 from config.postgresql.visibility import ERASURES, get_owner_column
 
 # A block holds the ids that have all but so many of their lowest bits in common. Totals are summed over the wide
@@ -325,9 +326,7 @@ class CountedRows:
         narrow = _block_at("narrow", narrow_counts, within, "(SELECT before FROM wide_found)", order)
         inside = self.rows.filter(pk__gte=_get_id_bound(0), pk__lt=_get_id_bound(1)).values("pk")
         onwards = inside.order_by("-pk" if descending else "pk")
-        (walk, params), (walk_back, params_back) = (
-            rows.query.sql_with_params() for rows in (onwards, onwards.reverse())
-        )
+        (walk, params), (walk_back, params_back) = map(compile_queryset, (onwards, onwards.reverse()))
         nearest = (
             "SELECT CASE WHEN %s - narrow_found.before < narrow_found.upto - %s"
             f" THEN ({walk} OFFSET %s - narrow_found.before LIMIT 1)"

@@ -27,6 +27,8 @@ from psycopg.errors import (
     SerializationFailure,
 )
 
+from config.postgresql.compiling import compile_queryset
+
 Result = TypeVar("Result")
 
 has_committed: ContextVar[bool] = ContextVar("has_committed", default=False)
@@ -129,7 +131,7 @@ def lock_key_share(rows: QuerySet[Model]) -> frozenset[int]:
 
     A foreign key takes the same lock: it delays the deletion of a row and FOR UPDATE, and no other write.
     """
-    sql, params = rows.values("pk").query.sql_with_params()
+    sql, params = compile_queryset(rows.values("pk"))
     with connections[router.db_for_write(rows.model)].cursor() as cursor:
         cursor.execute(f"{sql} FOR KEY SHARE", params)
         return frozenset(pk for (pk,) in cursor.fetchall())

@@ -34,10 +34,18 @@ def test_search_matches_id_or_prefix_of_name_or_email(pages, make_user, term):
     assert get_ids(pages, f"{USERS}?q={term.format(user)}") == [user.pk]
 
 
-@pytest.mark.parametrize("term", ["oë", "@example.com", "%", "_oë", "9" * 30, "٣", "-1", "zoë"])
+@pytest.mark.parametrize("term", ["oë", "@example.com", "%", "_oë", "9" * 30, "٣", "-1", "zoë", "\U000584ed"])
 def test_search_ignores_other_parts_of_a_text(pages, make_user, term):
     make_user(name="Zoë Zuse", email="zoe@example.com")
     assert get_ids(pages, f"{USERS}?q={term.replace('%', '%25')}") == []
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["p=9", "o=2", "role__exact=user", "status__exact=active&p=2", "created_at__gte=2026-01-01 00:00:00%2B00:00"],
+)
+def test_search_that_nobody_can_meet_has_empty_pages(pages, query):
+    assert get_ids(pages, f"{USERS}?q=%F1%98%93%AD&{query}") == []
 
 
 @pytest.mark.parametrize("term", ["chief@example.com", "C", "12345"])

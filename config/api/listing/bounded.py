@@ -1,7 +1,6 @@
 """Lists whose filters leave any number of rows: read from an index in parts, and counted up to a bound."""
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import product
 from typing import Any
 
 from django.db import connections
@@ -11,7 +10,8 @@ from django.db.models.expressions import RawSQL
 from config.api.listing.cursors import CursorPosition
 from config.api.listing.filter_values import split_values
 from config.api.listing.filters import Ordering, StrictFilterSet
-from config.api.listing.keyset import KeysetQuery, WithRelated
+from config.api.listing.keyset import KeysetQuery, WithRelated, divide
+from config.postgresql.compiling import compile_queryset
 from config.postgresql.row_counts import get_counts
 
 # So many rows are counted where counts are not kept.
@@ -45,8 +45,7 @@ class BoundedKeysetQuery(KeysetQuery):
         chosen = {name: split_values(filters[name]) for name in counts.columns if name in filters} if counts else {}
         self.parts, self.counted = [queryset], None
         if counts and chosen and not self._is_small:
-            values = (chosen.get(column) or counts.get_values(column) for column in counts.columns)
-            self.parts = [queryset.filter(**dict(zip(counts.columns, part, strict=True))) for part in product(*values)]
+            self.parts = divide(queryset, counts, chosen)
         if counts and chosen.keys() == filters.keys():
             self.counted = counts.filter_many(queryset, chosen)
         if self.listed:
@@ -123,10 +122,10 @@ class BoundedKeysetQuery(KeysetQuery):
                 return super().select_keys(parts, start, stop, backwards=backwards)
             slices = [self.ordering.apply(part.values("pk"))[:stop] for part in parts]
             merged: QuerySet[Any] = slices[0].union(*slices[1:], all=True)
-            return merged[:stop].query.sql_with_params()
+            return compile_queryset(merged[:stop])
         columns = self.ordering.columns
         part = self.ordering.apply(parts[0].values(*columns), backwards=backwards)[:stop]
-        sql, params = part.query.sql_with_params()
+        sql, params = compile_queryset(part)
         order = ", ".join(f"{column} {self.get_direction(backwards=backwards)}" for column in columns)
         lateral = f"unnest(%s::bigint[]) AS listed (value) CROSS JOIN LATERAL ({sql}) AS keys"
         ordered = f"ORDER BY {order}" if is_sorted else ""

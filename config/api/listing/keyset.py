@@ -23,6 +23,7 @@ from config.api.listing.cursors import CursorPosition
 from config.api.listing.filters import Ordering
 from config.http.lanes import leave_fast_lane
 from config.postgresql import row_counts
+from config.postgresql.compiling import compile_queryset
 
 # Up to this offset, stepping over rows costs less than finding the way around them.
 MAX_NEAR_OFFSET = 1_000
@@ -91,8 +92,8 @@ class KeysetQuery:
     def _divide(self, counts: row_counts.Counts, filters: Mapping[str, str]) -> Sequence[QuerySet[Any]]:
         if filters.keys() - set(counts.columns) or (not filters and self._has_index()):
             return [self.queryset]
-        values = ([filters[column]] if column in filters else counts.get_values(column) for column in counts.columns)
-        return [self.queryset.filter(**dict(zip(counts.columns, part, strict=True))) for part in product(*values)]
+        chosen = {column: [filters[column]] for column in counts.columns if column in filters}
+        return divide(self.queryset, counts, chosen)
 
     def _has_index(self) -> bool:
         columns = list(self.ordering.columns)
@@ -192,7 +193,7 @@ class KeysetQuery:
         """Selects a slice of the sort keys of parts, in SQL with its parameters."""
         columns = self.ordering.columns
         keys = merge_slices([part.values(*columns) for part in parts], self.ordering, start, stop, backwards)
-        return keys.query.sql_with_params()
+        return compile_queryset(keys)
 
     def _with_total(self, page: QuerySet[Any]) -> QuerySet[Any]:
         return self.with_related(page).annotate(list_total=self.get_total())
@@ -272,6 +273,21 @@ class KeysetQuery:
             values: what differs between two requests for the same SQL.
         """
         return list(build(self, *args, **values))
+
+
+def divide(
+    queryset: QuerySet[Any], counts: row_counts.Counts, chosen: Mapping[str, Sequence[str]]
+) -> list[QuerySet[Any]]:
+    """A queryset for each combination of values of the counted columns.
+
+    Args:
+        chosen: the values of some columns; the others have all of theirs.
+    """
+    if queryset.query.is_empty():
+        # Django's union leaves out `none()`, and is no union any more.
+        return [queryset]
+    values = (chosen.get(column) or counts.get_values(column) for column in counts.columns)
+    return [queryset.filter(**dict(zip(counts.columns, part, strict=True))) for part in product(*values)]
 
 
 def merge_slices(

@@ -35,15 +35,18 @@ def token(admin):
 def call(fast, token):
     """Sends a request. Returns the response, with `data` where there is any."""
 
-    def send(path, body=None, method=None):
+    def send(path, body=None, method=None, version=1, **headers):
         environ = build_environ(path, token, body)
+        environ["PATH_INFO"] = environ["PATH_INFO"].replace("/v1/", f"/v{version}/")
+        environ |= {f"HTTP_{name}": value for name, value in headers.items()}
         environ["REQUEST_METHOD"] = method or environ["REQUEST_METHOD"]
-        if fast:
+        if fast and "ACCEPT" not in headers:
             from config.fastpath import handler
 
             assert handler.build_request(dict(environ)) is not None
         response = new_client().handler(environ)
-        response.json = json.loads(response.content) if response.content else {}
+        is_json = response.content and response["Content-Type"].endswith("json")
+        response.json = json.loads(response.content) if is_json else {}
         response.data = response.json.get("data")
         return response
 

@@ -1,13 +1,18 @@
 """The hooks that say which rows a list and a single read show."""
 
 import pytest
+from django.db.models import QuerySet
 from rest_framework.filters import BaseFilterBackend
 from rest_framework.pagination import BasePagination
 from rest_framework.response import Response
 
+from accounts.views import APIKeyViewSet
 from orders.models import Order
 from orders.views import OrderViewSet
+from payments.views import PaymentViewSet
+from posts.views import PostViewSet
 from tests.api.hooks.probes import items_of, probe
+from users.views import UserViewSet
 
 
 class FirstTwo(BasePagination):
@@ -166,3 +171,88 @@ def test_parameters_of_lists_mean_nothing_to_a_single_row(call, admin):
 
 def test_get_object_is_asked_at_each_request(call):
     assert [call(f"/findingbyquantity/{qty}").data["item"] for qty in (1, 3, 2)] == ["a", "c", "b"]
+
+
+# In each of them Django sees that no row can match, before it asks the database.
+EMPTIED = {
+    "none": QuerySet.none,
+    "in": lambda queryset: queryset.filter(pk__in=[]),
+    "overflow": lambda queryset: queryset.filter(pk=2**64),
+    "subquery": lambda queryset: queryset.filter(pk__in=Order.objects.none().values("pk")),
+}
+
+
+class Nothing(BaseFilterBackend):
+    def filter_queryset(self, request, queryset, view):
+        return EMPTIED[request.headers["X-Request-Id"]](queryset)
+
+
+@probe
+class NoOrders(OrderViewSet):
+    filter_backends = (*OrderViewSet.filter_backends, Nothing)
+
+
+@probe
+class NoPayments(PaymentViewSet):
+    filter_backends = (*PaymentViewSet.filter_backends, Nothing)
+
+
+@probe
+class NoPosts(PostViewSet):
+    filter_backends = (*PostViewSet.filter_backends, Nothing)
+
+
+@probe
+class NoUsers(UserViewSet):
+    filter_backends = (*UserViewSet.filter_backends, Nothing)
+
+
+@probe
+class NoKeys(APIKeyViewSet):
+    filter_backends = (*APIKeyViewSet.filter_backends, Nothing)
+
+
+@probe
+class NobodysOrders(OrderViewSet):
+    """The accelerator keeps its statements."""
+
+    def get_queryset(self):
+        return super().get_queryset().none()
+
+
+@probe
+class NobodysUsers(UserViewSet):
+    def get_queryset(self):
+        return super().get_queryset().filter(pk__in=[])
+
+
+FAR = (f"page={2**62}", "offset=20000", "sort=created_at&page=600")
+EMPTY = [*(("nousers", way) for way in EMPTIED), ("nobodysusers", ""), ("nobodysorders", "")]
+EMPTY += [(name, "none") for name in ("noorders", "nopayments", "noposts", "nokeys")]
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize(("name", "way"), EMPTY)
+def test_page_of_a_list_that_is_empty_before_the_database_is_asked(call, name, way, version):
+    queries = {*FAR, "", "page=2", "page=485", "offset=1000", "cursor=", "limit=100&page=11"}
+    if name == "nousers":
+        queries |= {f"role=user&sort=name&{page}" for page in ("page=2", "page=485", "cursor=")}
+        queries |= {f"email=%F1%98%93%AD&{page}" for page in ("", "page=2", "page=485", "cursor=")}
+    if version == 2:
+        queries |= {
+            f"{filters}&{page}" for filters in ("sort=id&id[gt]=1", "id=1,2") for page in ("page=485", "cursor=")
+        }
+    for query in queries:
+        response = call(f"/{name}?{query}", version=version, X_REQUEST_ID=way)
+        assert (response.status_code, response.data) == (200, []), query
+        pages_by_cursor = "cursor" in query or (version == 2 and "page" not in query and "offset" not in query)
+        empty = {"nextCursor": None, "prevCursor": None, "hasMore": False} if pages_by_cursor else {"total": 0}
+        assert empty.items() <= response.json["meta"].items(), query
+        assert response.json["_links"].keys() <= {"self", "first"}, query
+
+
+@pytest.mark.parametrize(("name", "way"), EMPTY)
+def test_stream_of_a_list_that_is_empty_before_the_database_is_asked(call, name, way):
+    for accept in ("application/x-ndjson", "text/csv"):
+        response = call(f"/{name}", version=2, X_REQUEST_ID=way, ACCEPT=accept)
+        assert (response.status_code, response.content.count(b"\n")) == (200, accept == "text/csv")

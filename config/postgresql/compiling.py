@@ -1,0 +1,17 @@
+"""The SQL of a queryset, for statements that are built around it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db import DEFAULT_DB_ALIAS
+from django.db.models import QuerySet
+
+
+def compile_queryset(rows: QuerySet[Any]) -> tuple[str, Sequence[Any]]:
+    """The SQL and its parameters, also where Django sees that no row can match.
+
+    Django's own `sql_with_params` raises EmptyResultSet then: for `none()`, an empty `__in`, a number that the column
+    cannot hold.
+    """
+    compiled: tuple[str, Sequence[Any]] = rows.query.get_compiler(DEFAULT_DB_ALIAS, elide_empty=False).as_sql()
+    return compiled
