@@ -20,7 +20,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from tests.service import Copy, Service, wait_for
-from tests.system.test_production_environment import PRODUCTION
+from tests.test_settings import PRODUCTION
 
 PASSWORD = "four plain words here"
 EMAIL = "traced-person@example.net"
