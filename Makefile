@@ -1,4 +1,4 @@
-# Everything a developer does, by name. `make` lists the targets.
+# Everything a developer does, by name. `make` lists what each change needs, `make trials` what takes long or a quiet machine.
 
 PYTHON ?= python3
 HOST ?= 127.0.0.1
@@ -18,81 +18,24 @@ PAYMENTS ?= 10000
 
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help run test test-system test-bulk test-clients test-schema test-browser test-lighthouse test-load test-replacement test-replicas test-migrations test-releases soak \
-	faults restore-drill cluster test-cluster bench bench-growth lint format lock sbom runtime-environment development-environment \
-	benchmark-environment browser-environment client-environment cluster-environment node
+.PHONY: help trials run test format lint test-system test-browser test-clients bench lock sbom test-bulk test-schema test-lighthouse test-load \
+	test-replacement test-replicas test-migrations test-releases soak faults restore-drill cluster test-cluster bench-growth \
+	runtime-environment development-environment benchmark-environment browser-environment client-environment cluster-environment node
 
-help:  ## lists the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
+# "## " describes what `make` lists, "#: " what `make trials` lists.
+help:
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
 
 run: runtime-environment  ## sets everything up and serves the API; HOST=127.0.0.1 PORT=8000
 	@# exec, so that the signal which make passes on reaches the service and not a shell.
 	@exec env LOCAL=true HOST='$(HOST)' PORT='$(PORT)' $(BIN)/python manage.py serve
 
-test: lint  ## sets everything up and runs all checks and tests on a database of their own
-	@$(BIN)/python -m tests.plugins.postgresql $(BIN)/python -W ignore manage.py makemigrations --check --dry-run
-	@$(BIN)/python -m tests.plugins.postgresql $(BIN)/python -W ignore manage.py check --deploy --fail-level WARNING
-	@for version in 1 2; do $(BIN)/python -m tests.plugins.postgresql $(BIN)/python -W ignore manage.py spectacular \
-		--api-version $$version --validate --fail-on-warn --file /dev/null || exit 1; done
+test: lint  ## sets everything up and runs what each change needs, on a database of its own: five minutes on two cores
 	@$(BIN)/python -m pytest -n auto
 
-test-system: development-environment  ## starts services, proxies and standbys, runs long property tests, and the contract on the reference
-	@$(BIN)/python -m pytest -n auto tests/system
-	@$(BIN)/python -m pytest -n auto -m hypothesis --hypothesis-profile long
-	@FAST_PATH=false $(BIN)/python -m pytest -n auto tests/contract
-
-test-clients: runtime-environment client-environment  ## runs clients and linters from npm, and generated clients, against the running service; ORIGIN=http://127.0.0.1:8000
-	@cd tests/clients && export ORIGIN='$(or $(ORIGIN),http://$(HOST):$(PORT))' PATH="$$PATH:$(CURDIR)/$(CLIENTS)/bin" \
-		&& npm ci --silent --no-audit --no-fund && npm test --silent && .venv/bin/python python_client.py
-
-test-schema: development-environment client-environment  ## lets Schemathesis judge answers of a service of its own, as two people and an administrator; FUZZ_SECONDS=60 for each version
-	@$(BIN)/python -m tests.fuzz '$(FUZZ_SECONDS)'
-
-test-browser: browser-environment  ## does in a browser what people do there; CHROMIUM=/path/to/chromium FIREFOX=/path/to/firefox
-	@$(BIN)/python -m pytest tests/browser
-
-test-replacement: development-environment  ## replaces the service under load, with and without nginx, and counts what fails; RATE=500
-	@$(BIN)/python -m tests.replacement '$(RATE)'
-
-test-replicas: development-environment  ## reads from standbys that fall behind and are killed, and compares what is shown with what was seen before; REQUESTS=1000000
-	@$(BIN)/python -m tests.replicas '$(REQUESTS)'
-
-test-migrations: development-environment  ## runs every migration on a big database while an earlier release serves; USERS=1000000 COMMIT=…
-	@$(BIN)/python -m tests.releases migrations '$(USERS)' $(COMMIT)
-
-test-releases: development-environment  ## runs the release before this one on the schema of this one; COMMIT=…
-	@$(BIN)/python -m tests.releases beside $(COMMIT)
-
-test-lighthouse:  ## lets Lighthouse judge the public pages of the running service, on a quiet machine; ORIGIN=http://127.0.0.1:8000 CHROMIUM=/path/to/chromium
-	@cd tests/lighthouse && npm ci --silent --no-audit --no-fund && ORIGIN='$(or $(ORIGIN),http://$(HOST):$(PORT))' \
-		CHROME_PATH='$(or $(CHROMIUM),$(shell command -v chromium || command -v google-chrome))' node lighthouse.mjs
-
-test-load: development-environment  ## measures what readers see beside everything that is slow, in about ten minutes; CASES=logins,…
-	@$(BIN)/python -m tests.load '$(CASES)'
-
-test-bulk: development-environment  ## sends users in batches of lines, reads them back as one stream, and compares checksum and memory; USERS=1000000
-	@$(BIN)/python -m tests.bulk '$(USERS)'
-
-faults: development-environment  ## kills the service and its database at random, KILLS=1000 times, while clients pay
-	@$(BIN)/python -m tests.faults '$(KILLS)'
-
-restore-drill: development-environment  ## loses a database under load and restores it to a moment; USERS=1000000
-	@$(BIN)/python -m tests.restore '$(USERS)'
-
-soak: development-environment  ## runs mixed traffic with faults over a bad network to the database, and compares ledger and memory; MINUTES=60
-	@$(BIN)/python -m tests.soak '$(MINUTES)'
-
-cluster: development-environment cluster-environment  ## runs the service on a PostgreSQL cluster on this machine until Ctrl-C; PGBOUNCER=/path/to/pgbouncer
-	@exec $(BIN)/python -m tests.cluster run
-
-test-cluster: development-environment cluster-environment  ## kills, freezes and cuts off members of such a cluster while clients pay; FAULTS=50 PAYMENTS=10000 PGBOUNCER=…
-	@exec $(BIN)/python -m tests.cluster faults '$(FAULTS)' '$(PAYMENTS)'
-
-bench: benchmark-environment  ## compares with a stock DRF app and the thinnest Python; SIZE=1m SECONDS=5 ROUNDS=3 CASES=get_user,…
-	@$(BIN)/python -m benchmarks.compare --size '$(SIZE)' --seconds '$(SECONDS)' --rounds '$(ROUNDS)' $(if $(CASES),--cases '$(CASES)')
-
-bench-growth: benchmark-environment  ## measures how answers slow down as users grow; SIZES=10k,1m,10m SECONDS=5
-	@$(BIN)/python -m benchmarks.growth --sizes '$(SIZES)' --seconds '$(SECONDS)'
+format: development-environment  ## rewrites the code in the project's style
+	@$(BIN)/python -m ruff check --quiet --fix-only .
+	@$(BIN)/python -m ruff format --quiet .
 
 lint: development-environment  ## checks style, types, who imports whom, and advisories about the packages
 	@$(BIN)/python -m ruff format --check --quiet .
@@ -101,13 +44,20 @@ lint: development-environment  ## checks style, types, who imports whom, and adv
 	@$(BIN)/python -c 'from importlinter.cli import lint_imports_command; lint_imports_command()'
 	@$(BIN)/python -m tests.deploy.advisories
 
-format: development-environment  ## rewrites the code in the project's style
-	@$(BIN)/python -m ruff check --quiet --fix-only .
-	@$(BIN)/python -m ruff format --quiet .
+test-system: development-environment  ## starts services, proxies and standbys, runs long property tests, and the contract on the reference: twenty minutes
+	@$(BIN)/python -m pytest -n auto tests/system
+	@$(BIN)/python -m pytest -n auto -m hypothesis --hypothesis-profile long
+	@FAST_PATH=false $(BIN)/python -m pytest -n auto tests/contract
 
-sbom: development-environment  ## writes sbom.json, the bill of materials of the service's packages (CycloneDX)
-	@$(BIN)/python -m cyclonedx_py requirements requirements.txt --pyproject pyproject.toml --output-reproducible \
-		--output-file sbom.json
+test-browser: browser-environment  ## does in a browser what people do there; CHROMIUM=/path/to/chromium FIREFOX=/path/to/firefox
+	@$(BIN)/python -m pytest tests/browser
+
+test-clients: runtime-environment client-environment  ## runs clients and linters from npm, and generated clients, against the running service; ORIGIN=http://127.0.0.1:8000
+	@cd tests/clients && export ORIGIN='$(or $(ORIGIN),http://$(HOST):$(PORT))' PATH="$$PATH:$(CURDIR)/$(CLIENTS)/bin" \
+		&& npm ci --silent --no-audit --no-fund && npm test --silent && .venv/bin/python python_client.py
+
+bench: benchmark-environment  ## compares with a stock DRF app and the thinnest Python; SIZE=1m SECONDS=5 ROUNDS=3 CASES=get_user,…
+	@$(BIN)/python -m benchmarks.compare --size '$(SIZE)' --seconds '$(SECONDS)' --rounds '$(ROUNDS)' $(if $(CASES),--cases '$(CASES)')
 
 UV_LOCK = $(BIN)/python -m uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--no-emit-find-links --no-annotate --no-header -q
@@ -122,6 +72,60 @@ lock: $(BIN)/pip  ## makes the requirements files from pyproject.toml
 	@$(UV_LOCK) --group node -o tests/clients/node.txt
 	@$(UV_LOCK) --group cluster -o tests/cluster/requirements.txt
 	@$(UV_LOCK) --group bench -c requirements.txt -o benchmarks/requirements.txt
+
+sbom: development-environment  ## writes sbom.json, the bill of materials of the service's packages (CycloneDX)
+	@$(BIN)/python -m cyclonedx_py requirements requirements.txt --pyproject pyproject.toml --output-reproducible \
+		--output-file sbom.json
+
+# --- Trials
+
+trials:  ## lists what takes long: faults, load, standbys, clusters, releases
+	@awk -F ':.*#: ' '/^[a-z-]+:.*#: / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
+
+test-schema: development-environment client-environment  #: lets Schemathesis judge answers of a service of its own, as two people and an administrator; FUZZ_SECONDS=60 for each version
+	@$(BIN)/python -m tests.fuzz '$(FUZZ_SECONDS)'
+
+test-replacement: development-environment  #: replaces the service under load, with and without nginx, and counts what fails; RATE=500
+	@$(BIN)/python -m tests.replacement '$(RATE)'
+
+test-replicas: development-environment  #: reads from standbys that fall behind and are killed, and compares what is shown with what was seen before; REQUESTS=1000000
+	@$(BIN)/python -m tests.replicas '$(REQUESTS)'
+
+test-migrations: development-environment  #: runs every migration on a big database while an earlier release serves; USERS=1000000 COMMIT=…
+	@$(BIN)/python -m tests.releases migrations '$(USERS)' $(COMMIT)
+
+test-releases: development-environment  #: runs the release before this one on the schema of this one; COMMIT=…
+	@$(BIN)/python -m tests.releases beside $(COMMIT)
+
+test-lighthouse:  #: lets Lighthouse judge the public pages of the running service, on a quiet machine; ORIGIN=http://127.0.0.1:8000 CHROMIUM=/path/to/chromium
+	@cd tests/lighthouse && npm ci --silent --no-audit --no-fund && ORIGIN='$(or $(ORIGIN),http://$(HOST):$(PORT))' \
+		CHROME_PATH='$(or $(CHROMIUM),$(shell command -v chromium || command -v google-chrome))' node lighthouse.mjs
+
+test-load: development-environment  #: measures what readers see beside everything that is slow, in about ten minutes; CASES=logins,…
+	@$(BIN)/python -m tests.load '$(CASES)'
+
+test-bulk: development-environment  #: sends users in batches of lines, reads them back as one stream, and compares checksum and memory; USERS=1000000
+	@$(BIN)/python -m tests.bulk '$(USERS)'
+
+faults: development-environment  #: kills the service and its database at random, KILLS=1000 times, while clients pay
+	@$(BIN)/python -m tests.faults '$(KILLS)'
+
+restore-drill: development-environment  #: loses a database under load and restores it to a moment; USERS=1000000
+	@$(BIN)/python -m tests.restore '$(USERS)'
+
+soak: development-environment  #: runs mixed traffic with faults over a bad network to the database, and compares ledger and memory; MINUTES=60
+	@$(BIN)/python -m tests.soak '$(MINUTES)'
+
+cluster: development-environment cluster-environment  #: runs the service on a PostgreSQL cluster on this machine until Ctrl-C; PGBOUNCER=/path/to/pgbouncer
+	@exec $(BIN)/python -m tests.cluster run
+
+test-cluster: development-environment cluster-environment  #: kills, freezes and cuts off members of such a cluster while clients pay; FAULTS=50 PAYMENTS=10000 PGBOUNCER=…
+	@exec $(BIN)/python -m tests.cluster faults '$(FAULTS)' '$(PAYMENTS)'
+
+bench-growth: benchmark-environment  #: measures how answers slow down as users grow; SIZES=10k,1m,10m SECONDS=5
+	@$(BIN)/python -m benchmarks.growth --sizes '$(SIZES)' --seconds '$(SECONDS)'
+
+# --- Environments
 
 runtime-environment: $(BIN)/pip
 	$(call install,requirements.txt)

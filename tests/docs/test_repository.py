@@ -31,6 +31,13 @@ def test_every_link_between_files_leads_somewhere(page):
             assert link["section"] in anchors(target), link[0]
 
 
+def test_make_lists_few_targets_and_each_page_names_those_there_are():
+    targets = dict(re.findall(r"^([a-z-]+):.*?(##|#:) ", (CHECKOUT / "Makefile").read_text(), re.MULTILINE))
+    assert 0 < [*targets.values()].count("##") <= 14
+    named = {name for page in PAGES for name in re.findall(r"(?:^|`)make ([a-z-]+)", page.read_text(), re.MULTILINE)}
+    assert {"run", "test", "test-system"} <= named <= targets.keys()
+
+
 def test_hooks_run_the_commands_of_make_lint():
     recipe = re.search(r"^lint:.*\n((?:\t.+\n)+)", (CHECKOUT / "Makefile").read_text(), re.MULTILINE)
     commands = [line.removeprefix("\t@").replace("$(BIN)", ".venv/bin") for line in recipe[1].splitlines()]
