@@ -91,11 +91,11 @@ test-replacement: development-environment  #: replaces the service under load, w
 test-replicas: development-environment  #: reads from standbys that fall behind and are killed, and compares what is shown with what was seen before; REQUESTS=1000000
 	@$(BIN)/python -m tests.replicas '$(REQUESTS)'
 
-test-migrations: development-environment  #: runs every migration on a big database while an earlier release serves; USERS=1000000 COMMIT=…
-	@$(BIN)/python -m tests.releases migrations '$(USERS)' $(COMMIT)
+test-migrations: development-environment  #: runs the migrations of an artificial second release on a big database while this one serves; USERS=1000000
+	@$(BIN)/python -m tests.releases migrations '$(USERS)'
 
-test-releases: development-environment  #: runs the release before this one on the schema of this one; COMMIT=…
-	@$(BIN)/python -m tests.releases beside $(COMMIT)
+test-releases: development-environment  #: runs this release and an artificial second one on the schema of the second
+	@$(BIN)/python -m tests.releases beside
 
 test-lighthouse:  #: lets Lighthouse judge the public pages of the running service, on a quiet machine; ORIGIN=http://127.0.0.1:8000 CHROMIUM=/path/to/chromium
 	@cd tests/lighthouse && npm ci --silent --no-audit --no-fund && ORIGIN='$(or $(ORIGIN),http://$(HOST):$(PORT))' \

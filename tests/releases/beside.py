@@ -1,4 +1,4 @@
-"""The release before this one, on the schema of this one, and both at once."""
+"""This release on the schema of a second one, and both at once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import psycopg
 from config.local.account import get_accessible_folder
 from config.local.cluster import Cluster
 from tests.faults.service import Service
-from tests.releases.release import Release, describe, find_release_before, released
+from tests.releases.second_release import second_release
 from tests.releases.traffic import traffic
 from tests.service import Copy, temporary_copy
 
@@ -22,36 +22,35 @@ RATE = 20.0
 _OPTIONS = "-p tests.plugins.secrecy -p tests.plugins.described --strict-markers -q"
 
 
-def run(folder: Path, commit: str = "") -> bool:
-    """Runs both releases on one schema, and returns whether neither failed.
+def run(folder: Path) -> bool:
+    """Runs both releases on the schema of the second one, and returns whether neither failed.
 
     Args:
         folder: for the database and the logs.
-        commit: of the release before; that before the newest migration, if empty.
     """
-    commit = commit or find_release_before()
-    print(f"{describe(commit)} runs on the schema of this release", flush=True)
     cluster = Cluster(get_accessible_folder(folder / "server"))
-    with released(commit) as before, temporary_copy("service") as copy, cluster.supervised():
+    with temporary_copy("first") as first, second_release() as second, cluster.supervised():
         keys = {"SECRET_KEY": secrets.token_urlsafe(48), "JWT_SIGNING_KEY": secrets.token_urlsafe(48)}
-        new = Service(copy, cluster.url, folder / "new.log", 2, **keys)
+        new = Service(second, cluster.url, folder / "new.log", 2, **keys)
         key = new.start()["API key"]
-        old = Service(before, cluster.url, folder / "old.log", 2, **keys)
+        old = Service(first, cluster.url, folder / "old.log", 2, **keys)
         old.start()
-        _create_migrated(cluster, copy)
+        _create_migrated(cluster, second)
         with (
             ProcessPoolExecutor(2, get_context("spawn")) as pool,
             traffic(pool, old, key, 1, rate=RATE, stop=folder / "stop-old") as on_old,
             traffic(pool, new, key, 2, rate=RATE, stop=folder / "stop-new") as on_new,
         ):
             start = time.monotonic()
-            passed = _run_contract(before, cluster.url)
+            passed = _run_contract(first, cluster.url)
             took = time.monotonic() - start
         for service in (old, new):
             service.stop()
     is_right = passed
-    print(f"The contract tests of the release before {'pass' if passed else 'fail'} on this schema ({took:.0f} s)")
-    for name, seen in {"the release before": on_old, "this release": on_new}.items():
+    print(
+        f"The contract tests of this release {'pass' if passed else 'fail'} on the schema of the second ({took:.0f} s)"
+    )
+    for name, seen in {"this release": on_old, "the second": on_new}.items():
         outcomes = seen.offered.outcomes
         failed = [outcome.status for outcome in outcomes if outcome.status not in {200, 201}]
         is_right = is_right and not failed and bool(outcomes)
@@ -60,7 +59,7 @@ def run(folder: Path, commit: str = "") -> bool:
 
 
 def _create_migrated(cluster: Cluster, copy: Copy) -> None:
-    """Creates the database of the tests, migrated by this release."""
+    """Creates the database of the tests, migrated by a release."""
     with psycopg.connect(cluster.url, autocommit=True) as connection:
         connection.execute("CREATE DATABASE test_service")
     url = cluster.url.removesuffix("service") + "test_service"
@@ -68,9 +67,9 @@ def _create_migrated(cluster: Cluster, copy: Copy) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def _run_contract(before: Release, database: str) -> bool:
+def _run_contract(release: Copy, database: str) -> bool:
     """Runs the contract tests of a release on a database that is migrated already."""
-    process = before.start(
+    process = release.start(
         *(".venv/bin/python", "-m", "pytest", "tests/contract", "--reuse-db", "-p", "no:cacheprovider"),
         *("-o", f"addopts={_OPTIONS}"),
         LOCAL="false",

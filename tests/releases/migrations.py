@@ -1,8 +1,7 @@
-"""Every migration on a big database, while the release before it serves."""
+"""The migrations of a second release on a big database, while this one serves."""
 
 from __future__ import annotations
 
-import re
 import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -11,40 +10,28 @@ from pathlib import Path
 from config.local.account import get_accessible_folder
 from config.local.cluster import Cluster
 from tests.faults.service import Service
-from tests.releases.release import describe, find_release_before_the_rule, released
+from tests.releases.second_release import MIGRATIONS, second_release
 from tests.releases.traffic import traffic
 from tests.service import Copy, temporary_copy
 
 RATE = 50.0
 MAX_SECONDS_OF_A_REQUEST = 0.5
 SECONDS_OF_QUIET = 10.0
-_MISSING = re.compile(r"^\[ \]\s+(\w+)\.(\w+)", re.MULTILINE)
-# As `serve` does it: nobody else migrates, and no statement is too long.
-_MIGRATE = """
-from django.core.management import call_command
-from config.management.migrations import setup_lock
-with setup_lock():
-    call_command("migrate", "{app}", "{name}", interactive=False, verbosity=0)
-"""
 
 
-def run(users: int, folder: Path, commit: str = "") -> bool:
-    """Migrates from the schema of a commit to that of this release, and returns whether no request waited for long.
+def run(users: int, folder: Path) -> bool:
+    """Applies the migrations of the second release, and returns whether no request waited for long.
 
     Args:
         users: how many there are, with an order and a post each.
         folder: for the database and the log.
-        commit: of the release that serves; the last one that was made without the rule, if empty.
     """
-    commit = commit or find_release_before_the_rule()
-    print(f"{describe(commit)} serves", flush=True)
     cluster = Cluster(get_accessible_folder(folder / "server"))
-    with released(commit) as before, temporary_copy("service") as copy, cluster.supervised():
-        service = Service(before, cluster.url, folder / "log", 2)
+    with temporary_copy("first") as first, second_release() as second, cluster.supervised():
+        service = Service(first, cluster.url, folder / "log", 2)
         key = service.start()["API key"]
         rows = ("--users", str(users), "--orders-per-user", "1", "--posts-per-user", "1")
-        _manage(before, cluster.url, "seed", *rows)
-        missing = _MISSING.findall(_manage(copy, cluster.url, "showmigrations", "--plan"))
+        _manage(first, cluster.url, "seed", *rows)
         print(f"{users:,} users with an order and a post each are there", flush=True)
         windows = {}
         with (
@@ -54,13 +41,13 @@ def run(users: int, folder: Path, commit: str = "") -> bool:
             start = time.perf_counter()
             time.sleep(SECONDS_OF_QUIET)
             windows["(no migration)"] = start, time.perf_counter()
-            for app, name in missing:
+            for name in [path.stem for path in MIGRATIONS]:
                 start = time.perf_counter()
-                _manage(copy, cluster.url, "shell", "-c", _MIGRATE.format(app=app, name=name))
-                windows[f"{app}.{name}"] = start, time.perf_counter()
+                _manage(second, cluster.url, "migrate", "orders", name)
+                windows[name] = start, time.perf_counter()
         service.stop()
     print("| Migration | Took s | Requests | Failed | Longest request ms |\n|---|---|---|---|---|")
-    is_right = bool(missing)
+    is_right = True
     for name, (start, end) in windows.items():
         outcomes = seen.outcomes(start, end)
         failed = sum(outcome.status not in {200, 201} for outcome in outcomes)
