@@ -1,26 +1,60 @@
 """The address a request comes from."""
 
+import logging
 from collections.abc import Mapping
+from functools import cache
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import Any
 
 from django.conf import settings
 
+logger = logging.getLogger(__name__)
+
 
 def client_address(request: Any) -> IPv4Address | IPv6Address:
     """The client's address, with X-Forwarded-For believed from as many proxies as TRUSTED_PROXIES says.
 
-    Each trusted proxy appends the address it was called from, so the entry that counts is that many from the end.
+    Each trusted proxy appends the address it was called from, so the entry that counts is that many from the end. Where
+    that entry is no address, the proxy that wrote it stands for its client: the next entry is that proxy's address.
     """
-    chain = [part.strip() for part in request.META.get("HTTP_X_FORWARDED_FOR", "").split(",")]
-    chain = [*filter(None, chain), request.META.get("REMOTE_ADDR") or "0.0.0.0"]  # noqa: S104 - a socket without one
+    forwarded = request.META.get("HTTP_X_FORWARDED_FOR")
+    chain = [*(forwarded.split(",") if forwarded else ()), request.META.get("REMOTE_ADDR", "")]
+    entries = chain[max(-1 - settings.TRUSTED_PROXIES, -len(chain)) :]
+    for entry in entries:
+        found = _parse_address(entry)
+        if found is not None:
+            return found
+        if len(entries) > 1:
+            _warn_of_no_address()
+    return IPv4Address(0)
+
+
+def _parse_address(entry: str) -> IPv4Address | IPv6Address | None:
+    """The address in an entry of X-Forwarded-For; None for `unknown` and its like.
+
+    There is no standard. Proxies write the bare address, or add a port, brackets and quotes as in RFC 7239, section 6.
+    """
+    text = entry.strip(' \t"')
+    if text.startswith("["):
+        text = text[1:].partition("]")[0]
+    elif text.count(":") == 1:
+        text = text.partition(":")[0]
     try:
         # A zone, `fe80::1%eth0`, names an interface of the machine that was called; PostgreSQL has no form for it.
-        found = ip_address(chain[max(-1 - settings.TRUSTED_PROXIES, -len(chain))].partition("%")[0])
+        found = ip_address(text.partition("%")[0])
     except ValueError:
-        found = ip_address("0.0.0.0")  # noqa: S104
+        return None
     mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None
     return mapped or found
+
+
+@cache
+def _warn_of_no_address() -> None:
+    """Says it once a process: it would be said of every request."""
+    logger.warning(
+        "A trusted proxy sends an X-Forwarded-For without an address: its clients share the proxy's limits. "
+        "Let the proxy send the address that it was called from."
+    )
 
 
 def is_passed_on(environ: Mapping[str, Any]) -> bool:

@@ -127,7 +127,9 @@ def test_limit_of_one_account_leaves_the_others(owner, staff):
     assert by_login(staff, PASSWORD) == 200
 
 
-@pytest.mark.parametrize("addresses", [["192.0.2.7"], ["2001:db8:1:2::1", "2001:db8:1:2:ffff::2"]])
+@pytest.mark.parametrize(
+    "addresses", [["192.0.2.7", "192.0.2.7:52011"], ["2001:db8:1:2::1", "[2001:db8:1:2:ffff::2]:443"]]
+)
 def test_thirty_wrong_passwords_an_address_whatever_the_account(owner, proxied, addresses):
     sources = itertools.cycle(addresses)
     tries = [log_in(f"u{number}@example.com", x_forwarded_for=next(sources)).status for number in range(31)]
