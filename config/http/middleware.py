@@ -11,7 +11,7 @@ from corsheaders.middleware import CorsMiddleware
 from django.http import HttpRequest, HttpResponse
 
 from config.http.headers import set_default_headers
-from config.http.url_map import find_view, get_allowed_methods
+from config.http.url_map import find_view, get_allowed_methods, get_declaration
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
 
@@ -61,13 +61,17 @@ class ExactMethodMiddleware:
 
 
 class HostMiddleware:
-    """Refuses a Host that is not one of ALLOWED_HOSTS, for views that do not ask which it is, too."""
+    """Refuses a Host that is not one of ALLOWED_HOSTS, for views that do not ask which it is, too.
+
+    Views with `takes_any_host` are for probes, which come by address, or in HTTP/1.0 without a Host.
+    """
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        request.get_host()
+        if not get_declaration(find_view(request.path_info), "takes_any_host", default=False):
+            request.get_host()
         return self.get_response(request)
 
 

@@ -34,6 +34,7 @@ class LiveView(UnversionedMixin, View):
 
     cache_control = "no-store"
     lanes = {"GET": Lane.NONE, "HEAD": Lane.NONE}
+    takes_any_host = True
 
     @extend_schema(responses=HealthSerializer)
     def get(self, request: Request) -> Response:

@@ -18,7 +18,7 @@ ERRORS: dict[str, tuple[str, str, dict[str, Any], int, str]] = {
     "malformed": ("POST", "/orders", {"body": b"{", "content_type": JSON}, 400, "MALFORMED_JSON"),
     "cursor": ("GET", "/users?cursor=x", {}, 400, "INVALID_CURSOR"),
     "bad host": ("GET", "/users", {"HTTP_HOST": "evil.example"}, 400, "VALIDATION_ERROR"),
-    "broken host": ("GET", "/health/live", {"HTTP_HOST": "a b<>"}, 400, "VALIDATION_ERROR"),
+    "broken host": ("GET", "/openapi.json", {"HTTP_HOST": "a b<>"}, 400, "VALIDATION_ERROR"),
     "bad host of an unknown path": ("GET", "/nowhere", {"HTTP_HOST": "evil.example"}, 400, "VALIDATION_ERROR"),
     "no credential": ("GET", "/users", {"headers": {}}, 401, "UNAUTHENTICATED"),
     "bad key": ("GET", "/users", {"headers": {"X-API-Key": "x"}}, 401, "INVALID_CREDENTIALS"),
