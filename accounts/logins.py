@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from accounts.models import LoginSession
+from accounts.models import LoginSession, is_living_oauth_token
 from accounts.tokens import Pair, RefreshToken, SessionToken, build_pair, get_digest
 from config import audit
-from config.http.errors import DomainError, invalid_token
+from config.http.errors import Detail, invalid, invalid_token
 from config.postgresql import transactions
 from users.models import User
 
@@ -59,11 +59,17 @@ def _exchange(session: LoginSession, digest: bytes) -> Pair | None:
 
 
 def log_out(presented: str) -> None:
-    """Ends the session of a refresh token, also of a used one. One that is none of ours, or over, needs no end."""
-    try:
-        session = _fetch_session(RefreshToken.parse(presented))
-    except DomainError:
-        return
+    """Ends the session of a refresh token, also of a used or expired one.
+
+    What is no token of this service, or one of a session that is over, needs no end.
+
+    Raises:
+        DomainError: VALIDATION_ERROR on `refresh_token` for any other token of this service, which would live on.
+    """
+    token = RefreshToken.parse_for_log_out(presented)
+    if token is None and is_living_oauth_token(presented):
+        raise invalid(Detail("refresh_token", "This token belongs to an application, which ends it at /oauth/revoke."))
+    session = _fetch_session(token) if token else None
     if session is not None and session.end():
         audit.record("logout", user=session.user)
 

@@ -22,6 +22,7 @@ from django.utils.crypto import constant_time_compare
 from oauth2_provider.models import (
     AbstractApplication,
     AbstractRefreshToken,
+    get_access_token_model,
     get_refresh_token_model,
     refresh_token_expire_timedelta,
 )
@@ -233,6 +234,13 @@ def living_refresh_tokens(now: datetime) -> QuerySet[AbstractRefreshToken]:
     return get_refresh_token_model().objects.filter(
         revoked=None, access_token__expires__gt=now - refresh_token_expire_timedelta()
     )
+
+
+def is_living_oauth_token(token: str) -> bool:
+    """Whether a text is an access or refresh token of OAuth that can be used."""
+    now, own = timezone.now(), {"token_checksum": get_digest(token)}
+    access_tokens = get_access_token_model().objects.filter(expires__gt=now)
+    return any(tokens.filter(**own).exists() for tokens in (living_refresh_tokens(now), access_tokens))
 
 
 class ApplicationQuerySet(models.QuerySet["Application"]):

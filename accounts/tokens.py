@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, Self
 
 import jwt
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from django.conf import settings
 from rest_framework_simplejwt.backends import TokenBackend
 from rest_framework_simplejwt.exceptions import TokenBackendError, TokenError
@@ -17,11 +17,13 @@ from rest_framework_simplejwt.settings import api_settings
 from rest_framework_simplejwt.tokens import Token
 
 from accounts.models import LoginSession
-from config.http.errors import invalid_token
+from config.http.errors import Detail, invalid, invalid_token
 from config.http.signing_keys import SigningKey, parse_signing_key
 
 # Of ours none is half as long. A longer one is not worth decoding.
 MAX_CHARACTERS = 4096
+# The clock of the machine that issued a token may be ahead. It prolongs nothing: `exp` has no leeway (Token.check_exp).
+CLOCK_LEEWAY = timedelta(seconds=5)
 CLAIMS = {"exp": int, "iat": int, "jti": str, "sid": str, "sub": str, "token_type": str}
 _TYPES = tuple(CLAIMS.values())
 _SHAPE = re.compile(r"[\w-]+\.[\w-]+\.[\w-]+", re.ASCII)
@@ -44,9 +46,6 @@ class Backend(TokenBackend):
     def prepared_signing_key(self) -> bytes | Ed25519PrivateKey:
         return self.key.signing
 
-    def get_verifying_key(self, token: object) -> bytes | Ed25519PublicKey:
-        return self.key.verifying
-
     def get_public_keys(self) -> list[Mapping[str, str]]:
         """The public keys (RFC 7517) that verify tokens; none of a secret."""
         return [jwk for each in (self, *self._fallbacks) if (jwk := each.key.public_jwk)]
@@ -57,6 +56,10 @@ class Backend(TokenBackend):
 
     def decode(self, token: Any, verify: bool = True) -> dict[str, Any]:
         """The claims of a token that one of the keys signed, by its own algorithm.
+
+        Args:
+            token: its text.
+            verify: whether its times are checked; signature, audience and issuer always are.
 
         Raises:
             TokenBackendError: any other token.
@@ -73,10 +76,26 @@ class Backend(TokenBackend):
             # Tokens of releases before there were several keys name none.
             if key_id in {backend.key.id, None}:
                 try:
-                    return super(Backend, backend).decode(token, verify)
-                except TokenBackendError as error:
-                    refusal = error
+                    return backend._decode(token, verify_times=verify)
+                except jwt.InvalidTokenError as error:
+                    refusal = TokenBackendError(str(error))
         raise refusal
+
+    def _decode(self, token: str, *, verify_times: bool) -> dict[str, Any]:
+        claims: dict[str, Any] = jwt.decode(
+            token,
+            self.key.verifying,
+            [self.algorithm],
+            audience=self.audience,
+            issuer=self.issuer,
+            leeway=CLOCK_LEEWAY,
+            options={"verify_exp": verify_times, "verify_iat": verify_times, "verify_nbf": verify_times},
+        )
+        return claims
+
+
+# The latter three: `exp` may be a number that is no date, and what was signed no JSON.
+_UNUSABLE = (TokenError, OSError, OverflowError, ValueError)
 
 
 class SessionToken(Token):
@@ -112,8 +131,7 @@ class SessionToken(Token):
             raise invalid_token()
         try:
             return cls(text)  # type: ignore[arg-type]  # the library's annotation is wrong
-        except (TokenError, OSError, OverflowError, ValueError):
-            # The latter three: `exp` may be a number that is no date, and what was signed no JSON.
+        except _UNUSABLE:
             raise invalid_token() from None
 
     def get_token_backend(self) -> TokenBackend:
@@ -147,6 +165,28 @@ class AccessToken(SessionToken):
 class RefreshToken(SessionToken):
     token_type = "refresh"
     lifetime = api_settings.REFRESH_TOKEN_LIFETIME
+
+    @classmethod
+    def parse_for_log_out(cls, text: str) -> Self | None:
+        """The token whose session is to end, whatever its times: no clock keeps a session alive.
+
+        Returns:
+            None for a token that this service did not sign.
+
+        Raises:
+            DomainError: VALIDATION_ERROR on `refresh_token` for an access token.
+        """
+        if len(text) > MAX_CHARACTERS or not text.isascii():
+            return None
+        try:
+            token = cls(text, verify=False)  # type: ignore[arg-type]  # as in `parse`
+        except _UNUSABLE:
+            return None
+        try:
+            token.verify_own_claims()
+        except _UNUSABLE:
+            raise invalid(Detail("refresh_token", "This is no refresh token; send the one of the same pair.")) from None
+        return token
 
 
 class Pair(NamedTuple):

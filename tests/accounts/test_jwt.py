@@ -6,6 +6,7 @@ import time
 
 import jwt
 import pytest
+import time_machine
 from django.conf import settings
 from django.db import connection
 from django.test import Client
@@ -114,6 +115,16 @@ def test_forged_token_is_refused(pair, forge, kind):
     answer = refresh(forged) if kind == "refresh_token" else with_bearer(forged).get("/api/protected")
     assert refused(answer), answer
     assert 'error="invalid_token"' in answer.headers["WWW-Authenticate"]
+
+
+def test_pair_of_a_node_whose_clock_is_seconds_ahead_is_taken(owner):
+    with time_machine.travel(time.time() + 3):
+        pair = log_in(owner.email).data
+    assert with_bearer(pair["access_token"]).get("/api/protected").status == 200
+    assert (
+        with_bearer(signed(claims_of(pair["access_token"]) | {"nbf": int(time.time()) + 3})).get("/users").status == 200
+    )
+    assert refresh(pair["refresh_token"]).status == 200
 
 
 GARBAGE = ["x", "..", "a.b.c", "a.b", "a.b.c.d", "é.é.é", "x" * 15_000, ("x" * 3000 + ".") * 2 + "x", "\x7f.\x7f.\x7f"]

@@ -1,13 +1,17 @@
 """POST /api/token/refresh: a refresh token is used once, and its reuse ends the session."""
 
+import time
 from datetime import timedelta
 
+import jwt
 import pytest
+import time_machine
 from django.conf import settings
 from django.db.models import F
 
 from accounts.models import LoginSession
 from tests.accounts.conftest import log_in, log_out, refresh, refused, with_bearer
+from tests.accounts.oauth.actors import Person, register
 from tests.conftest import Caller, with_key
 
 
@@ -146,9 +150,33 @@ def test_logout_leaves_other_sessions(owner, pair):
 
 
 def test_logout_with_a_token_of_no_session_is_204_and_ends_nothing(pair):
-    for token in ("none", "a.b.c", pair["access_token"]):
+    claims = jwt.decode(pair["refresh_token"], options={"verify_signature": False})
+    for token in ("none", "a.b.c", "x" * 5000, "é.é.é", jwt.encode(claims, "k" * 64, "HS256")):
         assert log_out(token).status == 204
     assert works(pair)
+
+
+@pytest.mark.parametrize("times", [{"exp": -60}, {"iat": 600}, {"nbf": 600}])
+def test_logout_ends_the_session_of_a_token_whatever_its_times(pair, times):
+    claims = jwt.decode(pair["refresh_token"], options={"verify_signature": False})
+    moved = {name: int(time.time()) + seconds for name, seconds in times.items()}
+    assert log_out(jwt.encode(claims | moved, settings.JWT_SIGNING_KEY, "HS256")).status == 204
+    assert not works(pair)
+
+
+@pytest.mark.parametrize("minutes", [0, 60])
+def test_logout_with_an_access_token_is_400_naming_the_field(pair, minutes):
+    with time_machine.travel(time.time() + minutes * 60):
+        answer = log_out(pair["access_token"])
+    assert (answer.status, answer.code, answer.fields) == (400, "VALIDATION_ERROR", {"refresh_token"})
+    assert works(pair)
+
+
+@pytest.mark.parametrize("kind", ["access_token", "refresh_token"])
+def test_logout_with_a_token_of_an_application_is_400_naming_the_field(owner, kind):
+    granted = Person(owner).tokens(register())
+    assert log_out(granted[kind]).fields == {"refresh_token"}
+    assert with_bearer(granted["access_token"]).get("/api/protected").status == 200
 
 
 def test_logout_twice_is_204(pair):
