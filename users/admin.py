@@ -27,7 +27,7 @@ from config.admin.dashboard import Chart
 from config.admin.related import fetch_related_rows
 from config.api.limits.login_attempts import login_attempt
 from config.http.errors import not_found
-from config.http.middleware import present_request
+from config.http.request_state import RequestState, present_state
 from users import services
 from users.admin_import import COLUMNS, UserImportMixin
 from users.models import EMAIL_TAKEN, Status, User, UserQuerySet
@@ -87,7 +87,7 @@ class OwnPasswordForm(PasswordChangeForm):
     required_css_class = "required"
 
     def clean_old_password(self) -> str:
-        request = present_request.get()
+        request = (present_state.get() or RequestState()).request
         password: str = self.cleaned_data["old_password"]
         with login_attempt(request, self.user.email, user=self.user, door="current_password") as right:
             right.append(check_password(password, self.user.password))

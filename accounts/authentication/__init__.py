@@ -12,7 +12,7 @@ from config.api.exceptions import CHALLENGE
 from config.api.principal import Principal
 from config.http.errors import DomainError, ErrorCode
 from config.http.headers import split_values
-from config.http.middleware import secret_parameters
+from config.http.request_state import get_state
 from users.models import User
 
 
@@ -24,7 +24,7 @@ class PrincipalAuthentication(BaseAuthentication):
     """
 
     def authenticate(self, request: Request) -> tuple[User, Principal] | None:
-        keys = [*split_values(request.META.get("HTTP_X_API_KEY")), *secret_parameters(request)]
+        keys = [*split_values(request.META.get("HTTP_X_API_KEY")), *get_state(request.META).secret_parameters]
         presented: list[tuple[ModuleType, str]] = [(api_key, key) for key in keys]
         headers = split_values(request.META.get("HTTP_AUTHORIZATION"))
         presented += [(bearer if header.lower().startswith("bearer ") else basic, header) for header in headers]

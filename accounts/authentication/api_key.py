@@ -5,9 +5,10 @@ from rest_framework.request import Request
 
 from accounts.models import APIKey, APIKeyQuerySet
 from config import audit
-from config.api.limits.quotas import STAND_IN, CredentialLookup
+from config.api.limits.quotas import CredentialLookup
 from config.api.principal import Principal
 from config.http.errors import DomainError, ErrorCode
+from config.http.request_state import get_state
 
 _keys = CredentialLookup(
     lambda digest: (
@@ -36,6 +37,6 @@ def resolve(key: str, request: Request) -> Principal:
     if row is None or not row.user.is_active:
         audit.record("api_key.refused", user=row and row.user)
         raise DomainError(ErrorCode.INVALID_CREDENTIALS, "The API key is not valid, or not any more.")
-    if STAND_IN not in request.META:
+    if get_state(request.META).stand_in is None:
         row.touch()
     return Principal(row.user, frozenset(row.scopes), "api_key", row.expires_at, row.prefix)

@@ -6,9 +6,10 @@ from rest_framework.request import Request
 from accounts.authentication import oauth
 from accounts.models import LoginSession
 from accounts.tokens import AccessToken
-from config.api.limits.quotas import STAND_IN, CredentialLookup
+from config.api.limits.quotas import CredentialLookup
 from config.api.principal import ALL_SCOPES, Principal
 from config.http.errors import invalid_token
+from config.http.request_state import get_state
 from users.models import User
 
 # RFC 7515, section 3.1: header, payload and signature. An OAuth token of ours has no dot.
@@ -51,6 +52,6 @@ def _fetch_user(token: AccessToken, request: Request) -> User:
     session = _sessions.find(request, session_id=token.session_id)
     if session is None or str(session.user_id) != token.payload["sub"] or not session.is_usable:
         raise invalid_token()
-    if STAND_IN not in request.META:
+    if get_state(request.META).stand_in is None:
         session.note_use(token.payload["jti"])
     return session.user

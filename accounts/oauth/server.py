@@ -56,10 +56,6 @@ class Core(OAuthLibCore):
         """The URL that Django parsed, re-encoded: oauthlib raises ValueError on `%ZZ` and on `&&`."""
         return f"{request.path}?{urlencode(_parse_parameters(request.GET))}"
 
-    def extract_headers(self, request: HttpRequest) -> dict[str, object]:
-        # The audit trail needs it where only oauthlib's request is available.
-        return {**super().extract_headers(request), "REQUEST_ID": getattr(request, "request_id", "")}
-
     def extract_body(self, request: HttpRequest) -> list[tuple[str, str]]:
         # The database has the digest of a code only.
         parameters = _parse_parameters(request.POST)

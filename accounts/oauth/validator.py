@@ -265,10 +265,9 @@ def _parse_client_credentials(request: Request) -> tuple[str, str] | None:
 
 
 def _build_http_request(request: Request) -> HttpRequest:
-    """Django's request with what the limits and the audit trail read."""
+    """Django's request with what the limits read."""
     http_request = HttpRequest()
     http_request.META = request.headers
-    http_request.request_id = request.headers["REQUEST_ID"]  # type: ignore[attr-defined]
     return http_request
 
 

@@ -28,7 +28,7 @@ from config.api import reading
 from config.api.principal import ALL_SCOPES, Principal
 from config.http.errors import DomainError, ErrorCode
 from config.postgresql import row_counts, transactions
-from config.postgresql.replicas import reading_from
+from config.postgresql.replicas import get_read_alias
 from config.postgresql.visibility import IsVisible
 
 # A longer text gets a textarea.
@@ -245,7 +245,7 @@ class ServiceAdmin(ExportMixin, admin.ModelAdmin):
 
     def _show_rows(self, request: HttpRequest, show: Callable[[], HttpResponse]) -> HttpResponse:
         """What `show` gives, also where the replica fails that its rows come from."""
-        if reading_from.get() is None:
+        if get_read_alias() is None:
             return self._run_in_transaction(request, show)
         try:
             response = self._run_in_transaction(request, show)

@@ -20,7 +20,8 @@ from config.http.errors import Detail, DomainError, ErrorCode, invalid, not_foun
 from config.http.json import to_json
 from config.http.media_types import PROBLEM_JSON
 from config.http.middleware import GetResponse
-from config.http.request_limits import REFUSED, body_too_long
+from config.http.request_limits import body_too_long
+from config.http.request_state import get_state
 from config.postgresql.transactions import is_unavailable
 
 logger = logging.getLogger(__name__)
@@ -181,7 +182,7 @@ class DomainErrorMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        refused = request.META.get(REFUSED)
+        refused = get_state(request.META).refused
         return self.get_response(request) if refused is None else answer_to(refused, request)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:

@@ -21,21 +21,19 @@ from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from config.api.limits.quotas import CALLER, STAND_IN
 from config.api.requests import AnyRequest
 from config.api.views import ConventionsMixin
 from config.http.middleware import GetResponse
+from config.http.request_state import get_state, present_state
 from config.postgresql.connections import close_if_lost
-from config.postgresql.replicas import get_replicas, reading_from
-from config.postgresql.transactions import has_committed
+from config.postgresql.replicas import get_replicas
+from config.postgresql.transactions import note_commit
 from config.postgresql.wal import POSITION, TIMELINE, WHEREABOUTS, Look
 
 logger = logging.getLogger(__name__)
 
 READS = Counter("reads", "Requests that read rows, by the database that these came from.", ["database"])
 
-# Where the environment of a request notes from which replica its user read before, and that it has waited for that.
-_REPLICA, _HAS_WAITED = "config.reading.replica", "config.reading.waited"
 # For so long, and at most once a second, a request waits until the replica of its user has caught up. Without it, who
 # reads all the time would stay on the primary: each read there is to be caught up with, too.
 SECONDS_TO_CATCH_UP = 0.02
@@ -95,32 +93,33 @@ def begin(request: AnyRequest, user_id: int, *, may_read_replica: bool = True) -
         user_id: whose it is.
         may_read_replica: whether a replica is asked while there is a primary.
     """
-    if stand_in := request.META.get(STAND_IN):
-        reading_from.set(stand_in)
+    state = get_state(request.META)
+    if state.stand_in:
+        state.replica = state.stand_in
         return
     found = fetch_position(request, user_id) if may_read_replica else None
     if found is None:
         READS.labels("primary").inc()
         return
-    request.META[_REPLICA] = found.replica
+    state.replica_before = found.replica
     replicas, (replica, timeline, position, may_wait, look) = get_replicas(), found
     replicas.note_look(look)
     is_known = user_id not in _unstored and replicas.may_read(replica, timeline, position)
     if not is_known and may_wait and replicas.may_wait and user_id not in _unstored:
-        request.META[_HAS_WAITED] = True
+        state.has_waited = True
         is_known = replicas.wait(replica, timeline, position, SECONDS_TO_CATCH_UP)
     if is_known:
-        reading_from.set(replica)
+        state.replica = replica
     READS.labels(replica if is_known else "primary").inc()
 
 
 def fall_back(exception: BaseException) -> bool:
     """Has a request whose replica has failed read on the primary. Returns whether it is to be run again."""
-    alias = reading_from.get()
+    state = present_state.get()
     # Whatever it is: a replica may not have replayed a migration yet.
-    if alias is None or not isinstance(exception, Error):
+    if state is None or state.replica is None or not isinstance(exception, Error):
         return False
-    reading_from.set(None)
+    alias, state.replica = state.replica, None
     if close_if_lost(alias):
         get_replicas().leave(alias, exception)
     READS.labels("primary").inc()
@@ -197,19 +196,19 @@ class ReadPositionMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        token = reading_from.set(None)
+        state = get_state(request.META)
         try:
             response = self.get_response(request)
-            is_of_primary = reading_from.get() is None and STAND_IN not in request.META
+            is_of_primary = state.replica is None and state.stand_in is None
         finally:
-            reading_from.reset(token)
+            state.replica = None
         is_read = request.method in SAFE_METHODS
         # What fails shows nothing. But a write that failed may have been done.
         is_shown = response.status_code not in _UNSEEN
         if is_read:
             is_shown = is_shown and response.status_code != 400 and response.status_code < 500
         is_seen = is_of_primary and is_shown and request.method != "OPTIONS"
-        has_waited = _HAS_WAITED in request.META
+        has_waited = state.has_waited
         if is_seen or has_waited:
             try:
                 _note(request, has_waited=has_waited, is_read=is_read, has_failed=response.status_code >= 500)
@@ -229,7 +228,7 @@ def _note(request: HttpRequest, *, has_waited: bool, is_read: bool, has_failed: 
     user_id = _get_user_id(request)
     if not user_id:
         return
-    before = request.META.get(_REPLICA)
+    before = get_state(request.META).replica_before
     replica = get_replicas().choose(user_id)
     store = partial(
         store_position, user_id, replica, moves=before is not None and replica != before, has_waited=has_waited
@@ -238,7 +237,7 @@ def _note(request: HttpRequest, *, has_waited: bool, is_read: bool, has_failed: 
         store()
         return
     # From here on the request must not be run again.
-    has_committed.set(True)
+    note_commit()
     try:
         if has_failed and get_replicas().get_stand_in() is not None:
             # To store it would be to wait for a connection.
@@ -269,7 +268,7 @@ def _store_later(user_id: int, store: Callable[[], None]) -> None:
 
 
 def _get_user_id(request: Any) -> int | None:
-    user_id: int | None = request.META.get(CALLER)
+    user_id = get_state(request.META).user_id
     # Of a page, which no quota counts, and where Django has looked for the user of its session.
     if user_id is None and (user := getattr(request, "_cached_user", None)):
         user_id = user.pk

@@ -18,7 +18,8 @@ from config.api.versions.table import Change, Version, has
 from config.http.errors import Detail, DomainError, ErrorCode, invalid
 from config.http.json import JSONObject, malformed, parse_json, parse_json_lines
 from config.http.media_types import NDJSON
-from config.http.request_limits import MAX_SHORT_BODY, SENT_CONTENT_TYPE, body_too_long
+from config.http.request_limits import MAX_SHORT_BODY, body_too_long
+from config.http.request_state import get_state
 from config.http.url_map import find_view, get_declaration
 
 METHODS_WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
@@ -55,8 +56,8 @@ class StrictRequest(Request):
     @property
     def content_type(self) -> str:
         """The header as it was sent, of which Django sees a part."""
-        sent: str = self.META.get(SENT_CONTENT_TYPE, self.META.get("CONTENT_TYPE", ""))
-        return sent
+        sent = get_state(self.META).sent_content_type
+        return str(self.META.get("CONTENT_TYPE", "")) if sent is None else sent
 
 
 def select_parser(request: Request, parsers: Sequence[BaseParser]) -> BaseParser:

@@ -20,6 +20,7 @@ from config.http.errors import DomainError, ErrorCode
 from config.http.etags import NO_PRECONDITIONS, Preconditions, finalize_etag, parse_preconditions
 from config.http.headers import set_default_headers, vary_on
 from config.http.lanes import Lane
+from config.http.request_state import get_state
 
 VARY = ("Accept", "Authorization", "X-API-Key", "Cookie")
 ACCEPT_PATCH = f"{JSONParser.media_type}, {MergePatchParser.media_type}"
@@ -83,7 +84,7 @@ class ConventionsMixin(_View):
         self.parameters = self.build_parameters(request)
         self.enveloped = self.parameters.flag("envelope", default=True)
         self.perform_authentication(request)
-        self.principal = request._request.principal = request.auth
+        self.principal = get_state(request.META).principal = request.auth
         self.check_permissions(request)
         self.check_throttles(request)
         self.preconditions = parse_preconditions(request)

@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
@@ -11,7 +10,7 @@ from django.db import transaction
 from prometheus_client import Counter
 
 from config.http.client_address import client_address
-from config.http.middleware import present_request
+from config.http.request_state import RequestState, present_state
 from config.models import AuditEvent
 
 logger = logging.getLogger("audit")
@@ -41,17 +40,16 @@ EVENTS = (
     "rows.exported",
 )
 COUNTED = Counter("audit_events", "Events of the audit trail; log-ins by their outcome among them.", ["event"])
-_told: ContextVar[bool] = ContextVar("told", default=True)
 
 
 @contextmanager
 def rows_alone() -> Iterator[None]:
     """Leaves log and metrics out: a command prints what it made and nothing else."""
-    token = _told.set(False)
+    token = present_state.set(RequestState(logs_events=False))
     try:
         yield
     finally:
-        _told.reset(token)
+        present_state.reset(token)
 
 
 def record(event: str, *, user: Any = None, by: Any = None, **facts: object) -> None:
@@ -68,11 +66,11 @@ def record(event: str, *, user: Any = None, by: Any = None, **facts: object) -> 
     """
     if by is not None and by != user:
         facts["by"] = by.pk
-    request = present_request.get()
+    state = present_state.get() or RequestState()
+    request, request_id = state.request, state.request_id or ""
     address = str(client_address(request)) if request else None
-    request_id = getattr(request, "request_id", "")
     AuditEvent.objects.create(event=event, user=user, address=address, request_id=request_id, facts=facts)
     line = {"request": request, "facts": {"user": getattr(user, "pk", None), "address": address, **facts}}
-    if _told.get():
+    if state.logs_events:
         transaction.on_commit(partial(logger.info, event, extra=line))
         transaction.on_commit(COUNTED.labels(event).inc)

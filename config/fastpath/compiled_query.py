@@ -25,7 +25,7 @@ from django.db.models.sql.compiler import SQLCompiler
 
 from config.fastpath.postgresql.base import get_connection
 from config.fastpath.postgresql.given_rows import GivenRows, bind_given
-from config.postgresql.replicas import reading_from
+from config.postgresql.replicas import get_read_alias
 
 Row = tuple[Any, ...]
 
@@ -41,7 +41,7 @@ class CompiledQuery:
     """A queryset of rows, compiled at its first use and cached for the life of the process.
 
     What it depends on is read once: the present time is `Now()`, and not Python's. It runs on the database of the
-    queryset (`using`), or else on that which the request reads from (`reading_from`).
+    queryset (`using`), or else on that which the request reads from (`get_read_alias`).
 
     Args:
         queryset: `select_related` and annotations may widen it, and `only` may narrow it.
@@ -94,7 +94,7 @@ class CompiledQuery:
         bound = bind(compiled.params, values)
         if self._given is not None:
             bound = [GivenRows([values]), *bound]
-        connection = get_connection((compiled.is_routed and reading_from.get()) or compiled.alias)
+        connection = get_connection((compiled.is_routed and get_read_alias()) or compiled.alias)
         (rows,) = connection.run((compiled.sql, bound), shared_transaction=self._shared_transaction)
         return rows
 

@@ -31,14 +31,15 @@ from rest_framework_simplejwt.exceptions import TokenError
 from rest_framework_simplejwt.tokens import Token
 
 from config.api.limits import counters
-from config.api.limits.quotas import COUNTED, CredentialLookup, count_in_redis, find_stand_in, is_counted
+from config.api.limits.quotas import CredentialLookup, count_in_redis, find_stand_in, is_counted
 from config.api.reading import FETCH_POSITION, PATIENCE, STORE, Position
 from config.api.requests import AnyRequest
 from config.fastpath import batching
 from config.fastpath.compiled_query import BindParameter, CompiledQuery, get_parameter_types
-from config.fastpath.inserts import ANSWER_COLUMNS, ANSWER_JOIN, ANSWER_TYPES, ASKED, keep_answer
+from config.fastpath.inserts import ANSWER_COLUMNS, ANSWER_JOIN, ANSWER_TYPES, keep_answer
 from config.fastpath.postgresql.base import get_connection
 from config.fastpath.postgresql.given_rows import build_given
+from config.http.request_state import RequestState, get_state
 from config.postgresql.replicas import goes_on_without_primary
 from config.postgresql.transactions import is_unavailable
 
@@ -52,8 +53,6 @@ _INCREMENT = counters.INCREMENT.format(
 # As if the requests of a user had been counted one after the other.
 _LATER = "count(*) OVER (PARTITION BY principal_id ORDER BY credential.given_number DESC) - 1"
 
-# Where a request keeps what was read with its credential, and when that was asked for.
-_POSITION = "config.fastpath.position"
 _POSITION_COLUMN = f"({FETCH_POSITION.format('credential.principal_id')})"
 
 
@@ -100,7 +99,9 @@ def find(original: Callable) -> Callable:
         if find_stand_in(request):
             return original(self, request, **values)
         counts = _is_counted_by_database(request)
-        asked = request.META.pop(ASKED, None) if request else None
+        # Beside requests, a credential is looked up for its row alone.
+        state = get_state(request.META) if request else RequestState()
+        asked, state.answer_wanted = state.answer_wanted, None
         reads_position = bool(settings.REPLICAS) and request is not None and request.method in SAFE_METHODS
         look_up = _compile(self, counts, asked is not None, reads_position, *values)
         began = time.monotonic()
@@ -117,18 +118,18 @@ def find(original: Callable) -> Callable:
             # A standby can be read, though it takes no counts.
             found = _compile(self, False, False, False, *values).first(**values)
             counts, asked, reads_position = False, None, False
-            request.META[_POSITION] = (None, began)
+            state.position_read = (None, began)
         if found is None:
             return None
         row, further = found
         # What goes with the credential stands between the numbers of its row and of the result.
         further = further[1:-1]
         if counts:
-            request.META[COUNTED] = (f"quota:{row.principal_id}", counters.Usage(*further[:2]))
+            state.counted = (f"quota:{row.principal_id}", counters.Usage(*further[:2]))
         if asked:
-            keep_answer(request.META, row.principal_id, further[2 * counts :])
+            keep_answer(state, row.principal_id, further[2 * counts :])
         if reads_position:
-            request.META[_POSITION] = (further[-1], began)
+            state.position_read = (further[-1], began)
         return row
 
     return fast_find
@@ -137,14 +138,15 @@ def find(original: Callable) -> Callable:
 def _is_counted_by_database(request: AnyRequest | None) -> bool:
     if request is None or settings.QUOTA_URL or not settings.RATE_LIMIT_PRINCIPAL:
         return False
-    return COUNTED not in request.META and is_counted(request)
+    return get_state(request.META).counted is None and is_counted(request)
 
 
 def count_request(original: Callable) -> Callable:
     """Takes the place of `count_request`: what the look-up counted is not counted again."""
 
     def fast_count_request(request: AnyRequest, key: str, limit: int) -> Any:
-        counted = request.META.pop(COUNTED, None)
+        state = get_state(request.META)
+        counted, state.counted = state.counted, None
         if counted and counted[0] == key:
             return counted[1]
         if counted:
@@ -162,12 +164,13 @@ def fetch_position(original: Callable) -> Callable:
     """Takes the place of `config.api.reading.fetch_position`: the look-up of most credentials has read it."""
 
     def fast_fetch_position(request: AnyRequest, user_id: int) -> Position | None:
-        found = request.META.pop(_POSITION, None)
+        state = get_state(request.META)
+        found, state.position_read = state.position_read, None
         if found is None:
             position: Position | None = original(request, user_id)
             return position
         texts, asked = found
-        return texts and Position.parse(texts, asked)
+        return Position.parse(texts, asked) if texts else None
 
     return fast_fetch_position
 

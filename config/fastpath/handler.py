@@ -31,7 +31,7 @@ from config.fastpath.http import FastHeaders, FastRequest, set_default_headers, 
 from config.fastpath.views import accelerate
 from config.http.media_types import JSON, MEDIA_TYPES
 from config.http.middleware import ContentPolicyMiddleware, GetResponse
-from config.http.request_limits import REFUSED
+from config.http.request_state import get_state
 from config.http.url_map import View
 
 _CORS_MIDDLEWARE = "config.http.middleware.CrossOriginMiddleware"
@@ -74,8 +74,8 @@ _KNOWN_RECEIVERS = frozenset(
 )
 # Compiled queries do what it does.
 _KNOWN_ROUTER = "config.postgresql.replicas.ReplicaRouter"
-# What a request of a page of another site has, and one that was refused before Django saw it.
-_FULL_STACK_VARIABLES = frozenset({"HTTP_ORIGIN", "HTTP_ACCESS_CONTROL_REQUEST_METHOD", REFUSED})
+# What a request of a page of another site has, or a cookie; and one below a prefix of the server.
+_FULL_STACK_VARIABLES = ("HTTP_COOKIE", "HTTP_ORIGIN", "HTTP_ACCESS_CONTROL_REQUEST_METHOD", "SCRIPT_NAME")
 _NUMBER = re.compile(r"(?<=/)([0-9]+)(?=/|\Z)")
 # Takes the place of a number; no address that leads somewhere holds it.
 _PLACEHOLDER = "\0"
@@ -139,7 +139,7 @@ _gate = _Gate()
 
 def build_request(environ: WSGIEnvironment) -> FastRequest | None:
     """The request of a WSGI environment if it may take the fast path; the environment belongs to it from then on."""
-    if environ.get("HTTP_COOKIE") or not _FULL_STACK_VARIABLES.isdisjoint(environ) or environ.get("SCRIPT_NAME"):
+    if any(environ.get(name) for name in _FULL_STACK_VARIABLES) or get_state(environ).refused:
         return None
     if choose_media_type(environ.get("HTTP_ACCEPT", ""), MEDIA_TYPES).media_type != JSON:
         return None

@@ -13,7 +13,6 @@ from datetime import datetime
 from functools import cache, lru_cache
 from types import SimpleNamespace
 from typing import Any, NamedTuple
-from wsgiref.types import WSGIEnvironment
 
 from django.contrib.auth import get_user_model
 from django.contrib.postgres.fields import ArrayField
@@ -30,10 +29,11 @@ from config.fastpath.compiled_query import BindParameter, Row
 from config.fastpath.postgresql.base import get_connection
 from config.fastpath.postgresql.batches import Statement
 from config.fastpath.postgresql.given_rows import NUMBER, GivenRows, bind_given, build_given
+from config.http.request_state import RequestState
 from config.models import IdempotencyRecord
 from config.postgresql.compiling import compile_queryset
 from config.postgresql.new_rows import compile_default
-from config.postgresql.transactions import COMMIT_AT_ONCE, has_committed
+from config.postgresql.transactions import COMMIT_AT_ONCE, note_commit
 from config.postgresql.visibility import PENDING, REMOVED
 
 _RECORDS = IdempotencyRecord._meta.db_table
@@ -59,8 +59,6 @@ _RECORD_TYPES = dict(
 )
 
 
-# Where a request keeps the key whose answer shall be read with its credential, and whose answer was read.
-ASKED, _READ = "config.fastpath.asked", "config.fastpath.read"
 # What shows a removed user is left to the reference, which takes it away: the key is new again.
 _IS_VISIBLE = f"(({PENDING} AND (answer.owner_id IN {REMOVED} OR answer.owner_ids && ARRAY {REMOVED})) IS NOT TRUE)"
 ANSWER_COLUMNS = ", ".join(f"answer.{name}" for name in StoredAnswer._fields)
@@ -79,14 +77,15 @@ ANSWER_JOIN = f"""JOIN given USING (given_number) LEFT JOIN LATERAL (
 ) AS answer ON true"""  # noqa: S608 - of constants
 
 
-def keep_answer(environ: WSGIEnvironment, user_id: int, columns: Row) -> None:
+def keep_answer(state: RequestState, user_id: int, columns: Row) -> None:
     """Keeps what was read with the credential of a user: the ANSWER_COLUMNS, or nulls."""
-    environ[_READ] = (user_id, None if columns[0] is None else StoredAnswer(*columns))
+    state.answer_read = (user_id, None if columns[0] is None else StoredAnswer(*columns))
 
 
-def take_answer(environ: WSGIEnvironment, key: IdempotencyKey) -> StoredAnswer | None:
+def take_answer(state: RequestState, key: IdempotencyKey) -> StoredAnswer | None:
     """The stored answer of a key; None where it is not used yet."""
-    reader, answer = environ.pop(_READ, (None, None))
+    reader, answer = state.answer_read or (None, None)
+    state.answer_read = None
     if reader == key.user_id:
         found: StoredAnswer | None = answer
         return found
@@ -188,7 +187,7 @@ class DeferredInsert:
         (added,) = connection.run((sql, [given]), shared_transaction=True, is_logged=True)
         self.row._state.adding = not added
         if added:
-            has_committed.set(True)
+            note_commit()
         return bool(added)
 
 

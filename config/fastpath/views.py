@@ -34,6 +34,7 @@ from config.fastpath.http import FastAPIRequest, FastHeaders, FastResponse, set_
 from config.fastpath.serializers import accelerate as accelerate_serializer
 from config.fastpath.serializers import get_renderer
 from config.http.errors import DomainError, not_found
+from config.http.request_state import get_state
 from config.http.url_map import View
 from config.postgresql.transactions import must_run_again
 
@@ -233,7 +234,7 @@ class Create(_Part):
 
     def initial(self, request: Request, *args: object, **kwargs: object) -> None:
         if self.action == "create":
-            self.asked = request.META[inserts.ASKED] = self.get_asked(request)
+            self.asked = get_state(request.META).answer_wanted = self.get_asked(request)
         super().initial(request, *args, **kwargs)
 
     def get_asked(self, request: Request) -> Mapping[str, str] | None:
@@ -251,7 +252,7 @@ class Create(_Part):
             return tried
         data, asked = request.data, self.asked
         key = build_key(request, **asked) if asked else parse_key(request, self.idempotency)
-        if key and self.principal is not None and (answer := inserts.take_answer(request.META, key)):
+        if key and self.principal is not None and (answer := inserts.take_answer(get_state(request.META), key)):
             replayed: Response = self.build_response(*key.build_replay(answer))
             return replayed
         response = self.insert(data, key) if self.principal is not None else None

@@ -19,7 +19,7 @@ from django.http import HttpRequest, HttpResponse
 
 from config.http import compression
 from config.http.errors import Detail, DomainError, ErrorCode, invalid
-from config.http.lanes import in_fast_lane, leave_fast_lane
+from config.http.lanes import is_in_fast_lane, leave_fast_lane
 
 _VARIABLES = {"If-Match": "HTTP_IF_MATCH", "If-None-Match": "HTTP_IF_NONE_MATCH"}
 _GIVEN_IN = frozenset(_VARIABLES.values())
@@ -152,7 +152,7 @@ def finalize_etag(
         NeedsSlowLane: a read in the fast lane has long content.
     """
     coding = None if is_page else compression.choose_coding(request, response)
-    if in_fast_lane.get() and len(response.content) > (MAX_SHORT_CODED_CONTENT if coding else MAX_SHORT_CONTENT):
+    if is_in_fast_lane() and len(response.content) > (MAX_SHORT_CODED_CONTENT if coding else MAX_SHORT_CONTENT):
         if request.method in _READS:
             leave_fast_lane()
         # What is written is not to be run again. Such an answer shows one resource, which is soon digested.

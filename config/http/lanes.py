@@ -3,8 +3,9 @@
 A view declares its lane. What turns out to be slow only while it runs leaves the fast lane by `leave_fast_lane`.
 """
 
-from contextvars import ContextVar
 from enum import Enum
+
+from config.http.request_state import present_state
 
 
 class Lane(Enum):
@@ -28,7 +29,9 @@ class NeedsSlowLane(BaseException):
     """
 
 
-in_fast_lane: ContextVar[bool] = ContextVar("in_fast_lane", default=False)
+def is_in_fast_lane() -> bool:
+    state = present_state.get()
+    return state is not None and state.in_fast_lane
 
 
 def leave_fast_lane() -> None:
@@ -37,5 +40,5 @@ def leave_fast_lane() -> None:
     Raises:
         NeedsSlowLane: the request is in the fast lane.
     """
-    if in_fast_lane.get():
+    if is_in_fast_lane():
         raise NeedsSlowLane

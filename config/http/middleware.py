@@ -2,8 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Sequence
-from contextvars import ContextVar
+from collections.abc import Callable
 from urllib.parse import unquote_plus
 from wsgiref.types import WSGIEnvironment
 
@@ -11,12 +10,10 @@ from corsheaders.middleware import CorsMiddleware
 from django.http import HttpRequest, HttpResponse
 
 from config.http.headers import set_default_headers
+from config.http.request_state import get_state
 from config.http.url_map import find_view, get_allowed_methods, get_declaration
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
-
-present_request: ContextVar[HttpRequest | None] = ContextVar("present_request", default=None)
-"""The request being answered, for what is noted in passing: log lines and the audit trail."""
 
 MAX_REQUEST_ID_LENGTH = 128
 SANE_REQUEST_ID = re.compile(rf"[A-Za-z0-9._~-]{{1,{MAX_REQUEST_ID_LENGTH}}}")
@@ -38,13 +35,14 @@ class RequestIdMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        request_id = choose_request_id(request.META)
-        request.request_id = request_id  # type: ignore[attr-defined]
-        token = present_request.set(request)
+        state = get_state(request.META)
+        state.request_id = request_id = choose_request_id(request.META)
+        state.request = request
         try:
             response = self.get_response(request)
         finally:
-            present_request.reset(token)
+            # It would be a cycle, which only the garbage collector frees.
+            state.request = None
         response.headers["Request-Id"] = request_id
         return response
 
@@ -103,7 +101,6 @@ class CrossOriginMiddleware(CorsMiddleware):
 
 
 SECRET_PARAMETER = "api_key"
-_SECRETS = "config.api.secret_parameters"
 
 
 class SecretParameterMiddleware:
@@ -129,12 +126,7 @@ class SecretParameterMiddleware:
                 rest.append(part)
         if secrets:
             request.META["QUERY_STRING"] = "&".join(rest)
-            request.META[_SECRETS] = secrets
-
-
-def secret_parameters(request: HttpRequest) -> Sequence[str]:
-    """The API keys that a request carried in its query."""
-    return request.META.get(_SECRETS, ())
+            get_state(request.META).secret_parameters = secrets
 
 
 # The browsable API, the admin and the documentation: scripts and styles from our own files, none inline.

@@ -5,6 +5,7 @@ from functools import lru_cache
 from wsgiref.types import WSGIEnvironment
 
 from config.http.errors import Detail, DomainError, ErrorCode, invalid
+from config.http.request_state import get_state
 
 # RFC 9110, section 4.1, asks for addresses of 8000 octets at least. The links of a page repeat the whole query.
 MAX_TARGET = 8192
@@ -14,10 +15,6 @@ MAX_SHORT_BODY = 16 * 1024
 # Longer ones cost seconds: the standard library reads parameters in quadratic time.
 MAX_CONTENT_TYPE = 256
 
-# Where the environment holds what kept a request from Django: a DomainError, or a fault of ours.
-REFUSED = "config.refused"
-# Where it holds the Content-Type as the client sent it.
-SENT_CONTENT_TYPE = "config.content_type"
 _MEDIA_TYPE = re.compile(r"[ \t]*+([!#$%&'*+.^_`|~0-9A-Za-z-]++/[!#$%&'*+.^_`|~0-9A-Za-z-]++)")
 _BOUNDARY = re.compile(r""";[ \t]*+(boundary=(?:"[^"\\;]{1,70}"|[^"\\;\s]{1,70}))""", re.IGNORECASE)
 
@@ -26,7 +23,7 @@ def screen(environ: WSGIEnvironment) -> None:
     """Refuses what would cost too much to look at, and hides from Django what it must not obey.
 
     Django decodes the query string by whatever codec the Content-Type names, `utf-7` and `zlib` included. So it sees
-    the media type and the boundary of a form; SENT_CONTENT_TYPE tells what was sent.
+    the media type and the boundary of a form; `sent_content_type` of its state tells what was sent.
 
     Args:
         environ: a WSGI environment, which is changed.
@@ -46,7 +43,7 @@ def screen(environ: WSGIEnvironment) -> None:
     if len(given) > MAX_CONTENT_TYPE:
         message = f"The Content-Type is longer than {MAX_CONTENT_TYPE} characters."
         raise DomainError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, message)
-    environ[SENT_CONTENT_TYPE] = given
+    get_state(environ).sent_content_type = given
     environ["CONTENT_TYPE"] = _without_parameters(given)
 
 

@@ -11,7 +11,6 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextvars import ContextVar
 from functools import cache
 from threading import Lock, Thread
 from typing import Any
@@ -23,14 +22,12 @@ from django.db import DEFAULT_DB_ALIAS, Error, OperationalError, connections
 from django.db.backends.signals import connection_created
 from django.dispatch import receiver
 
+from config.http.request_state import present_state
 from config.postgresql.connections import close_if_lost, cut_after, cut_if_waiting
 from config.postgresql.probe import ask
 from config.postgresql.wal import REPLAYED, WHEREABOUTS, Look
 
 logger = logging.getLogger(__name__)
-
-reading_from: ContextVar[str | None] = ContextVar("reading_from", default=None)
-"""The alias of the replica that what the present request reads comes from; None: the primary."""
 
 SECONDS_BETWEEN_LOOKS = 0.1
 SECONDS_BETWEEN_LOOKS_AT_PRIMARY = 0.2
@@ -57,11 +54,17 @@ _WRITE_MARK = (
 )
 
 
+def get_read_alias() -> str | None:
+    """The alias of the replica that what the present request reads comes from; None for the primary."""
+    state = present_state.get()
+    return None if state is None else state.replica
+
+
 class ReplicaRouter:
-    """Sends what a request reads to `reading_from`, and what it writes to the primary."""
+    """Sends what a request reads to its replica, and what it writes to the primary."""
 
     def db_for_read(self, model: Any, **hints: object) -> str:
-        return reading_from.get() or DEFAULT_DB_ALIAS
+        return get_read_alias() or DEFAULT_DB_ALIAS
 
     def db_for_write(self, model: Any, **hints: object) -> str:
         return DEFAULT_DB_ALIAS
@@ -238,7 +241,7 @@ class Replicas:
         replica = self._replicas.get(connection.alias)
         if replica is None:
             return
-        is_chosen = reading_from.get() == replica.alias
+        is_chosen = get_read_alias() == replica.alias
         if is_chosen and not replica.is_live and self.get_stand_in() != replica.alias:
             raise OperationalError(f"The replica {replica.alias} is left out.")
         remembered = replica.replayed

@@ -3,73 +3,37 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from contextvars import ContextVar
+from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 from django.dispatch import receiver
-from psycopg.errors import LockNotAvailable, ReadOnlySqlTransaction
+from psycopg.errors import ReadOnlySqlTransaction
 from psycopg.pq import TransactionStatus
 
-
-class Spent:
-    """What a request has asked of the database so far.
-
-    Attributes:
-        statements: how many it has sent.
-        seconds: that it has waited for them. Those of several requests that are sent together are waited for together.
-        lock_timeouts: how many of them were ended because they waited for a lock.
-    """
-
-    __slots__ = ("lock_timeouts", "seconds", "statements")
-
-    def __init__(self) -> None:
-        self.statements = self.lock_timeouts = 0
-        self.seconds = 0.0
-
-    def add(self, statements: Sequence[Sequence[Any]], began: float, seconds: float) -> None:
-        """Counts statements that were sent together.
-
-        Args:
-            statements: the SQL of each, and the values behind it.
-            began: when they were sent, by `time.perf_counter`.
-            seconds: that they were waited for.
-        """
-        self.statements += len(statements)
-        self.seconds += seconds
-
-    def fail(self, error: BaseException | None) -> None:
-        """Is told of an error before the statements that met it are added.
-
-        Args:
-            error: psycopg's, or whatever else ended them.
-        """
-        self.lock_timeouts += isinstance(error, LockNotAvailable)
-
-
-spent: ContextVar[Spent] = ContextVar("spent", default=Spent())  # noqa: B039 - nobody reads it
-"""Of the present request; the default is for what is asked beside them."""
+from config.http.request_state import present_state
 
 
 def measure(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
     """A wrapper of Django's (`execute_wrappers`), in which each statement of a cursor is run."""
-    present = spent.get()
+    state = present_state.get()
     began = perf_counter()
     try:
         return execute(sql, params, many, context)
     except BaseException as error:
         # Of Django's translation of it, and of whatever took the place of that.
         cause = error.__cause__ or error.__context__
-        present.fail(cause)
+        if state is not None:
+            state.spent.fail(cause)
         if isinstance(cause, ReadOnlySqlTransaction):
             # The next request opens a new connection: this one's server is not the primary any more.
             context["connection"].close_at = time.monotonic()
         raise
     finally:
-        present.add(((sql, params),), began, perf_counter() - began)
+        if state is not None:
+            state.spent.add(((sql, params),), began, perf_counter() - began)
 
 
 def set_local(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:

@@ -1,7 +1,6 @@
 """Writing in one transaction, again where PostgreSQL asks for it; its locks; and whether PostgreSQL is unavailable."""
 
 from collections.abc import Callable
-from contextvars import ContextVar
 from typing import TypeVar
 
 import psycopg
@@ -27,14 +26,10 @@ from psycopg.errors import (
     SerializationFailure,
 )
 
+from config.http.request_state import present_state
 from config.postgresql.compiling import compile_queryset
 
 Result = TypeVar("Result")
-
-has_committed: ContextVar[bool] = ContextVar("has_committed", default=False)
-"""Whether the present request has committed something: from then on it must not be run again."""
-before_transaction: ContextVar[Callable[[], None]] = ContextVar("before_transaction", default=lambda: None)
-"""Is called before a transaction begins; whoever is in a hurry sets a function that raises."""
 
 COMMIT_AT_ONCE = "(SELECT set_config('synchronous_commit', 'off', true)) = 'off'"
 """SQL that is true, for a statement in a transaction of its own whose COMMIT shall wait for no disk and no standby."""
@@ -60,8 +55,10 @@ def run_in_transaction(write: Callable[[], Result], *, keep: bool = True) -> Res
     Raises:
         OperationalError: the database is away, or the attempts are used up.
     """
+    state = present_state.get()
     for attempt in range(1, _ATTEMPTS + 1):
-        before_transaction.get()()
+        if state is not None and state.before_transaction is not None:
+            state.before_transaction()
         try:
             with transaction.atomic(durable=True):
                 result = write()
@@ -76,9 +73,16 @@ def run_in_transaction(write: Callable[[], Result], *, keep: bool = True) -> Res
                 connection.close()
         else:
             if keep:
-                has_committed.set(True)
+                note_commit()
             return result
     raise AssertionError("unreachable")
+
+
+def note_commit() -> None:
+    """Notes that the present request, if there is one, has committed something: it must not be run again."""
+    state = present_state.get()
+    if state is not None:
+        state.has_committed = True
 
 
 def must_run_again(error: Error) -> bool:

@@ -23,7 +23,8 @@ from config.http.errors import DomainError, ErrorCode
 from config.http.lanes import Lane
 from config.http.media_types import CSV, HTML, MEDIA_TYPES, NDJSON
 from config.http.middleware import SECRET_PARAMETER, RequestIdMiddleware, choose_request_id
-from config.http.request_limits import MAX_SHORT_BODY, REFUSED, too_long
+from config.http.request_limits import MAX_SHORT_BODY, too_long
+from config.http.request_state import get_state
 from config.http.streams import StreamResponse
 from config.http.url_map import find_paths, find_view, get_declaration
 from config.server import metrics
@@ -104,7 +105,7 @@ _DECISIVE = (
 
 def choose_lane(environ: Environ) -> Lane:
     """The lane that the view at the address declares for the method. What declares none is no short JSON request."""
-    if REFUSED in environ:
+    if get_state(environ).refused:
         return Lane.FAST
     if int(environ.get("CONTENT_LENGTH") or 0) > MAX_SHORT_BODY:
         # It takes longer to parse.
@@ -208,7 +209,8 @@ def refuse(environ: Environ, problem: Exception) -> None:
         # Its frames hold the server's end of the connection, and the environment holds it: a cycle that keeps open,
         # until the garbage collector comes, a connection that is to be closed.
         problem.__traceback__ = problem.__context__ = None
-    environ |= {REFUSED: problem, "CONTENT_TYPE": "", "CONTENT_LENGTH": "0", "wsgi.input": BytesIO()}
+    get_state(environ).refused = problem
+    environ |= {"CONTENT_TYPE": "", "CONTENT_LENGTH": "0", "wsgi.input": BytesIO()}
 
 
 def build_overload(message: str) -> DomainError:
@@ -225,7 +227,7 @@ def refuse_at_once(environ: Environ, problem: DomainError) -> Answer:
     refusal = _refusals.get(key)
     if refusal is not None:
         return _repeat(refusal, environ, resource, began)
-    environ[REFUSED] = problem
+    get_state(environ).refused = problem
     request = WSGIRequest({**environ, "wsgi.input": BytesIO()})
     try:
         response = _get_short_stack()(request)
@@ -278,7 +280,8 @@ def _repeat(refusal: Refusal, environ: Environ, resource: str, began: float) -> 
 @cache
 def _get_short_stack() -> Callable[[HttpRequest], HttpResponse]:
     def stack(request: HttpRequest) -> HttpResponse:
-        return plain_response(request.META[REFUSED], request)
+        problem: Any = get_state(request.META).refused
+        return plain_response(problem, request)
 
     for name in reversed(settings.MIDDLEWARE):
         if name in _WITHOUT_DATABASE:

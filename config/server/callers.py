@@ -7,9 +7,9 @@ from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
 
-from config.api.limits.quotas import CALLER, FIELDS
 from config.http.client_address import client_address, get_network
 from config.http.middleware import SECRET_PARAMETER
+from config.http.request_state import RequestState
 from config.server.answers import Environ
 
 MAX_KNOWN = 10_000
@@ -37,16 +37,16 @@ class Callers:
                 return user, credential
         return _get_network(environ.get("REMOTE_ADDR", ""), environ.get("HTTP_X_FORWARDED_FOR", "")), credential
 
-    def learn(self, credential: int | None, environ: Environ) -> None:
+    def learn(self, credential: int | None, state: RequestState) -> None:
         """Remembers what became of a credential in a request that was run.
 
         Args:
             credential: by which it is known here.
-            environ: the environment of the request, in which its caller was noted.
+            state: of the request, in which its caller was noted.
         """
-        if credential is None or FIELDS not in environ:
+        if credential is None or state.quota_fields is None:
             return
-        user = environ.get(CALLER)
+        user = state.user_id
         if user is None:
             self._users.pop(credential, None)
         elif self._users.get(credential) != user:

@@ -9,8 +9,8 @@ from django.db.utils import DatabaseErrorWrapper
 from psycopg.errors import LockNotAvailable, QueryCanceled
 
 from config.http.lanes import leave_fast_lane
+from config.http.request_state import present_state
 from config.postgresql.parameters import with_parameters
-from config.postgresql.transactions import has_committed
 
 # A write waits for another one's COMMIT, which takes a few milliseconds; whoever waits longer waits for something slow.
 LOCK_MILLISECONDS = 25
@@ -25,8 +25,10 @@ class _ImpatientErrorWrapper(DatabaseErrorWrapper):
     """
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
-        if isinstance(error, QueryCanceled | LockNotAvailable) and not has_committed.get():
-            leave_fast_lane()
+        if isinstance(error, QueryCanceled | LockNotAvailable):
+            state = present_state.get()
+            if state is not None and not state.has_committed:
+                leave_fast_lane()
         super().__exit__(kind, error, traceback)
 
 

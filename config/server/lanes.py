@@ -21,11 +21,10 @@ from rest_framework.permissions import SAFE_METHODS
 
 from config.http.client_address import is_passed_on
 from config.http.errors import DomainError, ErrorCode
-from config.http.lanes import Lane, NeedsSlowLane, in_fast_lane
-from config.http.request_limits import REFUSED
+from config.http.lanes import Lane, NeedsSlowLane
+from config.http.request_state import get_state
 from config.postgresql.connections import cut_if_waiting, is_waiting
 from config.postgresql.replicas import goes_on_without_primary
-from config.postgresql.transactions import before_transaction
 from config.server import metrics
 from config.server.answers import RETRY_AFTER_SECONDS, Environ, answer, build_overload, choose_lane, refuse_at_once
 from config.server.background import Repetition
@@ -37,7 +36,6 @@ from config.server.impatience import refuse_to_connect, shorten_waits
 from config.server.queues import SECONDS_TO_WAIT, Task
 from config.server.readiness import probe
 from config.server.reception import Reception
-from config.server.request_log import LANE
 from config.server.slow_lane import SlowLane
 from config.server.slow_process import SlowProcess
 
@@ -121,7 +119,7 @@ class Lanes:
     async def run(self, environ: Environ, protocol: HTTPProtocol) -> None:
         """Answers a request. A client that leaves meanwhile changes nothing where the request was begun."""
         lane = choose_lane(environ)
-        environ[LANE] = lane.value
+        get_state(environ).lane = lane.value
         if lane is Lane.NONE:
             run_together([lambda: protocol.response_bytes(*drain.mark(answer(self._django, environ)))])
             return
@@ -148,7 +146,7 @@ class Lanes:
                 del in_flight[caller]
             else:
                 in_flight[caller] -= 1
-            self._callers.learn(credential, task.environ)
+            self._callers.learn(credential, get_state(task.environ))
 
     def _find_excess(self, task: Task, lane: Lane) -> DomainError | None:
         caller = task.caller
@@ -168,7 +166,7 @@ class Lanes:
 
     async def _run_slow(self, task: Task) -> None:
         slow: Any = self._slow
-        task.environ[LANE] = Lane.SLOW.value
+        get_state(task.environ).lane = Lane.SLOW.value
         if slow.begins_in_time(task.caller) and (slow.has_place(task.caller) or self._displace(task.caller, Lane.SLOW)):
             await slow.run(task)
         else:
@@ -199,12 +197,12 @@ class Lanes:
         if problem := _find_outage(task.environ):
             self._refuse(task, problem, Lane.FAST)
             return
+        state = get_state(task.environ)
         if self._slow is not None:
             if _waits_in_vain(task.environ):
                 task.needs_slow_lane = True
                 return
-            in_fast_lane.set(True)
-            before_transaction.set(partial(self._begin_transaction, task))
+            state.in_fast_lane, state.before_transaction = True, partial(self._begin_transaction, task)
         try:
             task.respond(answer(self._django, task.environ))
             # It may be long until the others of its batch are answered.
@@ -216,6 +214,9 @@ class Lanes:
             kind = _get_kind(task)
             self._slow_now.pop(kind, None)
             self._slow_now[kind] = time.monotonic() + SECONDS_TO_STAY_SLOW
+        finally:
+            # It leads back to the state.
+            state.before_transaction = None
 
     def _is_slow_now(self, task: Task) -> bool:
         if not self._slow_now:
@@ -303,14 +304,15 @@ class Lanes:
 
 def _find_overload(environ: Environ) -> DomainError | None:
     """For which a request was refused while it was received."""
-    problem = environ.get(REFUSED)
-    is_overload = isinstance(problem, DomainError) and problem.code is ErrorCode.SERVICE_UNAVAILABLE
-    return problem if is_overload else None
+    problem = get_state(environ).refused
+    if isinstance(problem, DomainError) and problem.code is ErrorCode.SERVICE_UNAVAILABLE:
+        return problem
+    return None
 
 
 def _find_outage(environ: Environ) -> DomainError | None:
     """Nothing that writes waits for a primary that is known to be away."""
-    if environ["REQUEST_METHOD"] in SAFE_METHODS or REFUSED in environ or not goes_on_without_primary():
+    if environ["REQUEST_METHOD"] in SAFE_METHODS or get_state(environ).refused or not goes_on_without_primary():
         return None
     return build_overload("The database takes no writes at the moment.")
 

@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 from django.conf import settings
 
-from config.http.middleware import present_request
+from config.http.request_state import get_state, present_state
 
 _RESET, _DIM, _GREEN, _YELLOW, _RED = (f"\33[{code}m" for code in (0, 2, 32, 33, 31))
 _COLOURS = {"ERROR": _RED, "CRITICAL": _RED, "WARNING": _YELLOW}
@@ -49,12 +49,13 @@ class Formatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         # Django logs a status after the request, and passes the request in `extra`.
-        request = getattr(record, "request", None) or present_request.get()
+        environ = getattr(getattr(record, "request", None), "META", None)
+        state = present_state.get() if environ is None else get_state(environ)
         line = {
             "time": datetime.fromtimestamp(record.created, UTC),
             "level": record.levelname,
             "logger": record.name,
-            "request_id": getattr(request, "request_id", None),
+            "request_id": state and state.request_id,
             "message": record.getMessage(),
             **getattr(record, "facts", {}),
         }

@@ -4,7 +4,7 @@ import fcntl
 import os
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from enum import StrEnum
 from functools import cache
 from itertools import count
@@ -19,9 +19,8 @@ from prometheus_client.multiprocess import MultiProcessCollector
 
 from config.http.lanes import Lane
 from config.http.middleware import GetResponse
-from config.postgresql import statements
-from config.postgresql.statements import Spent
-from config.server.request_log import LANE, log_answer
+from config.http.request_state import Spent, get_state, present_state
+from config.server.request_log import log_answer
 from config.server.tracing import Answered, Trace, traces
 
 # What it is called by prometheus-client, which reads it too.
@@ -79,32 +78,33 @@ class MetricsMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        present = Trace() if traces.is_on else Spent()
-        token = statements.spent.set(present)
+        state = get_state(request.META)
+        if traces.is_on:
+            state.spent = Trace()
+        token = present_state.set(state)
         began = time.perf_counter()
         try:
             response = self.get_response(request)
         except BaseException:
-            if isinstance(present, Trace):
-                present.keep_for_next_attempt(request.META, began)
+            if isinstance(state.spent, Trace):
+                state.spent.keep_for_next_attempt(state, began)
             raise
         finally:
             # Also of a request that leaves the fast lane, and is run again.
-            statements.spent.reset(token)
-            if present.statements:
-                _count_statements(present, request.META.get(LANE, NO_LANE))
-        record(request.META, response.status_code, response.headers, began, request=request, spent=present)
+            present_state.reset(token)
+            if state.spent.statements:
+                _count_statements(state.spent, state.lane or NO_LANE)
+        record(request.META, response.status_code, response.headers, began, request=request)
         return response
 
 
 def record(
-    environ: Mapping[str, Any],
+    environ: MutableMapping[str, Any],
     status: int,
     headers: Mapping[str, str],
     began: float,
     *,
     request: Any = None,
-    spent: Spent | None = None,
 ) -> None:
     """Counts an answer, writes its line in the log, and reports its trace.
 
@@ -114,24 +114,21 @@ def record(
         headers: of the answer.
         began: when the request began, by `time.perf_counter`.
         request: Django's, where there is one.
-        spent: what it asked of the database.
     """
-    seconds = time.perf_counter() - began
+    seconds, state = time.perf_counter() - began, get_state(environ)
     match = request and request.resolver_match
     route = _template(match.route) if match else NO_ROUTE
     method = environ["REQUEST_METHOD"]
     known = method if method in _METHODS else "OTHER"
     _requests(route, known, status).inc()
     _duration(route, known).observe(seconds)
-    log_answer(
-        environ, status, headers, route=route, method=known, seconds=seconds, spent=spent or Spent(), request=request
-    )
+    log_answer(environ, state, status, headers, route=route, method=known, seconds=seconds, request=request)
     if traces.is_on:
         scheme = environ["wsgi.url_scheme"] if request is None else request.scheme
         answered = Answered(
-            environ, status, headers, route if match else None, method if method in _METHODS else None, scheme
+            environ, state, status, headers, route if match else None, method if method in _METHODS else None, scheme
         )
-        traces.report(answered, spent, began, seconds)
+        traces.report(answered, began, seconds)
 
 
 def _count_statements(spent: Spent, lane: str) -> None:

@@ -10,10 +10,9 @@ from typing import Any
 
 from granian.rsgi import HTTPProtocol  # type: ignore[attr-defined]
 
-from config.api.limits.quotas import NOTED
+from config.http.request_state import STATE, RequestState, get_state
 from config.server.answers import Answer, Environ
 from config.server.draining import drain
-from config.server.tracing import ATTEMPT
 
 # A request that was not begun by then is answered 503: its client has hardly any patience left.
 SECONDS_TO_WAIT = 5.0
@@ -63,8 +62,16 @@ class Task:
             environ: the environment, as it was before.
         """
         self.environ["wsgi.input"].seek(0)
-        noted = {name: value for name in (*NOTED, ATTEMPT) if (value := self.environ.get(name))}
-        self.environ = environ | noted
+        before = get_state(self.environ)
+        state = RequestState(
+            attempt=before.attempt,
+            refused=before.refused,
+            sent_content_type=before.sent_content_type,
+            user_id=before.user_id,
+            quota_fields=before.quota_fields or None,
+            counted=before.counted,
+        )
+        self.environ = environ | {STATE: state}
         self.received = time.monotonic()
         self.waiting, self.is_done = None, False
 

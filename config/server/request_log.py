@@ -14,45 +14,42 @@ from typing import Any
 
 from django.conf import settings
 
-from config.postgresql.statements import Spent
+from config.http.request_state import RequestState
 from config.server.log_writer import log
 from config.server.logs import render
 
-# Where the environment of a request holds the lane that it runs in.
-LANE = "config.lane"
 NAME = "request"
 # W3C Trace Context, section 3.2. Of a later version, what is known stands in front.
 _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?=-|\Z)")
-_NOTHING = Spent()
 
 
 def log_answer(
     environ: Mapping[str, Any],
+    state: RequestState,
     status: int,
     headers: Mapping[str, str],
     *,
     route: str,
     method: str,
     seconds: float,
-    spent: Spent = _NOTHING,
     request: Any = None,
 ) -> None:
     """Writes the line of a request.
 
     Args:
         environ: its WSGI environment.
+        state: its state.
         status: of the answer.
         headers: of the answer.
         route: the template of its address.
         method: of the request, if it is one that HTTP knows.
         seconds: that it took.
-        spent: what it asked of the database.
         request: Django's, where it was looked at.
     """
     share = settings.LOG_SUCCESSES if status < 300 else 1.0
     if share < 1 and random() >= share:  # noqa: S311 - a sample
         return
-    user, kind = (None, None) if request is None else _find_principal(request)
+    user, kind = _find_principal(state, request)
     traceparent = environ.get("HTTP_TRACEPARENT")
     if traceparent is not None:
         known = _TRACEPARENT.match(traceparent)
@@ -73,20 +70,19 @@ def log_answer(
                 "version": headers.get("API-Version"),
                 "bytes": int(headers.get("Content-Length") or 0),
                 "duration_ms": int(1_000_000 * seconds) / 1000,
-                "database_ms": int(1_000_000 * spent.seconds) / 1000,
-                "statements": spent.statements,
+                "database_ms": int(1_000_000 * state.spent.seconds) / 1000,
+                "statements": state.spent.statements,
                 "replayed": "Idempotent-Replayed" in headers,
-                "lane": environ.get(LANE),
+                "lane": state.lane,
             }
         )
     )
 
 
-def _find_principal(request: Any) -> tuple[int | None, str | None]:
+def _find_principal(state: RequestState, request: Any) -> tuple[int | None, str | None]:
     """The id of the user who asks, and the kind of the credential."""
-    principal = getattr(request, "principal", None)
-    if principal is not None:
-        return principal.user.id, principal.kind
+    if state.principal is not None:
+        return state.principal.user.id, state.principal.kind
     # Of a page, where it was looked at (django.contrib.auth.middleware).
     user = getattr(request, "_cached_user", None)
     return (None, None) if user is None or user.pk is None else (user.pk, "session")

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Hashable
 
 from config.http.lanes import Lane
+from config.http.request_state import get_state
 from config.server import metrics, slow_process
 from config.server.answers import Answer, build_overload, refuse_at_once
 from config.server.client_streams import ClientStream
@@ -88,7 +89,10 @@ class SlowLane:
             task.respond(refuse_at_once(task.environ, build_overload("The request may have been lost half-way.")))
             self._end_worker()
             return
-        task.environ |= outcome.noted
+        state = get_state(task.environ)
+        state.user_id = outcome.user_id
+        if outcome.is_counted:
+            state.quota_fields = {}
         if outcome.is_stream and not await self._stream(task, outcome.response):
             return
         # A stream lasts as long as its client takes.

@@ -31,9 +31,9 @@ from typing import Any, NamedTuple
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connections
 
-from config.api.limits.quotas import NOTED
 from config.api.versions.usage import SECONDS_BETWEEN_WRITES, uses
 from config.http.lanes import Lane
+from config.http.request_state import get_state
 from config.http.streams import FIRST_BYTES
 from config.postgresql.connections import cut_if_waiting
 from config.postgresql.replicas import SECONDS_BETWEEN_LOOKS, get_replicas, goes_on_without_primary
@@ -68,12 +68,14 @@ class Outcome(NamedTuple):
 
     Attributes:
         response: the whole of it, or the beginning of a stream.
-        noted: what the environment of the request holds of whom it was counted for.
+        user_id: whom the request was counted for, where it was a user.
+        is_counted: whether it was counted.
         is_stream: whether the process waits for a pipe, into which it writes the rest.
     """
 
     response: Answer
-    noted: Environ
+    user_id: int | None
+    is_counted: bool
     is_stream: bool
 
 
@@ -280,8 +282,9 @@ def _run(django: Any, channel: socket.socket, environ: Environ, body: bytes) -> 
 
 
 def _send(channel: socket.socket, response: Answer, environ: Environ, *, is_stream: bool = False) -> None:
-    noted = {name: environ[name] for name in NOTED if name in environ}
-    frame = pickle.dumps(Outcome(response, noted, is_stream))
+    state = get_state(environ)
+    outcome = Outcome(response, state.user_id, state.quota_fields is not None, is_stream)
+    frame = pickle.dumps(outcome)
     channel.sendall(len(frame).to_bytes(_LENGTH_BYTES) + frame)
 
 

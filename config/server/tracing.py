@@ -19,8 +19,7 @@ from typing import Any, NamedTuple
 from django.conf import settings
 from django.contrib.auth.hashers import get_hasher
 
-from config.postgresql.statements import Spent, spent
-from config.server.request_log import LANE
+from config.http.request_state import RequestState, Spent, present_state
 
 if settings.TRACING:
     # Before workers are forked, which share it.
@@ -34,8 +33,6 @@ if settings.TRACING:
 
 logger = logging.getLogger(__name__)
 
-# Where the environment of a request holds what was noted of an attempt without an answer.
-ATTEMPT = "config.attempt"
 # Of a request; an import of a thousand rows would take the room of others.
 MAX_STEPS = 500
 # For what is left when a process stops, however slow the collector is. `serve` kills a worker after 20 s.
@@ -105,9 +102,9 @@ class Trace(Spent):
         else:
             self.left_out += 1
 
-    def keep_for_next_attempt(self, environ: dict[str, Any], began: float) -> None:
-        """Puts what was noted into the environment: the request is run again, or answered by somebody else."""
-        environ[ATTEMPT] = Step(_ATTEMPT_NAME, began, time.perf_counter(), steps=self.steps)
+    def keep_for_next_attempt(self, state: RequestState, began: float) -> None:
+        """Puts what was noted into the state: the request is run again, or answered by somebody else."""
+        state.attempt = Step(_ATTEMPT_NAME, began, time.perf_counter(), steps=self.steps)
 
 
 class Answered(NamedTuple):
@@ -115,6 +112,7 @@ class Answered(NamedTuple):
 
     Attributes:
         environ: its WSGI environment.
+        state: its state.
         status: of the answer.
         headers: of the answer.
         route: the template of its address; None where it leads nowhere.
@@ -123,6 +121,7 @@ class Answered(NamedTuple):
     """
 
     environ: Mapping[str, Any]
+    state: RequestState
     status: int
     headers: Mapping[str, str]
     route: str | None
@@ -159,16 +158,16 @@ class Traces:
             sending.start()
             sending.join(SECONDS_TO_STOP)
 
-    def report(self, answered: Answered, present: Spent | None, began: float, seconds: float) -> None:
+    def report(self, answered: Answered, began: float, seconds: float) -> None:
         """Makes the spans of a request.
 
         Args:
             answered: the request and its answer.
-            present: its Trace, where it was run.
             began: when it began, by `time.perf_counter`.
             seconds: that it took.
         """
-        attempt: Step | None = answered.environ.get(ATTEMPT)
+        attempt: Step | None = answered.state.attempt
+        present = answered.state.spent
         steps = present.steps if isinstance(present, Trace) else []
         if attempt:
             steps = [attempt, *steps]
@@ -228,8 +227,8 @@ def _describe(answered: Answered) -> dict[str, Any]:
         attributes["http.route"] = answered.route
     if request_id := answered.headers.get("Request-Id"):
         attributes["http.response.header.request-id"] = [request_id]
-    if lane := answered.environ.get(LANE):
-        attributes["lane"] = lane
+    if answered.state.lane:
+        attributes["lane"] = answered.state.lane
     if answered.status >= 500:
         attributes["error.type"] = str(answered.status)
     return attributes
@@ -294,9 +293,9 @@ def _time(function: Callable[..., Any]) -> Callable[..., Any]:
     def run(*arguments: Any, **options: Any) -> Any:
         began = time.perf_counter()
         result = function(*arguments, **options)
-        present = spent.get()
-        if isinstance(present, Trace):
-            present.note(Step(_HASH, began, time.perf_counter()))
+        state = present_state.get()
+        if state is not None and isinstance(state.spent, Trace):
+            state.spent.note(Step(_HASH, began, time.perf_counter()))
         return result
 
     return run

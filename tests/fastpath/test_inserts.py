@@ -1,6 +1,7 @@
 """A row that is added by a deferred insert is the one that Django would have added, and fails as that would."""
 
 from contextlib import contextmanager
+from copy import copy
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -19,6 +20,7 @@ from config.fastpath.http import FastResponse
 from config.fastpath.inserts import Guard
 from config.http.errors import DomainError, ErrorCode
 from config.http.json import to_json
+from config.http.request_state import RequestState
 from config.models import IdempotencyRecord, Resource
 from orders.models import Order
 from payments.models import Payment
@@ -183,7 +185,7 @@ def key(make_user):
 
 
 def look_up(key):
-    return inserts.take_answer({}, key)
+    return inserts.take_answer(RequestState(), key)
 
 
 def reserve_payment(key):
@@ -225,11 +227,11 @@ def test_key_of_another_user_or_operation_is_unknown(transactional_db, key, othe
 
 def test_answer_that_was_read_for_another_user_is_not_taken(transactional_db, key):
     assert commit_with_key(reserve_payment(key), key)
-    environ = {}
-    inserts.keep_answer(environ, key.user_id, look_up(key))
-    assert inserts.take_answer(environ | {}, key._replace(user_id=0)) is None
-    assert inserts.take_answer(environ, key).location.startswith("/payments/")
-    assert not environ
+    state = RequestState()
+    inserts.keep_answer(state, key.user_id, look_up(key))
+    assert inserts.take_answer(copy(state), key._replace(user_id=0)) is None
+    assert inserts.take_answer(state, key).location.startswith("/payments/")
+    assert state.answer_read is None
 
 
 def test_of_two_rows_with_one_key_one_is_added(transactional_db, key):

@@ -7,12 +7,16 @@ import json
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
+from config.http import request_state
 from config.http.etags import MAX_SHORT_CODED_CONTENT, MAX_SHORT_CONTENT
-from config.http.lanes import NeedsSlowLane, in_fast_lane
+from config.http.lanes import NeedsSlowLane
+from config.http.request_state import RequestState
 from posts.models import Comment, Post
 from tests.conftest import Caller
 
@@ -23,11 +27,8 @@ LONG, VERY_LONG = MAX_SHORT_CODED_CONTENT // MAX_BODY + 1, MAX_SHORT_CONTENT // 
 
 @contextmanager
 def fast_lane() -> Iterator[None]:
-    token = in_fast_lane.set(True)
-    try:
+    with patch.object(request_state, "RequestState", partial(RequestState, in_fast_lane=True)):
         yield
-    finally:
-        in_fast_lane.reset(token)
 
 
 def write_posts(user: Any, count: int) -> str:

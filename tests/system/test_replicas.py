@@ -270,7 +270,8 @@ def test_a_primary_that_has_lost_its_mark_gets_it_again(reading: Deployment) -> 
 
 _READ_ON_A_NEW_CONNECTION = """
 import os, signal
-from config.postgresql.replicas import Replicas, reading_from
+from config.http.request_state import RequestState, present_state
+from config.postgresql.replicas import Replicas
 from django.conf import settings
 from django.db import Error, connections
 
@@ -280,7 +281,7 @@ replica = replicas._replicas[alias]
 while not replica.is_live:
     replicas._look_at_primary()
     replicas._look_at_replica(replica)
-reading_from.set(alias)
+present_state.set(RequestState(replica=alias))
 print("looked", flush=True)
 os.kill(os.getpid(), signal.SIGSTOP)
 connections[alias].close()

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from config.http.request_state import STATE, RequestState
 from config.server import logs, request_log
 from config.server.answers import build_overload, refuse_at_once
 from tests.api.wire import send
@@ -199,7 +200,9 @@ def test_fault_has_a_line_of_its_own(lines: Lines, db: None, monkeypatch: pytest
 
 def test_refusal_has_a_line_also_where_it_is_repeated(lines: Lines) -> None:
     environ = build_environ("/users", "no-token")
-    given = [refuse_at_once({**environ, request_log.LANE: "fast"}, build_overload("Too many.")) for _ in range(2)]
+    given = [
+        refuse_at_once({**environ, STATE: RequestState(lane="fast")}, build_overload("Too many.")) for _ in range(2)
+    ]
     told = lines()
     assert [line["request_id"] for line in told] == [dict(answer.headers)["Request-Id"] for answer in given]
     for line in told:

@@ -22,6 +22,7 @@ from config.api.browsable.queries import ListQuery
 from config.api.browsable.session_user import find_session_user
 from config.api.browsable.tables import build_table
 from config.api.viewsets import ResourceViewSet
+from config.http.request_state import get_state
 
 Context: TypeAlias = Mapping[str, object]
 
@@ -82,7 +83,7 @@ def _build_view_context(request: HttpRequest, view: APIView | None) -> Context:
 
 
 def _build_caller_context(request: HttpRequest, response: HttpResponse) -> Context:
-    principal = getattr(request, "principal", None)
+    principal = get_state(request.META).principal
     user = principal.user if principal else None
     # An invalid credential never falls back to the session, so that its 401 shows nobody as signed in.
     if principal is None and response.status_code != HTTPStatus.UNAUTHORIZED:
@@ -111,7 +112,7 @@ def _build_response_context(request: HttpRequest, response: HttpResponse) -> Con
 
 def _render_headers(request: HttpRequest, response: HttpResponse) -> Iterator[tuple[str, SafeString]]:
     # RequestIdMiddleware, which is outside of this one, has not added its header yet.
-    headers = {**response.headers, "Request-Id": request.request_id}  # type: ignore[attr-defined]
+    headers = {**response.headers, "Request-Id": get_state(request.META).request_id}
     first = [name for name in _FIRST_HEADERS if name in headers]
     for name in (*first, *sorted(headers.keys() - set(first))):
         yield name, render_header(name, str(headers[name]))

@@ -25,22 +25,13 @@ from config.api.versions.versioning import is_oauth, is_versioned
 from config.http.client_address import client_address, get_network
 from config.http.errors import DomainError
 from config.http.middleware import GetResponse
+from config.http.request_state import get_state
 from config.postgresql.connections import close_if_lost
 from config.postgresql.replicas import get_replicas
 from config.postgresql.transactions import is_unavailable
 
 logger = logging.getLogger(__name__)
 
-# Where the environment of a request holds the fields that say what was counted for it: it is not counted again.
-FIELDS = "config.quota"
-# What the look-up of a credential has counted meanwhile: the key, and its usage.
-COUNTED = "config.counted"
-# And the id of the user whose good credential it carries.
-CALLER = "config.caller"
-# All of them: a request that is run again is not counted again.
-NOTED = (FIELDS, COUNTED, CALLER)
-# And the replica that the credential was read from while there was no primary: nothing is to be written for it.
-STAND_IN = "config.stand_in"
 # A fault of ours, and a database that is away.
 _UNCOUNTED = frozenset({500, 503})
 POLICIES = ("anonymous", "principal")
@@ -77,7 +68,7 @@ class CredentialLookup:
                 stand_in = find_stand_in(request) if is_unavailable(error) else None
                 if stand_in is None:
                     raise
-        request.META[STAND_IN] = stand_in  # type: ignore[union-attr]  # without one, nothing stands in
+        get_state(request.META).stand_in = stand_in  # type: ignore[union-attr]  # without one, nothing stands in
         try:
             return rows.using(stand_in).first()
         except Error:
@@ -108,14 +99,15 @@ def consume_quota(request: AnyRequest, user: Model | None) -> None:
     Raises:
         DomainError: RATE_LIMITED, the quota of this minute is used up.
     """
+    state = get_state(request.META)
     if user is not None:
-        request.META[CALLER] = user.pk
+        state.user_id = user.pk
     if not is_counted(request):
         return
     policy, limit = (
         ("anonymous", settings.RATE_LIMIT_ANONYMOUS) if user is None else ("principal", settings.RATE_LIMIT_PRINCIPAL)
     )
-    request.META[FIELDS] = {}
+    state.quota_fields = {}
     key = f"quota:{get_network(client_address(request)) if user is None else user.pk}"
     try:
         usage = count_request(request, key, limit)
@@ -124,7 +116,7 @@ def consume_quota(request: AnyRequest, user: Model | None) -> None:
         return
     if usage is None:
         return
-    request.META[FIELDS] = _get_fields(policy, limit, usage)
+    state.quota_fields = _get_fields(policy, limit, usage)
     if usage.count > limit:
         REFUSALS.labels(policy).inc()
         raise counters.rate_limited(usage.reset)
@@ -132,14 +124,15 @@ def consume_quota(request: AnyRequest, user: Model | None) -> None:
 
 def is_counted(request: AnyRequest) -> bool:
     """Whether a request counts and was not counted yet."""
-    return FIELDS not in request.META and (is_versioned(request.path_info) or is_oauth(request.path_info))
+    is_new = get_state(request.META).quota_fields is None
+    return is_new and (is_versioned(request.path_info) or is_oauth(request.path_info))
 
 
 def count_request(request: AnyRequest, key: str, limit: int) -> counters.Usage | None:
     """Counts a request under a key; None, and no count, where the limit is 0."""
     if not limit:
         return None
-    if STAND_IN in request.META and not settings.QUOTA_URL:
+    if get_state(request.META).stand_in and not settings.QUOTA_URL:
         raise counters.CountersUnavailable("There is no primary.")
     return count_in_redis([key])[0] if settings.QUOTA_URL else counters.increment([key])[key]
 
@@ -203,7 +196,7 @@ class QuotaMiddleware:
             except Error as error:
                 # Nobody knows whose credential it is.
                 _outage.note("principal", error)
-        for name, value in request.META.get(FIELDS, {}).items():
+        for name, value in (get_state(request.META).quota_fields or {}).items():
             response.headers[name] = value
         return response
 

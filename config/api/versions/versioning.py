@@ -6,7 +6,7 @@ Of the acceptable media types the one of the highest `q` wins, then the first (R
 import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import unquote_plus
 
 from django.conf import settings
@@ -22,6 +22,7 @@ from config.http.errors import Detail, DomainError, ErrorCode, invalid
 from config.http.headers import quote_address, set_headers, vary_on
 from config.http.media_types import HTML, JSON, JSON_API, PROBLEM_JSON, parse_elements
 from config.http.middleware import GetResponse
+from config.http.request_state import get_state
 
 _VENDOR_JSON = re.compile(rf"application/vnd\.{re.escape(settings.API_VENDOR)}\.v(?P<version>[0-9].*)\+json")
 
@@ -245,7 +246,7 @@ def get_response_version(request: HttpRequest) -> Version:
 def find_response_version(request: HttpRequest) -> Version | None:
     """The version that answers; None for a request that asks for one that there never was."""
     try:
-        return getattr(request, "api_version", None) or get_version(request)
+        return get_state(request.META).version or get_version(request)
     except DomainError as problem:
         if problem.code == ErrorCode.UNSUPPORTED_VERSION:
             return None
@@ -260,8 +261,7 @@ class Versioning(BaseVersioning):
     """Gives DRF's `request.version`."""
 
     def determine_version(self, request: Request, *args: object, **kwargs: object) -> Version:
-        asked: Any = request._request
-        version = asked.api_version = get_version(asked)
+        version = get_state(request.META).version = get_version(request._request)
         if version.status == Status.RETIRED:
             message = (
                 f"Version {version} has been retired. Supported: {format_supported()}; see `Link` for the successor."
@@ -285,7 +285,7 @@ class VersionMiddleware:
         if is_versioned(request.path_info):
             version = find_response_version(request)
             if version:
-                uses.count(version, getattr(request, "principal", None), response.status_code)
+                uses.count(version, get_state(request.META).principal, response.status_code)
             headers, links = _notice(version) if version else ({"API-Version": str(get_default_version())}, "")
             set_headers(response, headers)
             vary_on(response, "Accept")

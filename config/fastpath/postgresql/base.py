@@ -25,7 +25,8 @@ from config.fastpath.postgresql.batches import Batch, Rows, Statement
 from config.fastpath.postgresql.given_rows import GivenRows
 from config.fastpath.postgresql.loop_waits import LoopWaits
 from config.fastpath.postgresql.prepared_statements import GivenRowsDumper, PreparedStatements
-from config.postgresql.statements import POOLED_WRAPPERS, WRAPPERS, spent
+from config.http.request_state import Spent, present_state
+from config.postgresql.statements import POOLED_WRAPPERS, WRAPPERS
 from config.postgresql.transactions import is_refused_by_standby
 
 # An integer that does not fit its column is refused as text. In binary, psycopg would cut it off to one that fits. One
@@ -148,7 +149,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
         if self.needs_rollback:
             self.validate_no_broken_transaction()
         is_batched = self.autocommit and batching.may_submit()
-        present = spent.get()
+        state = present_state.get()
+        spent = state.spent if state else Spent()
         began = perf_counter()
         try:
             if is_batched:
@@ -158,7 +160,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
                 return rows
             return self._statements.run(*statements)
         except Error as error:
-            present.fail(error)
+            spent.fail(error)
             if self._has_left_standby(error) and not is_second_try:
                 return self.run(
                     *statements, shared_transaction=shared_transaction, is_logged=is_logged, is_second_try=True
@@ -174,9 +176,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
         finally:
             # Other tasks run before a batch is sent, and between its end and this one's turn.
             if is_batched:
-                present.add(statements, self._batch_began, self._seconds_of_batch)
+                spent.add(statements, self._batch_began, self._seconds_of_batch)
             else:
-                present.add(statements, began, perf_counter() - began)
+                spent.add(statements, began, perf_counter() - began)
 
     def _has_left_standby(self, error: Error) -> bool:
         """Whether a server that takes no writes did nothing of the statements; then the connection to it is closed."""

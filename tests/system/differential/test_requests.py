@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from config.fastpath import handler, replacements
 from config.fastpath.http import _PLAIN_QUERY, parse_plain_query
-from config.http.request_limits import REFUSED
+from config.http.request_state import STATE, RequestState
 from tests.conftest import new_client
 from tests.contract.routes import root_only
 from tests.system.differential.comparison import Sent, reference_client
@@ -85,7 +85,7 @@ def test_full_stack_is_taken_where_more_has_a_part(path: str, headers: dict[str,
 
 def test_full_stack_is_taken_for_what_was_refused_before() -> None:
     environ = RequestFactory().get("/api/v1/users").environ
-    assert not handler.build_request({**environ, REFUSED: ValueError()})
+    assert not handler.build_request({**environ, STATE: RequestState(refused=ValueError())})
 
 
 def test_full_stack_is_taken_below_a_prefix_of_the_server(settings: Any) -> None:

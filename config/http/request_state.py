@@ -1,0 +1,123 @@
+"""What the service knows of a request beside what its client sent, in one place.
+
+The server makes it before it runs a request, and reads it afterwards for its log, metrics and queues. Middlewares and
+views reach it by the request, what has no request at hand (the database layer, the log) by `present_state`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+
+STATE = "config.request_state"
+_LOCK_NOT_AVAILABLE = "55P03"
+
+
+class Spent:
+    """What a request has asked of the database so far.
+
+    Attributes:
+        statements: how many it has sent.
+        seconds: that it has waited for them. Those of several requests that are sent together are waited for together.
+        lock_timeouts: how many of them were ended because they waited for a lock.
+    """
+
+    __slots__ = ("lock_timeouts", "seconds", "statements")
+
+    def __init__(self) -> None:
+        self.statements = self.lock_timeouts = 0
+        self.seconds = 0.0
+
+    def add(self, statements: Sequence[Sequence[Any]], began: float, seconds: float) -> None:
+        """Counts statements that were sent together.
+
+        Args:
+            statements: the SQL of each, and the values behind it.
+            began: when they were sent, by `time.perf_counter`.
+            seconds: that they were waited for.
+        """
+        self.statements += len(statements)
+        self.seconds += seconds
+
+    def fail(self, error: BaseException | None) -> None:
+        """Is told of an error before the statements that met it are added.
+
+        Args:
+            error: psycopg's, or whatever else ended them.
+        """
+        self.lock_timeouts += getattr(error, "sqlstate", None) == _LOCK_NOT_AVAILABLE
+
+
+@dataclass(slots=True)
+class RequestState:
+    """The state of one request. What is shown to nobody but its log and metrics is the server's.
+
+    Attributes:
+        lane: in which the server runs it.
+        in_fast_lane: whether it may leave that lane.
+        before_transaction: is called before a transaction begins; whoever is in a hurry sets a function that raises.
+        attempt: what the trace noted of an attempt without a response (config.server.tracing).
+        spent: what it has asked of the database.
+        refused: what kept it from Django: a DomainError, or a fault of ours.
+        sent_content_type: the Content-Type as the client sent it, of which Django sees a part.
+        secret_parameters: the API keys of its query, from which they were taken out.
+        request_id: see RequestIdMiddleware.
+        request: Django's, while it is answered.
+        logs_events: whether its audit events are logged and counted.
+        version: the config.api.versions.table.Version that it asks for.
+        principal: the config.api.principal.Principal of its credential.
+        user_id: of the user whose good credential it carries.
+        quota_fields: the fields of its response that tell its quota; None until it is counted.
+        counted: under which key the look-up of its credential has counted it, and the usage.
+        answer_wanted: the values that select the stored answer to be read with its credential.
+        answer_read: whose stored answer was read, and the answer.
+        replica: the alias of the database that its reads come from; None for the primary.
+        stand_in: the replica that its credential was read from while there was no primary: nothing is written for it.
+        replica_before: from which replica its user has read before.
+        has_waited: whether it has waited for that.
+        position_read: the read position of its user, and when it was asked for.
+        has_committed: whether something was committed: from then on it must not be run again.
+    """
+
+    lane: str | None = None
+    in_fast_lane: bool = False
+    before_transaction: Callable[[], None] | None = None
+    attempt: Any = None
+    spent: Spent = field(default_factory=Spent)
+    refused: Exception | None = None
+    sent_content_type: str | None = None
+    secret_parameters: Sequence[str] = ()
+    request_id: str | None = None
+    request: HttpRequest | None = None
+    logs_events: bool = True
+    version: Any = None
+    principal: Any = None
+    user_id: int | None = None
+    quota_fields: Mapping[str, str] | None = None
+    counted: tuple[str, Any] | None = None
+    answer_wanted: Mapping[str, str] | None = None
+    answer_read: tuple[int, Any] | None = None
+    replica: str | None = None
+    stand_in: str | None = None
+    replica_before: str | None = None
+    has_waited: bool = False
+    position_read: tuple[Sequence[str] | None, float] | None = None
+    has_committed: bool = False
+
+
+present_state: ContextVar[RequestState | None] = ContextVar("present_state", default=None)
+"""That of the request being answered; None beside requests."""
+
+
+def get_state(environ: MutableMapping[str, Any]) -> RequestState:
+    """The state of a request, by its WSGI environment (`request.META`)."""
+    try:
+        state: RequestState = environ[STATE]
+    except KeyError:
+        state = environ[STATE] = RequestState()
+    return state
