@@ -5,17 +5,16 @@ An older version, which ignores unknown parameters, has none of them.
 
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
 from django.db import models
-from django.utils.dateparse import parse_datetime
 from django_filters import Filter
 
-from config.api.representation.fields import MAX_ID, RFC_3339
+from config.api.representation.fields import MAX_ID, NOT_RFC_3339, RFC_3339, parse_time
 
 # The columns that have bounds.
 WITH_BOUNDS = (models.DateTimeField, models.IntegerField, models.DecimalField)
@@ -38,14 +37,9 @@ def split_values(text: str) -> Sequence[str]:
 
 class TimeField(forms.Field):
     def clean(self, value: str) -> datetime:
-        try:
-            time = parse_datetime(value) if RFC_3339.fullmatch(value) else None
-            # PostgreSQL has no offset from 16:00 on, RFC 3339 has them up to 23:59.
-            time = time and time.astimezone(UTC)
-        except (ValueError, OverflowError):
-            time = None
+        time = parse_time(value)
         if time is None:
-            raise ValidationError("Must be an RFC 3339 time such as 2030-01-31T12:00:00Z; a plus is written %2B.")
+            raise ValidationError(f"{NOT_RFC_3339} Write a plus as %2B.")
         return time
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -20,9 +20,23 @@ MAX_ID = 2**63 - 1
 
 _CENT = Decimal("0.01")
 _DIGITS = re.compile(r"[0-9]{1,38}(\.[0-9]{1,2})?")
-RFC_3339 = re.compile(
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?([Zz]|[+-][0-9]{2}:[0-9]{2})"
-)
+_CLOCK = "([01][0-9]|2[0-3]):[0-5][0-9]"
+RFC_3339 = re.compile(rf"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[Tt]{_CLOCK}:[0-5][0-9](\.[0-9]{{1,9}})?([Zz]|[+-]{_CLOCK})")
+NOT_RFC_3339 = "Must be an RFC 3339 time such as 2030-01-31T12:00:00Z."
+
+
+def parse_time(text: object) -> datetime | None:
+    """The instant of an RFC 3339 time, in UTC, without what is finer than microseconds; None where it is no such time.
+
+    Python reads ISO 8601: more forms than RFC 3339 has, and no lower case.
+    """
+    if not isinstance(text, str) or not RFC_3339.fullmatch(text):
+        return None
+    try:
+        # PostgreSQL has no offset from 16:00 on, RFC 3339 has them up to 23:59.
+        return datetime.fromisoformat(text.upper()).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
 
 
 class StrictField(serializers.Field):
@@ -162,9 +176,10 @@ class DateTimeField(StrictField, serializers.DateTimeField):
     """An RFC 3339 time, with its offset."""
 
     def to_internal_value(self, data: object) -> datetime:
-        if not isinstance(data, str) or not RFC_3339.fullmatch(data):
-            raise serializers.ValidationError("Must be an RFC 3339 time such as 2030-01-31T12:00:00Z.")
-        return super().to_internal_value(data)
+        time = parse_time(data)
+        if time is None:
+            raise serializers.ValidationError(NOT_RFC_3339)
+        return time
 
 
 class MultiChoiceField(StrictField, serializers.ListField):

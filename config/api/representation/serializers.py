@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any, ClassVar
 
@@ -23,6 +24,7 @@ from config.api.representation.fields import (
     IntegerField,
     MoneyField,
     StrictField,
+    parse_time,
 )
 from config.api.versions.table import Change, has
 from config.http.errors import Detail, DomainError
@@ -71,11 +73,26 @@ class StrictSerializer(serializers.Serializer):
 
     def explain_read_only(self, name: str) -> str:
         """What is wrong with the value that a body has for a read-only field."""
-        return "Is read-only."
+        return "Read-only; leave it out."
 
     def shows(self, name: str, value: object) -> bool:
         """Whether a read-only field has this value now: what was read may be sent back."""
         return False
+
+
+def is_same(field: serializers.Field, shown: object, value: object) -> bool:
+    """Whether a value of a body is the one that a field shows, however a client's JSON library writes it."""
+    match field, shown, value:
+        case serializers.ListSerializer(), list(), list():
+            return len(shown) == len(value) and all(map(partial(is_same, field.child), shown, value))
+        case serializers.Serializer(), dict(), dict():
+            return shown.keys() == value.keys() and all(
+                is_same(field.fields[name], shown[name], value[name]) for name in shown
+            )
+        case serializers.DateTimeField(), str(), str():
+            return parse_time(shown) == parse_time(value)
+    # True is equal to 1.
+    return shown == value and isinstance(shown, bool) == isinstance(value, bool)
 
 
 class ResourceSerializer(StrictSerializer, serializers.ModelSerializer):
@@ -122,13 +139,12 @@ class ResourceSerializer(StrictSerializer, serializers.ModelSerializer):
         return found
 
     def shows(self, name: str, value: object) -> bool:
-        # True is equal to 1, and no read-only field is a boolean.
-        return self.instance is not None and self._present[name] == value and not isinstance(value, bool)
+        return self.instance is not None and is_same(self.fields[name], self._present[name], value)
 
     def explain_read_only(self, name: str) -> str:
         if self.instance is None:
             return super().explain_read_only(name)
-        sentence = "Is read-only, and this value is not the present one."
+        sentence = "Read-only; the value differs from the present one."
         return f"{sentence} {self.read_only_hints[name]}" if name in self.read_only_hints else sentence
 
     def closed_fields(self) -> set[str]:

@@ -12,8 +12,8 @@ from config.http.middleware import MAX_REQUEST_ID_LENGTH, SANE_REQUEST_ID
 Field: TypeAlias = serializers.Field
 
 MAX_INT32 = 2**31 - 1
-# RFC 3339 with microseconds and an offset.
-MAX_TIME_LENGTH = 32
+# RFC 3339 with nanoseconds and an offset.
+MAX_TIME_LENGTH = 35
 MAX_LIST_ITEMS = 100
 _CONTROL = r"\u0000-\u001f\u007f-\u009f"
 _CONTROL_EXCEPT_LINE_BREAKS = r"\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f"

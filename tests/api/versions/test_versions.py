@@ -163,14 +163,14 @@ def test_a_post_of_a_list_put_back_is_told_that_a_list_shows_some_comments_only(
     refused = user(method, path, listed)
     assert (refused.status, refused.fields) == (400, {"comments"})
     assert refused.error["details"][0]["message"] == (
-        "Is read-only, and this value is not the present one. A list shows the first 3 comments of a post; the post "
+        "Read-only; the value differs from the present one. A list shows the first 3 comments of a post; the post "
         "itself shows 20, and may be sent back as it is."
     )
     assert user(method, path, {**listed, "id": 0}).error["details"][0]["message"] == (
-        "Is read-only, and this value is not the present one."
+        "Read-only; the value differs from the present one."
     )
     new = user.post(f"/api/v2/users/{user.user.pk}/posts", {"title": "A title", "id": 1})
-    assert new.error["details"][0]["message"] == "Is read-only."
+    assert new.error["details"][0]["message"] == "Read-only; leave it out."
 
 
 @pytest.mark.parametrize(
