@@ -7,13 +7,10 @@ import re
 from pathlib import Path
 
 import pytest
-from django.db import connection
 from django.test import Client
 
 from accounts.services import create_api_key
-from config import audit
 from config.models import AuditEvent
-from config.postgresql import transactions
 from tests.accounts.conftest import WRONG, log_in, log_out, refresh, with_bearer
 from tests.conftest import PASSWORD, Caller, with_password
 
@@ -110,21 +107,6 @@ def test_event_tells_address_and_request_and_so_does_the_log(owner, told):
     (line,) = told()
     assert (line["logger"], line["message"], line["user"]) == ("audit", "login.failed", owner.pk)
     assert (line["request_id"], line["address"], line["door"]) == ("try-1", "127.0.0.1", "login")
-
-
-def test_event_of_an_attempt_that_is_run_again_is_one_row_and_one_line(transactional_db, owner, told):
-    attempts = []
-
-    def write() -> None:
-        audit.record("login", user=owner)
-        attempts.append(len(told()))
-        if len(attempts) == 1:
-            with connection.cursor() as cursor:
-                cursor.execute("DO $$ BEGIN RAISE serialization_failure; END $$")
-
-    transactions.run_in_transaction(write)
-    assert attempts == [0, 0]
-    assert ([line["message"] for line in told()], events()) == (["login"], [("login", owner.pk)])
 
 
 @pytest.mark.parametrize("zone", ["eth0", "a" * 300])

@@ -169,12 +169,3 @@ def test_password_is_not_remembered_for_another_user(owner, make_user, hashed):
     assert with_password(owner).get("/users").status == 200
     other = make_user(password="four other words instead")
     assert basic(f"{other.email}:{PASSWORD}").get("/users").status == 401
-
-
-def test_no_more_is_remembered_than_there_is_room_for(monkeypatch):
-    monkeypatch.setattr(RememberedChecks, "MOST", 3)
-    monkeypatch.setattr("accounts.passwords.check_password", lambda password, stored: True)
-    checks = RememberedChecks()
-    for number in range(10):
-        assert checks(f"password {number}", "hash")
-    assert len(checks._ends) == 3

@@ -24,11 +24,6 @@ def test_email_and_password_give_a_pair_of_tokens(owner, nobody, prefix):
     assert answer.headers["Cache-Control"] == "no-store"
 
 
-@pytest.mark.parametrize("email", ["ann@example.com", "ANN@EXAMPLE.COM"])
-def test_email_is_taken_without_regard_to_case(owner, email):
-    assert log_in(email).status == 200
-
-
 def test_access_token_is_its_user_with_all_scopes(owner, pair):
     data = with_bearer(pair["access_token"]).get("/api/protected").data
     assert data["user"] == {"id": owner.pk, "name": "Ann Lee", "email": "Ann@example.com", "role": "user"}

@@ -48,21 +48,3 @@ def test_end_of_the_key_is_a_time_in_utc(make_user):
     key = create_api_key(make_user(), name="test", expires_at=end)[1]
     told = Caller(headers={"X-API-Key": key}).get("/api/protected").data["credential"]["expires_at"]
     assert told == "2099-01-02T03:04:05Z"
-
-
-def test_answer_is_not_for_strangers(nobody):
-    answer = nobody.get("/api/protected")
-    assert (answer.status, answer.code) == (401, "UNAUTHENTICATED")
-    assert answer.headers["WWW-Authenticate"]
-
-
-def test_there_is_none_at_the_root(user):
-    assert user.get("/api/protected").status == 200
-    assert user.get("/protected").status == 404
-
-
-@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
-def test_it_is_only_read(user, method):
-    answer = user(method, "/api/protected", {})
-    assert (answer.status, answer.code) == (405, "METHOD_NOT_ALLOWED")
-    assert "GET" in answer.headers["Allow"]

@@ -97,18 +97,6 @@ def test_reuse_ends_one_session_and_leaves_the_others(owner, pair):
     assert works(another)
 
 
-def test_first_use_of_a_new_access_token_is_written_once(pair, django_assert_num_queries):
-    # On the fast path each request is looked up and counted in one.
-    each = 1 if settings.FAST_PATH else 2
-    with django_assert_num_queries(each):
-        assert works(pair)
-    new = refresh(pair["refresh_token"]).data
-    with django_assert_num_queries(each + 1):
-        assert works(new)
-    with django_assert_num_queries(each):
-        assert works(new)
-
-
 @pytest.mark.parametrize(
     "body", [{}, {"refresh_token": None}, {"refresh_token": 5}, {"refresh_token": ""}, {"refresh_token": ["x"]}]
 )

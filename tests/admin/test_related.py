@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from html.parser import HTMLParser
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -146,62 +144,6 @@ def test_text_of_users_is_escaped(pages, chief):
     assert "&lt;b&gt;Tea" in page
     assert "<b>Tea" not in page
     assert "style=" not in page
-
-
-class _Outline(HTMLParser):
-    """The levels of the headings, and what each table has."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.levels: list[int] = []
-        self.tags: list[str] = []
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: object) -> None:
-        self.tags.append(tag)
-        if re.fullmatch("h[1-6]", tag):
-            self.levels.append(int(tag[1]))
-
-
-def test_headings_are_in_order_and_tables_have_captions(pages, chief):
-    fill(chief)
-    outline = _Outline(pages.get(get_path(chief)).content.decode())
-    content = outline.levels[outline.levels.index(1) :]
-    assert all(later <= earlier + 1 for earlier, later in pairwise(content))
-    assert content.count(3) == len(NAMES)
-    assert outline.tags.count("table") == outline.tags.count("caption") >= len(NAMES)
-
-
-def find_index_columns(table: str) -> list[list[str]]:
-    """The columns of each whole index of a table, in their order."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT array_agg(attname::text ORDER BY place) FROM pg_index"
-            " CROSS JOIN unnest(indkey) WITH ORDINALITY AS keys (attnum, place)"
-            " JOIN pg_attribute AS columns ON columns.attrelid = indrelid AND columns.attnum = keys.attnum"
-            " WHERE indrelid = %s::regclass AND indpred IS NULL GROUP BY indexrelid",
-            [table],
-        )
-        return [columns for (columns,) in cursor.fetchall()]
-
-
-def test_latest_rows_are_read_from_an_index_in_their_order(pages, chief):
-    """Without one, PostgreSQL would sort all rows of the user, or walk the table until it meets five of them."""
-    fill(chief)
-    with CaptureQueriesContext(connection) as queries:
-        pages.get(get_path(chief))
-    orders = [
-        re.search(r'FROM "(\w+)".*"(user_id|owner_id)" = \d+.* ORDER BY "\w+"\."(\w+)" DESC.* LIMIT 5$', query["sql"])
-        for query in queries
-    ]
-    found = [match.groups() for match in orders if match]
-    assert len(found) == len(NAMES)
-    without = [
-        (table, owner, column)
-        for table, owner, column in found
-        if [owner, column] not in [columns[:2] for columns in find_index_columns(table)]
-    ]
-    assert without == []
 
 
 def list_pages() -> list[str]:

@@ -1,18 +1,12 @@
 """How long a body may be: what its endpoint can use, and no more work than that takes."""
 
 from contextlib import suppress
-from io import BytesIO
 
 import pytest
-from rest_framework import serializers
-from rest_framework.views import APIView
 
-from accounts.serializers import LoginSerializer
-from config.api.representation.fields import CharField, ChoiceField, IntegerField, MultiChoiceField
-from config.api.representation.serializers import StrictSerializer
-from config.api.requests import JSONParser, find_max_body
+from config.api.requests import find_max_body
 from config.api.writing.idempotency import canonical
-from config.http.errors import DomainError, ErrorCode
+from config.http.errors import DomainError
 from config.http.json import MAX_STRUCTURE, parse_json
 from config.http.request_limits import MAX_SHORT_BODY
 from orders.models import Order
@@ -59,37 +53,6 @@ def test_limit_is_16_kib_but_for_posts_and_comments(route) -> None:
 def test_pages_declare_theirs_and_others_have_the_ceiling(path: str, limit: int) -> None:
     assert find_max_body("POST", path) == limit * KIBIBYTE
     assert find_max_body("GET", path) == MAX_SHORT_BODY
-
-
-@pytest.mark.parametrize(
-    ("fields", "limit"),
-    [
-        ({}, 16),
-        ({"name": CharField(max_length=200), "size": IntegerField()}, 16),
-        # Twelve bytes for each of 1,365 characters, the name among them, are four bytes less than 16 KiB.
-        ({"name": CharField(max_length=1361)}, 16),
-        ({"name": CharField(max_length=1362)}, 32),
-        ({"name": CharField(max_length=80_000)}, 1024),
-        ({"name": CharField(max_length=10**9)}, 1024),
-        ({"name": CharField()}, 1024),
-        ({"name": CharField(read_only=True)}, 16),
-        ({"names": MultiChoiceField(choices=["x" * 1000, "y" * 1000])}, 32),
-        ({"name": ChoiceField(choices=["x" * 1000, "y" * 1000])}, 16),
-        ({"inner": LoginSerializer()}, 16),
-        ({"inner": LoginSerializer(many=True)}, 1024),
-        ({"anything": serializers.JSONField()}, 1024),
-    ],
-)
-def test_limit_follows_from_the_longest_values_of_the_writable_fields(fields, limit: int) -> None:
-    class Described(APIView):
-        serializer_class = type("DescribedSerializer", (StrictSerializer,), fields)
-
-    with pytest.raises(DomainError) as refused:
-        JSONParser().parse(BytesIO(b" " * (limit * KIBIBYTE + 1)), parser_context={"view": Described()})
-    assert refused.value.message == f"The body is longer than {limit * KIBIBYTE} bytes."
-    with pytest.raises(DomainError) as refused:
-        JSONParser().parse(BytesIO(b" " * (limit * KIBIBYTE)), parser_context={"view": Described()})
-    assert refused.value.code == ErrorCode.MALFORMED_JSON
 
 
 # --- Bodies
@@ -179,16 +142,6 @@ def test_body_at_its_limit_is_read_and_told_by_value_in_milliseconds(body):
 
     # Two or three on a machine of its own; a quarter of a second for 1 MiB of numbers.
     assert measure_least(read, tries=9) < 0.006
-
-
-def test_body_may_hold_its_limit_beside_text_and_not_a_byte_more():
-    body = b'{"%s": "%s", "x": []}' % (b'\\"' * 9_000, rb"\\" * 9_000)
-    padding = MAX_STRUCTURE - len(b'{"": "", "": []}')
-    assert parse_json(body + b" " * padding)["x"] == []
-    with pytest.raises(DomainError) as refused:
-        parse_json(body + b" " * (padding + 1))
-    assert refused.value.code == ErrorCode.PAYLOAD_TOO_LARGE
-    assert refused.value.message == f"Beside the text of its strings, the body is longer than {MAX_STRUCTURE} bytes."
 
 
 @pytest.mark.parametrize("prefix", ["", "/api", "/api/v2"])

@@ -6,7 +6,6 @@ from functools import partial
 
 import pytest
 
-from config.postgresql import transactions
 from posts.models import Comment, Post
 from tests.conftest import with_key
 
@@ -71,20 +70,3 @@ def test_tag_and_content_of_a_post_are_of_one_moment(at_once, make_user):
     seen = {one for answer in at_once([comment, read, read, read]) for one in answer}
     assert len({state for state, *_ in seen}) == len(seen)
     assert all(count == shown for _, count, shown in seen)
-
-
-def test_writers_of_a_post_and_of_its_comments_take_their_locks_in_one_order(at_once, make_user, monkeypatch):
-    monkeypatch.setattr(transactions, "_ATTEMPTS", 1)
-    author = with_key(make_user())
-    for _ in range(ROUNDS):
-        post = Post.objects.create(user=author.user, title="T")
-        comment = Comment.objects.create(post=post, user=author.user, text="x")
-        tag = author.get(f"/posts/{post.pk}").headers["ETag"]
-        answers = at_once(
-            [
-                partial(author.patch, f"/posts/{post.pk}", {"title": "New"}, if_match=tag),
-                partial(author.patch, f"/comments/{comment.pk}", {"text": "y"}, if_match="*"),
-                partial(author.delete, f"/posts/{post.pk}", if_match=tag),
-            ]
-        )
-        assert {answer.status for answer in answers} <= {200, 204, 404, 412}

@@ -3,7 +3,7 @@
 import psycopg
 from django.db import connection
 
-from tests.conftest import fast_path_only, own_session
+from tests.conftest import own_session
 
 
 def begin_request() -> None:
@@ -20,15 +20,3 @@ def test_connection_that_was_ended_while_idle_is_replaced(transactional_db, user
     begin_request()
     assert user.get("/users").status == 200
     assert connection.connection.info.backend_pid != ended
-
-
-@own_session
-@fast_path_only
-def test_living_connection_is_not_asked_whether_it_lives(transactional_db):
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT 'the last statement'")
-    assert connection.is_usable()
-    with psycopg.connect(connection.connection.info.dsn) as other:
-        of_connection = "SELECT query FROM pg_stat_activity WHERE pid = %s"
-        (last,) = other.execute(of_connection, [connection.connection.info.backend_pid]).fetchone()
-    assert last == "SELECT 'the last statement'"

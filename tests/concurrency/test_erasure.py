@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from functools import partial
 from threading import Event, Thread
 from typing import Any
@@ -68,42 +67,6 @@ def test_removal_waits_for_a_deletion_that_is_not_committed_and_counts_it_once(a
     assert wrong() == {}
 
 
-def test_row_that_somebody_is_deleting_is_not_taken_out_of_the_counts_beside(elsewhere, make_user, crossing):
-    admin = with_key(make_user("admin"))
-    users, posts = crossing
-    assert admin.delete(f"/users/{users[0].pk}").status == 204
-    elsewhere.execute("DELETE FROM posts_comment WHERE post_id = %s", [posts[0].pk])
-    elsewhere.execute("DELETE FROM posts_post WHERE id = %s", [posts[0].pk])
-    erasing = in_thread(erasure.erase)
-    wait_until_somebody_waits_for(elsewhere)
-    assert admin.get("/posts").meta["total"] == 8
-    elsewhere.commit()
-    erasing.join()
-    assert wrong() == {}
-    assert not Erasure.objects.exists()
-    assert admin.get("/posts").meta["total"] == 8
-
-
-def test_post_that_is_deleted_while_it_is_taken_out_of_the_counts_is_counted_once(elsewhere, make_user, crossing):
-    admin = with_key(make_user("admin"))
-    users, posts = crossing
-    assert admin.delete(f"/users/{users[0].pk}").status == 204
-    # What `uncount` does, up to its COMMIT.
-    elsewhere.execute("SELECT FROM users_user WHERE id = %s FOR UPDATE", [users[0].pk])
-    deletion = in_thread(Post.objects.including_erased().filter(pk=posts[0].pk).delete)
-    wait_until_somebody_waits_for(elsewhere)
-    elsewhere.execute(
-        "INSERT INTO config_rowcount SELECT 'posts_post', bits, id >> bits, '{}', 1000, -count(*) FROM posts_post,"
-        " (VALUES (12), (18)) AS sizes (bits) WHERE user_id = %s GROUP BY bits, id >> bits",
-        [users[0].pk],
-    )
-    elsewhere.execute("UPDATE config_erasure SET uncounted = '{\"posts_post\": 9223372036854775807}'")
-    elsewhere.commit()
-    deletion.join()
-    assert wrong() == {}
-    assert admin.get("/posts").meta["total"] == 8
-
-
 def test_erasures_writers_and_removals_that_cross_do_not_fail(at_once, make_user, small_steps, monkeypatch):
     monkeypatch.setattr(eraser, "_TAKE", eraser._TAKE.replace("claimed_until > clock_timestamp()", "false"))
     admin = with_key(make_user("admin"))
@@ -141,47 +104,6 @@ def test_erasures_writers_and_removals_that_cross_do_not_fail(at_once, make_user
         assert not Post._base_manager.filter(user__in=users).exists()
         assert not Comment._base_manager.filter(user__in=users).exists()
         assert wrong() == {}
-
-
-def test_versions_of_a_post_only_rise_while_its_comments_are_erased_and_written(at_once, make_user, small_steps):
-    """A reader never sees a version twice with another content."""
-    admin, writer = with_key(make_user("admin")), with_key(make_user())
-    post = Post.objects.create(user=writer.user, title="T")
-    leaving = [make_user() for _ in range(4)]
-    Comment.objects.bulk_create(Comment(post=post, user=user, text="x") for user in leaving for _ in range(10))
-    done = Event()
-
-    def erase() -> None:
-        while not done.is_set() or Erasure.objects.exists():
-            erasure.erase(rest=0)
-
-    def write() -> None:
-        for user in leaving:
-            assert writer.post(f"/posts/{post.pk}/comments", {"text": "y"}).status == 201
-            assert admin.delete(f"/users/{user.pk}").status == 204
-            time.sleep(0.02)
-        done.set()
-
-    def read() -> list[tuple[str, int]]:
-        seen = []
-        while not done.is_set():
-            answer = writer.get(f"/posts/{post.pk}?fields=comments_count")
-            seen.append((answer.response["ETag"], answer.data["comments_count"]))
-        return seen
-
-    def change() -> list[int]:
-        """With the tag that it has just read; nothing but a writer may come in between."""
-        statuses = []
-        while not done.is_set():
-            statuses.append(writer.patch(f"/posts/{post.pk}", {"title": str(len(statuses))}).status)
-        return statuses
-
-    _, _, seen, changed = at_once([erase, write, read, change])
-    contents: dict[str, int] = {}
-    for tag, content in seen:
-        assert contents.setdefault(tag, content) == content
-    assert set(changed) == {200}
-    assert Post.objects.get(pk=post.pk).comments_count == 4
 
 
 def test_conditional_write_is_not_refused_because_a_hidden_comment_is_erased(elsewhere, make_user, transactional_db):

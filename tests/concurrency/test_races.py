@@ -6,11 +6,9 @@ from functools import partial
 
 import pytest
 
-from accounts.services import create_api_key
 from config import erasure
-from config.postgresql import transactions
 from posts.models import Comment, Post
-from tests.conftest import PASSWORD, wait_until_somebody_waits_for, with_bearer_of, with_key, with_password
+from tests.conftest import PASSWORD, with_key, with_password
 from users.models import User
 
 ROUNDS = 5
@@ -97,24 +95,6 @@ def test_a_comment_that_races_the_end_of_its_post_is_there_or_not_found(at_once,
         assert not Comment.objects.exists()
 
 
-@pytest.mark.parametrize("method", ["PATCH", "DELETE"])
-def test_writes_to_comments_and_the_end_of_their_post_take_their_locks_in_one_order(
-    at_once, make_user, monkeypatch, method
-):
-    # Without a second attempt a deadlock is answered 503.
-    monkeypatch.setattr(transactions, "_ATTEMPTS", 1)
-    author = with_key(make_user())
-    for _ in range(ROUNDS):
-        post = Post.objects.create(user=author.user, title="T")
-        comments = [Comment.objects.create(post=post, user=author.user, text="x") for _ in range(4)]
-        answers = at_once(
-            [partial(author, method, f"/comments/{comment.pk}", {"text": "y"}) for comment in comments]
-            + [partial(author.delete, f"/posts/{post.pk}")]
-        )
-        assert answers[-1].status == 204
-        assert {answer.status for answer in answers[:-1]} <= {200, 204, 404}
-
-
 def test_comment_that_races_the_removal_of_the_posts_owner_is_there_or_not_found(at_once, make_user):
     admin, writer = with_key(make_user("admin")), with_key(make_user())
     for _ in range(ROUNDS):
@@ -144,39 +124,8 @@ def test_order_for_a_user_who_is_being_removed_is_there_before_or_refused(at_onc
         assert (ordered.status, removed.status) in {(201, 204), (400, 204)}
 
 
-def test_removals_whose_comments_cross_do_not_fail(at_once, make_user, monkeypatch):
-    monkeypatch.setattr(transactions, "_ATTEMPTS", 1)
-    admin = with_key(make_user("admin"))
-    for _ in range(ROUNDS):
-        pair = [make_user() for _ in range(2)]
-        posts = [Post.objects.create(user=owner, title="T") for owner in pair for _ in range(3)]
-        Comment.objects.bulk_create(Comment(post=post, user=user, text="x") for post in posts for user in pair)
-        answers = at_once(partial(admin.delete, f"/users/{user.pk}") for user in pair)
-        assert [answer.status for answer in answers] == [204, 204]
-        assert not Post.objects.exists()
-        assert erasure.erase() == 2
-        assert not Post._base_manager.exists()
-
-
 def test_a_password_is_refused_from_the_request_after_its_change(make_user):
     caller = with_password(make_user(password=PASSWORD))
     new = {"password": "another long phrase", "current_password": PASSWORD}
     assert caller.patch(f"/users/{caller.user.pk}", new).status == 200
     assert caller.get("/api/protected").status == 401
-
-
-@pytest.mark.parametrize(("method", "path", "body"), [("DELETE", "", None), ("POST", "/rotations", {})])
-def test_key_is_locked_after_its_user(at_once, elsewhere, make_user, *, method, path, body):
-    """A removal, and the end of all credentials, lock the user and then its keys: in another order both would wait."""
-    owner = make_user()
-    key, _ = create_api_key(owner, name="k")
-    caller = with_bearer_of(owner)
-    elsewhere.execute("SELECT 1 FROM users_user WHERE id = %s FOR UPDATE", [owner.pk])
-
-    def end() -> None:
-        wait_until_somebody_waits_for(elsewhere)
-        elsewhere.execute("SELECT 1 FROM accounts_apikey WHERE id = %s FOR UPDATE NOWAIT", [key.pk])
-        elsewhere.commit()
-
-    answer, _ = at_once([partial(caller, method, f"/api-keys/{key.pk}{path}", body), end])
-    assert answer.status in {201, 204}, answer

@@ -47,16 +47,6 @@ def many(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Caller:
     return caller
 
 
-def test_rows_of_a_stream_are_fetched_some_at_a_time(many: Caller) -> None:
-    response = fetch(many, "/api/v2/users")
-    pieces = iter(response)
-    next(pieces)
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT count(*) FROM pg_cursors WHERE NOT is_holdable")
-        assert cursor.fetchone() == (1,)
-    response.close()
-
-
 def test_stream_shows_one_moment(many: Caller) -> None:
     response = fetch(many, "/api/v2/users?fields=email")
     pieces = iter(response)

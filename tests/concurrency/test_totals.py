@@ -9,7 +9,6 @@ import psycopg
 import pytest
 from django.db import connection, transaction
 
-from config.api.listing import keyset
 from config.models import RowCount
 from config.postgresql import row_counts
 from orders.models import Order
@@ -111,27 +110,6 @@ def test_total_and_rows_of_a_page_are_of_one_moment(at_once, admin):
     paths = ["/orders?limit=100", "/orders?limit=100&sort=item", f"/users/{owner.pk}/orders?limit=100"]
     _, *changes = at_once([write, *(partial(read, path) for path in paths)])
     assert all(number > 1 for number in changes)
-
-
-def test_walk_from_the_end_reckons_anew_when_rows_came_meanwhile(elsewhere, admin, monkeypatch):
-    monkeypatch.setattr(keyset, "MAX_NEAR_OFFSET", 0)
-    Order.objects.bulk_create(Order(user=admin.user, item=f"i{number}", qty=1) for number in range(9))
-    reads = []
-
-    def come_meanwhile(execute, sql, params, many, context):
-        result = execute(sql, params, many, context)
-        if "config_rowcount" in sql:
-            reads.append(sql)
-            if len(reads) == 1:
-                elsewhere.execute(INSERT, [admin.user.pk, 4])
-                elsewhere.commit()
-        return result
-
-    with connection.execute_wrapper(come_meanwhile):
-        page = admin.get("/orders?sort=item&offset=6&limit=2")
-    # The total, the walk that was reckoned with it, and the one from the beginning.
-    assert len(reads) == 3
-    assert ([row["item"] for row in page.data], page.meta["total"]) == (["i6", "i7"], 13)
 
 
 def test_count_that_a_snapshot_does_not_see_is_not_lost(elsewhere, admin):

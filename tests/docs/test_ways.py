@@ -14,13 +14,11 @@ import pytest
 from django.conf import settings as configured
 from django.core.wsgi import get_wsgi_application
 
+from accounts import logins
 from config.server.answers import answer
-from tests.fastpath.test_calls import build_environ
+from tests.server.environ import build_environ
+from tests.service import CHECKOUT
 
-# The users and their token.
-from tests.fastpath.test_calls import token as token  # noqa: PLC0414 - a fixture
-
-ROOT = Path(__file__).resolve().parent.parent.parent
 # The line of a request in the log tells of its way, and is no part of it.
 LOG = (
     "config/server/log_writer.py",
@@ -65,9 +63,9 @@ class Trace:
 
     def _get_name(self, frame):
         path = Path(frame.f_code.co_filename)
-        if not path.is_relative_to(ROOT):
+        if not path.is_relative_to(CHECKOUT):
             return None
-        name = path.relative_to(ROOT).as_posix()
+        name = path.relative_to(CHECKOUT).as_posix()
         return name if not name.startswith(NOT_COUNTED) and self.counted(name) else None
 
     def _get_stack(self, frame):
@@ -77,6 +75,14 @@ class Trace:
             if frame is self._action:
                 return list(dict.fromkeys(filter(None, reversed(names))))
             frame = frame.f_back
+
+
+@pytest.fixture
+def token(transactional_db, make_user, settings):
+    settings.DEBUG = False
+    for _ in range(30):
+        caller = make_user("support")
+    return str(logins.log_in(caller).access)
 
 
 def run_traced(django, kind, token, counted):
@@ -148,7 +154,7 @@ def test_files_from_the_list_to_its_sql_on_the_fast_path(trace_fast_path):
 
 
 def test_viewsets_import_few_modules_of_the_project():
-    tree = ast.parse((ROOT / "config/api/viewsets.py").read_text())
+    tree = ast.parse((CHECKOUT / "config/api/viewsets.py").read_text())
     modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
     modules |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     found = sorted(module for module in modules if module.startswith("config"))
@@ -158,5 +164,5 @@ def test_viewsets_import_few_modules_of_the_project():
 @pytest.mark.parametrize("app", ["orders", "payments"])
 def test_resource_is_under_100_lines(app):
     """The resources that only declare; what users and posts write beside that is rules of their own."""
-    files = [path for name in RESOURCE_FILES if (path := ROOT / app / name).exists()]
+    files = [path for name in RESOURCE_FILES if (path := CHECKOUT / app / name).exists()]
     assert sum(len(path.read_text().splitlines()) for path in files) < 100

@@ -7,8 +7,6 @@ from itertools import count, product
 from typing import Any
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from config import erasure
 from config.api.listing import keyset
@@ -136,16 +134,6 @@ def test_administrators_see_in_the_admin_what_readers_see(admin, world, make_use
     assert client.get(f"/admin/posts/post/{hidden.pk}/change/").status_code == 302
 
 
-def test_whole_row_that_is_written_back_does_not_change_what_triggers_keep(admin, world):
-    users, _ = world
-    admin.delete(f"/users/{users[0].pk}")
-    for post in Post.objects.all():
-        post.save()
-    erasure.erase()
-    for post in Post.objects.all():
-        assert post.comments_count == post.comments.count()
-
-
 def test_erasure_that_is_killed_between_two_batches_is_finished_by_another_process(admin, world, small_steps):
     users, _ = world
     admin.delete(f"/users/{users[0].pk}")
@@ -197,22 +185,3 @@ def test_rows_of_other_tables_are_erased_in_the_order_of_their_foreign_keys(make
     assert not get_access_token_model().objects.exists()
     assert not get_refresh_token_model().objects.exists()
     assert not type(application)._base_manager.filter(pk=application.pk).exists()
-
-
-def test_what_goes_with_many_users_is_looked_for_at_once(make_user, db):
-    def count_queries(users: int) -> int:
-        many = [make_user() for _ in range(users)]
-        Post.objects.bulk_create(Post(user=user, title="T") for user in many for _ in range(2))
-        services.remove(*many)
-        with CaptureQueriesContext(connection) as queries:
-            assert erasure.erase(rest=0) == users
-        return len(queries)
-
-    count_queries(1)
-    # What is left for each of them are counts and stored answers.
-    assert (count_queries(21) - count_queries(1)) / 20 < 15
-
-
-def test_nothing_is_looked_for_while_nobody_was_removed(db, django_assert_num_queries):
-    with django_assert_num_queries(1):
-        assert erasure.erase() == 0

@@ -17,7 +17,7 @@ from config.http.middleware import RequestIdMiddleware
 from config.server.answers import answer
 from orders.models import Order
 from orders.views import OrderViewSet
-from tests.fastpath.test_calls import build_environ
+from tests.server.environ import build_environ
 
 COOKIES = ["", "sessionid=none"]
 

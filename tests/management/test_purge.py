@@ -14,7 +14,7 @@ from uuid import uuid4
 
 import pytest
 from django.contrib.sessions.models import Session
-from django.core.management import CommandError, call_command
+from django.core.management import call_command
 from django.db import connection, transaction
 from django.utils import timezone
 from oauth2_provider.models import get_access_token_model, get_grant_model, get_refresh_token_model
@@ -23,7 +23,6 @@ from accounts.models import LoginSession
 from accounts.services import create_api_key
 from config.management.commands import purge
 from config.models import AuditEvent, Counter, IdempotencyRecord, ReadPosition, RowCount, SavedExport, VersionUse
-from tests.accounts.conftest import log_in, refresh
 from tests.accounts.oauth.actors import Person, bearer, register
 from tests.conftest import PASSWORD
 from users.models import User
@@ -224,28 +223,6 @@ def test_reuse_is_still_detected_after_a_purge(user):
     assert bearer(second["access_token"]).get("/api/protected").status == 401
 
 
-def test_what_is_left_can_be_used(user):
-    client, person, pair = register(), Person(user), log_in(user.email).data
-    tokens, unused = person.tokens(client), person.code(client)
-    # Of the access token only the end is over.
-    AccessToken.objects.update(expires=timezone.now() - timedelta(days=1))
-    assert run() == NOTHING
-    assert client.refresh(tokens["refresh_token"]).status == 200
-    assert client.exchange(unused).status == 200
-    assert refresh(pair["refresh_token"]).status == 200
-    assert person.browser.get("/api/protected").status_code == 200
-
-
-def test_family_of_a_chain_of_rotations_goes_whole(user):
-    client, person = register(), Person(user)
-    token = person.tokens(client)["refresh_token"]
-    for _ in range(3):
-        token = client.refresh(token).body["refresh_token"]
-    AccessToken.objects.update(expires=timezone.now() - timedelta(days=15))
-    assert run() == NOTHING | {"OAuth refresh tokens": 4, "OAuth access tokens": 1, "OAuth codes": 0}
-    assert not RefreshToken.objects.exists()
-
-
 def test_more_rows_than_a_batch_go_in_several(user, monkeypatch):
     monkeypatch.setattr(purge, "BATCH_SIZE", 4)
     past = timezone.now() - timedelta(days=1)
@@ -302,60 +279,6 @@ def test_row_that_lives_again_since_it_was_found_stays(user, monkeypatch):
     assert list(LoginSession.objects.all()) == [revived]
 
 
-def test_two_purges_at_once_share_the_work(at_once, user, monkeypatch):
-    monkeypatch.setattr(purge, "BATCH_SIZE", 5)
-    past = timezone.now() - timedelta(days=1)
-    for _ in range(40):
-        login_session(user, past)
-        refresh_token(user, access_token(user, past - REFRESHABLE))
-    told = at_once([run, run])
-    for kind in ("login sessions", "OAuth refresh tokens", "OAuth access tokens"):
-        assert sum(one[kind] for one in told) == 40, kind
-        assert not of_kind(kind).exists()
-
-
-def test_traffic_goes_on_during_a_purge(at_once, user, monkeypatch):
-    monkeypatch.setattr(purge, "BATCH_SIZE", 3)
-    past, client, person = timezone.now() - timedelta(days=1), register(), Person(user)
-    for _ in range(60):
-        login_session(user, past)
-        counter(user, past)
-        refresh_token(user, access_token(user, past - REFRESHABLE))
-
-    def refreshes() -> list[int]:
-        tokens, answers = person.tokens(client), []
-        for _ in range(6):
-            answers.append(client.refresh(tokens["refresh_token"]))
-            tokens = answers[-1].body
-        return [answer.status for answer in answers]
-
-    def logins() -> list[int]:
-        pair, answers = log_in(user.email).data, []
-        for _ in range(6):
-            answers.append(refresh(pair["refresh_token"]))
-            pair = answers[-1].data
-        return [answer.status for answer in answers]
-
-    told, *statuses = at_once([run, refreshes, logins])
-    assert statuses == [[200] * 6] * 2
-    assert (told["login sessions"], told["OAuth refresh tokens"]) == (60, 60)
-
-
-def test_database_that_refuses_is_one_line(user, monkeypatch):
-    login_session(user, timezone.now() - timedelta(days=1))
-
-    def refuse(rows: Any, keys: Any) -> int:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT 1 / 0")
-        raise AssertionError
-
-    monkeypatch.setattr(purge, "_purge_batch", refuse)
-    with pytest.raises(CommandError) as refused, transaction.atomic():
-        run()
-    assert "division by zero" in str(refused.value)
-    assert "\n" not in str(refused.value)
-
-
 def test_counts_behind_the_totals_are_folded_unless_it_only_counts(user):
     row = RowCount.objects.filter(relation="users_user")
     row.update(slot=3)
@@ -363,15 +286,6 @@ def test_counts_behind_the_totals_are_folded_unless_it_only_counts(user):
     assert set(row.values_list("slot", flat=True)) == {3}
     run()
     assert set(row.values_list("slot", flat=True)) == {0}
-
-
-def test_time_limit_of_statements_is_back_afterwards(db):
-    with connection.cursor() as cursor:
-        cursor.execute("SHOW statement_timeout")
-        before = cursor.fetchone()
-        run()
-        cursor.execute("SHOW statement_timeout")
-        assert cursor.fetchone() == before
 
 
 def test_retention_of_the_audit_trail_is_a_setting(user, settings):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import threading
 from io import StringIO
-from itertools import count
 from typing import Any
 
 import pytest
@@ -46,11 +45,6 @@ def test_seed_adds_what_it_is_told_and_says_so():
 def test_seed_adds_users_alone_by_default():
     run(users="7")
     assert (User.objects.count(), Order.objects.count(), Post.objects.count()) == (7, 0, 0)
-
-
-def test_seed_of_nobody_adds_nothing():
-    assert run(users=0, orders_per_user=5).startswith("Added 0 users, 0 orders and 0 posts")
-    assert is_empty()
 
 
 def test_seed_in_several_parts_adds_every_user(monkeypatch: pytest.MonkeyPatch):
@@ -119,35 +113,6 @@ def test_failure_in_the_middle_adds_nothing(monkeypatch: pytest.MonkeyPatch):
         run(users=50, orders_per_user=1)
 
     assert is_empty()
-
-
-def test_interrupt_in_the_middle_adds_nothing(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(seed, "USERS_PER_BATCH", 10)
-    calls = count(1)
-
-    def interrupted(*arguments: Any) -> rows.DemoOrder:
-        if next(calls) > 25:
-            raise KeyboardInterrupt
-        return rows.build_order(*arguments)
-
-    monkeypatch.setattr(seed, "build_order", interrupted)
-
-    with pytest.raises(CommandError, match=r"\AInterrupted: nothing was added\.\Z") as ended:
-        run(users=50, orders_per_user=1)
-    assert ended.value.returncode == 130
-
-    assert is_empty()
-
-
-def test_seed_leaves_the_session_its_time_limits():
-    def show() -> object:
-        with connection.cursor() as cursor:
-            cursor.execute("SHOW statement_timeout")
-            return cursor.fetchone()
-
-    before = show()
-    run(users=3)
-    assert show() == before
 
 
 @pytest.mark.django_db

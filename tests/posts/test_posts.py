@@ -57,52 +57,6 @@ def test_post_without_body_has_an_empty_one(user):
     assert (empty.status, empty.data["body"]) == (201, "")
 
 
-def test_read_only_fields_in_a_body_are_ignored(user, other):
-    sent = {**HELLO, "id": 10**6, "user_id": other.user.pk, "comments_count": 7, "comments": [{"text": "x"}]}
-    created = user.post(f"/users/{user.user.pk}/posts", sent)
-    assert created.status == 201
-    assert created.data["id"] != 10**6
-    assert (created.data["user_id"], created.data["comments_count"], created.data["comments"]) == (user.user.pk, 0, [])
-    patched = user.patch(path_of(created.data), {"user_id": other.user.pk, "comments_count": 7})
-    assert (patched.data["user_id"], patched.data["comments_count"]) == (user.user.pk, 0)
-
-
-@pytest.mark.parametrize("body", [" a\tb\r\nc ", "b" * 20_000, "\N{GRINNING FACE}" * 20_000, "<script>"])
-def test_body_is_kept_as_sent(user, body):
-    created = user.post(f"/users/{user.user.pk}/posts", {"title": "T", "body": body})
-    assert created.status == 201
-    assert user.get(path_of(created.data)).data["body"] == body
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        *[("title", value) for value in ("", " ", "t" * 201, "a\nb", "a\tb", "a\0b", "a\ud800b", None, 5, True, [])],
-        *[("body", value) for value in (" ", "\n", "b" * 20_001, "a\0b", "a\x1bb", "a\x0bb", "a\ud800", 5, False, {})],
-    ],
-)
-def test_text_that_is_none_is_refused(user, post, field, value):
-    for method, path in (("POST", f"/users/{user.user.pk}/posts"), ("PUT", path_of(post)), ("PATCH", path_of(post))):
-        refused = user(method, path, {**HELLO, field: value})
-        assert (refused.status, refused.code, refused.fields) == (400, "VALIDATION_ERROR", {field}), method
-    assert [row.title for row in Post.objects.all()] == ["Hello"]
-
-
-@pytest.mark.parametrize("method", ["POST", "PUT"])
-def test_null_body_outside_a_patch_is_refused(user, post, method):
-    path = path_of(post) if method == "PUT" else f"/users/{user.user.pk}/posts"
-    refused = user(method, path, {"title": "New", "body": None})
-    assert (refused.status, refused.fields) == (400, {"body"})
-
-
-def test_put_returns_an_omitted_body_to_its_default(user, post):
-    answer = user.put(path_of(post), {"title": "New"})
-    assert (answer.status, answer.data["title"], answer.data["body"]) == (200, "New", "")
-    refused = user.put(path_of(post), {"body": "New"})
-    assert (refused.status, refused.fields) == (400, {"title"})
-    assert user.get(path_of(post)).data == answer.data
-
-
 @pytest.mark.parametrize("content_type", ["application/json", "application/merge-patch+json"])
 def test_patch_merges(user, post, content_type):
     answer = user.patch(path_of(post), {"title": "New"}, content_type=content_type)
@@ -111,12 +65,6 @@ def test_patch_merges(user, post, content_type):
     assert (answer.status, answer.data["title"], answer.data["body"]) == (200, "New", "")
     refused = user.patch(path_of(post), {"title": None}, content_type=content_type)
     assert (refused.status, refused.fields) == (400, {"title"})
-
-
-def test_own_change_moves_updated_at(user, post):
-    after = user.patch(path_of(post), {"title": "New"}).data
-    assert after["updated_at"] > post["updated_at"]
-    assert after["created_at"] == post["created_at"]
 
 
 def test_deleted_post_is_gone_with_its_comments(user, other, post):
@@ -153,26 +101,3 @@ def test_posts_of_nobody_are_not_found(admin, other, method, user_id):
     answer = admin(method, f"/users/{gone if user_id == 'removed' else user_id}/posts", HELLO)
     assert (answer.status, answer.code) == (404, "NOT_FOUND")
     assert not Post.objects.exists()
-
-
-def test_posts_are_created_under_their_user_only(user, post):
-    refused = user.post("/posts", HELLO)
-    assert (refused.status, refused.code) == (405, "METHOD_NOT_ALLOWED")
-    assert set(re.split(r",\s*", refused.headers["Allow"])) == {"GET", "HEAD", "OPTIONS"}
-    methods = user("OPTIONS", path_of(post)).headers["Allow"]
-    assert set(re.split(r",\s*", methods)) == {"GET", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"}
-
-
-@pytest.mark.parametrize("prefix", ["", "/api", "/api/v1"])
-def test_links_and_location_keep_the_prefix(user, prefix):
-    created = user.post(f"{prefix}/users/{user.user.pk}/posts", HELLO)
-    path = f"{prefix}{path_of(created.data)}"
-    assert created.headers["Location"] == path
-    links = {name: link["href"] for name, link in user.get(path).data["_links"].items()}
-    assert links == {
-        "self": path,
-        "update": path,
-        "delete": path,
-        "comments": f"{path}/comments",
-        "user": f"{prefix}/users/{user.user.pk}",
-    }

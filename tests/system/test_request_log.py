@@ -17,7 +17,7 @@ from config.server import logs, request_log
 from config.server.answers import build_overload, refuse_at_once
 from tests.api.wire import send
 from tests.conftest import PASSWORD, Caller
-from tests.fastpath.test_calls import build_environ
+from tests.server.environ import build_environ
 from tests.service import Copy, Service
 from tests.system.test_workers import TOKEN, ask
 

@@ -31,33 +31,11 @@ def test_email_that_is_taken_is_a_conflict_at_change(admin, user, make_user, *, 
     assert user.get(f"/users/{user.user.pk}").data == before
 
 
-@pytest.mark.parametrize("email", ["ÜNI@example.com", "üni@example.com"])
-def test_local_part_that_the_email_validator_refuses_is_refused(admin, email):
-    refused = admin.post("/users", {"name": "Uni", "email": email})
-    assert (refused.status, refused.fields) == (400, {"email"})
-
-
 def test_case_of_ones_own_email_may_change(user):
     shouted = user.user.email.upper()
     answer = user.patch(f"/users/{user.user.pk}", {"email": shouted})
     assert answer.status == 200
     assert user.get(f"/users/{user.user.pk}").data["email"] == shouted
-
-
-def test_email_filter_finds_a_user_whatever_the_case(admin, make_user):
-    row = make_user(email="Ann@Bücher.example")
-    make_user(email="anna@bücher.example")
-    found = admin.get("/users?email=ANN@B%C3%9CCHER.example")
-    assert [item["id"] for item in found.data] == [row.pk]
-    assert found.data[0]["email"] == "Ann@Bücher.example"
-
-
-@pytest.mark.parametrize("email", ["user_1@example.com", "userx1@example.com"])
-def test_wildcards_in_an_email_match_themselves_only(admin, make_user, email):
-    make_user(email=email)
-    other = {"user_1@example.com": "userx1@example.com", "userx1@example.com": "user_1@example.com"}[email]
-    assert admin.post("/users", {"name": "Other", "email": other}).status == 201
-    assert [item["email"] for item in admin.get(f"/users?email={email}").data] == [email]
 
 
 def test_email_of_a_removed_user_is_free_again(admin, make_user):

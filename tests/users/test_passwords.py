@@ -67,14 +67,6 @@ def test_password_that_is_none_or_weak_is_refused(admin, administrator, person, 
     assert logs_in(person, PASSWORD)
 
 
-def test_password_of_128_code_points_works(admin):
-    password = "\N{GRINNING FACE}é " * 42 + "ab"
-    assert len(password) == 128
-    created = admin.post("/users", {**ANN, "password": password})
-    assert created.status == 201
-    assert logs_in(User.objects.get(pk=created.data["id"]), password)
-
-
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
 @pytest.mark.parametrize("role", ["user", "support", "admin"])
 def test_own_password_is_changed_with_the_current_one(make_user, role, method):
@@ -102,7 +94,7 @@ def test_own_password_without_the_current_one_is_refused(make_user, role, curren
     assert logs_in(row, PASSWORD)
 
 
-@pytest.mark.parametrize("current", [None, 5, True, [PASSWORD]])
+@pytest.mark.parametrize("current", [None, 5, True, [PASSWORD], "\ud800", "x\0y", "x" * 10_000])
 def test_current_password_that_is_no_text_is_refused(person, current):
     answer = with_password(person).patch(f"/users/{person.pk}", {"password": NEW, "current_password": current})
     assert (answer.status, answer.fields) == (400, {"current_password"})
@@ -113,11 +105,6 @@ def test_current_password_goes_beside_a_new_one_only(person):
     answer = with_password(person).patch(f"/users/{person.pk}", {"name": "New", "current_password": PASSWORD})
     assert (answer.status, answer.fields) == (400, {"current_password"})
     assert User.objects.get(pk=person.pk).name == person.name
-
-
-def test_weak_new_and_wrong_current_password_are_told_at_once(person):
-    answer = with_password(person).patch(f"/users/{person.pk}", {"password": "short", "current_password": NEW})
-    assert (answer.status, answer.fields) == (400, {"password", "current_password"})
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
@@ -156,13 +143,6 @@ def test_api_key_tells_nothing_about_the_current_password(person, current):
     assert logs_in(person, PASSWORD)
 
 
-@pytest.mark.parametrize("current", ["\ud800", "x\0y", "x" * 10_000])
-def test_current_password_that_is_no_password_is_refused(person, current):
-    answer = with_password(person).patch(f"/users/{person.pk}", {"password": NEW, "current_password": current})
-    assert (answer.status, answer.fields) == (400, {"current_password"})
-    assert logs_in(person, PASSWORD)
-
-
 @pytest.mark.parametrize(
     "body",
     [
@@ -179,14 +159,6 @@ def test_comparing_a_password_with_long_text_takes_no_second(admin, body):
     took = time.monotonic() - started
     assert answer.status == 400
     assert took < 1
-
-
-@pytest.mark.parametrize(("role", "status"), [("user", 404), ("support", 403)])
-def test_anothers_password_is_for_administrators(make_user, person, role, status):
-    caller = with_password(make_user(role, password=PASSWORD))
-    answer = caller.patch(f"/users/{person.pk}", {"password": NEW, "current_password": PASSWORD})
-    assert answer.status == status
-    assert logs_in(person, PASSWORD)
 
 
 @pytest.mark.parametrize("new", [{"name": "Wolfeschlegel"}, {"email": "wolfeschlegel@example.com"}])

@@ -11,7 +11,7 @@ from oauth2_provider.models import get_access_token_model
 from accounts.models import Application
 from config import erasure
 from tests.accounts.oauth.actors import bearer
-from tests.conftest import fast_path_only, with_key
+from tests.conftest import with_key
 
 
 @pytest.fixture
@@ -32,12 +32,6 @@ def test_token_is_its_user_within_its_scopes(person, token):
     assert bearer(token).get(f"/users/{person.user.pk}").status == 200
     assert bearer(token).get("/posts").code == "INSUFFICIENT_SCOPE"
     assert bearer(token).post("/orders", {"item": "Tea", "qty": 1}).code == "INSUFFICIENT_SCOPE"
-
-
-@fast_path_only
-def test_token_and_the_count_cost_one_statement(token, django_assert_num_queries):
-    with django_assert_num_queries(1):
-        assert bearer(token).get("/api/protected").status == 200
 
 
 def test_token_is_not_made_from_the_password(person, client):

@@ -183,26 +183,6 @@ def test_change_of_the_owner_is_told_of_both_and_no_change_of_nobody(browser, cl
     assert told == [[], [(first.pk, changed)], [], both, [(second.pk, changed)]]
 
 
-@pytest.mark.parametrize("meanwhile", ["rotated", "removed"])
-def test_form_read_before_another_change_brings_nothing_back(browser, machine, monkeypatch, meanwhile):
-    change = services.change_application
-
-    def later(stale, columns):
-        present = Application.objects.get(pk=stale.pk)
-        services.rotate_secret(present) if meanwhile == "rotated" else services.remove_application(present)
-        change(stale, columns)
-
-    monkeypatch.setattr(services, "change_application", later)
-    path = f"/admin/accounts/application/{machine.row.pk}/change/"
-    changed = form(name="New name", owner=machine.row.owner_id, redirect_uris="", allowed_scopes=["users:read"])
-    answer = browser.post(path, changed, follow=True)
-    if meanwhile == "rotated":
-        assert Application.objects.get().name == "New name"
-        assert machine.act().body["error"] == "invalid_client"
-    else:
-        assert "There is no such resource" in answer.content.decode()
-
-
 LIST = "/admin/accounts/application/"
 
 

@@ -9,7 +9,7 @@ from accounts import logins
 from orders.models import Order
 from tests.api.hooks import probes
 from tests.conftest import new_client
-from tests.fastpath.test_calls import build_environ
+from tests.server.environ import build_environ
 
 
 @pytest.fixture(

@@ -1,7 +1,6 @@
 """Quotas that Redis counts: exact as long as it answers, and no request waits for one that does not."""
 
 import logging
-import socket
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -9,20 +8,15 @@ from contextlib import nullcontext
 from functools import partial
 
 import pytest
-from django.db import connection
 
-from accounts.services import create_api_key
 from config.api.limits import quotas, redis_counters
 from config.api.limits.counters import CountersUnavailable
 from config.api.limits.redis_counters import RedisCounters
-from config.api.principal import SCOPES
-from config.server import fast_lane
 from tests.api.limits.quotas import is_counted, quota_of
 from tests.api.test_failures import database_away
 from tests.api.wire import send
-from tests.conftest import PASSWORD, fast_path_only, own_session, wait_until, with_bearer_of, with_key, with_password
+from tests.conftest import PASSWORD, wait_until, with_bearer_of
 from tests.redis_server import PASSWORD as REDIS_PASSWORD
-from tests.server.received import Received, respond_to
 
 WINDOW = redis_counters.WINDOW_SECONDS
 
@@ -85,70 +79,6 @@ def test_each_of_many_at_once_has_a_count_of_its_own(counted_in_redis):
         assert sorted(usages[position].count for usages in found) == list(range(1, 301))
 
 
-@fast_path_only
-@pytest.mark.usefixtures("one_minute")
-def test_requests_side_by_side_are_counted_in_one_round_trip(
-    counted_in_redis, transactional_db, make_user, settings, monkeypatch
-):
-    settings.RATE_LIMIT_PRINCIPAL = fast_lane.MAX_BATCH
-    monkeypatch.setattr(fast_lane, "SECONDS_OF_A_BATCH", 10)
-    row, key = create_api_key(make_user(), name="test", scopes=SCOPES)
-    sizes = []
-    original = redis_counters.increment
-    monkeypatch.setattr(redis_counters, "increment", lambda keys: sizes.append(len(keys)) or original(keys))
-    received = respond_to(*(Received(f"/api/v1/users/{row.user_id}", key) for _ in range(fast_lane.MAX_BATCH + 2)))
-    assert [request.status for request in received] == [200] * fast_lane.MAX_BATCH + [429] * 2
-    assert [quota_of(request).remaining for request in received] == [*reversed(range(fast_lane.MAX_BATCH)), 0, 0]
-    assert sizes == [fast_lane.MAX_BATCH, 2]
-
-
-@fast_path_only
-def test_batch_that_is_not_counted_is_answered(counted_in_redis, transactional_db, make_user):
-    row, key = create_api_key(make_user(), name="test", scopes=SCOPES)
-    with counted_in_redis.away():
-        received = respond_to(*(Received(f"/api/v1/users/{row.user_id}", key) for _ in range(4)))
-    assert [(request.status, is_counted(request)) for request in received] == [(200, False)] * 4
-
-
-READS = (
-    "/users",
-    "/users/{id}",
-    "/api/v2/users?cursor=",
-    "/api/v2/orders?include=user",
-    "/users/{id}/posts",
-    "/users/0",
-    "/users?page=0",
-    "/nowhere",
-)
-
-
-@pytest.fixture
-def refuse_writes(transactional_db):
-    """From when it is called, the connection of this thread refuses each write."""
-    yield lambda: connection.cursor().execute("SET default_transaction_read_only = on")
-    connection.close()
-
-
-@own_session
-@pytest.mark.usefixtures("one_minute")
-@pytest.mark.parametrize("of", [with_key, with_bearer_of, with_password])
-def test_reads_write_nothing_to_the_database(counted_in_redis, refuse_writes, make_user, settings, of):
-    settings.RATE_LIMIT_PRINCIPAL = 100
-    caller = of(make_user(password=PASSWORD))
-    # The first use of a key is noted, once a minute.
-    tag = caller.get(f"/users/{caller.user.pk}").headers["ETag"]
-    refuse_writes()
-    backend = connection.connection.info.backend_pid
-    answers = [caller.get(path.format(id=caller.user.pk)) for path in READS]
-    answers.append(caller.get(f"/users/{caller.user.pk}", if_none_match=tag))
-    assert [answer.status for answer in answers] == [200] * 5 + [404, 400, 404, 304]
-    assert [quota_of(answer).remaining for answer in answers] == list(range(98, 98 - len(answers), -1))
-    # A connection that refuses a write is left for another one.
-    assert connection.connection.info.backend_pid == backend
-    assert caller.post("/orders", {"item": "Tea", "qty": 1}).status == 201
-    assert connection.connection.info.backend_pid != backend
-
-
 # --- Redis away
 
 
@@ -187,25 +117,6 @@ def test_silent_redis_is_waited_for_once(hasty, user, monkeypatch):
         assert max(timed(ask) for _ in range(30) if time.sleep(0.05) is None) < 0.4
         assert user.get("/users").status == 200
     wait_until(lambda: is_counted(user.get("/users")))
-
-
-def test_redis_that_never_answered_is_waited_for_once(monkeypatch):
-    monkeypatch.setattr(redis_counters, "MAX_SECONDS_OF_AN_ANSWER", 0.5)
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        counters = RedisCounters(f"redis://127.0.0.1:{silent.getsockname()[1]}")
-        ask = partial(pytest.raises, CountersUnavailable, counters.increment, ["quota:a"])
-        assert 0.5 <= timed(ask) < 0.9
-        assert max(timed(ask) for _ in range(20)) < 0.4
-
-
-def test_connection_that_was_ended_between_requests_is_made_anew(counted_in_redis, user):
-    """By Redis itself, its restart, or a proxy before it."""
-    assert quota_of(user.get("/users")).remaining == 4
-    counted_in_redis.client.client_kill_filter(_type="normal", skipme=True)
-    assert quota_of(user.get("/users")).remaining == 3
-    with counted_in_redis.away():
-        pass
-    assert quota_of(user.get("/users")).remaining == 4
 
 
 @pytest.mark.parametrize(

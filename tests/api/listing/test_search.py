@@ -276,29 +276,6 @@ def test_words_follow_their_row_through_every_door() -> None:
     assert fetch_words(other[0].pk) == set()
 
 
-def test_functions_and_python_agree_on_lengths_and_scripts() -> None:
-    texts = ["a" * 70, "王" * 20, "タ", "ก", "가", "ß", "é", "က", "ខ", "𠀀", "々"]
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT text, config_index_words(text || 'x') FROM unnest(%s::text[]) AS text", [texts])
-        for text, found in cursor.fetchall():
-            assert max(map(len, found)) <= words.MAX_WORD
-            # Cut off from what follows in another script.
-            assert words.is_unspaced(text) == ("x" in found), text
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT config_index_words(%s)", ["王" * 20])
-        assert set(cursor.fetchone()[0]) == {"王" * length for length in (20, *range(1, words.MAX_RUN + 1))}
-
-
-def test_word_is_rare_only_where_all_its_rows_were_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of many words, fewer entries of each are looked at than a rare word may have."""
-    for number in range(6):
-        services.create(name="one two three four", email=f"n{number}@x.y", password=None)
-    monkeypatch.setattr(words, "MAX_ROWS", 4)
-    monkeypatch.setattr(words, "MAX_PROBED", 8)
-    for looked_for in (["one"], ["one", "two"], ["one", "two", "three", "four"]):
-        assert words.find_rare(words.get_words(User), looked_for, "default") == words.Rare(), looked_for
-
-
 def test_words_of_rows_of_before_are_added_in_batches() -> None:
     users = [services.create(name=f"N{number}", email=f"n{number}@x.y", password=None) for number in range(5)]
     UserWord.objects.filter(row_id__in=[user.pk for user in users[:4]]).delete()

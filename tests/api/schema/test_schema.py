@@ -1,19 +1,15 @@
 """The OpenAPI document: the bounds of every field, and examples that are valid and true."""
 
-import inspect
 import json
 import re
-import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from threading import Lock
 from typing import Any
 
 import jsonschema_rs
 import pytest
 
 from accounts.services import create_api_key
-from config.api.schema import Generator, get_document
+from config.api.schema import get_document
 from config.api.versions import versioning
 from tests.conftest import with_password
 from users.models import User
@@ -32,21 +28,6 @@ def version(request):
 @pytest.fixture
 def document(version):
     return get_document(versioning.get_versions()[version])
-
-
-def test_documents_are_built_one_after_the_other(monkeypatch):
-    """drf-spectacular's extensions are classes that change when they are first looked at."""
-    building = Lock()
-
-    def get_schema(self, **options):
-        assert building.acquire(blocking=False)
-        time.sleep(0.05)
-        building.release()
-        return {}
-
-    monkeypatch.setattr(Generator, "get_schema", get_schema)
-    with ThreadPoolExecutor() as pool:
-        assert list(pool.map(get_document, [object() for _ in range(3)])) == [{}, {}, {}]
 
 
 def operations(document: Any) -> Iterator[tuple[str, str, Any]]:
@@ -183,18 +164,6 @@ def test_every_operation_is_described_for_callers(document):
         assert re.match(r"[A-Z][^\n]+\.", operation["description"]), (path, method)
 
 
-def find_docstrings() -> set[str]:
-    """The first paragraphs of the docstrings of the views in the URL map, of their methods, and of the serializers."""
-    from django.urls import get_resolver
-    from rest_framework.serializers import Serializer
-
-    views = {getattr(pattern.callback, "cls", None) for pattern in walk_patterns(get_resolver().url_patterns)}
-    classes = {one for view in views if view for one in view.__mro__ if one is not object}
-    members = [member for one in classes for member in vars(one).values() if callable(member)]
-    texts = [inspect.getdoc(one) for one in (*classes, *members, *walk_subclasses(Serializer))]
-    return {sentence for text in texts if text for sentence in [" ".join(text.split("\n\n")[0].split())]}
-
-
 def walk_subclasses(one: type) -> Iterator[type]:
     for subclass in one.__subclasses__():
         yield subclass
@@ -204,18 +173,6 @@ def walk_subclasses(one: type) -> Iterator[type]:
 def walk_patterns(patterns: Any) -> Iterator[Any]:
     for pattern in patterns:
         yield from walk_patterns(pattern.url_patterns) if hasattr(pattern, "url_patterns") else [pattern]
-
-
-def test_no_docstring_of_a_view_is_in_the_document(document):
-    docstrings = find_docstrings()
-    assert "The users that the caller may see." in docstrings
-    texts = {" ".join(text.split()) for _, one in walk(document) for text in texts_of(one)}
-    found = {(docstring, text) for docstring in docstrings for text in texts if docstring in text}
-    assert not found
-
-
-def texts_of(one: Any) -> list[str]:
-    return [text for name in ("description", "summary") if isinstance(text := one.get(name), str)]
 
 
 def test_answers_are_described_as_one_type(document):

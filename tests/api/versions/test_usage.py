@@ -1,9 +1,7 @@
 import pytest
-from django.db import transaction
 
-from config.api.versions import usage
 from config.api.versions.usage import uses
-from config.models import IdempotencyRecord, VersionUse
+from config.models import VersionUse
 from tests.conftest import Caller, with_bearer_of, with_key
 
 
@@ -62,16 +60,6 @@ def test_nothing_is_written_of_a_user_who_was_removed_meanwhile(make_user, admin
     assert {user_id for _, user_id, _, _ in written()} == {None, admin.user.pk}
 
 
-def test_a_write_that_fails_loses_nothing(nobody, monkeypatch):
-    nobody.get("/")
-    with monkeypatch.context() as patched:
-        patched.setattr(usage, "_WRITE", "SELECT 1 FROM nowhere")
-        before = transaction.savepoint()
-        uses.write()
-        transaction.savepoint_rollback(before)
-    assert written() == {(1, None, "", ""): 1}
-
-
 def test_an_administrator_reads_who_uses_which_version(make_user, client):
     user = make_user()
     with_key(user).get("/api/v1/users")
@@ -86,29 +74,3 @@ def test_version_that_there_never_was_is_nobodys_use(user):
     for path in ("/api/v9/users", "/users?version=9"):
         assert user.get(path).code == "UNSUPPORTED_VERSION"
     assert written() == {}
-
-
-def test_replays_that_could_not_be_written_are_kept_and_those_of_many_records_bounded(make_user, monkeypatch):
-    monkeypatch.setattr(usage, "MAX_REPLAYED", 2)
-    caller = with_key(make_user())
-    for _ in range(2):
-        for key in "abc":
-            caller.post("/payments", {"amount": 5}, idempotency_key=key)
-    caller.post("/payments", {"amount": 5}, idempotency_key="a")
-    with transaction.atomic(), monkeypatch.context() as patch:
-        patch.setattr(usage, "_WRITE_REPLAYS", "SELECT nothing")
-        uses.write()
-    assert set(IdempotencyRecord.objects.values_list("replays", flat=True)) == {0}
-    uses.write()
-    uses.write()
-    assert dict(IdempotencyRecord.objects.values_list("key", "replays")) == {"a": 2, "b": 1, "c": 0}
-
-
-def test_replay_of_a_record_that_was_purged_is_not_written(make_user):
-    caller = with_key(make_user())
-    for _ in range(2):
-        caller.post("/payments", {"amount": 5}, idempotency_key="k")
-    IdempotencyRecord.objects.all().delete()
-    caller.post("/payments", {"amount": 5}, idempotency_key="k")
-    uses.write()
-    assert [record.replays for record in IdempotencyRecord.objects.all()] == [0]
