@@ -27,6 +27,6 @@ class AdminConfig(admin_apps.AdminConfig):
     def ready(self) -> None:
         # config/admin/__init__.py stays empty: Django imports the package for config.admin.site, before there is a site
         # to register models with. The apps' admin pages, which super().ready() imports, follow in the registry.
-        from config.admin import records, saved_exports  # noqa: F401 - registers the admin pages of config's own tables
+        from config.admin import records  # noqa: F401 - registers the admin pages of config's own tables
 
         super().ready()

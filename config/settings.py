@@ -425,7 +425,7 @@ DIRECT_DATABASE = {"POOLER": False, "DISABLE_SERVER_SIDE_CURSORS": False} | {
 }
 
 # What the processes of the slow lane do beside the requests, with `is_stopped` to ask.
-BACKGROUND_WORK = ["config.erasure.erase", "config.admin.saved_exports.work"]
+BACKGROUND_WORK = ["config.erasure.erase"]
 
 # --- Users and passwords ---------------------------------------------------------------------------------------------
 

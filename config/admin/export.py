@@ -1,80 +1,57 @@
-"""Exports of change lists: CSV for spreadsheets, JSON for programs."""
+"""Exports of change lists, streamed as the API's lists are: CSV for spreadsheets, JSON for programs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
-import tablib
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model, QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponseRedirect
+from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
-from import_export.fields import Field
-from import_export.formats.base_formats import CSV, JSON
-from import_export.resources import Resource
-from import_export.widgets import Widget
 
 from config import audit
 from config.admin.changelist import INVALID_LOOKUP_ERRORS
-from config.api.representation.fields import MAX_ID
-from config.api.representation.formulas import escape_formula
-from config.models import SavedExport
-
-# A file is built in memory, in the one thread of a worker: so many rows take a second.
-MAX_EXPORT_ROWS = 20_000
+from config.api import streams
+from config.api.representation.renderers import CSVRenderer, StreamRenderer
+from config.http.errors import DomainError
+from config.http.json import to_json
 
 
-class ExportWidget(Widget):
-    """Renders a value as files carry it: times as in the API, amounts with all their digits."""
+class JSONArrayRenderer(StreamRenderer):
+    media_type = content_type = "application/json"
 
-    def render(self, value: object, obj: object = None, **options: object) -> str | int | None:
-        if isinstance(value, datetime):
-            return value.isoformat().replace("+00:00", "Z")
-        if isinstance(value, list):
-            return " ".join(value)
-        return value if value is None or isinstance(value, int) else str(value)
+    def render_beginning(self, names: Sequence[str]) -> bytes:
+        return b"["
 
-
-class EscapedCSV(CSV):
-    def export_data(self, dataset: tablib.Dataset, **options: object) -> str:
-        cells = tablib.Dataset(*(tuple(map(escape_formula, row)) for row in dataset), headers=dataset.headers)
-        return super().export_data(cells, **options)
+    def render_rows(self, rows: Sequence[Mapping[str, object]]) -> bytes:
+        return b",\n".join(map(to_json, rows))
 
 
-FORMATS = {"csv": EscapedCSV, "json": JSON}
+# A renderer, what stands between two of its pieces, and what ends them.
+FORMATS: dict[str, tuple[StreamRenderer, bytes, bytes]] = {
+    "csv": (CSVRenderer(), b"", b""),
+    "json": (JSONArrayRenderer(), b",\n", b"]\n"),
+}
 
 
-def build_dataset(fields: Sequence[str], rows: Iterable[Model]) -> tablib.Dataset:
-    """The cells of rows.
-
-    Args:
-        fields: the exported columns, in order.
-        rows: of one model.
-    """
-    columns = {name: Field(attribute=name, column_name=name, widget=ExportWidget()) for name in fields}
-    return type("ExportResource", (Resource,), columns)().export(rows)
-
-
-def render_rows(fields: Sequence[str], rows: Iterable[Model], format_name: str) -> bytes:
-    """Rows as they stand inside of a file. The arguments are those of `build_dataset`, and a key of FORMATS."""
-    dataset = build_dataset(fields, rows)
-    if format_name == "json":
-        return JSON().export_data(dataset)[1:-1].encode()
-    dataset.headers = None
-    return EscapedCSV().export_data(dataset).encode()
-
-
-def render_frame(fields: Sequence[str], format_name: str) -> tuple[bytes, bytes, bytes]:
-    """What stands in a file before the rows, between two that `render_rows` made, and after them."""
-    if format_name == "json":
-        return b"[", b", ", b"]"
-    return EscapedCSV().export_data(tablib.Dataset(headers=list(fields))).encode(), b"", b""
+def get_value(row: Model, name: str) -> str | int | None:
+    """A value as files carry it: times as in the API, amounts with all their digits."""
+    match getattr(row, name):
+        case datetime() as time:
+            return time.isoformat().replace("+00:00", "Z")
+        case list() as several:
+            return " ".join(several)
+        case None | int() as value:
+            return value
+        case value:
+            return str(value)
 
 
 class ExportForm(forms.Form):
@@ -82,14 +59,6 @@ class ExportForm(forms.Form):
         choices=[("csv", "CSV, for spreadsheets"), ("json", "JSON, for programs")],
         widget=forms.RadioSelect,
         initial="csv",
-    )
-    after = forms.IntegerField(
-        label="After id",
-        required=False,
-        min_value=0,
-        max_value=MAX_ID,
-        help_text=f"Up to {MAX_EXPORT_ROWS:,} rows in the order of ids. "
-        "For the next file, give the last id of this one.",
     )
 
 
@@ -107,7 +76,7 @@ class ExportMixin(admin.ModelAdmin):
         urls = [self.build_url_pattern("export", self.export_view)] if self.export_fields else []
         return [*urls, *super().get_urls()]
 
-    def build_url_pattern(self, name: str, view: Callable[[HttpRequest], HttpResponse]) -> URLPattern:
+    def build_url_pattern(self, name: str, view: Callable[[HttpRequest], HttpResponseBase]) -> URLPattern:
         """Builds the URL pattern of a further page beside the change list.
 
         Args:
@@ -120,7 +89,7 @@ class ExportMixin(admin.ModelAdmin):
             name=f"{self.opts.app_label}_{self.opts.model_name}_{name}",
         )
 
-    def export_view(self, request: HttpRequest) -> HttpResponse:
+    def export_view(self, request: HttpRequest) -> HttpResponseBase:
         if not self.has_view_permission(request):
             raise PermissionDenied
         try:
@@ -128,10 +97,8 @@ class ExportMixin(admin.ModelAdmin):
         except (*INVALID_LOOKUP_ERRORS, IncorrectLookupParameters):
             return HttpResponseRedirect(request.path)
         form = ExportForm(request.POST or None)
-        if form.is_valid() and "saved" in request.POST:
-            return self._save(request, changelist, form.cleaned_data["format"])
         if form.is_valid():
-            return self._export(request, changelist.queryset, form.cleaned_data["format"], form.cleaned_data["after"])
+            return self._export(request, changelist, form.cleaned_data["format"])
         changelist_url = reverse(f"admin:{self.opts.app_label}_{self.opts.model_name}_changelist")
         context = {
             **self.admin_site.each_context(request),
@@ -141,40 +108,34 @@ class ExportMixin(admin.ModelAdmin):
             "cl": changelist,
             "back": f"{changelist_url}?{request.GET.urlencode()}",
             "columns": self.export_fields,
-            "may_be_saved": changelist.paginator.has_more or changelist.result_count > MAX_EXPORT_ROWS,
         }
         return TemplateResponse(request, "admin/export.html", context)
 
-    def _export(
-        self, request: HttpRequest, queryset: QuerySet[Model], format_name: str, after: int | None
-    ) -> HttpResponse:
-        after = after or 0
-        dataset = build_dataset(self.export_fields, self.get_export_rows(queryset, after)[:MAX_EXPORT_ROWS])
+    def _export(self, request: HttpRequest, changelist: Any, format_name: str) -> HttpResponseBase:
         name = f"{self.opts.verbose_name_plural}".replace(" ", "-")
-        audit.record("rows.exported", user=request.user, what=name, rows=len(dataset), after=after)
-        file_format = FORMATS[format_name]()
-        return HttpResponse(
-            file_format.export_data(dataset),
-            content_type=f"{file_format.get_content_type()}; charset=utf-8",
-            headers={"Content-Disposition": f'attachment; filename="{name}.{format_name}"'},
-        )
+        rows = None if changelist.paginator.has_more else changelist.result_count
+        # Before the snapshot, which only reads.
+        audit.record("rows.exported", user=request.user, what=name, rows=rows)
+        pieces = self._read(request, changelist.queryset, format_name)
+        headers = {
+            "Content-Type": FORMATS[format_name][0].content_type,
+            "Content-Disposition": f'attachment; filename="{name}.{format_name}"',
+            "Cache-Control": "no-store",
+        }
+        try:
+            return streams.respond(request, pieces, headers)
+        except DomainError as error:
+            self.message_user(request, error.message, messages.ERROR)
+            return HttpResponseRedirect(request.get_full_path())
 
-    def get_export_rows(self, queryset: QuerySet[Model], after: int) -> QuerySet[Model]:
-        """The rows of a list with ids above one, in the order of ids, with what is exported of them."""
-        return queryset.filter(pk__gt=after).order_by("pk").only(*self.export_fields)
-
-    def _save(self, request: HttpRequest, changelist: Any, format_name: str) -> HttpResponse:
-        """Asks for an export in the background; of each user one at a time is made."""
-        user: Any = request.user
-        export = SavedExport.objects.filter(user=user, finished_at=None).first()
-        if export is None:
-            export = SavedExport.objects.create(
-                user=user,
-                what=self.opts.label_lower,
-                query=request.GET.urlencode(),
-                format=format_name,
-                total=None if changelist.paginator.has_more else changelist.result_count,
-            )
-        else:
-            self.message_user(request, "This one of yours is still being made: ask again after it.", messages.WARNING)
-        return HttpResponseRedirect(reverse("admin:config_savedexport_change", args=[export.pk]))
+    def _read(self, request: HttpRequest, queryset: QuerySet[Model], format_name: str) -> Generator[bytes]:
+        renderer, separator, end = FORMATS[format_name]
+        before = renderer.render_beginning(self.export_fields)
+        alias, user = queryset.db, cast(Any, request.user)
+        with streams.open_snapshot(user.pk, alias):
+            for rows in streams.read_rows(queryset.using(alias).order_by("pk").only(*self.export_fields)):
+                yield before + renderer.render_rows(
+                    [{name: get_value(row, name) for name in self.export_fields} for row in rows]
+                )
+                before = separator
+            yield end if before == separator else before + end

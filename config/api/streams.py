@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from django.conf import settings
 from django.db.models import Model, QuerySet
-from django.http import HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from rest_framework.renderers import BaseRenderer
 
@@ -85,7 +85,7 @@ class StreamingMixin(IncludingMixin):
         if self.request.method == "HEAD":
             pieces.close()
             return StreamResponse(iter(()), pieces.close, headers=headers)
-        return self._respond_with(pieces, headers)
+        return respond(self.request, pieces, headers | {"Cache-Control": self.cache_control})
 
     def _refuse_pages(self: Any) -> None:
         parameters = self.parameters
@@ -99,39 +99,15 @@ class StreamingMixin(IncludingMixin):
         if self.enveloped and "envelope" in parameters.query:
             parameters.refuse("envelope", "A stream has no envelope; leave it out.")
 
-    def _respond_with(self: Any, pieces: Generator[bytes], headers: Mapping[str, str]) -> HttpResponseBase:
-        """A response of the pieces; an ordinary one, whose length is known, where they are few."""
-        first = b""
-        is_whole = True
-        for piece in pieces:
-            first += piece
-            if len(first) >= FIRST_BYTES:
-                is_whole = False
-                break
-        response = HttpResponse(first, headers=dict(headers))
-        response["Cache-Control"] = self.cache_control
-        coding = compression.choose_coding(self.request, response, len(first))
-        if is_whole:
-            if coding:
-                compression.compress(response)
-            return response
-        rest = chain([first], pieces)
-        stream = StreamResponse(compression.compress_pieces(rest) if coding else rest, pieces.close)
-        stream.headers = response.headers
-        if coding:
-            stream["Content-Encoding"] = coding
-        return stream
-
     def _read(self: Any, query: KeysetQuery) -> Generator[Any]:
         """First the total, None where none is kept, then the content in pieces."""
         renderer: StreamRenderer = self.request.accepted_renderer
         names = [name for name in self.readable_fields if name in self.field_names]
         alias = query.queryset.db
-        with _place(), snapshot(alias, settings.MAX_STREAM_SECONDS):
-            _take_slot(self.principal.user.pk, alias)
+        with open_snapshot(self.principal.user.pk, alias):
             yield query.count() if query.counted else None
             yield renderer.render_beginning(names)
-            for rows in _read_rows(query.build_all().using(alias)):
+            for rows in read_rows(query.build_all().using(alias)):
                 yield renderer.render_rows(represent(self, rows))
 
 
@@ -141,11 +117,56 @@ def represent(view: Any, rows: Sequence[Model]) -> Sequence[Representation]:
     return representations
 
 
-def _read_rows(rows: QuerySet[Any]) -> Iterator[list[Any]]:
+def read_rows(rows: QuerySet[Any]) -> Iterator[list[Any]]:
     """The rows by a cursor of the server, some at a time."""
     found = rows.iterator(chunk_size=ROWS_OF_A_PIECE)
     while some := list(islice(found, ROWS_OF_A_PIECE)):
         yield some
+
+
+def respond(request: HttpRequest, pieces: Generator[bytes], headers: Mapping[str, str]) -> HttpResponseBase:
+    """A response of pieces that are made while it is sent; an ordinary one, whose length is known, where they are few.
+
+    Args:
+        request: which says what codings are accepted.
+        pieces: of the content. They are closed where nobody wants the rest.
+        headers: of the response.
+    """
+    first = b""
+    is_whole = True
+    for piece in pieces:
+        first += piece
+        if len(first) >= FIRST_BYTES:
+            is_whole = False
+            break
+    response = HttpResponse(first, headers=dict(headers))
+    coding = compression.choose_coding(request, response, len(first))
+    if is_whole:
+        if coding:
+            compression.compress(response)
+        return response
+    rest = chain([first], pieces)
+    stream = StreamResponse(compression.compress_pieces(rest) if coding else rest, pieces.close)
+    stream.headers = response.headers
+    if coding:
+        stream["Content-Encoding"] = coding
+    return stream
+
+
+@contextmanager
+def open_snapshot(user_id: int, alias: str) -> Iterator[None]:
+    """One state of the database to make a stream of, as long as there are places for it.
+
+    Args:
+        user_id: whose stream it is.
+        alias: of the database.
+
+    Raises:
+        DomainError: RATE_LIMITED for a user that has a stream already, SERVICE_UNAVAILABLE where there are too many.
+    """
+    with _place(), snapshot(alias, settings.MAX_STREAM_SECONDS):
+        _take_slot(user_id, alias)
+        yield
 
 
 @contextmanager

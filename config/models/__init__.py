@@ -3,7 +3,6 @@
 from config.models.audit import AuditEvent
 from config.models.counters import Counter, RowCount
 from config.models.erasure import Erasure, VisibleManager
-from config.models.exports import SavedExport, SavedExportPart
 from config.models.idempotency import MAX_KEY_LENGTH, IdempotencyRecord
 from config.models.replicas import ReadPosition, Timeline
 from config.models.resource import ChangingResource, Resource, keep_updated_at
@@ -22,8 +21,6 @@ __all__ = [
     "ReadPosition",
     "Resource",
     "RowCount",
-    "SavedExport",
-    "SavedExportPart",
     "Timeline",
     "VersionUse",
     "VisibleManager",

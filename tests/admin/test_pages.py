@@ -15,7 +15,7 @@ from oauth2_provider.models import get_access_token_model, get_grant_model, get_
 
 from accounts.models import APIKey, LoginSession
 from accounts.services import create_api_key
-from config.models import AuditEvent, IdempotencyRecord, SavedExport, VersionUse
+from config.models import AuditEvent, IdempotencyRecord, VersionUse
 from orders.models import Order
 from payments.models import Payment
 from posts.models import Comment, Post
@@ -69,7 +69,6 @@ def create_rows(user: User, times: int) -> None:
             code_challenge=SECRET,
             redirect_uri="https://x.y",
         )
-        SavedExport.objects.create(user=user, what="orders.order", format="csv")
         LogEntry.objects.log_actions(user.pk, [user, post], ADDITION)
 
 
@@ -154,7 +153,7 @@ def test_support_views_each_model_and_changes_none(make_user, model):
 
 @pytest.mark.parametrize(
     "model",
-    [Order, Payment, AuditEvent, IdempotencyRecord, VersionUse, SavedExport, APIKey, LoginSession],
+    [Order, Payment, AuditEvent, IdempotencyRecord, VersionUse, APIKey, LoginSession],
     ids=lambda m: m.__name__,
 )
 def test_read_only_models_are_not_changed_by_administrators(chief, model):

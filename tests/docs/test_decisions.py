@@ -10,8 +10,10 @@ FOLDER = CHECKOUT / "docs/decisions"
 DECISIONS = sorted(FOLDER.glob("[0-9]*.md"))
 
 
-def test_decisions_are_numbered_without_gaps():
-    assert [int(path.name[:4]) for path in DECISIONS] == list(range(1, len(DECISIONS) + 1))
+def test_each_decision_has_a_number_of_its_own_and_each_line_of_the_index_its_decision():
+    names = [path.name for path in DECISIONS]
+    assert len({name[:4] for name in names}) == len(names)
+    assert sorted(re.findall(r"\]\((\d{4}-.+?\.md)\) \|", (FOLDER / "README.md").read_text())) == names
 
 
 @pytest.mark.parametrize("path", DECISIONS, ids=lambda path: path.stem)

@@ -29,7 +29,7 @@ MAX_REFUSAL = 0.1
 MAX_WAIT_IN_VAIN = 6.5
 BODIES = 60
 ABANDONED = 1500
-EXPORTED_ROWS = 20_000
+MIN_EXPORTED_ROWS = 20_000
 LONG_PAGES = 16
 # Beyond `lock_timeout`, so that each statement that waits for the lock sleeps for the whole of it.
 SECONDS_OF_A_LOCK = 6.0
@@ -216,7 +216,7 @@ def _bound_refusals(found: Found, answers: Iterable[Answer], maximum: float = MA
 
 
 async def export(target: Target) -> Found:
-    """An administrator exports 20,000 rows, again and again."""
+    """An administrator exports all users, again and again."""
     found, answers = Found(), []
     end = time.perf_counter() + SECONDS
     while time.perf_counter() < end:
@@ -225,7 +225,7 @@ async def export(target: Target) -> Found:
     found.count(answers, 200)
     found.notes.append(f"at most {_duration(max(answer.seconds for answer in answers))}")
     rows = {len(json.loads(answer.body)) for answer in answers if answer.status == 200}
-    if rows != {EXPORTED_ROWS}:
+    if not rows or min(rows) < MIN_EXPORTED_ROWS:
         found.broken.append(f"files of {rows} rows")
     return found
 

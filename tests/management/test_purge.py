@@ -22,7 +22,7 @@ from oauth2_provider.models import get_access_token_model, get_grant_model, get_
 from accounts.models import LoginSession
 from accounts.services import create_api_key
 from config.management.commands import purge
-from config.models import AuditEvent, Counter, IdempotencyRecord, ReadPosition, RowCount, SavedExport, VersionUse
+from config.models import AuditEvent, Counter, IdempotencyRecord, ReadPosition, RowCount, VersionUse
 from tests.accounts.oauth.actors import Person, bearer, register
 from tests.conftest import PASSWORD
 from users.models import User
@@ -37,7 +37,6 @@ KINDS = [
     "counters",
     "idempotency keys",
     "audit events",
-    "saved exports",
     "read positions",
     "uses of versions",
 ]
@@ -105,14 +104,6 @@ def idempotency_record(user: User, over_at: Any) -> IdempotencyRecord:
     return IdempotencyRecord.objects.create(user=user, created_at=over_at - timedelta(days=30), **columns)
 
 
-def saved_export(user: User, over_at: Any) -> SavedExport:
-    export = SavedExport.objects.create(
-        user=user, what="orders.order", format="csv", requested_at=over_at - timedelta(days=1)
-    )
-    export.parts.create(number=0, ids=[1], content=b"x")
-    return export
-
-
 def read_position(user: User, over_at: Any) -> ReadPosition:
     waited_at = over_at - timedelta(days=1)
     columns = {"replica": "db2:5432", "timeline": "00000001", "position": 1}
@@ -136,7 +127,6 @@ MAKERS = {
     "counters": counter,
     "idempotency keys": idempotency_record,
     "audit events": audit_event,
-    "saved exports": saved_export,
     "read positions": read_position,
     "uses of versions": version_use,
 }
@@ -152,7 +142,6 @@ def of_kind(kind: str) -> Any:
         Counter,
         IdempotencyRecord,
         AuditEvent,
-        SavedExport,
         ReadPosition,
         VersionUse,
     ]

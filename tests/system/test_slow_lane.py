@@ -308,29 +308,3 @@ def test_wrong_passwords_at_once_are_told_to_be_wrong_no_more_often_than_the_lim
     finally:
         flooded.stop()
     assert statuses == {401: LIMIT, 429: 4 * LIMIT}
-
-
-def test_export_goes_on_when_the_process_that_makes_it_is_killed(single: Service, database: psycopg.Connection) -> None:
-    database.execute("INSERT INTO orders_order (user_id, item, qty) SELECT 1, 'Tea', 1 FROM generate_series(1, 30000)")
-    ((export,),) = database.execute(
-        "INSERT INTO config_savedexport (user_id, what, query, format)"
-        " SELECT id, 'orders.order', '', 'csv' FROM users_user WHERE email = 'admin@example.com' RETURNING id"
-    ).fetchall()
-
-    def look(column: str) -> Any:
-        return database.execute(f"SELECT {column} FROM config_savedexport WHERE id = %s", [export]).fetchone()[0]  # type: ignore[index]  # noqa: S608
-
-    wait_for(lambda: look("rows") > 0, seconds=5)
-    get_slow_process(single).kill()
-    assert look("finished_at") is None
-    assert 0 < look("rows") < 30_000
-    # What nobody waits for: the claim of the process that was killed.
-    wait_for(lambda: database.execute("UPDATE config_savedexport SET claimed_until = now()") and look("finished_at"))
-    ((total, first, last),) = database.execute("SELECT count(*), min(id), max(id) FROM orders_order").fetchall()
-    assert (look("failure"), look("rows")) == ("", total)
-    ((rows, distinct, least, greatest),) = database.execute(
-        "SELECT count(*), count(DISTINCT of.id), min(of.id), max(of.id)"
-        " FROM config_savedexportpart, unnest(ids) AS of (id) WHERE export_id = %s",
-        [export],
-    ).fetchall()
-    assert (rows, distinct, least, greatest) == (total, total, first, last)
