@@ -28,6 +28,7 @@ from oauth2_provider.models import (
 )
 
 from config.api.principal import SCOPES
+from config.api.representation.text import BLANK, is_blank
 from config.models import VisibleManager
 from config.postgresql.transactions import COMMIT_AT_ONCE, lock_key_share
 
@@ -311,6 +312,8 @@ class Application(AbstractApplication):
             problems["redirect_uris"].append(ValidationError("A redirect is an https address of a plain host."))
         if not self.name.isprintable():
             problems["name"].append(ValidationError("The name holds a character that cannot be shown."))
+        if self.name and is_blank(self.name):
+            problems["name"].append(ValidationError(BLANK))
         if self.authorization_grant_type == self.GRANT_CLIENT_CREDENTIALS:
             if self.owner is None:
                 problems["owner"].append(ValidationError("A client-credentials token acts for an owner: choose one."))

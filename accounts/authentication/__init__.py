@@ -11,7 +11,7 @@ from accounts.authentication import api_key, basic, bearer, session
 from config.api.exceptions import CHALLENGE
 from config.api.principal import Principal
 from config.http.errors import DomainError, ErrorCode
-from config.http.headers import split_values
+from config.http.headers import split_credentials, split_values
 from config.http.request_state import get_state
 from users.models import User
 
@@ -26,7 +26,7 @@ class PrincipalAuthentication(BaseAuthentication):
     def authenticate(self, request: Request) -> tuple[User, Principal] | None:
         keys = [*split_values(request.META.get("HTTP_X_API_KEY")), *get_state(request.META).secret_parameters]
         presented: list[tuple[ModuleType, str]] = [(api_key, key) for key in keys]
-        headers = split_values(request.META.get("HTTP_AUTHORIZATION"))
+        headers = split_credentials(request.META.get("HTTP_AUTHORIZATION"), ("bearer", "basic"))
         presented += [(bearer if header.lower().startswith("bearer ") else basic, header) for header in headers]
         if len(presented) > 1:
             raise DomainError(

@@ -1,7 +1,7 @@
 """The headers of requests and responses, and the addresses in them."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 from urllib.parse import quote
 
@@ -56,6 +56,29 @@ def quote_address(path: str, query: str) -> str:
 def split_values(header: str | None) -> list[str]:
     """The values of a header that may have been sent more than once: the server joins them by commas.
 
-    No credential holds a comma itself.
+    None of these values holds a comma itself.
     """
     return [] if header is None else list(map(str.strip, header.split(",")))
+
+
+# One that is not closed reaches to the end. Whatever comes, it matches, so that nothing is looked at twice.
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.?)*"?', re.DOTALL)
+_SCHEME = re.compile(r"([^\s=]+)[ \t]+(?!=)")
+
+
+def split_credentials(header: str | None, schemes: Collection[str]) -> list[str]:
+    """The credentials of an `Authorization` header that may have been sent more than once.
+
+    Those of other schemes have parameters between commas (RFC 9110, section 11.4). They end where a credential of one
+    of `schemes`, or of their own, begins.
+
+    Args:
+        schemes: in lower case, those whose credentials hold no comma.
+    """
+    values = split_values(header)
+    scheme = values[0].partition(" ")[0].lower() if values else ""
+    if header is None or len(values) == 1 or scheme in schemes:
+        return values
+    _, *others = split_values(_QUOTED.sub('""', header))
+    begins = ((_SCHEME.match(value), value) for value in others)
+    return [header, *(value for begin, value in begins if begin and begin[1].lower() in {*schemes, scheme})]

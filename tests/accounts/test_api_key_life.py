@@ -83,6 +83,7 @@ def test_scopes_and_end_are_those_given(owner):
         ({"name": "n", "scopes": None}, {"scopes"}),
         ({"name": "n", "expires_at": "2001-01-01T00:00:00Z"}, {"expires_at"}),
         ({"name": "n", "expires_at": "2099-01-01"}, {"expires_at"}),
+        ({"name": "\u3164\u200b"}, {"name"}),
         ({"name": "n", "expires_at": "2099-13-01T00:00:00Z"}, {"expires_at"}),
         ({"name": "n", "expires_at": "2099-01-01T00:00:00"}, {"expires_at"}),
         ({"name": "n", "expires_at": 4070908800}, {"expires_at"}),

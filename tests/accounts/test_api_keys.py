@@ -72,6 +72,44 @@ def test_header_sent_twice_is_a_conflict(owner, key, joint):
         assert (answer.status, answer.code) == (400, "CREDENTIAL_CONFLICT"), name
 
 
+@pytest.mark.parametrize(
+    "authorization",
+    [
+        'Digest username="ada", realm="x, Basic y", nonce="a\\", Bearer b", qop=auth, nc=00000001, response="0"',
+        "AWS4-HMAC-SHA256 Credential=AK/20261201/eu/s3/aws4_request, SignedHeaders=host;x-amz-date, Signature=fe5f27",
+        'OAuth oauth_consumer_key="k",oauth_token="t" , oauth_signature="s"',
+        'Signature keyId="k", algorithm="rsa", signature = "x, y"',
+        'Digest username="not closed, Bearer none',
+        *(
+            "Digest x",
+            "Custom one, two",
+            "Custom ,,,",
+            "Custom a, b c",
+            "Digest",
+            'Custom a="\\',
+            '"a", "b"',
+        ),
+    ],
+)
+def test_unknown_scheme_is_refused_whatever_its_parameters_look_like(db, key, authorization):
+    answer = Caller(headers={"Authorization": authorization}).get("/users")
+    assert (answer.status, answer.code) == (401, "INVALID_TOKEN")
+    both = Caller(headers={"Authorization": authorization, "X-API-Key": key}).get("/users")
+    assert (both.status, both.code) == (400, "CREDENTIAL_CONFLICT")
+
+
+@pytest.mark.parametrize(
+    "authorization",
+    [
+        *("Digest x, Basic eDp5", 'Digest a="b", c="d",Bearer none', "Digest a=b, Digest c=d", "Basic a, Digest b=c"),
+        *("Bearer a, Digest b=c, d=e", 'Digest a="\\", b" , basic eDp5', "Bearer a,b"),
+    ],
+)
+def test_two_credentials_of_one_header_are_a_conflict(db, authorization):
+    answer = Caller(headers={"Authorization": authorization}).get("/users")
+    assert (answer.status, answer.code) == (400, "CREDENTIAL_CONFLICT")
+
+
 def test_conflict_has_no_effect(owner, key):
     caller = Caller(headers={"X-API-Key": key})
     answer = caller.delete(f"/users/{owner.pk}?api_key={key}")

@@ -43,7 +43,14 @@ def test_change_form_saves_a_user(pages, make_user):
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("email", "not an email"), ("email", "TAKEN@example.com"), ("name", "a\x07b"), ("name", "   "), ("name", "")],
+    [
+        ("email", "not an email"),
+        ("email", "TAKEN@example.com"),
+        ("name", "a\x07b"),
+        ("name", "   "),
+        ("name", "\u3164"),
+        ("name", ""),
+    ],
 )
 @pytest.mark.parametrize("action", ["add", "change"])
 def test_value_that_the_api_refuses_is_a_field_error(pages, make_user, action, field, value):

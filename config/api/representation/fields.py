@@ -12,7 +12,7 @@ from django.core.validators import EmailValidator
 from rest_framework import serializers
 from rest_framework.fields import empty
 
-from config.api.representation.text import NOT_TEXT, is_plain
+from config.api.representation.text import BLANK, NOT_TEXT, is_blank, is_plain
 from config.api.versions.table import Change, Version, has
 from config.http.json import MAX_EXPONENT, MAX_NUMBER_CHARACTERS, JSONObject, UnusableNumber
 
@@ -84,7 +84,7 @@ class StrictField(serializers.Field):
 class CharField(StrictField, serializers.CharField):
     """Text, stored as it was sent. Of control characters, `lines=True` lets tab and line breaks pass."""
 
-    default_error_messages = {"blank": "Must not be blank."}
+    default_error_messages = {"blank": BLANK}
 
     def __init__(self, *, lines: bool = False, **options: Any) -> None:
         self.lines = lines
@@ -95,10 +95,10 @@ class CharField(StrictField, serializers.CharField):
         return self.max_length
 
     def run_validation(self, data: object = empty) -> object:
-        if isinstance(data, str) and (not data or data.isspace()):
-            if data or not self.allow_blank:
-                self.fail("blank")
+        if data == "" and self.allow_blank:
             return data
+        if isinstance(data, str) and is_blank(data):
+            self.fail("blank")
         return super().run_validation(data)
 
     def to_internal_value(self, data: object) -> str:

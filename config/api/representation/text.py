@@ -4,11 +4,29 @@ import re
 
 from django.core.exceptions import ValidationError
 
+BLANK = "Must not be blank."
 NOT_TEXT = "Must not hold NUL, other control characters or lone surrogates."
 # Unicode's categories Cc, NUL among them, and Cs: surrogates, which JSON can escape and UTF-8 cannot hold. No later
 # version of Unicode adds to these two.
 _IN_NO_LINE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _IN_NO_LINES = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+
+# What has no picture beside blanks: Unicode's Default_Ignorable_Code_Point, and the fillers, joiners and blanks that
+# have another category. What is unassigned or private is shown as a box.
+INVISIBLE = (
+    r"\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164"
+    r"\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
+)
+_INVISIBLE_BEYOND_THE_BMP = (
+    r"\U0001107f\U00013430-\U00013442\U00016fe4\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a"
+    r"\U000e0000-\U000e0fff"
+)
+_VISIBLE = re.compile(f"[^\\s{INVISIBLE}{_INVISIBLE_BEYOND_THE_BMP}]")
+
+
+def is_blank(text: str) -> bool:
+    """Whether nothing of a text can be seen."""
+    return _VISIBLE.search(text) is None
 
 
 def is_plain(text: str, *, lines: bool = False) -> bool:
@@ -18,11 +36,16 @@ def is_plain(text: str, *, lines: bool = False) -> bool:
 
 def validate_line(value: str) -> None:
     """For a column of one line."""
-    if value.isspace() or not is_plain(value):
-        raise ValidationError(NOT_TEXT if value.strip() else "Must not be blank.")
+    _validate(value, lines=False)
 
 
 def validate_lines(value: str) -> None:
     """For a column of several lines."""
-    if value.isspace() or not is_plain(value, lines=True):
-        raise ValidationError(NOT_TEXT if value.strip() else "Must not be blank.")
+    _validate(value, lines=True)
+
+
+def _validate(value: str, *, lines: bool) -> None:
+    if is_blank(value):
+        raise ValidationError(BLANK)
+    if not is_plain(value, lines=lines):
+        raise ValidationError(NOT_TEXT)

@@ -6,6 +6,7 @@ from django.conf import settings
 from rest_framework import serializers
 
 from config.api.representation.fields import MAX_ID, CharField
+from config.api.representation.text import INVISIBLE
 from config.http.json import JSONObject
 from config.http.middleware import MAX_REQUEST_ID_LENGTH, SANE_REQUEST_ID
 
@@ -111,5 +112,5 @@ def _add_string_bounds(field: Field, schema: JSONObject) -> None:
         return
     control = _CONTROL_EXCEPT_LINE_BREAKS if isinstance(field, CharField) and field.lines else _CONTROL
     # A string that may not be empty may not be blank either.
-    content = f"[^{control}]*[^{control}\\s][^{control}]*" if schema.get("minLength") else f"[^{control}]*"
+    content = f"[^{control}]*[^{control}\\s{INVISIBLE}][^{control}]*" if schema.get("minLength") else f"[^{control}]*"
     schema["pattern"] = f"^{content}$"

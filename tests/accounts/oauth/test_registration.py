@@ -66,6 +66,7 @@ def test_command_gives_a_public_client_no_secret(run, person):
         ([], {"scopes": ""}),
         ([], {"scopes": "  "}),
         ([], {"name": ""}),
+        ([], {"name": "\u3164"}),
         ([], {"name": "x" * 101}),
         ([], {"name": "a\0b"}),
         (["--public"], {}),

@@ -24,6 +24,32 @@ FIELDS = [
     Field("/users/{id}/posts", "body", {"title": "t"}, 20_000, lines=True),
     Field("/posts/{post}/comments", "text", {}, 5_000, lines=True),
 ]
+# Blanks, and the kinds of characters that have no picture: ignorable, fillers, joiners, selectors and tags.
+BLANK = (
+    *(" ", "   ", "\u00a0", "\u3000", "\u2028", "\u2003 \u2009", "\u1680"),
+    *(
+        "\u200b",
+        "\u200b\u200c\u200d\u2060\ufeff",
+        "\u00ad",
+        "\u034f",
+        "\u061c",
+        "\u115f\u1160",
+        "\u17b4\u17b5",
+        "\u180e",
+    ),
+    *(
+        "\u2800",
+        "\u2800 \u2800",
+        "\u3164",
+        "\uffa0",
+        "\ufe0f",
+        "\ufff9\ufffa\ufffb",
+        "\u202e",
+        "\u2066\u2069",
+        "\u2063",
+    ),
+    *("\U00013441", "\U0001d159", "\U0001d173", "\U000e0001", "\U000e0041\U000e007f", "\U000e0100", "\U000e0fff"),
+)
 EVERY_FIELD = pytest.mark.parametrize("field", FIELDS, ids=lambda field: field.name)
 
 
@@ -66,10 +92,27 @@ def test_text_is_kept_as_sent(write, field: Field, value: str) -> None:
 
 
 @EVERY_FIELD
-@pytest.mark.parametrize("value", [" ", "   ", "\u00a0", "\u3000", "\u2028", "\u2003 \u2009"])
-def test_blank_text_is_refused(write, field: Field, value: str) -> None:
-    answer = write(field, value)
-    assert (answer.status, answer.code, answer.fields) == (400, "VALIDATION_ERROR", {field.name})
+@pytest.mark.parametrize("method", ["POST", "PATCH", "PUT"])
+def test_blank_text_is_refused(write, field: Field, method: str) -> None:
+    path, before = write(field, "a").headers["Location"], None
+    for value in BLANK:
+        if method == "POST":
+            answer = write(field, value)
+        elif field.name != "item":
+            before = before or write.caller.get(path).data
+            answer = write.caller(
+                method, path, {**before, field.name: value} if method == "PUT" else {field.name: value}
+            )
+        else:
+            continue
+        assert (answer.status, answer.code, answer.fields) == (400, "VALIDATION_ERROR", {field.name}), ascii(value)
+
+
+@pytest.mark.parametrize(
+    "value", ["\u200ba", "❤️", "\u2800⠁", "\u3164ㄱ", "ไทย\u200b", "🏴\U000e0067\U000e007f", "\ue000", "\u0301"]
+)
+def test_text_with_one_character_that_can_be_seen_is_not_blank(write, value: str) -> None:
+    assert write(FIELDS[0], value).data["name"] == value
 
 
 @EVERY_FIELD
