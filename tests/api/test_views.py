@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 from typing import Any
 
 from rest_framework.test import APIRequestFactory, force_authenticate
 
 from config.api.principal import ALL_SCOPES, Principal
-from config.api.requests import StrictRequest
 from tests.conftest import Caller
 from users.views import UserViewSet
 
@@ -31,7 +29,3 @@ def test_header_that_a_view_adds_stands_beside_those_of_all(user: Caller) -> Non
     answer = Marked.as_view({"get": "list"})(request).render()
     assert (answer["X-Mark"], answer["Allow"]) == ("1", "GET, HEAD, OPTIONS")
     assert {"X-Mark", "Accept", "Cookie"} < set(answer["Vary"].split(", "))
-
-
-def _requests() -> list[StrictRequest]:
-    return [one for one in gc.get_objects() if type(one) is StrictRequest]

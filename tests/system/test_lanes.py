@@ -10,26 +10,15 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPResponse
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-import psutil
 import psycopg
 import pytest
 
-from config.http.lanes import Lane
-from config.local.account import get_accessible_folder
-from config.local.cluster import Cluster
-from config.server import slow_process
-from config.server.lanes import Lanes
-from config.server.queues import FairQueue
 from tests.service import INCOMPRESSIBLE_POSTS, Copy, Service, get_rest, wait_for
 
 PASSWORD = "four plain words here"
 MAX_IN_FLIGHT = 4
-# As PostgreSQL's log has it.
-LOCK_TIMEOUT = "canceling statement due to lock timeout"
 
 
 @pytest.fixture(scope="module")
@@ -91,75 +80,6 @@ def test_write_that_waits_for_a_lock_delays_no_other_request(
         assert ask(single, "/health/live").status == 200
         assert not waiting.done()
     assert (waiting.result().status, json.loads(waiting.result().content)["data"]["name"]) == (200, "Later")
-
-
-def test_process_of_the_slow_lane_leaves_the_processors_to_others(single: Service) -> None:
-    (worker,) = single.workers()
-    (process,) = psutil.Process(worker).children()
-    niceness = os.getpriority(os.PRIO_PROCESS, 0) + slow_process.NICENESS
-    assert (process.nice(), os.getsid(process.pid)) == (niceness, process.pid)
-    weight = Path(f"/proc/{process.pid}/autogroup")
-    if weight.exists():
-        wait_for(lambda: weight.read_text().split()[1:] == ["nice", str(slow_process.NICENESS)])
-
-
-def test_worker_has_a_processor_of_its_own_where_there_is_one_for_each_but_its_slow_lane_has_all(
-    checkout: Copy, first_start: list[str]
-) -> None:
-    processors = os.sched_getaffinity(0)
-    running = Service(checkout, WORKERS=str(len(processors)))
-    try:
-        workers = [psutil.Process(worker) for worker in running.workers()]
-        wait_for(
-            lambda: sorted(each.cpu_affinity() or [] for each in workers) == [[each] for each in sorted(processors)]
-        )
-        assert {frozenset(each.cpu_affinity() or ()) for worker in workers for each in worker.children()} == {
-            frozenset(processors)
-        }
-    finally:
-        running.stop()
-
-
-def test_threads_of_a_worker_that_wake_wait_for_the_processor_but_those_of_its_slow_lane_do_not(
-    single: Service,
-) -> None:
-    def get_policies(process: psutil.Process) -> set[int]:
-        return {os.sched_getscheduler(thread.id) for thread in process.threads()}
-
-    (worker,) = map(psutil.Process, single.workers())
-    assert len(worker.threads()) > 1
-    assert get_policies(worker) == {os.SCHED_BATCH}
-    assert [get_policies(process) for process in worker.children()] == [{os.SCHED_OTHER}]
-
-
-@pytest.mark.skipif(len(os.sched_getaffinity(0)) == 1, reason="There is one processor.")
-def test_fewer_workers_than_processors_run_where_there_is_room(single: Service) -> None:
-    (worker,) = single.workers()
-    assert os.sched_getaffinity(worker) == os.sched_getaffinity(0)
-
-
-def test_of_writes_that_wait_for_locks_at_once_few_wait_in_the_fast_lane(
-    single: Service, key: dict[str, str], other_key: dict[str, str], database: psycopg.Connection
-) -> None:
-    """They arrive together: the worker stands still until all are there. Each would hold it for 25 ms."""
-    cluster = Cluster(get_accessible_folder(single.copy.folder / ".data/postgresql"))
-    (worker,) = single.workers()
-    users = range(10, 10 + MAX_IN_FLIGHT)
-    assert [ask(single, f"/api/v1/users/{user}", **key).status for user in users] == [200] * MAX_IN_FLIGHT
-    before = cluster.log.read_text().count(LOCK_TIMEOUT)
-    with locked(database, *users):
-        os.kill(worker, signal.SIGSTOP)
-        try:
-            waiting = [
-                in_background(ask, single, f"/api/v1/users/{user}", "PATCH", {"name": "Later"}, **key) for user in users
-            ]
-            time.sleep(0.3)
-        finally:
-            os.kill(worker, signal.SIGCONT)
-        time.sleep(0.5)
-    assert [each.result().status for each in waiting] == [200] * MAX_IN_FLIGHT
-    # The first one to arrive may be alone in its batch.
-    assert cluster.log.read_text().count(LOCK_TIMEOUT) - before in {1, 2}
 
 
 def test_request_that_leaves_the_fast_lane_is_counted_once(
@@ -324,19 +244,6 @@ def test_reads_go_on_while_a_commit_waits(
     assert {payment.result() for payment in payments} <= {201, 503}
 
 
-def test_read_that_is_counted_does_not_wait_for_the_wal(
-    single: Service, key: dict[str, str], database: psycopg.Connection
-) -> None:
-    # Who reads a row first after that notes in its page that its writer has committed, and writes the page to the WAL.
-    database.execute("UPDATE users_user SET name = name WHERE id < 1000")
-    database.execute("CHECKPOINT")
-    with stalled_commits(database):
-        time.sleep(0.5)
-        answer = ask(single, "/api/v1/users/1", **key)
-    assert answer.status == 200
-    assert answer.seconds < 1  # type: ignore[attr-defined]
-
-
 def test_batch_that_waits_for_the_database_leaves_the_loop_to_others(single: Service, key: dict[str, str]) -> None:
     assert ask(single, "/api/v1/users/1", **key).status == 200
     with silent_database(single):
@@ -386,46 +293,3 @@ def test_health_is_answered_while_many_who_waited_find_the_database_silent(
     # Those that the slow lane has taken wait there.
     assert {each.result().status for each in waiting} <= {200, 503}
     wait_for(lambda: ask(single, "/api/v1/users/1", **key).status == 200, seconds=10)
-
-
-def test_refused_request_like_one_that_is_slow_is_answered(
-    single: Service, key: dict[str, str], database: psycopg.Connection
-) -> None:
-    """It is sent to the slow lane, too, with the reason of its refusal."""
-    for _ in range(2 * slow_process.THREADS):
-        with locked(database, 2):
-            slow = in_background(ask, single, "/api/v1/users/2", "PATCH", {"name": "Changed"}, **key)
-            time.sleep(0.3)
-            assert ask(single, "/api/v1/users/2", "PATCH", **{"X-Long": "x" * 9000}, **key).status == 400
-        assert slow.result().status == 200
-
-
-def test_slow_requests_need_no_room_in_the_fast_lane() -> None:
-    lanes = Lanes.__new__(Lanes)
-    lanes._in_flight, lanes._slow = {}, object()  # type: ignore[assignment]
-    lanes._fast = SimpleNamespace(has_room=lambda **_: False)  # type: ignore[assignment]
-    lanes._queues = {Lane.FAST: FairQueue()}
-    task: Any = SimpleNamespace(caller="caller", environ={})
-    assert lanes._find_excess(task, Lane.FAST)
-    assert lanes._find_excess(task, Lane.SLOW) is None
-
-
-@pytest.mark.parametrize(
-    ("proxies", "headers", "expected"),
-    [
-        (1, {"HTTP_X_FORWARDED_FOR": "192.0.2.1"}, True),
-        (0, {"HTTP_X_FORWARDED_FOR": "192.0.2.1"}, False),
-        (1, {}, False),
-    ],
-    ids=["passed on", "pretends to be", "sent directly"],
-)
-def test_request_that_a_trusted_proxy_passes_on_has_room_for_itself(
-    settings: Any, proxies: int, headers: dict[str, str], expected: bool
-) -> None:
-    settings.TRUSTED_PROXIES = proxies
-    lanes = Lanes.__new__(Lanes)
-    lanes._in_flight, lanes._slow = {}, None
-    lanes._fast = SimpleNamespace(has_room=lambda *, is_passed_on: is_passed_on)  # type: ignore[assignment]
-    lanes._queues = {Lane.FAST: FairQueue()}
-    task: Any = SimpleNamespace(caller="caller", environ=headers)
-    assert (lanes._find_excess(task, Lane.FAST) is None) is expected

@@ -15,11 +15,8 @@ from urllib.request import HTTPCookieProcessor, build_opener
 import psutil
 import psycopg
 import pytest
-from django.db import connection
 
 from config.postgresql.database_url import SECONDS_TO_CONNECT_TO_EACH
-from config.postgresql.replicas import SECONDS_BETWEEN_LOOKS_AT_PRIMARY, SECONDS_TO_WRITE, Replicas
-from config.postgresql.wal import TIMELINE, WHEREABOUTS, Look
 from tests.service import Copy, wait_for
 from tests.system.deployment import MARGIN, Deployment, deploy, frozen
 from tests.system.standby import Pair, fetch, kill_machine, replicated
@@ -333,45 +330,3 @@ def test_a_replica_that_came_back_between_two_looks_is_not_read_behind_what_it_w
 def another_pair() -> Iterator[Pair]:
     with replicated(synchronous_commit="on") as servers:
         yield servers
-
-
-@pytest.mark.parametrize(("max_lag", "holds"), [(0.5, False), (1.0, True), (60.0, True)])
-def test_there_are_two_looks_at_the_primary_within_the_lag(max_lag: float, holds: bool) -> None:
-    replicas = Replicas(["replica"], max_lag)
-    now = time.monotonic()
-    replicas._has_primary, replicas._is_unmarked = True, False
-    replicas._add_look(Look(now - SECONDS_BETWEEN_LOOKS_AT_PRIMARY, "00000001", 1))
-    assert replicas._knows_enough(now) is holds
-
-
-@pytest.mark.django_db(transaction=True)
-def test_looks_at_the_primary_go_on_where_it_falls_silent_before_what_is_written_then() -> None:
-    replicas, outcomes = Replicas([], 60.0), []
-
-    def write() -> None:
-        outcomes.append("asked")
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_sleep(%s)", [5 * SECONDS_TO_WRITE if len(outcomes) == 1 else 0])
-        outcomes.append("written")
-
-    replicas.do_later(write)
-    began = time.monotonic()
-    replicas._look_at_primary()
-    assert SECONDS_TO_WRITE <= time.monotonic() - began < 3 * SECONDS_TO_WRITE
-    replicas._look_at_primary()
-    assert outcomes == ["asked", "asked", "written"]
-    assert len(replicas._looks) == 2
-
-
-def test_place_of_the_primary_is_read_as_postgresql_writes_it() -> None:
-    assert Look.parse(1.5, "0000002A0000001600000012", "16/B374D848") == (1.5, "0000002A", 0x16B374D848)
-
-
-def test_no_position_is_farther_than_the_place_of_the_primary(pair: Pair) -> None:
-    with psycopg.connect(pair.primary.url, autocommit=True) as connection:
-        position = "pg_current_wal_flush_lsn() - '0/0'"
-        [row] = connection.execute(f"SELECT {TIMELINE}, {position}, {WHEREABOUTS}, {position}").fetchall()
-    timeline, before, file, flushed, after = row
-    look = Look.parse(0.0, file, flushed)
-    assert look.timeline == timeline
-    assert before <= look.position <= after

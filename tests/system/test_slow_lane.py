@@ -1,6 +1,5 @@
 """The slow lane when it is full, when clients leave it, and when its process stands still or dies."""
 
-import asyncio
 import json
 import os
 import socket
@@ -11,20 +10,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPResponse
 from select import select
-from types import SimpleNamespace
 from typing import Any
 
 import psutil
 import psycopg
 import pytest
-from django.test import RequestFactory
 
-from config.http.lanes import Lane
-from config.server import slow_lane, slow_process
-from config.server.answers import Answer
-from config.server.lanes import Lanes
-from config.server.queues import Task
-from config.server.slow_lane import MAX_OF_A_CALLER, MAX_WAITING, SlowLane
+from config.server import slow_process
+from config.server.slow_lane import MAX_OF_A_CALLER, MAX_WAITING
 from tests.service import Copy, Service, wait_for
 
 PASSWORD = "four plain words here"
@@ -136,112 +129,6 @@ def test_request_that_has_waited_for_longer_than_its_deadline_is_refused_unrun(
     assert late.headers["Retry-After"] == "1"
     assert [receive(each).status for each in running] == [201] * MAX_OF_A_CALLER
     assert count_posts(database, title) == MAX_OF_A_CALLER
-
-
-def start_slow_lane(callers: Iterable[int], seconds: float = 0.05) -> tuple[SlowLane, list[Any]]:
-    """A lane with four channels, and a request of each of the callers on its way, which takes so many seconds."""
-    process: Any = SimpleNamespace(channels=range(4), watch=lambda *arguments: None)
-    lane = SlowLane(asyncio.get_running_loop(), process)
-    return lane, [start_slow_request(lane, caller, seconds) for caller in callers]
-
-
-def start_slow_request(lane: SlowLane | Lanes, caller: object, seconds: float, statuses: Any = None) -> Any:
-    """Its status is added to `statuses`."""
-
-    def respond(status: int, *rest: object) -> None:
-        if statuses is not None:
-            statuses.append(status)
-
-    environ = RequestFactory().get("/api/users").environ | {"seconds": seconds}
-    task = Task(environ, SimpleNamespace(response_bytes=respond), caller)  # type: ignore[arg-type]
-    return asyncio.ensure_future(lane._run_slow(task) if isinstance(lane, Lanes) else lane.run(task))
-
-
-@pytest.fixture
-def slow_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody waits longer than 16 that take 50 ms, four at a time."""
-
-    async def send(loop: object, channel: object, environ: Any) -> slow_process.Outcome:
-        await asyncio.sleep(environ["seconds"])
-        return slow_process.Outcome(Answer(200, [], b""), {}, is_stream=False)
-
-    monkeypatch.setattr(slow_process, "send", send)
-    monkeypatch.setattr(slow_lane, "SECONDS_TO_WAIT", 0.2)
-
-
-@pytest.mark.usefixtures("slow_answers")
-def test_who_would_wait_in_vain_behind_others_is_refused_at_once() -> None:
-    async def fill() -> list[tuple[int, bool]]:
-        lane, running = start_slow_lane(range(60))
-        looks = []
-        while not all(each.done() for each in running):
-            await asyncio.sleep(0)
-            looks.append((len(lane.queue), lane.begins_in_time("new")))
-            await asyncio.sleep(0.005)
-        return [*looks, (len(lane.queue), lane.begins_in_time("new"))]
-
-    first, *looks, last = asyncio.run(fill())
-    # Nobody knows at first how long it takes.
-    assert first == (56, True)
-    assert not any(in_time for waiting, in_time in looks if 30 <= waiting <= 48)
-    assert last == (0, True)
-
-
-@pytest.mark.usefixtures("slow_answers")
-def test_queue_of_one_caller_is_no_reason_to_refuse_another() -> None:
-    async def fill() -> list[tuple[int, bool, bool]]:
-        lane, running = start_slow_lane([1] * 30)
-        looks = []
-        while not all(each.done() for each in running):
-            await asyncio.sleep(0.005)
-            looks.append((len(lane.queue), lane.begins_in_time(1), lane.begins_in_time(2)))
-        return looks
-
-    looks = asyncio.run(fill())
-    # Of one caller two are run at a time.
-    assert not any(own for waiting, own, _ in looks if 12 <= waiting <= 26)
-    assert all(other for *_, other in looks)
-
-
-@pytest.mark.usefixtures("slow_answers")
-def test_long_requests_of_one_caller_are_no_reason_to_refuse_short_ones_of_another() -> None:
-    async def fill() -> list[bool]:
-        lane, long = start_slow_lane([1] * 5, seconds=0.5)
-        # Two have ended, and so have told how long they take; two more run.
-        await asyncio.wait(long, return_when=asyncio.FIRST_COMPLETED)
-        await asyncio.sleep(0.01)
-        looks, short = [], []
-        for _ in range(12):
-            looks.append(lane.begins_in_time(2))
-            short.append(start_slow_request(lane, 2, 0.01))
-            await asyncio.sleep(0)
-        began = time.monotonic()
-        await asyncio.gather(*short)
-        assert time.monotonic() - began < 0.4
-        await asyncio.gather(*long)
-        return looks
-
-    assert asyncio.run(fill()) == [True] * 12
-
-
-@pytest.mark.usefixtures("slow_answers")
-def test_full_queue_of_some_is_no_reason_to_refuse_another() -> None:
-    async def fill() -> tuple[list[int], list[int]]:
-        others: list[int] = []
-        own: list[int] = []
-        lanes = Lanes.__new__(Lanes)
-        lanes._slow, _ = start_slow_lane([])
-        lanes._queues = {Lane.SLOW: lanes._slow.queue}
-        running = [start_slow_request(lanes, number % 3, 0.05, others) for number in range(MAX_WAITING + 4)]
-        await asyncio.sleep(0)
-        assert not lanes._slow.has_place(0)
-        running += [start_slow_request(lanes, caller, 0.05, own) for caller in (3, 3, 4)]
-        await asyncio.gather(*running)
-        return others, own
-
-    others, own = asyncio.run(fill())
-    assert Counter(others) == {200: MAX_WAITING + 1, 503: 3}
-    assert own == [200, 200, 200]
 
 
 def test_slow_process_that_dies_is_started_again_with_its_worker_and_nothing_is_lost(

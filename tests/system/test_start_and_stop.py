@@ -20,14 +20,6 @@ from config.server.processes import end_with_parent
 from tests.service import Copy, Service, get_key, wait_for
 
 
-def test_first_start_prints_address_administrator_password_and_key(first_start: list[str]) -> None:
-    assert [line.partition(": ")[0] for line in first_start] == ["Administrator", "Password", "API key", "Address"]
-    printed = dict(line.split(": ", 1) for line in first_start)
-    assert printed["Administrator"] == "admin@example.com"
-    assert len(printed["Password"]) >= 16
-    assert re.fullmatch(r"http://127\.0\.0\.1:\d+", printed["Address"])
-
-
 def test_later_start_keeps_the_data_and_tells_how_to_get_a_key(checkout: Copy, first_start: list[str]) -> None:
     later = Service(checkout)
     try:

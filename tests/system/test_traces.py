@@ -14,7 +14,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
@@ -178,29 +177,6 @@ def test_request_is_a_trace_with_a_span_for_each_of_its_statements(
     assert abs(time.time_ns() - root.end_time_unix_nano) < 30e9
 
 
-def test_statements_that_are_sent_together_have_the_times_of_what_was_sent(
-    single: Service, key: dict[str, str], collector: Collector
-) -> None:
-    ids = [f"side-{number}-{time.time_ns()}" for number in range(8)]
-    threads = [
-        threading.Thread(target=ask, args=(single, "/api/v1/users/1"), kwargs={**key, "X_Request_Id": each})
-        for each in ids
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    traces = [collector.wait_for_trace(each) for each in ids]
-    assert len({root.trace_id for root, _ in traces}) == 8
-    for root, statements in traces:
-        assert statements
-        assert root.parent_span_id == b""
-        for span in statements:
-            assert span.parent_span_id == root.span_id
-            assert root.start_time_unix_nano <= span.start_time_unix_nano
-            assert span.end_time_unix_nano <= root.end_time_unix_nano
-
-
 def test_login_in_the_slow_lane_has_the_span_of_its_hash(
     single: Service, key: dict[str, str], collector: Collector
 ) -> None:
@@ -218,50 +194,6 @@ def test_login_in_the_slow_lane_has_the_span_of_its_hash(
     assert read(hashed.attributes) == {}
     assert hashed.end_time_unix_nano - hashed.start_time_unix_nano > 5e6
     assert len(others) > 1
-
-
-def is_waited_for(database: psycopg.Connection) -> bool:
-    """Whether somebody has waited for a lock for longer than the fast lane does."""
-    database.execute("SELECT pg_stat_clear_snapshot()")
-    waits = database.execute(
-        "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-        " AND clock_timestamp() - query_start > interval '100 milliseconds'"
-    )
-    return waits.fetchone() is not None
-
-
-def test_wait_for_a_lock_and_both_attempts_stand_in_one_trace(
-    single: Service, key: dict[str, str], collector: Collector, database: psycopg.Connection
-) -> None:
-    """It waits for a locked row, leaves the fast lane, waits again in the slow one, and is answered."""
-    request_id = f"lock-{time.time_ns()}"
-    (number,) = database.execute("SELECT max(id) FROM users_user WHERE role = 'user'").fetchone() or (0,)
-    with database.transaction():
-        database.execute("SELECT 1 FROM users_user WHERE id = %s FOR UPDATE", [number])
-        options = {**key, "X_Request_Id": request_id, "method": "PATCH"}
-        answered: list[Any] = []
-        asking = threading.Thread(
-            target=lambda: answered.append(ask(single, f"/api/v1/users/{number}", {"name": request_id}, **options))
-        )
-        asking.start()
-        wait_for(lambda: is_waited_for(database))
-    asking.join()
-    assert answered[0][0].status == 200
-    root, others = collector.wait_for_trace(request_id)
-    by_id = {span.span_id: span for span in others}
-    (attempt,) = [span for span in others if span.name == "attempt"]
-    assert attempt.parent_span_id == root.span_id
-    assert root.start_time_unix_nano <= attempt.start_time_unix_nano
-    (ended,) = [span for span in others if span.status.code == Status.STATUS_CODE_ERROR]
-    assert by_id[ended.parent_span_id] is attempt
-    told = read(ended.attributes)
-    assert (told["error.type"], told["db.response.status_code"]) == ("LockNotAvailable", "55P03")
-    waited = max(
-        span.end_time_unix_nano - span.start_time_unix_nano for span in others if span.parent_span_id == root.span_id
-    )
-    assert waited > 0.09e9
-    assert read(root.attributes)["lane"] == "slow"
-    assert read(root.attributes)["http.response.status_code"] == 200
 
 
 def test_address_that_leads_nowhere_is_not_repeated(single: Service, collector: Collector) -> None:

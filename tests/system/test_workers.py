@@ -3,8 +3,6 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -77,16 +75,6 @@ def folder_of_metrics(service: Service) -> Path:
     return folder
 
 
-def test_of_200_calls_at_once_a_quota_of_100_lets_100_through(
-    limited: Service, key: dict[str, str], one_minute: None
-) -> None:
-    with ThreadPoolExecutor(32) as pool:
-        answers = list(pool.map(lambda _: ask(limited, "/api/v1/users", **key), range(2 * QUOTA)))
-    assert Counter(answer.status for answer in answers) == {200: QUOTA, 429: QUOTA}
-    rest = sorted(get_rest(answer.headers) for answer in answers)
-    assert rest == [0] * QUOTA + [*range(QUOTA)]
-
-
 def test_metrics_are_summed_over_workers_also_dead_ones(limited: Service) -> None:
     counted = ("http_requests_total", "/health/live")
     before = samples(limited)[counted]
@@ -109,34 +97,6 @@ def test_metrics_are_summed_over_workers_also_dead_ones(limited: Service) -> Non
     assert samples(limited)["worker_starts_total", "death"] == before_deaths["worker_starts_total", "death"] + 6
     assert samples(limited)["worker_starts_total", "plan"] == before_deaths["worker_starts_total", "plan"]
     assert {path.name for path in folder.iterdir()} <= files
-
-
-COUNTS = """
-from config.server import metrics
-metrics.share()
-for number in range(1000):
-    for route in ("/", f"/{number}"):
-        metrics._requests(route, "GET", 200).inc()
-        metrics._duration(route, "GET").observe(0.25)
-print(metrics.exposition().decode())
-"""
-
-
-def test_metrics_that_outgrow_their_files_and_outlive_their_process_go_on(tmp_path: Path) -> None:
-    for times in (1, 2):
-        done = subprocess.run(
-            [sys.executable, "-c", COUNTS],
-            env={**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(tmp_path)},
-            capture_output=True,
-            check=True,
-            text=True,
-        )
-        for route, count in (("/", 1000 * times), ("/0", times), ("/999", times)):
-            assert f'http_requests_total{{method="GET",route="{route}",status="200"}} {count}.0' in done.stdout
-            for name, value in (("count", count), ("sum", count / 4)):
-                line = f'http_request_duration_seconds_{name}{{method="GET",route="{route}"}} {float(value)}'
-                assert line in done.stdout
-    assert {path.name for path in tmp_path.iterdir()} == {"0.lock", "counter_0.db", "histogram_0.db"}
 
 
 def is_alive(service: Service) -> bool:
@@ -164,19 +124,6 @@ def test_folder_of_the_metrics_goes_with_the_service(checkout: Copy, first_start
     assert folder.is_dir()
     service.stop()
     assert not folder.exists()
-
-
-def test_started_workers_share_nearly_all_memory_with_the_process_that_loaded_it(
-    checkout: Copy, first_start: list[str]
-) -> None:
-    service = Service(checkout)
-    try:
-        for pid in service.workers():
-            rows = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
-            kilobytes = {name: int(size.split()[0]) for name, size in (row.split(":") for row in rows)}
-            assert kilobytes["Private_Dirty"] < kilobytes["Rss"] / 5
-    finally:
-        service.stop()
 
 
 def test_the_use_of_versions_is_summed_over_workers_and_written_down(limited: Service, key: dict[str, str]) -> None:

@@ -3,8 +3,6 @@
 import pytest
 from django.db.models import QuerySet
 from rest_framework.filters import BaseFilterBackend
-from rest_framework.pagination import BasePagination
-from rest_framework.response import Response
 
 from accounts.views import APIKeyViewSet
 from orders.models import Order
@@ -15,109 +13,10 @@ from tests.api.hooks.probes import items_of, probe
 from users.views import UserViewSet
 
 
-class FirstTwo(BasePagination):
-    def paginate_queryset(self, queryset, request, view=None):
-        self.start = int(request.query_params.get("start", 0))
-        return list(queryset[self.start : self.start + 2])
-
-    def get_paginated_response(self, data):
-        return Response({"data": data, "start": self.start})
-
-
-class LargeOnly(BaseFilterBackend):
-    def filter_queryset(self, request, queryset, view):
-        return queryset.filter(qty__gt=int(request.query_params.get("above", 1))).order_by("-qty")
-
-
-@probe
-class Paginating(OrderViewSet):
-    pagination_class = FirstTwo
-
-
-@probe
-class Unpaginated(OrderViewSet):
-    pagination_class = None
-
-    def get_paginated_response(self, data):
-        return Response({"data": [*data, "all"]})
-
-    def paginate_queryset(self, queryset):
-        return list(queryset)
-
-
-@probe
-class Filtering(OrderViewSet):
-    pagination_class = FirstTwo
-    filter_backends = (LargeOnly,)
-
-
-@probe
-class FilteringPages(OrderViewSet):
-    filter_backends = (*OrderViewSet.filter_backends, LargeOnly)
-
-
-@probe
-class OrderingPages(OrderViewSet):
-    def filter_queryset(self, queryset):
-        return super().filter_queryset(queryset).order_by("-id")
-
-
-@probe
-class FilteringItself(OrderViewSet):
-    def filter_queryset(self, queryset):
-        return super().filter_queryset(queryset).exclude(item=self.request.query_params.get("not", ""))
-
-
 @probe
 class Querying(OrderViewSet):
     def get_queryset(self):
         return super().get_queryset().filter(qty__gte=self.request.query_params.get("least", 0))
-
-
-@probe
-class FindingByQuantity(OrderViewSet):
-    def get_object(self, *, lock=False):
-        return self.get_queryset().get(qty=self.kwargs["id"])
-
-
-def test_pagination_class_is_asked(call):
-    for start, items in ((0, ["a", "b"]), (1, ["b", "c"])):
-        response = call(f"/paginating?start={start}")
-        assert items_of(response) == items
-        assert response.json["start"] == start
-
-
-def test_hooks_of_the_pages_are_asked(call):
-    response = call("/unpaginated")
-    assert [row["item"] for row in response.data[:-1]] == ["a", "b", "c"]
-    assert response.data[-1] == "all"
-
-
-def test_filter_backends_are_asked_at_each_request(call):
-    assert items_of(call("/filtering")) == ["c", "b"]
-    assert items_of(call("/filtering?above=2")) == ["c"]
-    assert items_of(call("/filtering?above=0")) == ["c", "b"]
-
-
-@pytest.mark.parametrize("position", ["page=2", "offset=1"])
-def test_pages_of_the_service_follow_filter_backends(call, position):
-    for above, items in ((1, ["b"]), (2, []), (0, ["b"])):
-        response = call(f"/filteringpages?above={above}&limit=1&{position}")
-        assert items_of(response) == items
-        assert response.json["meta"]["total"] == 3 - above
-
-
-def test_pages_of_the_service_follow_filter_queryset(call):
-    assert items_of(call("/orderingpages?limit=2")) == ["c", "b"]
-    first = call("/orderingpages?limit=2&cursor=")
-    second = call(f"/orderingpages?limit=2&cursor={first.json['meta']['nextCursor']}")
-    assert (items_of(first), items_of(second)) == (["c", "b"], ["a"])
-
-
-def test_filter_queryset_is_asked_at_each_request(call):
-    assert items_of(call("/filteringitself?not=b")) == ["a", "c"]
-    assert items_of(call("/filteringitself?not=c")) == ["a", "b"]
-    assert items_of(call("/filteringitself?not=c&sort=qty&order=desc")) == ["b", "a"]
 
 
 def test_get_queryset_is_asked_at_each_request(call, orders):
@@ -158,19 +57,10 @@ def test_filter_backend_that_limits_rows_limits_single_reads_and_writes(call, or
     assert set(Order.objects.values_list("item", "qty")) == {("a", 1), ("c", 3)}
 
 
-def test_filter_queryset_is_asked_for_single_rows_at_each_request(call, orders):
-    pk = orders[1].pk
-    assert [call(f"/filteringitself/{pk}?not={item}").status_code for item in "abc"] == [200, 404, 200]
-
-
 def test_parameters_of_lists_mean_nothing_to_a_single_row(call, admin):
     """Version 1 ignores the parameters that it does not know."""
     response = call(f"/users/{admin.user.pk}?status=inactive&sort=none&order=none&role=nobody")
     assert (response.status_code, response.data["id"]) == (200, admin.user.pk)
-
-
-def test_get_object_is_asked_at_each_request(call):
-    assert [call(f"/findingbyquantity/{qty}").data["item"] for qty in (1, 3, 2)] == ["a", "c", "b"]
 
 
 # In each of them Django sees that no row can match, before it asks the database.
