@@ -210,13 +210,18 @@ LOOPBACK_ADDRESSES = LOOPBACK - {"localhost"}
 _HOST = re.compile(r"[A-Za-z0-9.:\[\]-]+")
 
 
+def takes_loopback_redirects() -> bool:
+    return settings.LOCAL or settings.DEBUG
+
+
 def is_redirect_permitted(uri: str) -> bool:
     """Redirects go to https; on a machine of one's own also to http on loopback (RFC 8252, section 7.3)."""
     parts = urlsplit(uri)
     if not _HOST.fullmatch(parts.netloc):
         return False
-    takes_loopback = settings.LOCAL or settings.DEBUG
-    return parts.scheme == "https" or (takes_loopback and parts.scheme == "http" and parts.hostname in LOOPBACK)
+    if parts.scheme == "http":
+        return takes_loopback_redirects() and parts.hostname in LOOPBACK
+    return parts.scheme == "https"
 
 
 def is_same_loopback(registered: str, uri: str) -> bool:

@@ -7,26 +7,35 @@ from django.contrib.auth import authenticate, views
 from django.contrib.auth.forms import AuthenticationForm
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
+from django.urls import reverse
 from django.utils.decorators import method_decorator
 from django.views import View
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 
+from accounts.models import takes_loopback_redirects
 from config.api.exceptions import plain_response
 from config.api.limits import quotas
 from config.http.errors import DomainError, ErrorCode
 from config.http.request_limits import MAX_SHORT_BODY
 
 
-def build_content_policy(*form_targets: str) -> str:
+# The Cross-Origin-Opener-Policy that does not cut a popup off from the page of an application that opened it.
+IN_POPUP = "unsafe-none"
+
+
+def build_content_policy(*, leads_to_application: bool = False) -> str:
     """A Content-Security-Policy: nothing inline, nothing from other origins, not in a frame.
 
     Args:
-        form_targets: other origins to which the response to a form may redirect.
+        leads_to_application: whether the response to a form may redirect to the redirect_uri of an application.
 
     Returns:
         The value of the header.
     """
-    targets = " ".join(["'self'", *form_targets])
+    targets = "'self'"
+    if leads_to_application:
+        # Chromium applies form-action to every redirect after a form, also to those from the redirect_uri to elsewhere.
+        targets += " https: http:" if takes_loopback_redirects() else " https:"
     # No script runs here that could connect; a crawler that reads robots.txt by the page's own policy may.
     sources = "default-src 'none'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'"
     return f"{sources}; form-action {targets}; frame-ancestors 'none'"
@@ -38,6 +47,7 @@ class Page(View):
 
     http_method_names = ["get", "head", "post", "options"]
     max_body = MAX_SHORT_BODY
+    opener_policy = "same-origin"
 
     def dispatch(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
         method = (request.method or "").lower()
@@ -51,6 +61,7 @@ class Page(View):
             for name, value in error.headers.items():
                 response[name] = value
         response.setdefault("Content-Security-Policy", build_content_policy())
+        response["Cross-Origin-Opener-Policy"] = self.opener_policy
         response["Cache-Control"] = "no-store"
         return response
 
@@ -102,6 +113,13 @@ class LoginView(Page, views.LoginView):
     template_name = "accounts/login.html"
     authentication_form = LoginForm
     redirect_authenticated_user = True
+    opener_policy = IN_POPUP
+
+    def respond(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
+        response = super().respond(request, *args, **kwargs)
+        if urlsplit(self.get_redirect_url()).path == reverse("oauth-authorize"):
+            response["Content-Security-Policy"] = build_content_policy(leads_to_application=True)
+        return response
 
     def get_redirect_url(self, request: HttpRequest | None = None) -> str:
         """No address of this page, from which it would redirect to itself."""

@@ -16,7 +16,7 @@ from oauth2_provider.views.mixins import OAuthLibMixin
 
 from accounts import services
 from accounts.models import Application
-from accounts.pages import Page, build_content_policy, render_notice
+from accounts.pages import IN_POPUP, Page, build_content_policy, render_notice
 from config.api.principal import SCOPE_TEXTS
 
 
@@ -26,6 +26,8 @@ class AuthorizeView(OAuthLibMixin, Page):
     The form posts to the URL of the request, which is validated again. The toolkit's view carries the request in hidden
     fields, and trusts their redirect_uri when consent is denied.
     """
+
+    opener_policy = IN_POPUP
 
     def respond(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
         try:
@@ -43,11 +45,10 @@ class AuthorizeView(OAuthLibMixin, Page):
         if not request.user.is_authenticated:
             return redirect_to_login(request.get_full_path())
         client = credentials["request"].client
-        target = urlsplit(credentials["redirect_uri"])
-        context = {"application": client, "texts": [SCOPE_TEXTS[scope] for scope in scopes], "host": target.netloc}
+        host = urlsplit(credentials["redirect_uri"]).netloc
+        context = {"application": client, "texts": [SCOPE_TEXTS[scope] for scope in scopes], "host": host}
         response = render(request, "accounts/authorize.html", context)
-        # Browsers apply the policy of the form's page to the redirect that responds to the form.
-        response["Content-Security-Policy"] = build_content_policy(f"{target.scheme}://{target.netloc}")
+        response["Content-Security-Policy"] = build_content_policy(leads_to_application=True)
         return response
 
     def post(self, request: HttpRequest) -> HttpResponse:

@@ -83,12 +83,13 @@ class Watch:
     Attributes:
         faults: errors on its console, exceptions in its scripts, requests to other hosts.
         expected: answers of the service that the test provokes, which Chromium tells on the console: `412` for one.
+        hosts: those that may be asked.
     """
 
     def __init__(self, context: BrowserContext, origin: str) -> None:
         self.faults: list[str] = []
         self.expected: set[int] = set()
-        self.host = urlsplit(origin).netloc
+        self.hosts = {urlsplit(origin).netloc}
         context.on("console", self._console)
         context.on("weberror", lambda error: self.faults.append(f"exception: {error.error}"))
         context.on("request", self._request)
@@ -101,7 +102,7 @@ class Watch:
 
     def _request(self, request: Request) -> None:
         address = urlsplit(request.url)
-        if address.scheme not in {"data", "blob", "about"} and address.netloc != self.host:
+        if address.scheme not in {"data", "blob", "about"} and address.netloc not in self.hosts:
             self.faults.append(f"request to another host: {request.url}")
 
 

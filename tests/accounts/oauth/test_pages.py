@@ -94,8 +94,31 @@ def test_consent_page_says_who_asks_for_what(person, client):
     assert SCOPE_TEXTS["orders:write"] not in text
 
 
-def test_consent_page_lets_its_form_lead_to_the_client(person, client):
-    assert "form-action 'self' https://client.example;" in person.look(client)["Content-Security-Policy"]
+def form_action(response):
+    return re.search(r"form-action ([^;]*);", response["Content-Security-Policy"])[1]
+
+
+@pytest.mark.parametrize(("is_local", "expected"), [(False, "'self' https:"), (True, "'self' https: http:")])
+def test_forms_lead_to_an_application_and_on_only_in_an_authorization_request(
+    person, client, settings, is_local, expected
+):
+    settings.LOCAL, settings.DEBUG = is_local, False
+    stranger = Client()
+    sign_in_page = stranger.get(stranger.get(Person.address(client))["Location"])
+    again = sign_in("nobody@example.com", "wrong", Person.address(client))
+    assert {form_action(page) for page in (person.look(client), sign_in_page, again)} == {expected}
+    others = (LOGIN, f"{LOGIN}?next=/oauth/grants", f"{LOGIN}?next=https://evil.example/oauth/authorize")
+    assert {form_action(stranger.get(page)) for page in others} == {"'self'"}
+    assert form_action(person.browser.get("/oauth/grants")) == "'self'"
+
+
+def test_only_pages_of_an_authorization_request_leave_a_popup_its_opener(person, client):
+    stranger, address = Client(), Person.address(client)
+    refused = Person.address(client, scope="users:fly")
+    way = [stranger.get(page) for page in (address, refused, LOGIN, f"{LOGIN}?next=/oauth/grants")]
+    way += [person.look(client), person.browser.post(address, {"decision": "deny"}), person.look(client, client_id="x")]
+    assert {response["Cross-Origin-Opener-Policy"] for response in way} == {"unsafe-none"}
+    assert person.browser.get("/oauth/grants")["Cross-Origin-Opener-Policy"] == "same-origin"
 
 
 def test_name_of_an_application_is_text(person):
