@@ -91,7 +91,10 @@ class ConventionsMixin(_View):
 
     def build_parameters(self, request: Request) -> QueryParameters:
         # OPTIONS is asked with the parameters of whatever it describes.
-        return QueryParameters(request.query_params, None if request.method == "OPTIONS" else request.version)
+        version = None if request.method == "OPTIONS" else request.version
+        # A link to a page gathers parameters on its way, such as `utm_source`.
+        is_page = request.method in {"GET", "HEAD"} and is_browsable(request)
+        return QueryParameters(request.query_params, version, ignores_unknown=is_page)
 
     def perform_authentication(self, request: Request) -> None:
         try:

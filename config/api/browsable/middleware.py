@@ -14,6 +14,7 @@ from django.template.loader import render_to_string
 from config.api.browsable.context import build_context, is_list_by_query
 from config.api.browsable.queries import ListQuery
 from config.api.exceptions import BEARER, CHALLENGE
+from config.api.listing.query import QueryParameters
 from config.api.representation.renderers import JSONRenderer, is_browsable
 from config.api.versions.versioning import choose_media_type, is_oauth_endpoint
 from config.http import compression
@@ -64,10 +65,19 @@ def _redirect(response: HttpResponse, address: str) -> None:
     vary_on(response, "Accept", "Cookie")
 
 
+def _forget_unknown(request: HttpRequest, parameters: QueryParameters) -> None:
+    """Takes what the view ignored out of the query, so that no link, form or command of the page repeats it."""
+    if parameters.query.keys() != request.GET.keys():
+        request.GET = parameters.query
+        request.META["QUERY_STRING"] = "&".join(text for _, text in parameters.encode())
+
+
 def _render_page(request: HttpRequest, response: HttpResponse) -> None:
     """Replaces the body by a page. It is another representation, so that the entity tag does not apply to it."""
     view: Any = getattr(response, "renderer_context", {}).get("view")
     template, more = "config/browsable.html", dict[str, object]()
+    if parameters := getattr(view, "parameters", None):
+        _forget_unknown(request, parameters)
     if response.status_code < 400 and hasattr(view, "get_page"):
         template, more = view.get_page(request) or (template, more)
     response.content = render_to_string(template, {**build_context(request, response), **more}, request).encode()

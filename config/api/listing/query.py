@@ -1,7 +1,7 @@
 """The query parameters of one request."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
@@ -27,14 +27,16 @@ class QueryParameters:
     Args:
         query: the request's.
         version: that the request speaks, which says how strict to be; None is as strict as the first one.
+        ignores_unknown: whether `check()` drops unknown parameters, whatever the version says.
 
     Attributes:
         takes_later: whether the version has the parameters that came after the first one.
         uses_later: whether filters of the request are such.
     """
 
-    def __init__(self, query: QueryDict, version: Version | None) -> None:
+    def __init__(self, query: QueryDict, version: Version | None, *, ignores_unknown: bool = False) -> None:
         self.query = query
+        self.ignores_unknown = ignores_unknown
         self.problems: list[Detail] = []
         self._version = version
         # A version that ignores unknown parameters keeps to those that it came with.
@@ -100,7 +102,9 @@ class QueryParameters:
     def check(self) -> None:
         """Call it when every parameter was read: raises DomainError, a VALIDATION_ERROR, when anything was refused."""
         unknown = self.query.keys() - self._known
-        if unknown and self.takes_later:
+        if unknown and self.ignores_unknown:
+            self._drop(unknown)
+        elif unknown and self.takes_later:
             for name in sorted(unknown):
                 self.refuse(name, f"There is no such parameter here. Known: {', '.join(sorted(self._known))}.")
         elif DRY_RUN in unknown and self._version is not None:
@@ -110,6 +114,11 @@ class QueryParameters:
         if self.problems:
             # A parameter that several parts of a view read may have been refused by each of them.
             raise invalid(*dict.fromkeys(self.problems))
+
+    def _drop(self, names: Iterable[str]) -> None:
+        self.query = self.query.copy()
+        for name in names:
+            del self.query[name]
 
     def encode(self) -> Sequence[tuple[str, str]]:
         """Each parameter with its name, as it stands in a query string."""

@@ -59,8 +59,8 @@ class BrowsableRenderer(JSONRenderer):
         return super().render(data, accepted_media_type, renderer_context)
 
 
-def is_browsable(answer: HttpResponseBase) -> bool:
-    """Whether an answer of a view will be shown on a page."""
+def is_browsable(answer: HttpResponseBase | Request) -> bool:
+    """Whether an answer of a view, or to a request whose renderer is chosen, will be shown on a page."""
     return isinstance(getattr(answer, "accepted_renderer", None), BrowsableRenderer)
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from orders.models import Order
 from posts.models import Post
+from tests.api.browsable.conftest import ada_token
 
 
 @pytest.mark.parametrize("more", ["", "&envelope=false"])
@@ -42,6 +43,22 @@ def test_column_heads_sort_and_keep_the_filters(ada, make_user):
     assert f'aria-sort="ascending"><a href="{kept}&amp;sort=name&amp;order=desc&amp;page=1">' in text
     assert f'href="{kept}&amp;sort=email&amp;order=asc&amp;page=1"' in text
     assert '<th scope="col">role<details' in text
+
+
+@pytest.mark.parametrize("path", ["/", "/versions", "/users", "/api/v1/users", "/api/v2/users", "/api/v2/users/{}"])
+def test_page_ignores_the_parameters_of_a_tracked_link(ada, uma, path):
+    tracked = f"{path.format(uma.pk)}?utm_source=news%20letter&fbclid=1&utm_source=2&gclid="
+    page = ada(tracked)
+    assert (page.status_code, ada(tracked, "HEAD").status_code) == (200, 200)
+    # The link to the next version is one to a page again.
+    if "v1" not in path:
+        assert not re.search("utm_source|fbclid|gclid", page.content.decode() + page.headers.get("Link", ""))
+        assert ada.client.get(tracked, headers={"Accept": "application/json;version=2"}).status_code == 400
+
+
+def test_form_of_a_page_is_strict(ada, uma):
+    form = {"X-CSRFToken": ada_token(ada)}
+    assert ada(f"/api/v2/users/{uma.pk}?gclid=1", "DELETE", **form).status_code == 400
 
 
 def test_page_of_a_deprecated_version_leads_to_the_current_one(ada):
