@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Callable, Generator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
@@ -24,6 +25,13 @@ from config.http.errors import DomainError
 from config.http.json import to_json
 
 
+class SpreadsheetRenderer(CSVRenderer):
+    """CSV after a byte order mark: Excel takes a file without one for the code page of its machine."""
+
+    def render_beginning(self, names: Sequence[str]) -> bytes:
+        return codecs.BOM_UTF8 + super().render_beginning(names)
+
+
 class JSONArrayRenderer(StreamRenderer):
     media_type = content_type = "application/json"
 
@@ -36,7 +44,7 @@ class JSONArrayRenderer(StreamRenderer):
 
 # A renderer, what stands between two of its pieces, and what ends them.
 FORMATS: dict[str, tuple[StreamRenderer, bytes, bytes]] = {
-    "csv": (CSVRenderer(), b"", b""),
+    "csv": (SpreadsheetRenderer(), b"", b""),
     "json": (JSONArrayRenderer(), b",\n", b"]\n"),
 }
 

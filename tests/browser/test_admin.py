@@ -151,7 +151,7 @@ def test_thousand_users_are_imported_and_exported(dashboard: Page, tmp_path: Pat
         dashboard.get_by_label(chosen).check()
         with dashboard.expect_download() as download:
             dashboard.get_by_role("button", name="Export").click()
-        content = download.value.path().read_text()
+        content = download.value.path().read_text("utf-8-sig")
         found = json.loads(content) if chosen.startswith("JSON") else list(csv.DictReader(content.splitlines()))
         assert [[row["name"], row["email"], row["role"]] for row in found] == good
         assert "password" not in content
