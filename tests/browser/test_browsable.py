@@ -120,6 +120,18 @@ def test_whole_list_is_saved_as_a_file(at: Callable[[str], Page], watch: Watch, 
     expect(page.locator(".downloads [role=status]")).to_have_text("Saved.")
 
 
+def test_whole_list_after_the_end_of_the_session_is_refused_without_a_dialog(
+    at: Callable[[str], Page], watch: Watch
+) -> None:
+    watch.expected.add(401)
+    page = at("/users")
+    page.context.clear_cookies()
+    with page.expect_response("**/users?*") as refused:
+        page.get_by_role("button", name="NDJSON", exact=True).click()
+    assert refused.value.header_value("WWW-Authenticate") == 'Bearer realm="users"'
+    expect(page.locator(".downloads [role=status]")).to_contain_text("It failed: Authentication")
+
+
 @pytest.mark.parametrize("width", [1280, 390])
 def test_million_orders_are_searched_and_filtered_in_the_heads_without_a_script(
     browser: Browser, service: Service, administrator: tuple[str, str], *, width: int
@@ -502,6 +514,11 @@ def test_key_reads_and_writes_where_nobody_is_signed_in(page: Page, api_key: str
     look(page, "browsable-key")
     page.locator("tbody a").first.click()
     expect(page.get_by_role("heading", name="200 OK")).to_be_focused()
+    page.goto("/api/v2/orders?fields=id&user_id=1")
+    expect(page.get_by_role("heading", name="200 OK")).to_be_focused()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="CSV", exact=True).click()
+    assert download.value.path().read_text().startswith("id\n")
     page.goto("/api/v2/orders")
     expect(page.get_by_role("heading", name="200 OK")).to_be_focused()
     tool = form_of(page, "POST")

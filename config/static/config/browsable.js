@@ -54,8 +54,8 @@ function getToken() {
   return document.querySelector("meta[name=csrf-token]");
 }
 
-function buildCallerHeaders() {
-  return readKey() && !getToken() ? { Accept: HTML, "X-API-Key": readKey() } : { Accept: HTML };
+function buildCallerHeaders(mediaType = HTML) {
+  return readKey() && !getToken() ? { Accept: mediaType, "X-API-Key": readKey() } : { Accept: mediaType };
 }
 
 /* A browser asks for a page without the key. What it was refused is asked for again with it. */
@@ -319,7 +319,8 @@ async function submit(event) {
 
 /* --- Whole lists */
 
-/* A link cannot ask for a media type. A stream that is cut off rejects, and leaves no file that seems complete. */
+/* A link cannot ask for a media type. A stream that is cut off rejects, and leaves no file that seems complete. An error
+   comes as a page: that of a 401 challenges for no Basic, for which a browser opens a dialog of its own. */
 async function download(event) {
   const button = event.currentTarget;
   const tools = button.closest(".downloads");
@@ -328,8 +329,11 @@ async function download(event) {
   told.textContent = "Reading…";
   try {
     const { address } = tools.dataset;
-    const response = await fetch(address, { headers: { Accept: button.dataset.type } });
-    if (!response.ok) throw new Error((await response.json()).error.message);
+    const response = await fetch(address, { headers: buildCallerHeaders(`${button.dataset.type}, ${HTML};q=0.1`) });
+    if (!response.ok) {
+      const page = new DOMParser().parseFromString(await response.text(), HTML);
+      throw new Error(page.querySelector(".problem strong")?.textContent ?? response.statusText);
+    }
     const file = URL.createObjectURL(await response.blob());
     const name = new URL(address, location.href).pathname.split("/").pop();
     createElement("a", "", { href: file, download: `${name}.${button.textContent.toLowerCase()}` }).click();
