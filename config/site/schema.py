@@ -34,6 +34,7 @@ class SchemaView(UnversionedMixin, View):
                     "components": {"type": "object"},
                 },
                 "required": ["openapi", "info", "paths", "components"],
+                "additionalProperties": True,
             }
         }
     )

@@ -16,6 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from tests.plugins.described import close
 from tests.service import Service, temporary_copy
 
 SCHEMATHESIS = Path(__file__).resolve().parents[1] / "clients/.venv/bin/schemathesis"
@@ -61,8 +62,8 @@ def ask(service: Service, path: str, headers: Mapping[str, str] | None = None, b
 
 
 def write_document(service: Service, version: int, folder: Path) -> Path:
-    """The document of a version, without what changes the shape of answers."""
-    document = ask(service, f"/openapi.json?version={version}")
+    """The document of a version, with closed answers and without what changes their shape."""
+    document = close(ask(service, f"/openapi.json?version={version}"))
     shared = {f"#/components/parameters/{name}" for name in SHAPES}
     for operations in document["paths"].values():
         for operation in operations.values():

@@ -73,10 +73,26 @@ class Answer:
     codes: frozenset[str]
 
 
+def close(value: Any) -> Any:
+    """A copy in which every object has no other properties than those that are described.
+
+    The document leaves answers open for what a later release adds; what this one answers is described.
+    """
+    if isinstance(value, list):
+        return [close(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    closed = {name: each if name in {"example", "examples"} else close(each) for name, each in value.items()}
+    if closed.get("type") == "object" and "properties" in closed:
+        closed.setdefault("additionalProperties", False)
+    return closed
+
+
 class Reference:
-    """One document, compiled as far as it was needed."""
+    """One document, closed, and compiled as far as it was needed."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
+        document = close(document)
         self._document = document
         self._paths: dict[int, list[tuple[tuple[str, ...], str]]] = {}
         for template in document["paths"]:

@@ -110,7 +110,8 @@ class ListPagination(BasePagination):
             parameters.refuse("offset" if by_offset else "page", message)
         parameters.check()
         rows, total = query.slice(offset, offset + limit)
-        self.meta = {"page": offset // limit + 1, "limit": limit}
+        # The greatest offset, with a limit of 1, is on a page beyond 64 bits.
+        self.meta = {"page": min(offset // limit + 1, MAX_POSITION), "limit": limit}
         least = bounded.get_least(total) if bounded else None
         if least is not None:
             self.meta |= {"total": None, "totalPages": None, "totalAtLeast": least}

@@ -57,7 +57,7 @@ REQUEST_ID = build_string(MAX_REQUEST_ID_LENGTH, f"^{SANE_REQUEST_ID.pattern}$")
 
 
 def build_object(properties: JSONObject, optional: tuple[str, ...] = (), **keywords: object) -> JSONObject:
-    """An object schema without additional properties.
+    """The schema of an object of an answer. It is open: an answer may get further properties without a new version.
 
     Args:
         properties: the schema of each property.
@@ -71,7 +71,6 @@ def build_object(properties: JSONObject, optional: tuple[str, ...] = (), **keywo
         "type": "object",
         "properties": properties,
         "required": [name for name in properties if name not in optional],
-        "additionalProperties": False,
         **keywords,
     }
 

@@ -109,7 +109,7 @@ class Schema(AutoSchema):
     def _postprocess_serializer_schema(
         self, schema: JSONObject, serializer: BaseSerializer, direction: str
     ) -> JSONObject:
-        """A response has all its fields; a request has no unknown ones from the version on that refuses them."""
+        """A response has all its fields and may get more; a request has no unknown ones once a version refuses them."""
         mapped: JSONObject = super()._postprocess_serializer_schema(schema, serializer, direction)
         # A docstring, which is for developers of the service.
         mapped.pop("description", None)
@@ -118,7 +118,7 @@ class Schema(AutoSchema):
                 nested.setdefault("maxItems", MAX_LIMIT)
         if direction == "response":
             mapped["required"] = list(mapped["properties"])
-        if direction == "response" or has(self.view.described_version, Change.NO_UNKNOWN_NAMES):
+        elif has(self.view.described_version, Change.NO_UNKNOWN_NAMES):
             mapped["additionalProperties"] = False
         return mapped
 
@@ -181,7 +181,7 @@ class Schema(AutoSchema):
             response = self._build_resource_response(201)
         else:
             schema = responses.register_component(
-                self.registry, "NothingAnswer", responses.build_envelope({"type": "null"})
+                self.registry, "NothingAnswer", responses.build_envelope({"type": ["object", "null"]})
             )
             response = {"content": {"application/json": {"schema": schema, "example": envelope.single(None)}}}
         return self._add_headers(200, {**response, "description": "What would have been answered, of a dry run."})

@@ -34,8 +34,7 @@ SCHEMAS: JSONObject = {
     ),
     "PageMeta": build_object(
         {
-            # The greatest `offset`, with a `limit` of 1, is on the page after the greatest `page`.
-            "page": build_integer(1, MAX_POSITION + 1),
+            "page": build_integer(1, MAX_POSITION),
             "limit": build_integer(1, MAX_LIMIT),
             "total": build_integer(),
             "totalPages": build_integer(),
@@ -49,12 +48,14 @@ SCHEMAS: JSONObject = {
 }
 _METAS = [{"$ref": "#/components/schemas/PageMeta"}, {"$ref": "#/components/schemas/CursorMeta"}]
 _PAGE_LINKS: JSONObject = {LINKS: {"$ref": "#/components/schemas/PageLinks"}}
+# Null. openapi-generator has no type for that alone.
+_UNKNOWN = build_integer() | {"type": ["integer", "null"]}
 _BOUNDED_META = build_object(
     {
         "page": build_integer(1, MAX_COUNTED),
         "limit": build_integer(1, MAX_LIMIT),
-        "total": {"type": "null"},
-        "totalPages": {"type": "null"},
+        "total": _UNKNOWN,
+        "totalPages": _UNKNOWN,
         "totalAtLeast": build_integer(0, MAX_COUNTED),
     },
     description="Of a page by `page` or `offset` of a list with more rows than are counted under its filters.",

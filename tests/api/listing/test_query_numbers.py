@@ -86,6 +86,10 @@ def test_page_past_the_end_is_empty_with_right_totals(user: Caller, orders: list
     assert user.get(answer.body["_links"]["prev"]["href"]).status == 200
 
 
+def test_number_of_a_page_stays_within_64_bits(user: Caller, orders: list[int]) -> None:
+    assert user.get(f"/orders?offset={2**63 - 1}&limit=1").meta["page"] == 2**63 - 1
+
+
 @pytest.mark.parametrize(
     ("offset", "limit", "page"), [(0, 10, 1), (1, 10, 1), (9, 10, 1), (10, 10, 2), (15, 10, 2), (24, 1, 25), (24, 5, 5)]
 )

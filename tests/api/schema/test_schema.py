@@ -12,6 +12,7 @@ from accounts.services import create_api_key
 from config.api.schema import get_document
 from config.api.versions import versioning
 from tests.conftest import with_password
+from tests.plugins.described import close
 from users.models import User
 
 PASSWORD = "correct horse battery staple"
@@ -77,6 +78,34 @@ def test_every_field_is_bounded(document):
     assert [where for where, one in schemas if is_unbounded(one)] == []
 
 
+def test_integers_are_of_64_bits_and_nothing_is_null_alone(document):
+    schemas = [one for _, one in walk(document) if "type" in one]
+    bounds = {one[name] for one in schemas for name in ("minimum", "maximum") if name in one}
+    assert {bound for bound in bounds if not -(2**63) <= bound < 2**63} == set()
+    assert [one for one in schemas if one["type"] == "null"] == []
+
+
+def test_answers_are_open_and_requests_are_closed(document, version):
+    """A client that is strict about what it knows goes on when an answer gets a new field."""
+
+    def find_closed(root: Any) -> set[str]:
+        found, seen, waiting = set(), set(), [root]
+        while waiting:
+            for _, one in walk(waiting.pop()):
+                found |= {str(one)} if one.get("additionalProperties") is False else set()
+                name = one.get("$ref")
+                if name and name not in seen:
+                    seen.add(name)
+                    waiting.append(resolve(document, one))
+        return found
+
+    for path, method, operation in operations(document):
+        assert find_closed(operation["responses"]) == set(), (path, method)
+        body = operation.get("requestBody", {}).get("content", {}).get("application/json")
+        if body and version == "2":
+            assert find_closed(body["schema"]) != set(), (path, method)
+
+
 def test_position_in_a_list_is_bounded_at_64_bits(document):
     for name in ("page", "offset"):
         schema = document["components"]["parameters"][name]["schema"]
@@ -90,7 +119,7 @@ def test_every_operation_of_a_deprecated_version_is_deprecated(document, version
 
 def test_every_example_is_valid(document):
     def check(schema: Any, example: Any, where: str) -> None:
-        whole = {**schema, "components": document["components"]}
+        whole = close({**schema, "components": document["components"]})
         try:
             jsonschema_rs.Draft202012Validator(whole, validate_formats=True).validate(example)
         except jsonschema_rs.ValidationError as error:
