@@ -129,7 +129,7 @@ def test_whole_list_after_the_end_of_the_session_is_refused_without_a_dialog(
     with page.expect_response(lambda response: response.status == 401) as refused:
         page.get_by_role("button", name="NDJSON", exact=True).click()
     assert refused.value.header_value("WWW-Authenticate") == 'Bearer realm="users"'
-    expect(page.locator(".downloads [role=status]")).to_contain_text("It failed: Authentication")
+    expect(page.locator(".downloads [role=status]")).to_contain_text("It failed: This needs a credential.")
 
 
 @pytest.mark.parametrize("width", [1280, 390])
