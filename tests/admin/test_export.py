@@ -122,7 +122,9 @@ def test_large_export_is_a_stream_of_all_rows_in_the_order_of_ids(pages, chief, 
     assert [int(row["id"]) for row in rows] == list(Order.objects.order_by("id").values_list("pk", flat=True))
 
 
-@pytest.mark.parametrize(("file_format", "content"), [("csv", "\ufeffid,user_id,item,qty,created_at\r\n"), ("json", "[]\n")])
+@pytest.mark.parametrize(
+    ("file_format", "content"), [("csv", "\ufeffid,user_id,item,qty,created_at\r\n"), ("json", "[]\n")]
+)
 def test_export_without_rows_is_an_empty_table(pages, file_format, content):
     assert pages.post("/admin/orders/order/export/", {"format": file_format}).content.decode() == content
 
