@@ -18,7 +18,6 @@ from config.api.limits import quotas
 from config.http.errors import DomainError, ErrorCode
 from config.http.request_limits import MAX_SHORT_BODY
 
-
 # The Cross-Origin-Opener-Policy that does not cut a popup off from the page of an application that opened it.
 IN_POPUP = "unsafe-none"
 
