@@ -65,7 +65,7 @@ def _redirect(response: HttpResponse, address: str) -> None:
     vary_on(response, "Accept", "Cookie")
 
 
-def _forget_unknown(request: HttpRequest, parameters: QueryParameters) -> None:
+def _forget_unknown(request: Any, parameters: QueryParameters) -> None:
     """Takes what the view ignored out of the query, so that no link, form or command of the page repeats it."""
     if parameters.query.keys() != request.GET.keys():
         request.GET = parameters.query
