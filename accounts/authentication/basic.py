@@ -7,6 +7,7 @@ from rest_framework.request import Request
 from accounts.passwords import RememberedChecks, prove, wrong_password
 from config.api.principal import ALL_SCOPES, Principal
 from config.http.errors import DomainError, ErrorCode
+from config.http.headers import OPTIONAL_WHITESPACE
 
 # The pair comes with every request, and the hash of a password is made to be slow.
 _check = RememberedChecks()
@@ -23,11 +24,11 @@ def resolve(header: str, request: Request) -> Principal:
         DomainError: INVALID_TOKEN for another scheme, INVALID_CREDENTIALS for a wrong pair or one that cannot be
             decoded, RATE_LIMITED after too many failed attempts.
     """
-    scheme, _, pair = header.strip().partition(" ")
+    scheme, _, pair = header.partition(" ")
     if scheme.lower() != "basic":
         raise DomainError(ErrorCode.INVALID_TOKEN, "The Authorization header is of no scheme known here.")
     try:
-        email, _, password = b64decode(pair.strip(), validate=True).decode().partition(":")
+        email, _, password = b64decode(pair.strip(OPTIONAL_WHITESPACE), validate=True).decode().partition(":")
     except ValueError:
         raise wrong_password() from None
     return Principal(prove(request, email, password, door="basic", check=_check), ALL_SCOPES, "basic")

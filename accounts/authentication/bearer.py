@@ -9,6 +9,7 @@ from accounts.tokens import AccessToken
 from config.api.limits.quotas import CredentialLookup
 from config.api.principal import ALL_SCOPES, Principal
 from config.http.errors import invalid_token
+from config.http.headers import OPTIONAL_WHITESPACE
 from config.http.request_state import get_state
 from users.models import User
 
@@ -36,7 +37,7 @@ def resolve(header: str, request: Request) -> Principal:
     Raises:
         DomainError: INVALID_TOKEN for a token that is not valid, or not any more.
     """
-    token = header.partition(" ")[2].strip()
+    token = header.partition(" ")[2].strip(OPTIONAL_WHITESPACE)
     if token.count(".") != JWT_DOTS:
         return oauth.resolve(token, request)
     access = AccessToken.parse(token)

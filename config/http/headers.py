@@ -53,12 +53,16 @@ def quote_address(path: str, query: str) -> str:
     return f"{path if _PLAIN.fullmatch(path) else quote(path, safe=_PATH_CHARACTERS)}{'?' if sent else ''}{sent}"
 
 
+# RFC 9110, section 5.6.3. Other blanks, as U+00A0, are bytes of a value, which is read as Latin-1.
+OPTIONAL_WHITESPACE = " \t"
+
+
 def split_values(header: str | None) -> list[str]:
     """The values of a header that may have been sent more than once: the server joins them by commas.
 
     None of these values holds a comma itself.
     """
-    return [] if header is None else list(map(str.strip, header.split(",")))
+    return [] if header is None else [value.strip(OPTIONAL_WHITESPACE) for value in header.split(",")]
 
 
 # One that is not closed reaches to the end. Whatever comes, it matches, so that nothing is looked at twice.

@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from config.http.headers import OPTIONAL_WHITESPACE
+
 JSON = "application/json"
 HTML = "text/html"
 PROBLEM_JSON = "application/problem+json"
@@ -36,9 +38,11 @@ class Element(NamedTuple):
 def parse_elements(header: str) -> Iterator[Element]:
     """The elements of a header, in the order in which they stand."""
     for part in _PART.findall(header):
-        name, *pieces = (piece.strip() for piece in part.split(";"))
+        name, *pieces = (piece.strip(OPTIONAL_WHITESPACE) for piece in part.split(";"))
         parameters: dict[str, list[str]] = {}
         for parameter, _, value in (piece.partition("=") for piece in pieces):
-            parameters.setdefault(parameter.strip().lower(), []).append(value.strip().strip('"'))
+            parameters.setdefault(parameter.strip(OPTIONAL_WHITESPACE).lower(), []).append(
+                value.strip(OPTIONAL_WHITESPACE).strip('"')
+            )
         quality = next((float(value) for value in parameters.get("q", ()) if _QUALITY.fullmatch(value)), 1.0)
         yield Element(name.lower(), quality, parameters)

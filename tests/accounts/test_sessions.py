@@ -36,6 +36,22 @@ def test_session_is_its_user(browser, owner):
     assert data["credential"]["kind"] == "session"
 
 
+@pytest.mark.parametrize(
+    "neighbour", ["city=Z\xfcrich", "city=Z\xc3\xbcrich", "\xfc=1", "\xfc", 'c="\xfc', "a=\xa0\x85"]
+)
+@pytest.mark.parametrize("order", ["{0}; {1}", "{1}; {0}"])
+def test_cookie_of_a_neighbour_may_hold_any_bytes(browser, owner, neighbour, order):
+    """RFC 9110, section 5.5: a server takes them for Latin-1, and reads the part that it understands."""
+    own = "; ".join(f"{name}={morsel.value}" for name, morsel in browser.cookies.items())
+    cookies, path = order.format(neighbour, own), f"/users/{owner.pk}"
+    stranger = Client(enforce_csrf_checks=True)
+    assert stranger.get("/api/protected", headers={"Cookie": cookies}).status_code == 200
+    named = send(stranger, "PATCH", path, {"name": "New"}, **{"Cookie": cookies, "X-CSRFToken": TOKEN})
+    assert named.json()["data"]["name"] == "New"
+    form = {"username": owner.email, "password": PASSWORD, "csrfmiddlewaretoken": TOKEN}
+    assert stranger.post("/session/login", form, headers={"Cookie": cookies}).status_code == 302
+
+
 @pytest.mark.parametrize(("method", "status"), [("PUT", 200), ("PATCH", 200), ("DELETE", 204)])
 @pytest.mark.parametrize("headers", [{}, {"X-CSRFToken": "x" * 32}, {"X-CSRFToken": ""}])
 def test_unsafe_method_needs_the_csrf_token(browser, owner, method, status, headers):
@@ -48,6 +64,17 @@ def test_unsafe_method_needs_the_csrf_token(browser, owner, method, status, head
     assert isinstance(refused.json()["error"]["details"], list)
     assert browser.get(path).json()["data"]["name"] == "Own"
     assert send(browser, method, path, body, **{"X-CSRFToken": TOKEN}).status_code == status
+
+
+@pytest.mark.parametrize("blank", ["\xa0", "\x85"])
+def test_credential_is_spelt_without_blanks_beyond_ascii(owner, other, blank):
+    key, pair = other.headers["X-API-Key"], with_password(owner).headers["Authorization"]
+    for headers in (
+        {"X-API-Key": f"{key}{blank}"},
+        {"X-API-Key": f"{blank}{key}"},
+        {"Authorization": f"{pair}{blank}"},
+    ):
+        assert Client().get("/users", headers=headers).status_code == 401
 
 
 def test_creation_needs_the_csrf_token(browser):

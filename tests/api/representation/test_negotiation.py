@@ -49,6 +49,11 @@ CHOICES = {
     ",, ,application/json": JSON,
     'application/json;x="a,text/html;q=1"': JSON,
     "application/json;x=1;q=0.2, text/html;q=0.3": HTML,
+    # Bytes beyond ASCII, as Latin-1: in values, in names, and as a blank that is none.
+    'text/x; n="\xfc", text/html': HTML,
+    "text/\xfc, text/html;\xfc=\xb2": HTML,
+    "text/html\xa0, application/json": JSON,
+    "text/html;q=0.\xb2, application/json": HTML,
 }
 NONE = ["application/xml", "text/plain", "image/*", "*/*;q=0", "application/json;q=0", "application/json;q=0.000"]
 NONE += [

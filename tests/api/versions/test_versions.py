@@ -348,6 +348,8 @@ CHROMIUM = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
         ("application/json, text/html", "1"),
         ("text/html;q=0.9, application/vnd.users.v1+json;q=0.8", "2"),
         ("application/vnd.users.v1+json, text/html", "1"),
+        ('application/json;version=2, text/x; n="\xfc"', "2"),
+        ('text/\xfc; n="\xc3\xbc", application/json;version=2;x=\xfc', "2"),
     ],
 )
 def test_person_who_names_no_version_gets_the_newest_and_a_program_the_default(admin, path, accept, version):
