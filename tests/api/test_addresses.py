@@ -226,3 +226,24 @@ def test_location_and_links_stay_under_the_prefix_that_was_used(admin: Caller, p
         f"{prefix}/users/{admin.user.pk}",
     }
     assert admin.get(created.headers["Location"]).data == created.data
+
+
+@pytest.mark.parametrize("path", ["/api/v2/users", "/openapi.json", "/admin/login/", "/session/login", "/"])
+@pytest.mark.parametrize("host", ["testserver:", "localhost:", "127.0.0.1:", "LocalHost:"])
+def test_host_with_an_empty_port_is_that_host(admin: Caller, host: str, path: str) -> None:
+    assert send("GET", path, HTTP_HOST=host, HTTP_X_API_KEY=admin.headers["X-API-Key"]).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example:", "testserver::", "testserver:x", "testserver:80:", ":", "test server:"]
+)
+def test_other_host_is_refused(db: None, host: str) -> None:
+    assert error_of(send("GET", "/api/v2/versions", HTTP_HOST=host), 400, "VALIDATION_ERROR")
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/api%2Fv2/users", "/api/v2%2fusers", "/api/v2/users%2F1", "/static%2Fadmin/css/base.css"],
+)
+def test_encoded_slash_that_a_server_left_encoded_is_no_separator(admin: Caller, path: str) -> None:
+    assert send("GET", "/", PATH_INFO=path, HTTP_X_API_KEY=admin.headers["X-API-Key"]).status_code == 404
