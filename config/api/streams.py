@@ -100,12 +100,12 @@ class StreamingMixin(IncludingMixin):
             parameters.refuse("envelope", "A stream has no envelope; leave it out.")
 
     def _read(self: Any, query: KeysetQuery) -> Generator[Any]:
-        """First the total, None where none is kept, then the content in pieces."""
+        """First the total, None where a page would not tell an exact one, then the content in pieces."""
         renderer: StreamRenderer = self.request.accepted_renderer
         names = [name for name in self.readable_fields if name in self.field_names]
         alias = query.queryset.db
         with open_snapshot(self.principal.user.pk, alias):
-            yield query.count() if query.counted else None
+            yield query.fetch_exact_total()
             yield renderer.render_beginning(names)
             for rows in read_rows(query.build_all().using(alias)):
                 yield renderer.render_rows(represent(self, rows))

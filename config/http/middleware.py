@@ -69,8 +69,9 @@ class HostMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         # RFC 3986, section 3.2.3: an empty port is none. Django takes such a host for another one.
-        if request.META.get("HTTP_HOST", "").endswith(":"):
-            request.META["HTTP_HOST"] = request.META["HTTP_HOST"].removesuffix(":")
+        host, colon, port = request.META.get("HTTP_HOST", "").rpartition(":")
+        if colon and not port and ":" not in host.rpartition("]")[2]:
+            request.META["HTTP_HOST"] = host
         if not get_declaration(find_view(request.path_info), "takes_any_host", default=False):
             request.get_host()
         return self.get_response(request)

@@ -85,6 +85,10 @@ class BoundedKeysetQuery(KeysetQuery):
             cursor.execute(f"SELECT {sql}", params)
             return int(cursor.fetchone()[0])
 
+    def fetch_exact_total(self) -> int | None:
+        total = self.count()
+        return total if self.get_least(total) is None else None
+
     def get_total(self) -> Any:
         if not self.is_bounded:
             return super().get_total()

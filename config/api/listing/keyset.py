@@ -105,6 +105,10 @@ class KeysetQuery:
         """The total of the list."""
         return self.counted.fetch_total() if self.counted else self.queryset.count()
 
+    def fetch_exact_total(self) -> int | None:
+        """The total that a page tells; None where it tells the least one alone."""
+        return self.count()
+
     def slice(self, start: int, stop: int) -> Slice:
         """The rows from `start` up to `stop`, and the total, both of one snapshot."""
         if stop > MAX_OFFSET:

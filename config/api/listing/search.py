@@ -121,6 +121,11 @@ class CommonWordsQuery(BoundedKeysetQuery):
     def build_all(self) -> QuerySet[Any]:
         return self.with_related(self.ordering.apply(self.queryset.filter(*self._conditions)))
 
+    def count(self) -> int:
+        found, reached = self._look(self.parts, None, backwards=False)
+        self.is_complete = reached is None
+        return len(found)
+
     def slice(self, start: int, stop: int) -> Slice:
         found, reached = self._look(self.parts, None, backwards=False)
         self.is_complete = reached is None

@@ -104,14 +104,21 @@ class StreamRenderer(BaseRenderer):
         raise NotImplementedError
 
 
+# What ends a line for Python's `splitlines` and the like, and what JSON lets stand in a string as it is.
+_LINE_ENDS = {end.encode(): f"\\u{ord(end):04x}".encode() for end in "\u0085\u2028\u2029"}
+
+
 class NDJSONRenderer(StreamRenderer):
-    """A representation a line: the same bytes as in a page."""
+    """A representation a line: that of a page, in which no string holds what readers may take for the end of a line."""
 
     media_type = content_type = NDJSON
     format = "ndjson"
 
     def render_rows(self, rows: Sequence[Mapping[str, object]]) -> bytes:
-        return b"".join([to_json(row) + b"\n" for row in rows])
+        lines = b"".join([to_json(row) + b"\n" for row in rows])
+        for end, escaped in _LINE_ENDS.items():
+            lines = lines.replace(end, escaped)
+        return lines
 
 
 class CSVRenderer(StreamRenderer):

@@ -37,7 +37,7 @@ _HEADERS: dict[str, tuple[str, JSONObject]] = {
     "ETag": ("The strong entity tag of these bytes.", build_string(80, '^"[0-9a-z-]+"$')),
     "Location": ("The address of what was made.", build_string(1024, "^/")),
     "Content-Location": ("The address of what the body represents.", build_string(32_768, "^/")),
-    "X-Total-Count": ("The total of a list that is asked for without its envelope.", build_integer()),
+    "X-Total-Count": ("The exact total of a list without its envelope, or of a stream.", build_integer()),
     idempotency.REPLAYED: ("On the answer to a retry: nothing was made now.", {"type": "boolean", "const": True}),
     DRY_RUN_HEADER: ("On the answer to a dry run: nothing was changed.", {"type": "boolean", "const": True}),
     "Retry-After": ("The seconds to wait.", build_integer(1, 86_400)),
