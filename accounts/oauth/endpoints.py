@@ -21,6 +21,7 @@ from accounts.tokens import AccessToken
 from config.api.exceptions import answer_to
 from config.api.limits import quotas
 from config.api.principal import SCOPES
+from config.http.media_types import UTF_8
 from config.http.request_limits import MAX_SHORT_BODY
 from users.models import User
 
@@ -91,7 +92,7 @@ class ClientEndpoint(Endpoint):
 
 def _is_form(request: HttpRequest) -> bool:
     charset = (request.content_params or {}).get("charset", "utf-8").lower()
-    return request.content_type == FORM and charset == "utf-8" and "HTTP_CONTENT_ENCODING" not in request.META
+    return request.content_type == FORM and charset in UTF_8 and "HTTP_CONTENT_ENCODING" not in request.META
 
 
 class TokenView(ClientEndpoint):

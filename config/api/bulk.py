@@ -19,7 +19,7 @@ from config.api.requests import NDJSONParser, get_media_type
 from config.api.views import ConventionsMixin
 from config.api.writing.idempotency import KeyPolicy, parse_key
 from config.http.errors import Detail, DomainError, ErrorCode, invalid
-from config.http.json import JSONObject, name_line
+from config.http.json import JSONObject, RefusedLine, name_line
 from config.http.media_types import NDJSON
 
 PARTIAL = "partial"
@@ -27,6 +27,7 @@ MULTI_STATUS = 207
 
 # What becomes of a line, or of the values that it has: a refusal, or what was made of it.
 Outcome = Model | DomainError
+Line = JSONObject | RefusedLine
 
 if TYPE_CHECKING:
     # What the mixin stands in front of.
@@ -61,7 +62,7 @@ class BulkMixin(_View):
         self.is_bulk = True
         self.is_partial = self.parameters.flag(PARTIAL, default=False)
 
-    def create_many(self: Any, lines: Sequence[JSONObject]) -> Response:
+    def create_many(self: Any, lines: Sequence[Line]) -> Response:
         """The response to lines: 201 when all are added, 207 with what became of each where some may be refused.
 
         Raises:
@@ -75,7 +76,7 @@ class BulkMixin(_View):
 
         return self.run_create(parse_key(self.request, KeyPolicy.HONOURED), add)
 
-    def add_lines(self: Any, lines: Sequence[JSONObject]) -> list[Outcome]:
+    def add_lines(self: Any, lines: Sequence[Line]) -> list[Outcome]:
         """What becomes of each line: its row, which is added, or the reason why it is none."""
         serializer = self.get_line_serializer()
         checked = _check_lines(serializer, lines)
@@ -117,13 +118,13 @@ class BulkMixin(_View):
         return self.build_response(body, MULTI_STATUS if self.is_partial else 201)
 
 
-def _check_lines(serializer: ResourceSerializer, lines: Sequence[JSONObject]) -> list[Mapping[str, Any] | DomainError]:
+def _check_lines(serializer: ResourceSerializer, lines: Sequence[Line]) -> list[Mapping[str, Any] | DomainError]:
     """The values of each line, or all that is wrong with it."""
     for name, field in serializer.fields.items():
         if prepare := getattr(field, "prepare", None):
-            prepare([line[name] for line in lines if name in line])
+            prepare([line[name] for line in lines if not isinstance(line, RefusedLine) and name in line])
     room = dict(serializer.max_lines_with)
-    return [_check_line(serializer, line, room) for line in lines]
+    return [line.problem if isinstance(line, RefusedLine) else _check_line(serializer, line, room) for line in lines]
 
 
 def _check_line(

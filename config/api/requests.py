@@ -16,8 +16,8 @@ from rest_framework.serializers import BaseSerializer
 
 from config.api.versions.table import Change, Version, has
 from config.http.errors import Detail, DomainError, ErrorCode, invalid
-from config.http.json import JSONObject, malformed, parse_json, parse_json_lines
-from config.http.media_types import NDJSON
+from config.http.json import JSONObject, RefusedLine, malformed, parse_json, parse_json_lines, refuse_lines
+from config.http.media_types import NDJSON, UTF_8
 from config.http.request_limits import MAX_SHORT_BODY, body_too_long
 from config.http.request_state import get_state
 from config.http.url_map import find_view, get_declaration
@@ -82,7 +82,7 @@ def select_parser(request: Request, parsers: Sequence[BaseParser]) -> BaseParser
     if parsed is None or parsed[0] not in by_type:
         raise _unsupported(request, f"Content-Type must be {' or '.join(by_type)}.", by_type)
     media_type, charsets = parsed
-    if any(charset != "utf-8" for charset in charsets):
+    if any(charset not in UTF_8 for charset in charsets):
         raise _unsupported(request, "The charset must be UTF-8.", by_type)
     return by_type[media_type]
 
@@ -181,8 +181,11 @@ class NDJSONParser(BaseParser):
 
     def parse(
         self, stream: IO[bytes], media_type: str | None = None, parser_context: Mapping[str, object] | None = None
-    ) -> list[JSONObject]:
-        return parse_json_lines(_read(stream, _get_ceiling()))
+    ) -> list[JSONObject | RefusedLine]:
+        lines = parse_json_lines(_read(stream, _get_ceiling()))
+        if not getattr((parser_context or {}).get("view"), "is_partial", False):
+            refuse_lines(lines)
+        return lines
 
 
 def _read(stream: IO[bytes], limit: int) -> bytes:

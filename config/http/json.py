@@ -2,6 +2,7 @@
 
 import gc
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any, NoReturn
@@ -43,6 +44,18 @@ class UnusableNumber:
 
     token: str
     exact: Decimal | None = None
+
+
+@dataclass(slots=True, eq=False)
+class RefusedLine:
+    """A line that is no JSON object, or holds too much beside text.
+
+    Attributes:
+        content: as it was sent.
+    """
+
+    content: bytes
+    problem: DomainError
 
 
 class _MalformedError(ValueError):
@@ -146,11 +159,11 @@ def parse_json(body: bytes) -> JSONObject:
     return value
 
 
-def parse_json_lines(body: bytes) -> list[JSONObject]:
+def parse_json_lines(body: bytes) -> list[JSONObject | RefusedLine]:
     """Reads a body of JSON objects, one a line, each by the rules of a whole body (`parse_json`).
 
     Raises:
-        DomainError: MALFORMED_JSON that names every line which is no JSON object, as `lines[1]`; PAYLOAD_TOO_LARGE.
+        DomainError: PAYLOAD_TOO_LARGE for the lines together.
     """
     lines = body.removesuffix(b"\n").split(b"\n", MAX_LINES)
     if len(lines) > MAX_LINES:
@@ -158,17 +171,25 @@ def parse_json_lines(body: bytes) -> list[JSONObject]:
     if len(body) > MAX_STRUCTURE_OF_LINES and sum(map(len, map(_get_structure, lines))) > MAX_STRUCTURE_OF_LINES:
         message = f"Beside the text of their strings, the lines are longer than {MAX_STRUCTURE_OF_LINES} bytes."
         raise DomainError(ErrorCode.PAYLOAD_TOO_LARGE, message)
-    values, problems = [], []
-    for number, line in enumerate(lines, start=1):
-        try:
-            values.append(parse_json(line))
-        except DomainError as problem:
-            if problem.code is not ErrorCode.MALFORMED_JSON:
-                raise
-            problems.append(Detail(name_line(number), problem.message.replace("body", "line", 1)))
-    if problems:
-        raise DomainError(ErrorCode.MALFORMED_JSON, "Each line must be a JSON object; see details.", problems)
-    return values
+    return [_parse_line(line) for line in lines]
+
+
+def _parse_line(line: bytes) -> JSONObject | RefusedLine:
+    try:
+        return parse_json(line)
+    except DomainError as problem:
+        return RefusedLine(line, DomainError(problem.code, problem.message.replace("body", "line", 1)))
+
+
+def refuse_lines(lines: Sequence[JSONObject | RefusedLine]) -> None:
+    """Raises DomainError, a MALFORMED_JSON or PAYLOAD_TOO_LARGE, that names every line which is refused: `lines[1]`."""
+    refused = [(number, line) for number, line in enumerate(lines, start=1) if isinstance(line, RefusedLine)]
+    if not refused:
+        return
+    details = [Detail(name_line(number), line.problem.message) for number, line in refused]
+    if any(line.problem.code is ErrorCode.PAYLOAD_TOO_LARGE for _, line in refused):
+        raise DomainError(ErrorCode.PAYLOAD_TOO_LARGE, "A line holds too much; see details.", details)
+    raise DomainError(ErrorCode.MALFORMED_JSON, "Each line must be a JSON object; see details.", details)
 
 
 def name_line(number: int, field: str = "") -> str:

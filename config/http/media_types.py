@@ -13,6 +13,8 @@ JSON_API = "application/vnd.api+json"
 # One JSON object a line.
 NDJSON = "application/x-ndjson"
 CSV = "text/csv"
+# The names of the charset, in lower case: the registered one, and its label in the Encoding Standard.
+UTF_8 = ("utf-8", "utf8")
 # What an answer may be, the one that is sent to whoever does not mind first.
 MEDIA_TYPES = (JSON, HTML, NDJSON, CSV)
 

@@ -28,7 +28,7 @@ from rest_framework.response import Response
 from config.api.versions.usage import uses
 from config.api.versions.versioning import strip_prefix
 from config.http.errors import Detail, DomainError, ErrorCode
-from config.http.json import UnusableNumber, to_json
+from config.http.json import RefusedLine, UnusableNumber, to_json
 from config.models import MAX_KEY_LENGTH, IdempotencyRecord
 from config.postgresql.transactions import ConcurrentWrite, try_advisory_lock
 
@@ -286,8 +286,10 @@ def canonical(body: Any) -> str:
     return json.dumps(body, sort_keys=True, separators=(",", ":"), default=_by_value, check_circular=False)
 
 
-def _by_value(number: Decimal | UnusableNumber) -> int | tuple[float, str]:
-    """What stands for a number; a body may hold thousands."""
+def _by_value(number: Decimal | UnusableNumber | RefusedLine) -> int | tuple[float, str]:
+    """What stands for a number, of which a body may hold thousands, or for a line that is no JSON."""
+    if isinstance(number, RefusedLine):
+        return math.nan, number.content.decode("latin-1")
     exact = number if isinstance(number, Decimal) else _get_value(number)
     if isinstance(exact, str):
         return math.nan, exact

@@ -17,6 +17,8 @@ TAKEN = [
     "application/json;charset=UTF-8",
     'application/json; charset="utf-8"',
     'application/json ; CHARSET="Utf-8"',
+    "application/json; charset=utf8",
+    'application/json; charset="UTF8"',
     "application/json;",
 ]
 REFUSED = [

@@ -204,13 +204,42 @@ BAD = [
 
 
 @pytest.mark.parametrize("bad", BAD, ids=lambda bad: bad[:20])
-@pytest.mark.parametrize("query", ["", "?partial=true", "?dry_run=true"])
+@pytest.mark.parametrize("query", ["", "?partial=false", "?dry_run=true"])
 def test_line_that_is_no_object_is_malformed(admin: Caller, bad: bytes, query: str) -> None:
     good = b'{"item": "Tea", "qty": 1}'
     answer = send(admin, f"/orders{query}", b"\n".join([good, good, bad, good, bad, good]))
     assert (answer.status, answer.code) == (400, "MALFORMED_JSON"), answer
     assert answer.fields == {"lines[3]", "lines[5]"}
     assert not Order.objects.exists()
+
+
+@pytest.mark.parametrize("bad", [*BAD, b'{"a":[' + b"1," * 10_000 + b"1]}"], ids=lambda bad: bad[:20])
+@pytest.mark.parametrize("kind", KINDS)
+def test_partial_tells_of_a_line_that_is_no_object_as_of_any_other(admin: Caller, kind: str, bad: bytes) -> None:
+    path, (one, two) = paths(admin)[kind]
+    first, last = json.dumps(one).encode(), json.dumps(two).encode()
+    raw = b"\n".join([first, bad, b"{}", bad, last])
+    tried = send(admin, f"{path}?partial=true&dry_run=true", raw)
+    before, answer = count(), send(admin, f"{path}?partial=true", raw, Idempotency_Key="k")
+    code, status = ("MALFORMED_JSON", 400) if len(bad) < 10_000 else ("PAYLOAD_TOO_LARGE", 413)
+    assert (answer.status, answer.meta, tried.meta) == (207, {"created": 2}, {"created": 2})
+    assert [line["status"] for line in answer.data] == [201, status, 400, status, 201]
+    for line in (answer.data[1], tried.data[1], answer.data[3]):
+        assert line["error"]["code"] == code
+        assert "line" in line["error"]["message"]
+    assert sum(count()[:3]) == sum(before[:3]) + 2
+    again = send(admin, f"{path}?partial=true", raw, Idempotency_Key="k")
+    assert again.response.content == answer.response.content
+    changed = send(
+        admin, f"{path}?partial=true", b"\n".join([first, bad + b"x", b"{}", bad, last]), Idempotency_Key="k"
+    )
+    assert changed.status == 422
+
+
+def test_partial_of_nothing_but_lines_that_are_no_objects_adds_nothing(admin: Caller) -> None:
+    answer = send(admin, "/orders?partial=true", b"\n[]\n", Idempotency_Key="k")
+    assert (answer.status, answer.meta, [line["status"] for line in answer.data]) == (207, {"created": 0}, [400, 400])
+    assert not IdempotencyRecord.objects.exists()
 
 
 @pytest.mark.parametrize("end", [b"", b"\n", b"\r\n"])
