@@ -45,8 +45,7 @@ lint: development-environment  ## checks style, types, who imports whom, and adv
 	@$(BIN)/python -m tests.deploy.advisories
 
 test-system: development-environment  ## starts services, proxies and standbys, runs long property tests, and the contract on the reference: twenty minutes
-	@$(BIN)/python -m pytest -n auto tests/system
-	@$(BIN)/python -m pytest -n auto -m hypothesis --hypothesis-profile long
+	@$(BIN)/python -m pytest -n auto --hypothesis-profile long tests/system $$(grep -rlw hypothesis tests --include='test_*.py')
 	@FAST_PATH=false $(BIN)/python -m pytest -n auto tests/contract
 
 test-browser: browser-environment  ## does in a browser what people do there; CHROMIUM=/path/to/chromium FIREFOX=/path/to/firefox

@@ -44,7 +44,7 @@ pytest_plugins = ["tests.service"]
 
 # Property tests compare values; how long one example takes on a busy machine is no fault of theirs.
 hypothesis.settings.register_profile("suite", deadline=None, max_examples=25)
-hypothesis.settings.register_profile("long", deadline=None, max_examples=200)
+hypothesis.settings.register_profile("long", deadline=None, max_examples=100)
 hypothesis.settings.load_profile("suite")
 
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import pytest
 from django.contrib.admin.models import LogEntry
-from django.db import connection, transaction
 from django.test import Client
 
 from accounts import logins, services
 from accounts.services import create_api_key
-from config.api.principal import Principal
 from config.models import AuditEvent
 from tests.accounts.conftest import log_in, refresh
 from tests.accounts.oauth.actors import Person, bearer, register
@@ -138,35 +135,6 @@ def test_login_under_way_is_over_too(victim):
     stale = User.objects.get(pk=victim.pk)
     services.end_credentials(victim)
     assert bearer(str(logins.log_in(stale).access)).get("/api/protected").status == 401
-
-
-@pytest.mark.parametrize("door", ["/api-keys", "rotation"])
-def test_key_that_is_being_made_while_all_end_is_not_made(at_once, make_user, door, monkeypatch):
-    """The request was authenticated before the end, and waits for it then."""
-    victim = make_user(password=PASSWORD)
-    old, _ = create_api_key(victim, name="old")
-    path, body = (door, {"name": "new"}) if door == "/api-keys" else (f"/api-keys/{old.pk}/rotations", {})
-    caller, answers = with_password(victim), []
-    lock, reached = Principal.lock_key_share, threading.Event()
-
-    def lock_late(principal: Principal) -> None:
-        reached.set()
-        lock(principal)
-
-    monkeypatch.setattr(Principal, "lock_key_share", lock_late)
-
-    def ask() -> None:
-        answers.append(caller.post(path, body))
-        connection.close()
-
-    thread = threading.Thread(target=ask)
-    with transaction.atomic():
-        services.end_credentials(victim)
-        thread.start()
-        assert reached.wait(10)
-    thread.join(10)
-    assert [answer.code for answer in answers] == ["UNAUTHENTICATED"]
-    assert not victim.api_keys.filter(revoked_at=None).exists()
 
 
 def test_nothing_lives_on_of_what_races_the_end(at_once, make_user, settings):

@@ -66,14 +66,6 @@ def test_method_that_a_resource_lacks_is_refused_with_those_it_has(
         assert allowed(response) == methods
 
 
-@pytest.mark.parametrize(("path", "methods"), METHODS.items())
-def test_options_tells_the_methods(user: Caller, address, path: str, methods: set[str]) -> None:
-    response = send("OPTIONS", address(path), headers=user.headers)
-    assert response.status_code in {200, 204}
-    assert allowed(response) == methods
-    assert response.headers["Request-Id"]
-
-
 QUERIES = ["/users?limit=1&cursor=", "/orders?envelope=false", "/users?limit=0", "/users/0", "/nowhere", "/users/"]
 
 

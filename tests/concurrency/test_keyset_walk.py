@@ -103,7 +103,7 @@ STEPS = st.lists(st.tuples(st.sampled_from(["insert", "delete"]), st.integers(0,
 
 
 @pytest.mark.django_db
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     quantities=st.lists(st.integers(1, 3), max_size=25),
     limit=st.integers(1, 7),

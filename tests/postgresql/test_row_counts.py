@@ -89,7 +89,7 @@ def everywhere_far(monkeypatch):
 
 
 @pytest.mark.django_db
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     steps=STEPS,
     asked=st.tuples(

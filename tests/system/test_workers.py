@@ -173,3 +173,35 @@ def test_requests_that_one_worker_runs_together_are_told_apart(
         service.stop()
     assert [(seen, statuses) for seen, _, statuses in found] == [({email}, {200}) for email in emails]
     assert [left for _, left, _ in found] == [list(range(QUOTA - 1, QUOTA - 1 - calls, -1))] * len(keys)
+
+
+def test_lines_of_all_workers_are_written_before_the_service_ends_and_add_up_to_its_metrics(
+    checkout: Copy, first_start: list[str]
+) -> None:
+    service = Service(checkout, METRICS_TOKEN=TOKEN)
+    key = checkout.manage("create_api_key", "admin@example.com").stdout.strip()
+    for number in range(50):
+        assert ask(service, "/api/v1/users", X_API_Key=key, X_Request_Id=f"fast-{number}").status == 200
+        assert ask(service, "/", X_Request_Id=f"slow-{number}", Accept="text/html").status == 200
+        assert ask(service, "/health/live", X_Request_Id=f"none-{number}").status == 200
+    scraped = ask(service, "/metrics", Authorization=f"Bearer {TOKEN}")
+    assert service.stop() == 0
+    told = [line for line in map(json.loads, service.log.read_text().splitlines()) if line["logger"] == "request"]
+    told = [line for line in told if line["route"] != "/metrics"]
+    # `serve` has asked before it told its address, by no name.
+    told = [line for line in told if line["request_id"].partition("-")[0] in {"fast", "slow", "none"}]
+    lanes = {line["request_id"]: line["lane"] for line in told}
+    assert lanes == {f"{lane}-{number}": lane for lane in ("fast", "slow", "none") for number in range(50)}
+    assert len(told) == 150
+    assert key not in service.log.read_text()
+    samples: Counter[tuple[str, str]] = Counter()
+    for family in text_string_to_metric_families(scraped.content.decode()):  # type: ignore[attr-defined]
+        for sample in family.samples:
+            samples[sample.name, sample.labels.get("lane", "")] += sample.value
+    assert samples["http_requests_total", ""] == 151
+    assert samples["lane_batch_size_sum", "fast"] == 50
+    for lane in ("fast", "slow"):
+        statements = sum(line["statements"] for line in told if line["lane"] == lane)
+        milliseconds = sum(line["database_ms"] for line in told if line["lane"] == lane)
+        assert samples["database_statements_total", lane] == statements > 0
+        assert 1000 * samples["database_statement_seconds_total", lane] == pytest.approx(milliseconds, abs=1)

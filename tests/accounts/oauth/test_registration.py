@@ -7,13 +7,10 @@ import re
 import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
-from oauth2_provider.models import get_access_token_model
 
-from accounts import services
 from accounts.models import Application
 from config.models import AuditEvent
 from tests.accounts.oauth.actors import CALLBACK, Person, Registered, bearer
-from users.models import User
 
 ADD = "/admin/accounts/application/add/"
 
@@ -133,12 +130,6 @@ def test_admin_shows_the_secret_once_and_keeps_it_nowhere(browser, person):
     assert secret not in repr(list(AuditEvent.objects.values()))
 
 
-def test_admin_allows_no_scope_by_default(browser):
-    fields = browser.get(ADD).context["adminform"].form
-    assert not fields["allowed_scopes"].value()
-    assert not fields["owner"].value()
-
-
 @pytest.mark.parametrize(
     ("changes", "field"),
     [
@@ -167,21 +158,6 @@ def test_admin_changes_scopes_and_not_the_kind(browser, client, person):
     assert client.row.authorization_grant_type == "authorization-code"
     assert AuditEvent.objects.get(event="oauth_application.changed").facts["changed"] == ["allowed_scopes"]
     assert client.exchange(person.code(client, scope="orders:read")).status == 200
-
-
-def test_change_of_the_owner_is_told_of_both_and_no_change_of_nobody(browser, client, make_user):
-    path = f"/admin/accounts/application/{client.row.pk}/change/"
-    first, second = make_user(), make_user()
-    told = []
-    for owner in ("", first.pk, first.pk, second.pk, ""):
-        same = form(name="Reader", owner=owner, allowed_scopes=client.row.allowed_scopes)
-        assert browser.post(path, same).status_code == 302
-        found = AuditEvent.objects.filter(event="oauth_application.changed").order_by("id")
-        told.append([(event.user_id, event.facts["changed"]) for event in found])
-        found.delete()
-    changed = ["owner"]
-    both = [(first.pk, changed), (second.pk, changed)]
-    assert told == [[], [(first.pk, changed)], [], both, [(second.pk, changed)]]
 
 
 LIST = "/admin/accounts/application/"
@@ -220,19 +196,6 @@ def test_support_gives_no_secret(make_user, machine):
     assert machine.act().status == 200
 
 
-def test_secret_that_ends_while_it_is_used_gets_no_token(machine, monkeypatch):
-    """The secret was checked, and then replaced before the token was saved."""
-    lock = User.objects.lock_key_share_with_credentials
-
-    def after_a_rotation(manager, user):
-        services.rotate_secret(Application.objects.get(pk=machine.row.pk))
-        return lock(user)
-
-    monkeypatch.setattr(type(User.objects), "lock_key_share_with_credentials", after_a_rotation)
-    assert machine.act().body["error"] == "invalid_grant"
-    assert not get_access_token_model().objects.exists()
-
-
 @pytest.mark.parametrize("door", ["single", "bulk"])
 def test_admin_removes_an_application_with_its_tokens(browser, client, person, door):
     token = person.tokens(client)["access_token"]
@@ -251,7 +214,3 @@ def test_nobody_but_administrators_registers(make_user, role):
     person = Person(make_user(role))
     assert person.browser.post(ADD, form()).status_code in {302, 403}
     assert not Application.objects.exists()
-
-
-def test_tokens_that_are_never_made_have_no_page_in_the_admin(browser):
-    assert browser.get("/admin/oauth2_provider/idtoken/").status_code == 404

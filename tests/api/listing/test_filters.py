@@ -151,7 +151,7 @@ def test_filters_choose_what_a_look_at_every_row_chooses(rows: Rows, name: str) 
     sorts = st.tuples(st.sampled_from(view.sortable), st.booleans()).map(lambda pair: Ordering(*pair))
     served: list[bool] = []
 
-    @settings(max_examples=150, suppress_health_check=list(HealthCheck), phases=(Phase.generate,))
+    @settings(suppress_health_check=list(HealthCheck), phases=(Phase.generate,))
     @given(build_filters(rows, name), sorts, st.sampled_from(["admin", "admin", "user"]), st.integers(1, 7))
     def check(filters: dict[str, str], ordering: Ordering, who: str, limit: int) -> None:
         order = "desc" if ordering.descending else "asc"
@@ -367,7 +367,7 @@ def test_hostile_queries_are_answered_or_refused(rows: Rows, name: str) -> None:
     texts = st.sampled_from(_TEXTS) | st.text(max_size=LEAST_CHARACTERS - 1)
     pairs = st.lists(st.tuples(st.sampled_from(_NAMES), texts), max_size=5)
 
-    @settings(max_examples=150, suppress_health_check=list(HealthCheck), phases=(Phase.generate,))
+    @settings(suppress_health_check=list(HealthCheck), phases=(Phase.generate,))
     @given(pairs, st.sampled_from(["admin", "user"]))
     def check(query: list[tuple[str, str]], who: str) -> None:
         text = "&".join(f"{quote(key)}={quote(value, errors='replace')}" for key, value in query)

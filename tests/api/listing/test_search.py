@@ -113,7 +113,7 @@ def test_search_finds_what_a_look_at_every_row_finds(people: People, commonness:
         [{}, {}, {"role": "user"}, {"role": "admin,support"}, {"role": "user", "status": "active"}]
     )
 
-    @settings(max_examples=60, suppress_health_check=list(HealthCheck), phases=(Phase.generate,))
+    @settings(suppress_health_check=list(HealthCheck), phases=(Phase.generate,))
     @given(st.lists(st.sampled_from(PIECES), min_size=1, max_size=3), filters, sorts, st.integers(1, 9))
     def check(pieces: list[str], chosen: dict[str, str], ordering: Ordering, limit: int) -> None:
         q = " ".join(pieces)
@@ -219,7 +219,7 @@ hostile = st.text(
 
 
 def test_any_text_is_searched_or_refused(people: People, commonness: str) -> None:
-    @settings(max_examples=250, suppress_health_check=list(HealthCheck), phases=(Phase.generate,))
+    @settings(suppress_health_check=list(HealthCheck), phases=(Phase.generate,))
     @given(hostile, st.sampled_from(UserViewSet.sortable))
     def check(text: str, sort: str) -> None:
         answer = people.callers["admin"].get(address("users", {"q": text, "sort": sort}))

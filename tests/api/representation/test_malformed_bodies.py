@@ -75,16 +75,6 @@ def test_malformed_body_is_refused_and_has_no_effect(user: Caller, body: bytes, 
     assert not Order.objects.exists()
 
 
-@pytest.mark.parametrize(
-    ("method", "path"), [("PUT", "/users/{}"), ("PATCH", "/users/{}"), ("POST", "/users/{}/posts")]
-)
-@pytest.mark.parametrize("body", [b"", b"[]", b'{"name": "a", "name": "b"}'], ids=["empty", "array", "duplicate"])
-def test_malformed_body_is_refused_by_every_method(user: Caller, method: str, path: str, body: bytes) -> None:
-    answer = user(method, path.format(user.user.pk), raw=body)
-    assert (answer.status, answer.code) == (400, "MALFORMED_JSON")
-    assert user.get(f"/users/{user.user.pk}").data["name"] == "Uma User"
-
-
 def test_no_body_and_no_content_type_is_an_empty_body(user: Caller) -> None:
     error_of(send("POST", "/orders", headers=user.headers), 400, "MALFORMED_JSON")
 

@@ -51,7 +51,6 @@ prefixes = st.sampled_from(["/api/v1", "/api/v1", "/api/v2", ""])
 # One database serves all examples: none leaves a trace. To shrink an example would take minutes.
 compared = settings(
     deadline=None,
-    max_examples=25,
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
     suppress_health_check=list(HealthCheck),
 )

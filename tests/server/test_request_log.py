@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
 from config.http.request_state import STATE, RequestState
 from config.server import logs, request_log
@@ -18,8 +16,6 @@ from config.server.answers import build_overload, refuse_at_once
 from tests.api.wire import send
 from tests.conftest import PASSWORD, Caller
 from tests.server.environ import build_environ
-from tests.service import Copy, Service
-from tests.system.test_workers import TOKEN, ask
 
 Lines = Callable[[], list[dict[str, Any]]]
 FIELDS = [
@@ -228,35 +224,3 @@ def test_people_get_coloured_lines_on_a_terminal_of_their_own(
 def test_values_that_json_does_not_have_do_not_stop_a_line() -> None:
     line = {"text": "\ud800", "number": 2**70, "object": {1, 2}}
     assert json.loads(logs.render(line)) == {"text": "\ud800", "number": 2**70, "object": "{1, 2}"}
-
-
-def test_lines_of_all_workers_are_written_before_the_service_ends_and_add_up_to_its_metrics(
-    checkout: Copy, first_start: list[str]
-) -> None:
-    service = Service(checkout, METRICS_TOKEN=TOKEN)
-    key = checkout.manage("create_api_key", "admin@example.com").stdout.strip()
-    for number in range(50):
-        assert ask(service, "/api/v1/users", X_API_Key=key, X_Request_Id=f"fast-{number}").status == 200
-        assert ask(service, "/", X_Request_Id=f"slow-{number}", Accept="text/html").status == 200
-        assert ask(service, "/health/live", X_Request_Id=f"none-{number}").status == 200
-    scraped = ask(service, "/metrics", Authorization=f"Bearer {TOKEN}")
-    assert service.stop() == 0
-    told = [line for line in map(json.loads, service.log.read_text().splitlines()) if line["logger"] == "request"]
-    told = [line for line in told if line["route"] != "/metrics"]
-    # `serve` has asked before it told its address, by no name.
-    told = [line for line in told if line["request_id"].partition("-")[0] in {"fast", "slow", "none"}]
-    lanes = {line["request_id"]: line["lane"] for line in told}
-    assert lanes == {f"{lane}-{number}": lane for lane in ("fast", "slow", "none") for number in range(50)}
-    assert len(told) == 150
-    assert key not in service.log.read_text()
-    samples: Counter[tuple[str, str]] = Counter()
-    for family in text_string_to_metric_families(scraped.content.decode()):  # type: ignore[attr-defined]
-        for sample in family.samples:
-            samples[sample.name, sample.labels.get("lane", "")] += sample.value
-    assert samples["http_requests_total", ""] == 151
-    assert samples["lane_batch_size_sum", "fast"] == 50
-    for lane in ("fast", "slow"):
-        statements = sum(line["statements"] for line in told if line["lane"] == lane)
-        milliseconds = sum(line["database_ms"] for line in told if line["lane"] == lane)
-        assert samples["database_statements_total", lane] == statements > 0
-        assert 1000 * samples["database_statement_seconds_total", lane] == pytest.approx(milliseconds, abs=1)
