@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import threading
 from io import StringIO
 from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import connection, connections
+from django.db import connection
 from django.db.models import Count
 
 from config.management.commands import seed
@@ -79,30 +78,6 @@ def test_user_created_after_a_seed_gets_the_next_id():
     run(users=5)
     greatest = User.objects.latest("id").pk
     assert User.objects.create(name="Next", email="next@example.com").pk == greatest + 1
-
-
-def test_two_seeds_at_once_do_not_collide(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(seed, "USERS_PER_BATCH", 20)
-    start = threading.Barrier(2)
-    failures: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            start.wait()
-            run(users=300, orders_per_user=1)
-        except BaseException as failure:  # noqa: BLE001 - whatever it is, the test's own thread shall show it
-            failures.append(failure)
-        finally:
-            connections.close_all()
-
-    threads = [threading.Thread(target=work) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    assert failures == []
-    assert (User.objects.count(), Order.objects.count()) == (600, 600)
 
 
 def test_failure_in_the_middle_adds_nothing(monkeypatch: pytest.MonkeyPatch):

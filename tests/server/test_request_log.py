@@ -206,21 +206,6 @@ def test_refusal_has_a_line_also_where_it_is_repeated(lines: Lines) -> None:
         assert (line["lane"], line["route"], line["principal"]) == ("fast", "none", None)
 
 
-def test_people_get_coloured_lines_on_a_terminal_of_their_own(
-    user: Caller, settings: Any, monkeypatch: pytest.MonkeyPatch, told: Any
-) -> None:
-    settings.COLOURED_LOG = True
-    written: list[str] = []
-    monkeypatch.setattr(request_log.log, "add", lambda line: written.append(line.decode()))
-    user.get("/api/v1/users")
-    user.get("/api/v1/nowhere")
-    good, bad = [text for text in written if "GET " in text]
-    assert "\33[32mGET /api/v<version>/users 200\33[0m" in good
-    assert f"principal={user.user.pk} kind=api_key version=1" in good
-    assert "\33[33mGET none 404\33[0m" in bad
-    assert not any(text.startswith("{") for text in written)
-
-
 def test_values_that_json_does_not_have_do_not_stop_a_line() -> None:
     line = {"text": "\ud800", "number": 2**70, "object": {1, 2}}
     assert json.loads(logs.render(line)) == {"text": "\ud800", "number": 2**70, "object": "{1, 2}"}

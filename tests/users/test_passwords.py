@@ -1,7 +1,5 @@
 """Setting and changing passwords."""
 
-import time
-
 import pytest
 from django.test import Client
 
@@ -141,24 +139,6 @@ def test_api_key_tells_nothing_about_the_current_password(person, current):
     answer = with_key(person).patch(f"/users/{person.pk}", {"password": NEW, **current})
     assert (answer.status, answer.code, answer.fields) == (403, "FORBIDDEN", {"password"})
     assert logs_in(person, PASSWORD)
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        {"name": "abcdefghijklm " * 1_000, "password": "fourteen words " * 8},
-        {"name": "a", "password": "abcdefghijklmno " * 1_000},
-        {"name": ("n" * 300 + " ") * 25, "password": "pq" * 3_500},
-        {"email": "abcdefghijklm." * 1_000 + "com", "password": "fourteen words " * 8},
-    ],
-    ids=["long name", "long password", "both long", "long email"],
-)
-def test_comparing_a_password_with_long_text_takes_no_second(admin, body):
-    started = time.monotonic()
-    answer = admin.post("/users", {**ANN, **body})
-    took = time.monotonic() - started
-    assert answer.status == 400
-    assert took < 1
 
 
 @pytest.mark.parametrize("new", [{"name": "Wolfeschlegel"}, {"email": "wolfeschlegel@example.com"}])
