@@ -13,7 +13,7 @@ from orders.models import Order
 from tests.accounts.conftest import log_in
 from tests.api.test_failures import database_away
 from tests.api.wire import send
-from tests.conftest import PASSWORD, connect_elsewhere
+from tests.conftest import PASSWORD
 from tests.service import CHECKOUT
 
 TOKEN = "the-token-of-prometheus"
@@ -111,11 +111,6 @@ def test_database_that_is_away_is_told_and_hides_nothing_else():
     assert not any(name == "table_rows" for name, _ in found)
     assert any(name == "build_info" for name, _ in found)
     assert counted("database_up") == 1
-
-
-def wait_for_row(user_id):
-    with connect_elsewhere() as waiting:
-        waiting.execute("SELECT FROM users_user WHERE id = %s FOR UPDATE", [user_id])
 
 
 @pytest.mark.django_db(transaction=True)
