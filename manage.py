@@ -6,8 +6,8 @@ import signal
 import sys
 from contextlib import nullcontext
 
-# `serve` starts the database itself, after it has reserved the port, and `upgrade_database` the one of another version.
-COMMANDS_WITHOUT_DATABASE = {"serve", "upgrade_database", "help", "version"}
+# `serve` starts the database itself, after it has reserved the port.
+COMMANDS_WITHOUT_DATABASE = {"serve", "help", "version"}
 # Commands of Django and django-oauth-toolkit that bypass the rules of the service, and what to use instead.
 REPLACED = {
     "clearcimdapplications": "purge",

@@ -39,7 +39,6 @@ def main() -> None:
             "PgBouncer": {
                 "DATABASE_URL": pooler,
                 "DATABASE_MIGRATION_URL": database,
-                "DATABASE_POOLER": "pgbouncer",
             },
         }
         systems = {}

@@ -1,18 +1,23 @@
 """System checks for settings that are insecure or contradict each other."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from time import time
 
 from django.conf import settings
 from django.core import checks
 from django.core.checks import CheckMessage, Error, Tags, register
+from django.db import DatabaseError, connection
 
 from config.api.versions import versioning
 from config.api.versions.table import midnight
 from config.site import documentation
 
 NOTICE_BEFORE_SUNSET = timedelta(days=90)
+CONNECTIONS_OF_A_WORKER = 7
+# For readers of metrics, backups and commands.
+SPARE_CONNECTIONS = 10
+MAX_CLOCK_SECONDS = 2.0
 MIN_KEY_LENGTHS = {"SECRET_KEY": 50, "JWT_SIGNING_KEY": 32}
 
 # Settings of django-oauth-toolkit, each of which refuses what OAuth 2.0 allowed and RFC 9700 deprecates.
@@ -86,3 +91,84 @@ def check_quotas(**options: object) -> list[CheckMessage]:
         return []
     message = "QUOTA_URL names a Redis, and no request is limited."
     return [checks.Warning(message, hint="Set RATE_LIMIT_PRINCIPAL or RATE_LIMIT_ANONYMOUS.", id="config.W002")]
+
+
+@register(Tags.security, deploy=True)
+def check_proxies(**options: object) -> list[CheckMessage]:
+    """Warns of a proxy that the settings do not know of."""
+    if settings.LOCAL:
+        return []
+    if not settings.PUBLIC_URL.startswith("https:"):
+        hint = "Put a proxy with TLS in front."
+        return [checks.Warning("PUBLIC_URL is http: credentials are sent in clear.", hint=hint, id="config.W003")]
+    if not settings.TRUSTED_PROXIES:
+        message = "A proxy ends the TLS of PUBLIC_URL, but TRUSTED_PROXIES is 0: all clients share one address."
+        return [checks.Warning(message, hint="Set it to the number of proxies.", id="config.W004")]
+    return []
+
+
+# --- What runs beside the service: `manage.py check --database default`
+
+
+@register(Tags.database)
+def check_database(databases: Sequence[str] | None = None, **options: object) -> list[CheckMessage]:
+    """Looks for what a PostgreSQL that answers has too little of, or a pooler keeps back."""
+    if not databases:
+        return []
+    sent = time()
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(_LOOK)
+            available, clock, *timeouts = cursor.fetchone()
+    except DatabaseError as error:
+        hint = "See DATABASE_URL, and whether PostgreSQL runs."
+        return [Error(str(error).partition("\n")[0], hint=hint, id="config.E007")]
+    # What the way there and back may hide is not counted.
+    return [*_find_faults(available, timeouts, max(sent - clock, clock - time()))]
+
+
+# A pooler may drop the time-outs that a connection asks for.
+_LOOK = """
+SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int,
+    extract(epoch FROM clock_timestamp())::float8,
+    current_setting('lock_timeout'), current_setting('idle_in_transaction_session_timeout')
+"""
+
+
+def _find_faults(available: int, timeouts: Sequence[str], seconds_apart: float) -> Iterator[CheckMessage]:
+    needed = CONNECTIONS_OF_A_WORKER * settings.WORKERS + SPARE_CONNECTIONS
+    if available < needed:
+        message = f"max_connections leaves {available}, and {settings.WORKERS} workers need {needed}."
+        yield checks.Warning(message, hint="Raise it, or lower WORKERS.", id="config.W005")
+    if "0" in timeouts:
+        message = "There is no time-out for locks, or for sleeping transactions: a pooler drops what is asked for."
+        hint = "Set DATABASE_MIGRATION_URL, which tells the service of the pooler."
+        yield checks.Warning(message, hint=hint, id="config.W006")
+    # The order of rows is that of the database's clock, and a token is valid for minutes.
+    if seconds_apart > MAX_CLOCK_SECONDS:
+        message = f"The clocks of this machine and of the database differ by {seconds_apart:.1f} s."
+        yield checks.Warning(message, hint="Let both follow NTP.", id="config.W007")
+
+
+@register(Tags.database)
+def check_redis(databases: Sequence[str] | None = None, **options: object) -> list[CheckMessage]:
+    """Looks whether a Redis would count: it answers, is no replica, and forgets nothing."""
+    if not databases or not settings.QUOTA_URL:
+        return []
+    # Whoever has none shall not load it.
+    from redis import Redis
+    from redis.exceptions import RedisError
+
+    try:
+        with Redis.from_url(settings.QUOTA_URL, socket_timeout=2, socket_connect_timeout=2) as redis:
+            facts = redis.info()
+    except RedisError as error:
+        return [Error(str(error), hint="See QUOTA_URL, and whether Redis runs.", id="config.E008")]
+    # A Redis of a provider may tell less.
+    if facts.get("role", "master") != "master":
+        hint = "Let QUOTA_URL lead to the primary."
+        return [Error("The Redis of QUOTA_URL is a replica, which takes no counts.", hint=hint, id="config.E009")]
+    if facts.get("evicted_keys"):
+        hint = "Give it memory of its own."
+        return [checks.Warning("Redis has evicted keys, and may forget counts.", hint=hint, id="config.W008")]
+    return []

@@ -170,15 +170,12 @@ API_VENDOR = env.str(
     validate=Regexp(r"[a-z][a-z0-9-]*\Z", error="Must be small letters, digits and hyphens, and begin with a letter."),
 )
 CORS_ALLOWED_ORIGINS: list[str] = env.list("CORS_ALLOWED_ORIGINS", [], validate=_origins)
-# Of the answers with 2xx, how many have a line in the log; of the others, all have.
-LOG_SUCCESSES = env.float("LOG_SUCCESSES", 1.0, validate=Range(0, 1))
 METRICS_TOKEN = env.str(
     "METRICS_TOKEN", "", validate=Regexp(r"([!-~]{16,})?\Z", error="Must be at least 16 characters of visible ASCII.")
 )
-# Where the traces go, by OpenTelemetry's own variables, of which its SDK reads the others. Neither: there are none.
+# Where the traces go, by OpenTelemetry's own variable, of which its SDK reads the others. Empty: there are none.
 OTEL_EXPORTER_OTLP_ENDPOINT = env.str("OTEL_EXPORTER_OTLP_ENDPOINT", "", validate=_URL)
-OTEL_EXPORTER_OTLP_TRACES_ENDPOINT = env.str("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "", validate=_URL)
-TRACING = bool(OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT)
+TRACING = bool(OTEL_EXPORTER_OTLP_ENDPOINT)
 OPEN_SIGNUP = env.bool("OPEN_SIGNUP", False)
 # Requests a minute: of a user over all its credentials, and of an address that sends no good one.
 RATE_LIMIT_PRINCIPAL = env.int("RATE_LIMIT_PRINCIPAL", 600, validate=Range(0))
@@ -190,11 +187,10 @@ RATE_LIMIT_LOGIN_ACCOUNT = env.int("RATE_LIMIT_LOGIN_ACCOUNT", 10, validate=Rang
 RATE_LIMIT_LOGIN_ADDRESS = env.int("RATE_LIMIT_LOGIN_ADDRESS", 30, validate=Range(0))
 # Requests that one user, or one such address, has under way at the same time in one worker.
 MAX_IN_FLIGHT = env.int("MAX_IN_FLIGHT", 32, validate=Range(0))
-# Whole lists that one user streams at the same time, over all workers, and how long one may take.
-MAX_STREAMS = env.int("MAX_STREAMS", 1, validate=Range(0, 100))
-MAX_STREAM_SECONDS = env.int("MAX_STREAM_SECONDS", 600, validate=Range(1, 86_400))
+# How long a stream may take. It holds a snapshot meanwhile, for which VACUUM waits.
+MAX_STREAM_SECONDS = 600
 # How long one waits for a client that reads nothing. PostgreSQL would not wait any longer, either.
-MAX_STREAM_STALL_SECONDS = env.int("MAX_STREAM_STALL_SECONDS", 30, validate=Range(1, 30))
+MAX_STREAM_STALL_SECONDS = 30
 # How long the audit trail and the use of versions are kept, and the answers that retries get.
 AUDIT_RETENTION_DAYS = env.int("AUDIT_RETENTION_DAYS", 365, validate=Range(1, 36_500))
 IDEMPOTENCY_RETENTION_DAYS = env.int("IDEMPOTENCY_RETENTION_DAYS", 30, validate=Range(1, 36_500))
@@ -202,12 +198,8 @@ _database = _required(env.database_url, "DATABASE_URL")
 _migration_database = env.database_url("DATABASE_MIGRATION_URL", "", is_optional=True)
 _replicas = env.replica_urls("DATABASE_REPLICA_URLS", "")
 # How many seconds ago the primary may have been as a replica is that is read from.
-REPLICA_MAX_LAG = env.float("REPLICA_MAX_LAG", 1.0, validate=Range(0.5, 60))
+REPLICA_MAX_LAG = 1.0
 READ_ONLY_WITHOUT_PRIMARY = env.bool("READ_ONLY_WITHOUT_PRIMARY", False)
-DATABASE_POOLER = env.str("DATABASE_POOLER", "none", validate=OneOf(["none", "pgbouncer"]))
-DATABASE_PLAN_CACHE_MODE = env.str(
-    "DATABASE_PLAN_CACHE_MODE", "force_generic_plan", validate=OneOf(["force_generic_plan", "auto"])
-)
 
 
 def _is_installed(package: str) -> bool:
@@ -227,8 +219,6 @@ def _faults() -> Iterator[str]:
         )
     if READ_ONLY_WITHOUT_PRIMARY and not _replicas:
         yield "READ_ONLY_WITHOUT_PRIMARY: Needs DATABASE_REPLICA_URLS to read from."
-    if DATABASE_POOLER != "none" and not _migration_database:
-        yield "DATABASE_MIGRATION_URL: Must lead past the pooler, which DATABASE_POOLER names."
     yield from _find_faults_of_keys()
     if not validate_host(urlsplit(PUBLIC_URL).hostname or "", ALLOWED_HOSTS):
         yield "ALLOWED_HOSTS: Must cover the host of PUBLIC_URL."
@@ -388,7 +378,8 @@ LOGGING = {
 # --- Database --------------------------------------------------------------------------------------------------------
 
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
-_pooled = DATABASE_POOLER != "none"
+# Migrations have another server only where DATABASE_URL leads to a pooler, which they have to go past.
+POOLED = bool(_migration_database) and any(_migration_database[name] != _database[name] for name in ("HOST", "PORT"))
 
 
 def _configure(database: Mapping[str, Any], **parameters: str) -> dict[str, Any]:
@@ -396,14 +387,13 @@ def _configure(database: Mapping[str, Any], **parameters: str) -> dict[str, Any]
         {
             **database,
             "ENGINE": "config.fastpath.postgresql" if FAST_PATH else "django.db.backends.postgresql",
-            "POOLER": _pooled,
+            "POOLER": POOLED,
             # Behind a pooler, what such a cursor reads outside of a transaction would be of another connection.
-            "DISABLE_SERVER_SIDE_CURSORS": _pooled,
+            "DISABLE_SERVER_SIDE_CURSORS": POOLED,
         },
         # What is prepared (config.fastpath.postgresql) is planned once for a connection: PostgreSQL would weigh its
-        # values anew at each run, which takes longer than most of these statements. Citus has to know the values to
-        # tell where rows are.
-        plan_cache_mode=DATABASE_PLAN_CACHE_MODE,
+        # values anew at each run, which takes longer than most of these statements.
+        plan_cache_mode="force_generic_plan" if FAST_PATH else "auto",
         # `lock_timeout` stays below `statement_timeout`, so that a wait for a lock is told from a slow query.
         statement_timeout="15s",
         lock_timeout="5s",

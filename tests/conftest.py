@@ -54,7 +54,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 own_session = pytest.mark.skipif(
-    settings.DATABASE_POOLER != "none",
+    settings.POOLED,
     reason="It looks at, sets or ends its session of PostgreSQL's; behind a pooler it has none of its own.",
 )
 fast_path_only = pytest.mark.skipif(not settings.FAST_PATH, reason="It tells what the accelerator saves.")

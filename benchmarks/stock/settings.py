@@ -3,7 +3,7 @@
 import os
 from datetime import timedelta
 
-import dj_database_url
+from psycopg.conninfo import conninfo_to_dict
 
 SECRET_KEY = os.environ["JWT_SIGNING_KEY"]
 DEBUG = False
@@ -31,7 +31,15 @@ ROOT_URLCONF = "benchmarks.stock.api"
 AUTH_USER_MODEL = "stock.User"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 # A connection stays with its thread. The tables are in a schema of their own, beside the product's.
-DATABASES = {"default": dj_database_url.config(conn_max_age=600) | {"OPTIONS": {"options": "-c search_path=stock"}}}
+_given = conninfo_to_dict(os.environ["DATABASE_URL"])
+DATABASES = {
+    "default": {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": _given.pop("dbname"),
+        "CONN_MAX_AGE": 600,
+        "OPTIONS": _given | {"options": "-c search_path=stock"},
+    }
+}
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["rest_framework_simplejwt.authentication.JWTAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],

@@ -181,18 +181,16 @@ def _place() -> Iterator[None]:
 
 
 def _take_slot(user_id: int, alias: str) -> None:
-    """Holds one of the places of a user until the transaction ends, also where its process dies.
+    """Holds the place of a user until the transaction ends, also where its process dies.
 
     Raises:
-        DomainError: RATE_LIMITED where all are held.
+        DomainError: RATE_LIMITED where it is held.
     """
-    limit = settings.MAX_STREAMS
-    if not limit or any(try_advisory_lock(_get_lock_number(user_id, slot), alias) for slot in range(limit)):
-        return
-    message = f"Only {limit} of your lists {'is' if limit == 1 else 'are'} streamed at the same time; wait for its end."
-    raise DomainError(ErrorCode.RATE_LIMITED, message, headers={"Retry-After": str(RETRY_AFTER_SECONDS)})
+    if not try_advisory_lock(_get_lock_number(user_id), alias):
+        message = "One of your lists is being streamed; wait for its end."
+        raise DomainError(ErrorCode.RATE_LIMITED, message, headers={"Retry-After": str(RETRY_AFTER_SECONDS)})
 
 
-def _get_lock_number(user_id: int, slot: int) -> int:
-    name = f"stream {user_id} {slot}".encode()
+def _get_lock_number(user_id: int) -> int:
+    name = f"stream {user_id}".encode()
     return int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), "big", signed=True)

@@ -81,17 +81,13 @@ class Cluster:
         sockets: the folder of the socket.
     """
 
-    def __init__(
-        self, folder: Path, settings: Mapping[str, str] | None = None, *, binaries: Path | None = None
-    ) -> None:
+    def __init__(self, folder: Path, settings: Mapping[str, str] | None = None) -> None:
         """Describes a server, and starts nothing.
 
         Args:
             folder: where data, log and lock files are; `running()` creates it.
             settings: settings of PostgreSQL that replace or extend SETTINGS.
-            binaries: the folder of PostgreSQL's programs; None: those of the wheel.
         """
-        self._binaries = binaries
         self.folder = folder
         self.data = folder / "data"
         self.log = folder / "log"
@@ -162,7 +158,7 @@ class Cluster:
                 if "incompatible with server" in reason:
                     raise EmbeddedDatabaseError(
                         f"The data is of PostgreSQL {(self.data / 'PG_VERSION').read_text().strip()}, and this release "
-                        "brings another version: manage.py upgrade_database (docs/backup.md)"
+                        "brings another version: see docs/backup.md"
                     )
                 if "still in use" not in reason or time.monotonic() > deadline:
                     raise EmbeddedDatabaseError(f"The embedded database does not start: {reason} (more in {self.log})")
@@ -215,7 +211,7 @@ class Cluster:
             # Not by pg_ctl, which passes paths through a shell.
             with os.fdopen(os.open(self.log, LOG_FLAGS, 0o600), "wb") as log:
                 self._server = subprocess.Popen(  # noqa: S603 - program and arguments are our own
-                    [self._get_binaries() / "postgres", "-D", self.data, *options],
+                    [get_binaries_folder() / "postgres", "-D", self.data, *options],
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
@@ -280,12 +276,9 @@ class Cluster:
             if select.select([stop], [], [], 1 if is_reported else 0)[0]:
                 return
 
-    def _get_binaries(self) -> Path:
-        return self._binaries or get_binaries_folder()
-
     def _run(self, program: str, arguments: Sequence[str]) -> None:
         completed = subprocess.run(  # noqa: S603 - program and arguments are our own
-            [self._get_binaries() / program, *arguments],
+            [get_binaries_folder() / program, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -105,5 +105,5 @@ def _describe_in_one_line(error: Error) -> str:
     if isinstance(error.__cause__, UndefinedTable | UndefinedColumn):
         return f"The tables are not those of this release: {reason}; run manage.py migrate."
     if "unsupported startup parameter" in reason:
-        return "DATABASE_URL leads to a pooler: set DATABASE_POOLER=pgbouncer, and DATABASE_MIGRATION_URL."
+        return "DATABASE_URL leads to a pooler: set DATABASE_MIGRATION_URL, which leads past it."
     return f"The database failed: {reason}"

@@ -46,24 +46,6 @@ SELECT count(*) FROM (
 ) AS stored FULL JOIN ({present}) AS present USING (bits, block, part)
 WHERE coalesce(stored.rows, 0) <> coalesce(present.rows, 0)
 """
-_SAMPLE = """
-WITH known AS (
-    SELECT DISTINCT block FROM config_rowcount WHERE relation = %s AND bits = %s
-), chosen AS MATERIALIZED (
-    (SELECT block FROM known ORDER BY random() LIMIT %s)
-    UNION SELECT max(id) >> %s FROM {table} HAVING max(id) IS NOT NULL
-), stored AS (
-    SELECT block, part, sum(rows) AS rows FROM config_rowcount
-    WHERE relation = %s AND bits = %s AND block IN (SELECT block FROM chosen) GROUP BY block, part
-), present AS (
-    SELECT block, part, count(*) AS rows FROM chosen CROSS JOIN LATERAL (
-        SELECT {part} AS part FROM {table}
-        WHERE id >= block << %s AND id < (block + 1) << %s AND {present}
-    ) AS rows_of_block GROUP BY block, part
-)
-SELECT count(*) FROM stored FULL JOIN present USING (block, part)
-WHERE coalesce(stored.rows, 0) <> coalesce(present.rows, 0)
-"""
 # A removed user's rows from this id on are still in the counts.
 _STILL_COUNTED_FROM = "coalesce((erasure.uncounted ->> '{table}')::bigint, 0)"
 # OFFSET 0 forbids another join than one look-up by index for each removed user, of whom there are few.
@@ -238,14 +220,6 @@ class Counts:
         present = self._counted(self._changes(self.table, 1))
         with connection.cursor() as cursor:
             cursor.execute(_DIFFERENT.format(present=present), [self.table])
-            return int(cursor.fetchone()[0])
-
-    def sample_differences(self, blocks: int) -> int:
-        """How many counts of some blocks are wrong: of that with the newest row, and of `blocks` chosen at random."""
-        sql = _SAMPLE.format(table=self.table, part=self._part, present=self._get_condition(self.table))
-        known: list[str | int] = [self.table, NARROW]
-        with connection.cursor() as cursor:
-            cursor.execute(sql, [*known, blocks, NARROW, *known, NARROW, NARROW])
             return int(cursor.fetchone()[0])
 
     def uncount(self, user_id: int, limit: int) -> bool:

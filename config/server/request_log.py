@@ -9,10 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from random import random
 from typing import Any
-
-from django.conf import settings
 
 from config.http.request_state import RequestState
 from config.server.log_writer import log
@@ -46,9 +43,6 @@ def log_answer(
         seconds: that it took.
         request: Django's, where it was looked at.
     """
-    share = settings.LOG_SUCCESSES if status < 300 else 1.0
-    if share < 1 and random() >= share:  # noqa: S311 - a sample
-        return
     user, kind = _find_principal(state, request)
     traceparent = environ.get("HTTP_TRACEPARENT")
     if traceparent is not None:

@@ -181,7 +181,6 @@ def _settings(passwords: Mapping[str, str], network: Network, address: str, port
         "count": WORKERS,
         "HOST": address,
         "DATABASE_MIGRATION_URL": f"postgresql://{role}@{HAPROXY}:5000/{DATABASE}",
-        "DATABASE_POOLER": "pgbouncer",
         "DATABASE_REPLICA_URLS": ",".join(f"postgresql://{role}@{one}:5432/{DATABASE}" for one in network.addresses),
         "READ_ONLY_WITHOUT_PRIMARY": "true",
         "QUOTA_URL": f"redis://:{passwords['REDIS_PASSWORD']}@{REDIS}:6379/0",

@@ -30,7 +30,7 @@ SECONDS_BETWEEN_READS = 0.02
 EFFECTS_BETWEEN_FAULTS = 50
 # For how long etcd has no majority.
 SECONDS_WITHOUT_MAJORITY = 12.0
-# How late a replica is, longer than REPLICA_MAX_LAG.
+# How late a replica is, longer than settings.REPLICA_MAX_LAG.
 SECONDS_OF_DELAY = 5.0
 # Longer than wal_sender_timeout of deploy/cluster/patroni.yml.
 SECONDS_OF_A_SILENT_STANDBY = 8.0

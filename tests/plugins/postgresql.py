@@ -26,7 +26,7 @@ def start() -> None:
     # Python's answer to Ctrl-C, so that the server is also stopped when the tests are.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if citus := os.environ.get("CITUS_URL"):
-        os.environ |= {"DATABASE_URL": citus, "DATABASE_PLAN_CACHE_MODE": "auto"}
+        os.environ |= {"DATABASE_URL": citus, "FAST_PATH": "false"}
     else:
         _start_server()
     os.environ |= {
@@ -57,7 +57,6 @@ def _start_server() -> None:
         os.environ |= {
             "DATABASE_URL": stack.enter_context(pooled(cluster, pgbouncer)),
             "DATABASE_MIGRATION_URL": cluster.url,
-            "DATABASE_POOLER": "pgbouncer",
         }
     else:
         os.environ["DATABASE_URL"] = cluster.url

@@ -39,7 +39,6 @@ SETTINGS = {
     "FAST_PATH": os.environ.get("FAST_PATH", "true"),
     "RATE_LIMIT_ANONYMOUS": "0",
     "METRICS_TOKEN": METRICS_TOKEN,
-    "REPLICA_MAX_LAG": str(MAX_LAG),
     # Who issues the tokens: both nodes, and whoever makes them here.
     "PUBLIC_URL": "http://127.0.0.1:8000",
 }

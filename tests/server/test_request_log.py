@@ -168,21 +168,6 @@ def test_addresses_and_methods_of_the_client_are_not_repeated(lines: Lines, db: 
     assert "in-the-query" not in json.dumps(line)
 
 
-@pytest.mark.parametrize("case", [(1, 0.999, 1), (0, 0.0, 0), (0.25, 0.24, 1), (0.25, 0.25, 0)])
-def test_setting_says_how_many_successes_have_a_line(
-    lines: Lines, settings: Any, monkeypatch: pytest.MonkeyPatch, db: None, case: tuple[float, float, int]
-) -> None:
-    share, drawn, told = case
-    settings.LOG_SUCCESSES = share
-    monkeypatch.setattr(request_log, "random", lambda: drawn)
-    send("GET", "/health/live")
-    assert len(lines()) == told
-    # Whatever is no success has one.
-    send("GET", "/nowhere")
-    send("GET", "/users/")
-    assert [line["status"] for line in lines()] == [404, 308]
-
-
 def test_fault_has_a_line_of_its_own(lines: Lines, db: None, monkeypatch: pytest.MonkeyPatch) -> None:
     from config.server import answers
 

@@ -31,8 +31,6 @@ def test_dump_is_written_while_the_service_runs_and_restored_when_it_does_not(se
     assert refused.stderr == "manage.py: The database is in use: stop the service first\n"
     other = manage("dump_database", str(dump), LOCAL="true", DATABASE_URL="postgresql://localhost:1/service")
     assert other.stderr.startswith("CommandError: DATABASE_URL names another database than the embedded one")
-    same = manage("upgrade_database", "/usr/bin")
-    assert same.stderr.startswith("manage.py: The data is of PostgreSQL 18 already")
 
 
 def test_two_commands_at_once_in_a_fresh_checkout_share_a_database_and_leave_nothing(fresh_checkout: Copy) -> None:

@@ -32,7 +32,7 @@ def pair() -> Iterator[Pair]:
 
 @pytest.fixture(scope="module", params=["true", "false"], ids=["fast path", "reference"])
 def deployment(request: pytest.FixtureRequest, pair: Pair, checkout: Copy) -> Iterator[Deployment]:
-    variables = {"REPLICA_MAX_LAG": str(MAX_LAG), "FAST_PATH": request.param}
+    variables = {"FAST_PATH": request.param}
     with deploy(checkout, pair, pair.primary.url, **variables) as deployed:
         yield deployed
 

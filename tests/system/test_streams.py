@@ -18,6 +18,7 @@ import psycopg
 import pytest
 
 from tests.service import LONG_POSTS, Copy, Service, long_posts, wait_for
+from tests.system.overridden_settings import override
 from tests.system.test_slow_lane import get_slow_process
 
 NDJSON = "application/x-ndjson"
@@ -29,7 +30,7 @@ MEBIBYTE = 1024 * 1024
 @pytest.fixture(scope="module")
 def single(checkout: Copy, first_start: list[str]) -> Iterator[Service]:
     """One worker, so that whatever is sent meets in it."""
-    running = Service(checkout, WORKERS="1", MAX_STREAM_STALL_SECONDS=str(STALL_SECONDS))
+    running = Service(checkout, WORKERS="1", **override(MAX_STREAM_STALL_SECONDS=STALL_SECONDS))
     yield running
     running.stop()
 
@@ -173,7 +174,7 @@ def test_client_that_reads_very_slowly_is_cut(
     open_stream: Callable[..., Stream], checkout: Copy, key: dict[str, str], posts: str
 ) -> None:
     """It never stands still for long, and one piece of rows lasts for minutes."""
-    limited = Service(checkout, WORKERS="1", MAX_STREAM_SECONDS="2")
+    limited = Service(checkout, WORKERS="1", **override(MAX_STREAM_SECONDS=2))
     try:
         stream = open_stream(limited, key, posts)
         began = time.monotonic()

@@ -1,8 +1,5 @@
-"""The embedded database to a file, back from it, and to another version of PostgreSQL."""
+"""The embedded database to a file, and back from it."""
 
-import os
-import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,10 +8,8 @@ import psycopg
 import pytest
 
 from config.local import transfer
-from config.local.account import EmbeddedDatabaseError, build_subprocess_options, get_server_account
+from config.local.account import EmbeddedDatabaseError
 from config.local.cluster import NON_DURABLE_SETTINGS, Cluster
-
-OLD = Path("/usr/lib/postgresql/15/bin")
 
 
 @pytest.fixture
@@ -49,39 +44,3 @@ def test_dump_brings_back_what_was_there_and_nothing_later(folder: Path) -> None
         with pytest.raises(EmbeddedDatabaseError, match="pg_restore failed"):
             transfer.restore(cluster, folder / "wrong")
         assert execute(cluster, "SELECT word FROM kept") == [("Grüße",)]
-
-
-def test_data_of_an_older_postgresql_is_upgraded(folder: Path) -> None:
-    if not OLD.exists():
-        pytest.skip("There is no PostgreSQL 15 on this machine.")
-    cluster = Cluster(folder / "server", NON_DURABLE_SETTINGS)
-    account = get_server_account(cluster.folder)
-    cluster.folder.mkdir(mode=0o700)
-    os.chown(cluster.folder, *account)
-    subprocess.run(
-        [OLD / "initdb", "--auth=trust", "--username=postgres", "--no-sync", "--pgdata", cluster.data],
-        check=True,
-        stdout=subprocess.DEVNULL,
-        **build_subprocess_options(*account),
-    )
-    before = Cluster(cluster.folder, NON_DURABLE_SETTINGS, binaries=OLD)
-    with before.running():
-        execute(before, "CREATE TABLE kept AS SELECT current_setting('server_version_num')::int / 10000 AS version")
-        with pytest.raises(EmbeddedDatabaseError, match="stop the service first"):
-            transfer.upgrade(cluster, OLD)
-    with (
-        pytest.raises(EmbeddedDatabaseError, match=r"of PostgreSQL 15, .* manage.py upgrade_database"),
-        cluster.running(),
-    ):
-        pass
-    with pytest.raises(EmbeddedDatabaseError, match="no programs of PostgreSQL"):
-        transfer.upgrade(cluster, folder)
-    kept = transfer.upgrade(cluster, OLD)
-    assert (kept / "PG_VERSION").read_text() == "15\n"
-    with cluster.running():
-        assert execute(cluster, "SELECT version, current_setting('server_version_num')::int / 10000 FROM kept") == [
-            (15, 18)
-        ]
-    with pytest.raises(EmbeddedDatabaseError, match="already"):
-        transfer.upgrade(cluster, OLD)
-    shutil.rmtree(cluster.folder)

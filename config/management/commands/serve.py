@@ -69,7 +69,7 @@ class Command(ServiceCommand):
                     migrate()
                     if settings.LOCAL:
                         _create_first_data()
-                if settings.DATABASE_POOLER != "none" and settings.FAST_PATH and not keeps_prepared_statements():
+                if settings.POOLED and settings.FAST_PATH and not keeps_prepared_statements():
                     raise CommandError(f"{LOSES_STATEMENTS}.")
                 # A worker is a fork: it must find no connection that it would share with its siblings.
                 connections.close_all()

@@ -1,0 +1,102 @@
+"""The system checks of a deployment: what is wrong with proxies, PostgreSQL and Redis is told."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from django.core.checks import run_checks
+from django.db import connection
+from redis import Redis
+
+from config import checks
+from tests.api.test_failures import database_away
+from tests.conftest import own_session
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def find(**options: Any) -> dict[str, str]:
+    """What the service's own checks found, by id."""
+    found = run_checks(**options)
+    return {message.id: message.msg for message in found if message.id and message.id.startswith("config.")}
+
+
+def look() -> dict[str, str]:
+    return find(databases=["default"])
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"TRUSTED_PROXIES": 0}, {"config.W004"}),
+        ({"TRUSTED_PROXIES": 0, "LOCAL": True}, set()),
+        ({"PUBLIC_URL": "http://api.example.com"}, {"config.W003"}),
+        ({"TRUSTED_PROXIES": 1}, set()),
+    ],
+)
+def test_proxy_that_the_settings_do_not_know_of_is_told(settings, changed, told):
+    for name, value in changed.items():
+        setattr(settings, name, value)
+    assert set(find(include_deployment_checks=True)) == told
+    assert find() == {}
+
+
+def test_database_that_is_right_is_not_mentioned():
+    assert look() == {}
+
+
+def test_connections_that_do_not_suffice_are_told(settings):
+    settings.WORKERS = 250
+    assert "250 workers need 1760" in look()["config.W005"]
+
+
+@own_session
+def test_timeouts_that_are_kept_back_are_told():
+    with connection.cursor() as cursor:
+        cursor.execute("SET lock_timeout = 0")
+    try:
+        assert set(look()) == {"config.W006"}
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize("seconds", [-60, 60])
+def test_clock_that_differs_is_told(monkeypatch, seconds):
+    monkeypatch.setattr(checks, "time", lambda: time.time() + seconds)
+    assert "differ by 60.0 s" in look()["config.W007"] or "differ by 59." in look()["config.W007"]
+
+
+def test_database_that_is_away_is_told():
+    with database_away():
+        assert set(look()) == {"config.E007"}
+
+
+def test_redis_that_counts_is_not_mentioned(settings, redis):
+    settings.QUOTA_URL = redis.url
+    redis.client.config_resetstat()
+    assert look() == {}
+
+
+def test_redis_that_is_away_is_told_without_its_password(settings, redis):
+    settings.QUOTA_URL = redis.url
+    with redis.away():
+        found = look()
+    assert set(found) == {"config.E008"}
+    assert redis.url.split("@")[0].rpartition(":")[2] not in found["config.E008"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "told"), [("role", "slave", "config.E009"), ("evicted_keys", 1, "config.W008")]
+)
+def test_redis_that_loses_counts_is_told(settings, redis, monkeypatch, *, field, value, told):
+    settings.QUOTA_URL = redis.url
+    facts = redis.client.info() | {field: value}
+    monkeypatch.setattr(Redis, "info", lambda self: facts)
+    assert set(look()) == {told}
+
+
+def test_redis_that_has_nothing_to_count_is_told(settings, redis):
+    settings.QUOTA_URL, settings.RATE_LIMIT_PRINCIPAL, settings.RATE_LIMIT_ANONYMOUS = redis.url, 0, 0
+    assert set(find()) == {"config.W002"}
