@@ -17,6 +17,7 @@ from rest_framework_simplejwt.settings import api_settings
 from rest_framework_simplejwt.tokens import Token
 
 from accounts.models import LoginSession
+from config.api.backends import get_backend
 from config.http.errors import Detail, invalid, invalid_token
 from config.http.signing_keys import SigningKey, parse_signing_key
 
@@ -130,9 +131,10 @@ class SessionToken(Token):
         if len(text) > MAX_CHARACTERS or not text.isascii():
             raise invalid_token()
         try:
-            return cls(text)  # type: ignore[arg-type]  # the library's annotation is wrong
+            token: Self = get_backend(settings.CREDENTIAL_BACKEND).parse_token(cls, text)
         except _UNUSABLE:
             raise invalid_token() from None
+        return token
 
     def get_token_backend(self) -> TokenBackend:
         return self.backend
@@ -179,7 +181,7 @@ class RefreshToken(SessionToken):
         if len(text) > MAX_CHARACTERS or not text.isascii():
             return None
         try:
-            token = cls(text, verify=False)  # type: ignore[arg-type]  # as in `parse`
+            token = cls(text, verify=False)  # type: ignore[arg-type]  # the library's annotation is wrong
         except _UNUSABLE:
             return None
         try:

@@ -280,29 +280,49 @@ INSTALLED_APPS = [
     "posts",
     "payments",
     "accounts",
-    *(["config.fastpath"] if FAST_PATH else []),
 ]
-# What the accelerator puts in the place of functions of the reference, by their paths.
-FAST_PATH_REPLACEMENTS = {
-    "accounts.tokens.SessionToken.parse": "config.fastpath.credentials.parse",
-    "config.api.streams.represent": "config.fastpath.views.represent_rows",
-    "config.api.writing.idempotency.salted_hmac": "config.fastpath.credentials.salted_hmac",
-    "users.models.salted_hmac": "config.fastpath.credentials.salted_hmac",
-    "config.api.reading.fetch_position": "config.fastpath.credentials.fetch_position",
-    "config.api.reading.store_position": "config.fastpath.credentials.store_position",
-    "config.api.limits.quotas.CredentialLookup.find": "config.fastpath.credentials.find",
-    "config.api.limits.quotas.count_request": "config.fastpath.credentials.count_request",
-    "config.models.resource.Resource.from_db": "config.fastpath.compiled_query.from_db",
-    "config.server.metrics.build_value_class": "config.fastpath.metrics.build_value_class",
-    "django.conf.LazySettings.__getattribute__": "config.fastpath.settings.getattribute",
-}
+if FAST_PATH:
+    CREDENTIAL_BACKEND = "config.fastpath.credentials.FastCredentials"
+    QUOTA_BACKEND = f"config.fastpath.credentials.Fast{'Redis' if QUOTA_URL else 'Database'}Quotas"
+    POSITION_BACKEND = "config.fastpath.credentials.FastPositions"
+    REPRESENTATION_BACKEND = "config.fastpath.serializers.CompiledRepresentation"
+else:
+    CREDENTIAL_BACKEND = "config.api.limits.quotas.CredentialBackend"
+    QUOTA_BACKEND = f"config.api.limits.quotas.{'Redis' if QUOTA_URL else 'Database'}Quotas"
+    POSITION_BACKEND = "config.api.reading.PositionBackend"
+    REPRESENTATION_BACKEND = "config.api.representation.serializers.RepresentationBackend"
+if not (RATE_LIMIT_PRINCIPAL or RATE_LIMIT_ANONYMOUS):
+    QUOTA_BACKEND = "config.api.limits.quotas.NoQuotas"
+# The viewsets that the accelerator runs. Any other one runs on the reference.
+FAST_PATH_VIEWSETS = [
+    "accounts.views.APIKeyViewSet",
+    "accounts.views.RotationViewSet",
+    "orders.views.OrderViewSet",
+    "orders.views.UserOrderViewSet",
+    "payments.views.PaymentViewSet",
+    "payments.views.UserPaymentViewSet",
+    "posts.views.CommentViewSet",
+    "posts.views.PostCommentViewSet",
+    "posts.views.PostViewSet",
+    "posts.views.UserPostViewSet",
+    "users.views.UserViewSet",
+]
+# Of requests of programs to the API (config.api.handlers). Pages, the browsable API and OAuth have the stack below.
+API_MIDDLEWARE = [
+    "config.server.metrics.MetricsMiddleware",
+    "config.http.middleware.RequestMiddleware",
+    "config.http.middleware.SecurityHeadersMiddleware",
+    "config.api.versions.versioning.VersionMiddleware",
+    "config.http.middleware.CrossOriginMiddleware",
+    "config.api.limits.quotas.QuotaMiddleware",
+    "config.http.middleware.HostMiddleware",
+    "config.api.reading.ReadPositionMiddleware",
+    "config.api.exceptions.DomainErrorMiddleware",
+]
 MIDDLEWARE = [
     "config.server.metrics.MetricsMiddleware",
-    "config.http.middleware.RequestIdMiddleware",
-    "config.http.middleware.ContentLengthMiddleware",
-    "config.http.middleware.ExactMethodMiddleware",
     # Before anything reads the query.
-    "config.http.middleware.SecretParameterMiddleware",
+    "config.http.middleware.RequestMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "config.http.middleware.ContentPolicyMiddleware",

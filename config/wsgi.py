@@ -6,16 +6,19 @@ from http.client import responses
 from io import BytesIO
 from typing import Any
 
-from django.core.wsgi import get_wsgi_application
+from django import setup
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-_django: Any = get_wsgi_application()
+setup(set_prefix=False)
 
-from config.api.requests import find_max_body  # noqa: E402 - they need the apps
+from config.api.handlers import Handler  # noqa: E402 - they need the apps
+from config.api.requests import find_max_body  # noqa: E402
 from config.api.versions.usage import uses  # noqa: E402
 from config.http.errors import DomainError  # noqa: E402
 from config.http.request_limits import body_too_long, screen  # noqa: E402
 from config.server.answers import Environ, Streamed, begin_answer, refuse  # noqa: E402
+
+_django: Any = Handler()
 
 
 def application(environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:

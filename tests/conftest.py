@@ -30,6 +30,7 @@ from django.test.client import ClientHandler
 
 from accounts import logins
 from accounts.services import create_api_key
+from config.api.handlers import StacksMixin
 from config.api.principal import SCOPES
 from config.management.command import direct_connection
 from config.server.logs import Formatter
@@ -94,7 +95,17 @@ class Answer:
         return f"{self.status} {self.body}"
 
 
-class _Handler(ClientHandler):
+# Settings under which the service runs on the reference alone.
+REFERENCE = {
+    "FAST_PATH": False,
+    "CREDENTIAL_BACKEND": "config.api.limits.quotas.CredentialBackend",
+    "QUOTA_BACKEND": "config.api.limits.quotas.DatabaseQuotas",
+    "POSITION_BACKEND": "config.api.reading.PositionBackend",
+    "REPRESENTATION_BACKEND": "config.api.representation.serializers.RepresentationBackend",
+}
+
+
+class _Handler(StacksMixin, ClientHandler):
     """Django's handler for tests, with the same choice between fast path and full stack as in production."""
 
     def get_response(self, request: Any) -> Any:

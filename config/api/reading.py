@@ -21,6 +21,7 @@ from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from config.api.backends import get_backend
 from config.api.requests import AnyRequest
 from config.api.views import ConventionsMixin
 from config.http.middleware import GetResponse
@@ -97,7 +98,7 @@ def begin(request: AnyRequest, user_id: int, *, may_read_replica: bool = True) -
     if state.stand_in:
         state.replica = state.stand_in
         return
-    found = fetch_position(request, user_id) if may_read_replica else None
+    found = get_backend(settings.POSITION_BACKEND).fetch(request, user_id) if may_read_replica else None
     if found is None:
         READS.labels("primary").inc()
         return
@@ -126,32 +127,34 @@ def fall_back(exception: BaseException) -> bool:
     return True
 
 
-def fetch_position(request: AnyRequest, user_id: int) -> Position | None:
-    """What is known of a user; the accelerator has read it with the credential."""
-    asked = time.monotonic()
-    with connection.cursor() as cursor:
-        cursor.execute(FETCH_POSITION.format("%s"), [user_id])
-        found = cursor.fetchone()
-    return found and Position.parse(found[0], asked)
+class PositionBackend:
+    """What POSITION_BACKEND names: how the positions of users are read and stored."""
 
+    def fetch(self, request: AnyRequest, user_id: int) -> Position | None:
+        """What is known of a user."""
+        asked = time.monotonic()
+        with connection.cursor() as cursor:
+            cursor.execute(FETCH_POSITION.format("%s"), [user_id])
+            found = cursor.fetchone()
+        return found and Position.parse(found[0], asked)
 
-def store_position(user_id: int, replica: str, *, moves: bool, has_waited: bool, is_patient: bool = False) -> None:
-    """Moves the position of a user to the present one.
+    def store(self, user_id: int, replica: str, *, moves: bool, has_waited: bool, is_patient: bool = False) -> None:
+        """Moves the position of a user to the present one.
 
-    Args:
-        user_id: the user's.
-        replica: from which it reads in the future.
-        moves: whether that also holds where it has one.
-        has_waited: whether the request has waited for the replica.
-        is_patient: whether it is waited for beyond the time-outs of the fast lane.
+        Args:
+            user_id: the user's.
+            replica: from which it reads in the future.
+            moves: whether that also holds where it has one.
+            has_waited: whether the request has waited for the replica.
+            is_patient: whether it is waited for beyond the time-outs of the fast lane.
 
-    Raises:
-        django.db.Error: nobody knows whether it was done.
-    """
-    # What is sent together is one transaction.
-    sql = f"{PATIENCE}; {STORE}" if is_patient else STORE
-    with connection.cursor() as cursor:
-        cursor.execute(sql, [user_id, replica, moves, has_waited])
+        Raises:
+            django.db.Error: nobody knows whether it was done.
+        """
+        # What is sent together is one transaction.
+        sql = f"{PATIENCE}; {STORE}" if is_patient else STORE
+        with connection.cursor() as cursor:
+            cursor.execute(sql, [user_id, replica, moves, has_waited])
 
 
 class ReadingMixin(ConventionsMixin):
@@ -230,9 +233,9 @@ def _note(request: HttpRequest, *, has_waited: bool, is_read: bool, has_failed: 
         return
     before = get_state(request.META).replica_before
     replica = get_replicas().choose(user_id)
-    store = partial(
-        store_position, user_id, replica, moves=before is not None and replica != before, has_waited=has_waited
-    )
+    moves = before is not None and replica != before
+    backend: PositionBackend = get_backend(settings.POSITION_BACKEND)
+    store = partial(backend.store, user_id, replica, moves=moves, has_waited=has_waited)
     if is_read:
         store()
         return

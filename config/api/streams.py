@@ -4,14 +4,14 @@ All rows under the filters, the search, the order and `fields` of the request, i
 """
 
 import hashlib
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain, islice
 from threading import BoundedSemaphore
 from typing import Any, ClassVar
 
 from django.conf import settings
-from django.db.models import Model, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from rest_framework.renderers import BaseRenderer
@@ -21,7 +21,6 @@ from config.api.included import IncludingMixin
 from config.api.listing.keyset import KeysetQuery
 from config.api.listing.pagination import MODES, ListPagination, build_query
 from config.api.representation.renderers import CSVRenderer, NDJSONRenderer, StreamRenderer
-from config.api.representation.serializers import Representation
 from config.api.versions.table import Change, has
 from config.api.versions.versioning import find_response_version
 from config.http import compression
@@ -108,13 +107,7 @@ class StreamingMixin(IncludingMixin):
             yield query.fetch_exact_total()
             yield renderer.render_beginning(names)
             for rows in read_rows(query.build_all().using(alias)):
-                yield renderer.render_rows(represent(self, rows))
-
-
-def represent(view: Any, rows: Sequence[Model]) -> Sequence[Representation]:
-    """The representations of rows of a stream: those of a page. The accelerator replaces it."""
-    representations: Sequence[Representation] = view.represent(rows)
-    return representations
+                yield renderer.render_rows(self.represent(rows))
 
 
 def read_rows(rows: QuerySet[Any]) -> Iterator[list[Any]]:

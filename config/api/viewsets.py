@@ -16,6 +16,7 @@ from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
 from rest_framework.viewsets import ViewSetMixin
 
+from config.api.backends import get_backend
 from config.api.descriptions import RESOURCE_TEXTS
 from config.api.listing.filters import FilterBackend, OrderingFilter, StrictFilterSet, build_filterset_class
 from config.api.listing.pagination import ListPagination
@@ -352,7 +353,7 @@ class ResourceViewSet(ViewSetMixin, StreamingMixin, GenericAPIView):
 
     def represent(self, rows: Sequence[Model]) -> Sequence[Representation]:
         """The representations of rows, in the fields that were asked for."""
-        data: Sequence[Representation] = self.get_serializer(rows, many=True, fields=self.chosen_fields).data
+        data: Sequence[Representation] = get_backend(settings.REPRESENTATION_BACKEND).represent(self, rows)
         return data
 
     def respond(self, row: Model, status: int = 200) -> Response:

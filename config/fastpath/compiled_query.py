@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, cached_property, partial
 from typing import Any
 
+from django.conf import settings
 from django.core.exceptions import EmptyResultSet
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -131,7 +132,7 @@ class _Compiled:
         given: Mapping[str, str] | None,
     ) -> None:
         chosen: str | None = queryset._db  # type: ignore[attr-defined]  # the stubs leave it out
-        self.is_routed, self.alias = chosen is None, chosen or DEFAULT_DB_ALIAS
+        self.is_routed, self.alias = chosen is None and bool(settings.REPLICAS), chosen or DEFAULT_DB_ALIAS
         connection = connections[self.alias]
         compiler = queryset.query.get_compiler(connection=connection)
         self.sql: str = ""
@@ -209,19 +210,6 @@ def build_row(model: type[Model], alias: str | None, names: Sequence[str], value
     if _has_own_way(model) or has_init_receivers():
         return model.from_db(alias, names, values)
     return _build(model, alias, names, values)
-
-
-def from_db(original: classmethod) -> classmethod:
-    """Takes the place of `from_db` in a base class of models, which a subclass may extend."""
-
-    def fast_from_db(
-        cls: type[Model], db: str | None, field_names: Sequence[str], values: Sequence[object], /, **options: object
-    ) -> Model:
-        if has_init_receivers() or cls.__init__ is not Model.__init__:
-            return original.__func__(cls, db, field_names, values, **options)
-        return _build(cls, db, field_names, values)
-
-    return classmethod(fast_from_db)
 
 
 def has_init_receivers() -> bool:

@@ -1,38 +1,40 @@
-"""The look-up of a credential that counts its request in the same statement.
+"""The backends of the fast path for credentials, quotas and the positions of reads.
 
-Replaces: `CredentialLookup.find` and `count_request` of config.api.limits.quotas, two statements. Buys: one round trip
-of each authenticated request, and the compilation of its query. The stored answer
-of an idempotency key is read by the same statement, so that a replay needs no other. With QUOTA_URL, Redis counts the
-requests that run side by side in one round trip. Where there are replicas, it tells from which one its user reads.
+The look-up of a credential counts its request in the same statement, and reads the stored answer of an idempotency key,
+so that a replay needs no other; where there are replicas, it tells from which one its user reads. Buys: one round trip
+of each authenticated request, and the compilation of its query. With QUOTA_URL, Redis counts the requests that run side
+by side in one round trip.
 
-Replaces: `accounts.tokens.SessionToken.parse`, simplejwt's decoding and verification. Buys: five sixths of its time.
-Every token that does not pass is judged by the original, so that the short check can only accept what that would
-accept.
-
-Replaces: `django.utils.crypto.salted_hmac` in the modules that need it at each request. Buys: the half of an HMAC that
-depends on salt and secret alone is made once.
+A JWT is verified in a sixth of the time that simplejwt takes. The reference judges every token that does not pass, so
+that the short check can only accept what that would accept.
 """
 
 import hmac
 import json
 import time
 from binascii import a2b_base64, b2a_base64
-from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import lru_cache
 from hmac import compare_digest
 from typing import Any
 
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, Error, connection
-from django.db.models import Model
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework_simplejwt.backends import TokenBackend
 from rest_framework_simplejwt.exceptions import TokenError
 from rest_framework_simplejwt.tokens import Token
 
+from config.api.backends import get_backend
 from config.api.limits import counters
-from config.api.limits.quotas import CredentialLookup, count_in_redis, find_stand_in, is_counted
-from config.api.reading import FETCH_POSITION, PATIENCE, STORE, Position
+from config.api.limits.quotas import (
+    CredentialBackend,
+    CredentialLookup,
+    DatabaseQuotas,
+    RedisQuotas,
+    find_stand_in,
+    is_counted,
+)
+from config.api.reading import FETCH_POSITION, PATIENCE, STORE, Position, PositionBackend
 from config.api.requests import AnyRequest
 from config.fastpath import batching
 from config.fastpath.compiled_query import BindParameter, CompiledQuery, get_parameter_types
@@ -92,18 +94,18 @@ def _compile(
     return CompiledQuery(rows, wrap_sql, shared_transaction=not counts, given=given)
 
 
-def find(original: Callable) -> Callable:
-    """Takes the place of `CredentialLookup.find`. What it counts is taken back where the credential is refused."""
+class FastCredentials(CredentialBackend):
+    """CREDENTIAL_BACKEND. What it counts is taken back where the credential is refused."""
 
-    def fast_find(self: CredentialLookup, request: Any, **values: object) -> Model | None:
+    def find(self, lookup: CredentialLookup, request: AnyRequest | None, **values: object) -> Any:
         if find_stand_in(request):
-            return original(self, request, **values)
-        counts = _is_counted_by_database(request)
+            return super().find(lookup, request, **values)
         # Beside requests, a credential is looked up for its row alone.
         state = get_state(request.META) if request else RequestState()
         asked, state.answer_wanted = state.answer_wanted, None
+        counts = _counts_with_credential(request)
         reads_position = bool(settings.REPLICAS) and request is not None and request.method in SAFE_METHODS
-        look_up = _compile(self, counts, asked is not None, reads_position, *values)
+        look_up = _compile(lookup, counts, asked is not None, reads_position, *values)
         began = time.monotonic()
         try:
             found = look_up.first(**values, **(asked or {}))
@@ -114,9 +116,9 @@ def find(original: Callable) -> Callable:
             if not (may_ask and is_unavailable(error)):
                 raise
             if stand_in:
-                return original(self, request, **values)
+                return super().find(lookup, request, **values)
             # A standby can be read, though it takes no counts.
-            found = _compile(self, False, False, False, *values).first(**values)
+            found = _compile(lookup, False, False, False, *values).first(**values)
             counts, asked, reads_position = False, None, False
             state.position_read = (None, began)
         if found is None:
@@ -132,59 +134,60 @@ def find(original: Callable) -> Callable:
             state.position_read = (further[-1], began)
         return row
 
-    return fast_find
+    def parse_token(self, token_class: Any, text: str) -> Token:
+        return _parse_plain(token_class, text) or super().parse_token(token_class, text)
 
 
-def _is_counted_by_database(request: AnyRequest | None) -> bool:
-    if request is None or settings.QUOTA_URL or not settings.RATE_LIMIT_PRINCIPAL:
+def _counts_with_credential(request: AnyRequest | None) -> bool:
+    if request is None or not settings.RATE_LIMIT_PRINCIPAL:
+        return False
+    if not isinstance(get_backend(settings.QUOTA_BACKEND), FastDatabaseQuotas):
         return False
     return get_state(request.META).counted is None and is_counted(request)
 
 
-def count_request(original: Callable) -> Callable:
-    """Takes the place of `count_request`: what the look-up counted is not counted again."""
+class FastDatabaseQuotas(DatabaseQuotas):
+    """QUOTA_BACKEND: what the look-up counted is not counted again."""
 
-    def fast_count_request(request: AnyRequest, key: str, limit: int) -> Any:
+    def count(self, request: AnyRequest, key: str, limit: int) -> counters.Usage | None:
         state = get_state(request.META)
         counted, state.counted = state.counted, None
         if counted and counted[0] == key:
-            return counted[1]
+            usage: counters.Usage = counted[1]
+            return usage
         if counted:
             # The credential was found, and refused after all.
             with connection.cursor() as cursor:
                 cursor.execute(_DECREMENT, [counted[0]])
-        if limit and settings.QUOTA_URL and batching.may_submit():
-            return batching.submit(count_in_redis, key)
-        return original(request, key, limit)
-
-    return fast_count_request
+        return super().count(request, key, limit)
 
 
-def fetch_position(original: Callable) -> Callable:
-    """Takes the place of `config.api.reading.fetch_position`: the look-up of most credentials has read it."""
+class FastRedisQuotas(RedisQuotas):
+    """QUOTA_BACKEND with QUOTA_URL: those that run side by side are counted in one round trip."""
 
-    def fast_fetch_position(request: AnyRequest, user_id: int) -> Position | None:
+    def count(self, request: AnyRequest, key: str, limit: int) -> counters.Usage | None:
+        if not (limit and batching.may_submit()):
+            return super().count(request, key, limit)
+        from config.api.limits import redis_counters
+
+        usage: counters.Usage = batching.submit(redis_counters.increment, key)
+        return usage
+
+
+class FastPositions(PositionBackend):
+    """POSITION_BACKEND: the look-up of most credentials has read the position, and some are stored together."""
+
+    def fetch(self, request: AnyRequest, user_id: int) -> Position | None:
         state = get_state(request.META)
         found, state.position_read = state.position_read, None
         if found is None:
-            position: Position | None = original(request, user_id)
-            return position
+            return super().fetch(request, user_id)
         texts, asked = found
         return Position.parse(texts, asked) if texts else None
 
-    return fast_fetch_position
-
-
-def store_position(original: Callable) -> Callable:
-    """Takes the place of `config.api.reading.store_position`: those of several requests are sent together."""
-
-    def fast_store_position(
-        user_id: int, replica: str, *, moves: bool, has_waited: bool, is_patient: bool = False
-    ) -> None:
+    def store(self, user_id: int, replica: str, *, moves: bool, has_waited: bool, is_patient: bool = False) -> None:
         store = STORE, (user_id, replica, moves, has_waited)
         get_connection(DEFAULT_DB_ALIAS).run(*([(PATIENCE, ()), store] if is_patient else [store]))
-
-    return fast_store_position
 
 
 _json = json.JSONDecoder()
@@ -230,15 +233,6 @@ class _Signature:
 _get_signature = lru_cache(maxsize=8)(_Signature)
 
 
-def parse(original: classmethod) -> classmethod:
-    """Takes the place of a classmethod that makes a token of its text."""
-
-    def fast_parse(cls: Any, text: str) -> Token:
-        return _parse_plain(cls, text) or original.__func__(cls, text)
-
-    return classmethod(fast_parse)
-
-
 def _parse_plain(cls: Any, text: str) -> Token | None:
     """A token that is good and of just our form, made around the library's `__init__`; None for any other."""
     backend = cls.backend
@@ -259,16 +253,3 @@ def _parse_plain(cls: Any, text: str) -> Token | None:
         and (claims.get("iss"), claims.get("aud")) == (backend.issuer, backend.audience)
     )
     return token if is_good else None
-
-
-def salted_hmac(original: Callable) -> Callable:
-    """Takes the place of Django's function."""
-    # Of a few salts, and of the secrets before the present one.
-    prepare = lru_cache(maxsize=16)(partial(original, value=b""))
-
-    def fast_salted_hmac(key_salt: str, value: str, secret: str, *, algorithm: str) -> hmac.HMAC:
-        digest = prepare(key_salt, secret=secret, algorithm=algorithm).copy()
-        digest.update(value.encode())
-        return digest
-
-    return fast_salted_hmac

@@ -21,12 +21,13 @@ from django.db.models.manager import BaseManager
 from django.utils.functional import cached_property
 from rest_framework import serializers
 from rest_framework.fields import BigIntegerField, Field, SkipField, empty, get_error_detail
+from rest_framework.generics import GenericAPIView
 from rest_framework.serializers import BaseSerializer
 from rest_framework.settings import api_settings
 from rest_framework.utils.serializer_helpers import BindingDict
 
 from config.api.representation.fields import MoneyField, StrictField
-from config.api.representation.serializers import Representation, ResourceSerializer
+from config.api.representation.serializers import Representation, RepresentationBackend, ResourceSerializer
 from config.api.versions.table import Version
 from config.http.json import UnusableNumber
 
@@ -64,13 +65,15 @@ def get_renderer(
     return _build_renderer(serializer_class(context={"version": version}), names)
 
 
-def find_unknown_fields(serializer_class: type[ResourceSerializer]) -> list[str]:
-    """The readable fields for which `to_representation` must be called, with the reason why nothing is compiled."""
-    serializer = serializer_class(context={"version": None})
-    if not _has_stock_methods(serializer_class):
-        return ["to_representation or get_fields is overridden"]
-    readable = [field for field in serializer.fields.values() if not field.write_only]
-    return [f"{field.field_name} ({type(field).__name__})" for field in readable if _get_conversion(field) is None]
+class CompiledRepresentation(RepresentationBackend):
+    """REPRESENTATION_BACKEND, by compiled serializers."""
+
+    def represent(self, view: Any, rows: Sequence[Model]) -> Sequence[Representation]:
+        is_stock = type(view).get_serializer is GenericAPIView.get_serializer
+        renderer = (
+            get_renderer(view.get_serializer_class(), view.request.version, view.field_names) if is_stock else None
+        )
+        return renderer.render(rows) if renderer else super().represent(view, rows)
 
 
 def _build_renderer(serializer: BaseSerializer, names: frozenset[str]) -> Renderer | None:

@@ -1,20 +1,20 @@
 """Viewsets whose actions run on compiled queries and serializers.
 
-Replaces: the actions and the dispatch of `config.api.viewsets.ResourceViewSet`, by subclasses of an app's viewset that
-are made once for each address. Buys: nine tenths of the function calls of a request.
+Replaces: the actions and the dispatch of `config.api.viewsets.ResourceViewSet`, by a subclass of each viewset of
+FAST_PATH_VIEWSETS. Buys: nine tenths of the function calls of a request.
 
-Each part replaces some methods, and presumes that a viewset overrides none of the hooks that they go around. Where a
-viewset does, the part is left out of its subclass, and the viewset's own hooks run as in Django REST Framework;
-`manage.py check` says so.
+It goes around hooks of Django REST Framework: a test tells where a viewset of that setting overrides one. Any other
+viewset runs on the reference.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache, partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from django.conf import settings
 from django.db import OperationalError, router
 from django.db.models import Model
 from django.http import HttpRequest
@@ -25,9 +25,9 @@ from rest_framework.throttling import BaseThrottle
 
 from config.api.listing.filters import parse_ordering
 from config.api.representation.renderers import JSONRenderer
-from config.api.representation.serializers import Representation, ResourceSerializer
-from config.api.views import VARY
-from config.api.viewsets import ResourceViewSet, parse_id
+from config.api.representation.serializers import ResourceSerializer
+from config.api.views import VARY, ConventionsMixin
+from config.api.viewsets import READS, ResourceViewSet, parse_id
 from config.api.writing.idempotency import IdempotencyKey, build_key, get_operation, parse_header, parse_key
 from config.fastpath import inserts, statement_cache
 from config.fastpath.http import FastAPIRequest, FastHeaders, FastResponse, set_default_headers, vary_on
@@ -41,29 +41,24 @@ from config.postgresql.transactions import must_run_again
 _JSON_RENDERER = JSONRenderer()
 
 if TYPE_CHECKING:
-    # What a part stands in front of.
+    # What it stands in front of.
     _ViewSet = ResourceViewSet
 else:
     _ViewSet = object
 
 
-class _Part(_ViewSet):
-    """Some methods of ResourceViewSet, replaced.
+class FastViewSet(_ViewSet):
+    """ResourceViewSet, with some methods replaced.
 
     Attributes:
-        presumes: the hooks that the methods go around.
+        adds_alone: whether a new row is all that a POST adds, by values of its body alone.
     """
 
-    presumes: ClassVar[Sequence[str]] = ()
+    adds_alone: ClassVar[bool]
+    headers: Mapping[str, str]
+    asked: Mapping[str, str] | None = None
 
-
-class Dispatch(_Part):
-    """One class for each address; a request and a response that do not lead back to the view."""
-
-    presumes = (
-        *("dispatch", "initialize_request", "allowed_methods", "default_response_headers"),
-        *("get_throttles", "get_format_suffix"),
-    )
+    # --- Requests and responses: one class for each address; a request and a response that do not lead back to the view
 
     def dispatch(self, request: HttpRequest, *args: object, **kwargs: object) -> Response:
         self.args, self.kwargs = args, kwargs
@@ -102,25 +97,8 @@ class Dispatch(_Part):
         view_class: Any = type(self)
         return _get_allowed_methods(view_class)
 
-
-class Negotiate(_Part):
-    """JSON, which the handler found that the request accepts best, by a renderer that keeps nothing of a request."""
-
-    presumes = (
-        *("perform_content_negotiation", "get_renderers", "renderer_classes"),
-        *("get_content_negotiator", "content_negotiation_class"),
-    )
-
     def perform_content_negotiation(self, request: Request, force: bool = False) -> tuple[JSONRenderer, str]:
         return _JSON_RENDERER, JSONRenderer.media_type
-
-
-class Responses(_Part):
-    """Responses and headers that are made before."""
-
-    presumes = ("dispatch", "build_response", "finalize_response", "finalize_etag", "default_response_headers")
-
-    headers: Mapping[str, str]
 
     def build_response(self, data: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
         return FastResponse(data, status, headers=dict(headers) if headers else None)
@@ -140,33 +118,7 @@ class Responses(_Part):
         response.add_post_render_callback(partial(self.finalize_etag, request))
         return response
 
-
-class Represent(_Part):
-    presumes = ("represent", "get_serializer")
-
-    def represent(self, rows: Sequence[Model]) -> Sequence[Representation]:
-        renderer = get_renderer(self.get_serializer_class(), self.request.version, self.field_names)
-        representations: Sequence[Representation] = renderer.render(rows) if renderer else super().represent(rows)
-        return representations
-
-
-def represent_rows(original: Callable[[Any, Sequence[Model]], Any]) -> Callable[[Any, Sequence[Model]], Any]:
-    """Takes the place of `config.api.streams.represent`: streams run on the full stack, and have many rows."""
-
-    def represent(view: Any, rows: Sequence[Model]) -> Any:
-        renderer, view_class = None, view.__class__
-        if not get_parts(view_class)[Represent]:
-            renderer = get_renderer(view.get_serializer_class(), view.request.version, view.field_names)
-        return renderer.render(rows) if renderer else original(view, rows)
-
-    return represent
-
-
-class ReadList(_Part):
-    presumes = (
-        *("list", "get_queryset", "filter_queryset", "paginate_queryset", "get_paginated_response", "paginator"),
-        *("filter_backends", "pagination_class"),
-    )
+    # --- Reads
 
     def list(self, request: Request, *args: object, **kwargs: object) -> Response:
         ordering = parse_ordering(self.parameters, self.sortable)
@@ -174,9 +126,7 @@ class ReadList(_Part):
         query = None
         is_plain = not (self.parameters.problems or self.parameters.uses_later or self.included)
         if is_plain and self.principal is not None:
-            renderer = None
-            if isinstance(self, Represent):
-                renderer = get_renderer(self.get_serializer_class(), request.version, self.field_names)
+            renderer = get_renderer(self.get_serializer_class(), request.version, self.field_names)
             attributes = renderer.attributes if renderer else None
             query = statement_cache.get_list_query(_get_prototype(self), ordering, filters, attributes)
         if query is None:
@@ -194,43 +144,27 @@ class ReadList(_Part):
         paginated: Response = paginator.get_paginated_response(self.represent(page))
         return paginated
 
-
-class ReadObject(_Part):
-    presumes = ("get_object", "get_queryset", "filter_queryset", "filter_backends", "build_object_query")
-
     def get_object(self, *, lock: bool = False) -> Model:
         query = None if lock or self.principal is None else statement_cache.get_object_query(_get_prototype(self))
         if query is None:
             return super().get_object(lock=lock)
-        rows = query.fetch_instances(id=parse_id(self.kwargs["id"]), **_get_values(self))
+        rows = query.fetch_instances(id=parse_id(str(self.kwargs["id"])), **_get_values(self))
         if not rows:
             raise not_found()
         self.check_object_permissions(self.request, rows[0])
         return rows[0]
 
-
-class CheckParent(_Part):
-    presumes = ("check_parent",)
-
     def check_parent(self) -> None:
         if not self.parent_field:
             return
-        query = statement_cache.get_parent_query(_get_prototype(self))
+        is_read = self.request.method in READS
+        query = statement_cache.get_parent_query(_get_prototype(self)) if is_read else None
         if query is None:
             super().check_parent()
         elif not query.fetch_instances(**_get_values(self)):
             raise not_found()
 
-
-class Create(_Part):
-    """A POST that only adds one row is one statement, sent when its response is made."""
-
-    presumes = (
-        *("create", "perform_create", "get_address_values", "get_serializer", "check_parent", "respond_created"),
-        *("run_create", "parent_field"),
-    )
-
-    asked: Mapping[str, str] | None = None
+    # --- A POST that only adds one row is one statement, sent when its response is made
 
     def initial(self, request: Request, *args: object, **kwargs: object) -> None:
         if self.action == "create":
@@ -255,7 +189,7 @@ class Create(_Part):
         if key and self.principal is not None and (answer := inserts.take_answer(get_state(request.META), key)):
             replayed: Response = self.build_response(*key.build_replay(answer))
             return replayed
-        response = self.insert(data, key) if self.principal is not None else None
+        response = self.insert(data, key) if self.adds_alone and self.principal is not None else None
         if response is None:
             response = super().create(request, *args, **kwargs)
         return response
@@ -289,50 +223,35 @@ class Create(_Part):
         self.row = self.version_digest = None
         return None
 
-
-class CheckLines(_Part):
-    presumes = ("get_line_serializer", "get_serializer")
-
     def get_line_serializer(self) -> ResourceSerializer:
         accelerated = accelerate_serializer(self.get_serializer_class())
         serializer: ResourceSerializer = accelerated(data={}, context=self.get_serializer_context())
         return serializer
 
 
-PARTS: Sequence[type[_Part]] = (
-    *(Dispatch, Negotiate, Responses, Represent, ReadList, ReadObject, CheckParent, Create, CheckLines),
-)
-
-
 @cache
-def get_parts(view_class: type[ResourceViewSet]) -> Mapping[type[_Part], Sequence[str]]:
-    """The parts of the fast path, each with the hooks that a viewset overrides and the part presumes not to be."""
-    return {part: [name for name in part.presumes if _is_overridden(view_class, name)] for part in PARTS}
-
-
-def _is_overridden(view_class: type[ResourceViewSet], name: str) -> bool:
-    if name == "parent_field":
-        return view_class.parent_field is not None
-    return getattr(view_class, name) is not getattr(ResourceViewSet, name)
-
-
-@cache
-def accelerate(view: View) -> View:
-    """A view function of a viewset (`ViewSet.as_view(…)`), as the fast path runs it; any other view as it is."""
-    view_class = getattr(view, "cls", object)
+def accelerate(view: View) -> View | None:
+    """A view function of the API as the fast path runs it; None for one that runs on the reference alone."""
+    view_class: Any = getattr(view, "cls", object)
     if not issubclass(view_class, ResourceViewSet):
-        return view
-    overridden = get_parts(view_class)
-    if overridden[Dispatch]:
-        return view
+        return view if issubclass(view_class, ConventionsMixin) else None
+    if f"{view_class.__module__}.{view_class.__qualname__}" not in settings.FAST_PATH_VIEWSETS:
+        return None
     actions: dict[str, str] = dict(view.actions)  # type: ignore[attr-defined]
     if "get" in actions:
         actions.setdefault("head", actions["get"])
     methods = {method: property(attrgetter(action)) for method, action in actions.items()}
-    bases = (*(part for part in PARTS if not overridden[part]), view_class)
-    attributes = {"__doc__": view_class.__doc__, "__module__": view_class.__module__, "action_map": actions}
+    attributes = {
+        "__doc__": view_class.__doc__,
+        "__module__": view_class.__module__,
+        "action_map": actions,
+        "reference": view_class,
+        "adds_alone": view_class.parent_field is None
+        and view_class.perform_create is ResourceViewSet.perform_create
+        and view_class.get_address_values is ResourceViewSet.get_address_values,
+    }
+    bases = (FastViewSet, view_class)
     bound: Any = type(view_class.__name__, bases, {**attributes, **view.initkwargs, **methods})  # type: ignore[attr-defined]
-    bound.reference = view_class
 
     def run(request: HttpRequest, *args: object, **kwargs: object) -> Response:
         return bound().dispatch(request, *args, **kwargs)

@@ -66,7 +66,7 @@ class RequestState:
         refused: what kept it from Django: a DomainError, or a fault of ours.
         sent_content_type: the Content-Type as the client sent it, of which Django sees a part.
         secret_parameters: the API keys of its query, from which they were taken out.
-        request_id: see RequestIdMiddleware.
+        request_id: see RequestMiddleware.
         request: Django's, while it is answered.
         logs_events: whether its audit events are logged and counted.
         version: the config.api.versions.table.Version that it asks for.

@@ -22,7 +22,7 @@ from config.api.versions.versioning import choose_media_type, find_response_vers
 from config.http.errors import DomainError, ErrorCode
 from config.http.lanes import Lane
 from config.http.media_types import CSV, HTML, MEDIA_TYPES, NDJSON
-from config.http.middleware import SECRET_PARAMETER, RequestIdMiddleware, choose_request_id
+from config.http.middleware import SECRET_PARAMETER, RequestMiddleware, choose_request_id
 from config.http.request_limits import MAX_SHORT_BODY, too_long
 from config.http.request_state import get_state
 from config.http.streams import StreamResponse
@@ -43,10 +43,7 @@ _SLOW = frozenset({HTML, NDJSON, CSV})
 _WITHOUT_DATABASE = frozenset(
     {
         "config.server.metrics.MetricsMiddleware",
-        "config.http.middleware.RequestIdMiddleware",
-        "config.http.middleware.ContentLengthMiddleware",
-        "config.http.middleware.ExactMethodMiddleware",
-        "config.http.middleware.SecretParameterMiddleware",
+        "config.http.middleware.RequestMiddleware",
         "django.middleware.security.SecurityMiddleware",
         "django.middleware.clickjacking.XFrameOptionsMiddleware",
         "config.http.middleware.ContentPolicyMiddleware",
@@ -295,7 +292,7 @@ def failure(exception: BaseException, environ: Environ) -> Answer:
     problem = DomainError(ErrorCode.INTERNAL_ERROR, message)
     request = HttpRequest()
     request.META = environ
-    response = RequestIdMiddleware(lambda request: plain_response(problem, request))(request)
+    response = RequestMiddleware(lambda request: plain_response(problem, request))(request)
     logger.error("Request-Id %s", response["Request-Id"], exc_info=exception)
     metrics.record(environ, response.status_code, response.headers, time.perf_counter())
     return Answer(response.status_code, list(response.items()), response.content)

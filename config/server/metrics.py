@@ -200,8 +200,23 @@ def start(lane: Lane, cause: StartCause) -> None:
 
 
 def build_value_class(slot: str) -> Any:
-    """The library's class of values, which are stored in the files of a slot."""
-    return values.MultiProcessValue(lambda: slot)
+    """The library's class of values, which are stored in the files of a slot, but one that counts by one addition."""
+    value_class: Any = values.MultiProcessValue(lambda: slot)
+
+    class Value(value_class):
+        # A process calls `share` when it has been forked, no other process writes its files, and CPython lets no other
+        # thread run between a subscript that is read and the same one written. A file that grows is mapped anew: values
+        # made before go on in the older mapping, of the same pages. What the library keeps beside the file stays as it
+        # was; `exposition` reads the files.
+        def __init__(self, *arguments: object, **options: object) -> None:
+            super().__init__(*arguments, **options)
+            position = self._file._positions[self._key]
+            self._number = memoryview(self._file._m)[position : position + 8].cast("d")
+
+        def inc(self, amount: float) -> None:
+            self._number[0] += amount
+
+    return Value
 
 
 def _free_slot(folder: Path) -> int:

@@ -16,15 +16,16 @@ from functools import lru_cache
 from io import BytesIO
 from typing import Any
 
+from django import setup
 from django.conf import settings
-from django.core.wsgi import get_wsgi_application
 from django.db import close_old_connections
 from granian.rsgi import HTTPProtocol, Scope  # type: ignore[attr-defined]
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-django: Any = get_wsgi_application()
+setup(set_prefix=False)
 
-from config.api.requests import find_max_body  # noqa: E402 - they need the apps
+from config.api.handlers import Handler  # noqa: E402 - they need the apps
+from config.api.requests import find_max_body  # noqa: E402
 from config.api.versions.usage import SECONDS_BETWEEN_WRITES, uses  # noqa: E402
 from config.http.errors import Detail, ErrorCode, invalid  # noqa: E402
 from config.http.lanes import Lane  # noqa: E402
@@ -46,6 +47,7 @@ from config.server.tracing import traces  # noqa: E402
 
 Headers = Mapping[str, str]
 
+django: Any = Handler()
 # From the reception of the headers to the end of the body, however it trickles in. Less than `serve` gives its workers
 # to stop, so that a stalled body ends no worker before its other requests are done.
 SECONDS_FOR_A_BODY = 15.0

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings as configured
-from django.core.wsgi import get_wsgi_application
 
 from accounts import logins
+from config.api.handlers import Handler
 from config.server.answers import answer
+from tests.conftest import REFERENCE
 from tests.server.environ import build_environ
 from tests.service import CHECKOUT
 
@@ -95,17 +96,9 @@ def trace_fast_path(token):
 
 @pytest.fixture
 def trace_reference(token, settings):
-    def run(kind):
-        return run_traced(get_wsgi_application(), kind, token, lambda name: not name.startswith("config/fastpath/"))
-
-    if not settings.FAST_PATH:
-        yield run
-        return
-    from config.fastpath.replacements import uninstalled
-
-    settings.FAST_PATH = False
-    with uninstalled():
-        yield run
+    for name, value in REFERENCE.items():
+        setattr(settings, name, value)
+    return lambda kind: run_traced(Handler(), kind, token, lambda name: not name.startswith("config/fastpath/"))
 
 
 @pytest.mark.parametrize(("kind", "limit"), [("list", 33), ("payment", 35)])

@@ -3,7 +3,6 @@
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 
 import pytest
-from django.utils.crypto import salted_hmac
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,11 +25,3 @@ def test_any_text_is_read_or_refused_as_by_the_library(text: str) -> None:
             credentials._decode(text)
     else:
         assert credentials._decode(text) == expected
-
-
-@given(st.text(max_size=9), st.text(max_size=9), st.text(max_size=9))
-def test_hmac_is_django_s(salt: str, value: str, secret: str) -> None:
-    fast = credentials.salted_hmac(salted_hmac)
-    for _ in range(2):
-        expected = salted_hmac(salt, value, secret, algorithm="sha256")
-        assert fast(salt, value, secret, algorithm="sha256").digest() == expected.digest()

@@ -7,14 +7,14 @@ import pytest
 from django.http import HttpResponse
 from django.test import RequestFactory
 
-from config.http.middleware import SecretParameterMiddleware
+from config.http.middleware import RequestMiddleware
 from config.http.request_state import get_state
 
 
 def test_very_many_keys_are_taken_out_at_once() -> None:
     request = RequestFactory().get("/users", QUERY_STRING="&".join(f"api_key={number}&a" for number in range(20_000)))
     start = time.monotonic()
-    SecretParameterMiddleware(lambda request: HttpResponse())(request)
+    RequestMiddleware(lambda request: HttpResponse())(request)
     assert time.monotonic() - start < 1
     assert len(get_state(request.META).secret_parameters) == 20_000
     assert request.META["QUERY_STRING"] == "&".join("a" * 20_000)
@@ -33,7 +33,7 @@ def test_very_many_keys_are_taken_out_at_once() -> None:
 )
 def test_key_is_taken_out_however_its_name_is_spelt(query: str, rest: str) -> None:
     request = RequestFactory().get("/users", QUERY_STRING=query)
-    SecretParameterMiddleware(lambda request: HttpResponse())(request)
+    RequestMiddleware(lambda request: HttpResponse())(request)
     assert request.META["QUERY_STRING"] == rest
     names = [unquote_plus(part.partition("=")[0]) for part in query.split("&")]
     assert len(get_state(request.META).secret_parameters) == names.count("api_key")

@@ -111,7 +111,7 @@ def _build_response_context(request: HttpRequest, response: HttpResponse) -> Con
 
 
 def _render_headers(request: HttpRequest, response: HttpResponse) -> Iterator[tuple[str, SafeString]]:
-    # RequestIdMiddleware, which is outside of this one, has not added its header yet.
+    # RequestMiddleware, which is outside of this one, has not added its header yet.
     headers = {**response.headers, "Request-Id": get_state(request.META).request_id}
     first = [name for name in _FIRST_HEADERS if name in headers]
     for name in (*first, *sorted(headers.keys() - set(first))):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 from django.conf import settings
@@ -18,6 +19,7 @@ from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 from rest_framework.settings import api_settings
 
+from config.api.backends import get_backend
 from config.api.exceptions import plain_response
 from config.api.limits import counters
 from config.api.requests import AnyRequest
@@ -58,7 +60,15 @@ class CredentialLookup:
             request: whose credential it is; None for no request's.
             values: by which `build_queryset` knows it.
         """
-        rows = self.build_queryset(**values)
+        return get_backend(settings.CREDENTIAL_BACKEND).find(self, request, **values)
+
+
+class CredentialBackend:
+    """What CREDENTIAL_BACKEND names: how credentials are read."""
+
+    def find(self, lookup: CredentialLookup, request: AnyRequest | None, **values: object) -> Any:
+        """See CredentialLookup."""
+        rows = lookup.build_queryset(**values)
         stand_in = find_stand_in(request)
         if stand_in is None:
             try:
@@ -76,6 +86,46 @@ class CredentialLookup:
             if not close_if_lost(stand_in):
                 raise
             return rows.using(stand_in).first()
+
+    def parse_token(self, token_class: Callable[[str], Any], text: str) -> Any:
+        """The token of a text, which is verified as the class does it."""
+        return token_class(text)
+
+
+class QuotaBackend(ABC):
+    """What QUOTA_BACKEND names: where requests are counted."""
+
+    @abstractmethod
+    def count(self, request: AnyRequest, key: str, limit: int) -> counters.Usage | None:
+        """Counts a request under a key; None, and no count, where the limit is 0.
+
+        Raises:
+            CountersUnavailable, django.db.Error: nothing was counted.
+        """
+
+
+class DatabaseQuotas(QuotaBackend):
+    def count(self, request: AnyRequest, key: str, limit: int) -> counters.Usage | None:
+        if not limit:
+            return None
+        if get_state(request.META).stand_in:
+            raise counters.CountersUnavailable("There is no primary.")
+        return counters.increment([key])[key]
+
+
+class RedisQuotas(QuotaBackend):
+    def count(self, request: AnyRequest, key: str, limit: int) -> counters.Usage | None:
+        # What nobody uses shall take no memory.
+        from config.api.limits import redis_counters
+
+        return redis_counters.increment([key])[0] if limit else None
+
+
+class NoQuotas(QuotaBackend):
+    """Where both limits are 0."""
+
+    def count(self, request: AnyRequest, key: str, limit: int) -> None:
+        return None
 
 
 def find_stand_in(request: AnyRequest | None) -> str | None:
@@ -110,7 +160,7 @@ def consume_quota(request: AnyRequest, user: Model | None) -> None:
     state.quota_fields = {}
     key = f"quota:{get_network(client_address(request)) if user is None else user.pk}"
     try:
-        usage = count_request(request, key, limit)
+        usage = get_backend(settings.QUOTA_BACKEND).count(request, key, limit)
     except (Error, counters.CountersUnavailable) as error:
         _outage.note(policy, error)
         return
@@ -126,23 +176,6 @@ def is_counted(request: AnyRequest) -> bool:
     """Whether a request counts and was not counted yet."""
     is_new = get_state(request.META).quota_fields is None
     return is_new and (is_versioned(request.path_info) or is_oauth(request.path_info))
-
-
-def count_request(request: AnyRequest, key: str, limit: int) -> counters.Usage | None:
-    """Counts a request under a key; None, and no count, where the limit is 0."""
-    if not limit:
-        return None
-    if get_state(request.META).stand_in and not settings.QUOTA_URL:
-        raise counters.CountersUnavailable("There is no primary.")
-    return count_in_redis([key])[0] if settings.QUOTA_URL else counters.increment([key])[key]
-
-
-def count_in_redis(keys: Sequence[str]) -> list[counters.Usage]:
-    """See `redis_counters.increment`."""
-    # What nobody uses shall take no memory.
-    from config.api.limits import redis_counters
-
-    return redis_counters.increment(keys)
 
 
 class _Outage:

@@ -1,9 +1,8 @@
-"""DRF's hooks do in a viewset of the service what they do in DRF, on the fast path as on the full stack."""
+"""DRF's hooks do in a viewset of the service what they do in DRF."""
 
 import json
 
 import pytest
-from django.conf import settings as configured
 
 from accounts import logins
 from orders.models import Order
@@ -12,18 +11,11 @@ from tests.conftest import new_client
 from tests.server.environ import build_environ
 
 
-@pytest.fixture(
-    params=[
-        pytest.param(True, id="fast", marks=pytest.mark.skipif(not configured.FAST_PATH, reason="not installed")),
-        pytest.param(False, id="full"),
-    ]
-)
-def fast(request, settings):
-    settings.FAST_PATH = request.param
+@pytest.fixture
+def probed(settings):
     probes.show()
     # Sends the signal at which the handler forgets where addresses lead.
     settings.ROOT_URLCONF = probes.__name__
-    return request.param
 
 
 @pytest.fixture
@@ -32,7 +24,7 @@ def token(admin):
 
 
 @pytest.fixture
-def call(fast, token):
+def call(probed, token):
     """Sends a request. Returns the response, with `data` where there is any."""
 
     def send(path, body=None, method=None, version=1, **headers):
@@ -40,10 +32,6 @@ def call(fast, token):
         environ["PATH_INFO"] = environ["PATH_INFO"].replace("/v1/", f"/v{version}/")
         environ |= {f"HTTP_{name}": value for name, value in headers.items()}
         environ["REQUEST_METHOD"] = method or environ["REQUEST_METHOD"]
-        if fast and "ACCEPT" not in headers:
-            from config.fastpath import handler
-
-            assert handler.build_request(dict(environ)) is not None
         response = new_client().handler(environ)
         is_json = response.content and response["Content-Type"].endswith("json")
         response.json = json.loads(response.content) if is_json else {}

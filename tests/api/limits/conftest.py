@@ -14,6 +14,7 @@ def counted_in_redis(settings, redis: RedisServer, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(redis_counters, "MAX_SECONDS_OF_AN_ANSWER", 5.0)
     redis.client.flushall()
     settings.QUOTA_URL = redis.url
+    settings.QUOTA_BACKEND = settings.QUOTA_BACKEND.replace("Database", "Redis")
     redis_counters._get_counters.cache_clear()
     # What the connection counted as a trial is none of the tests'.
     redis_counters.increment(["quota:first"])

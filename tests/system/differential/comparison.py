@@ -16,13 +16,13 @@ from unittest.mock import patch
 
 from django.apps import apps
 from django.db import connection
-from django.test import Client
+from django.test import Client, override_settings
 from django.test.client import ClientHandler
 
-from config.fastpath import handler, replacements
+from config.fastpath import handler
 from config.server.log_writer import log
 from config.server.request_log import NAME
-from tests.conftest import new_client
+from tests.conftest import REFERENCE, new_client
 from tests.contract.world import SAFE, rolled_back
 
 # Rows that a request adds get the ids behind this one, on both paths.
@@ -158,7 +158,7 @@ class Comparison:
         """The outcomes and effects on the reference, and those on the fast path, both within one window of quotas."""
         while True:
             minute = time.time() // 60
-            with replacements.uninstalled():
+            with override_settings(**REFERENCE):
                 expected = self._send_all(requests, reference_client)
             actual = self._send_all(requests, new_client)
             if time.time() // 60 == minute:

@@ -1,0 +1,58 @@
+"""Django's handler with two stacks of middlewares: a short one for programs that call the API, MIDDLEWARE for all else.
+
+Sessions, CSRF, messages, files and the browsable API have no part in the response to a program, which brings no cookie
+and prefers no page.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import MiddlewareNotUsed
+from django.core.handlers.base import BaseHandler
+from django.core.handlers.exception import convert_exception_to_response
+from django.core.handlers.wsgi import WSGIHandler
+from django.utils.module_loading import import_string
+
+from config.api.versions.versioning import choose_media_type, is_versioned
+from config.http.media_types import HTML
+from config.http.middleware import GetResponse
+
+
+def is_from_program(environ: Mapping[str, Any]) -> bool:
+    """Whether a request takes the stack of API_MIDDLEWARE."""
+    if environ.get("HTTP_COOKIE") or not is_versioned(environ.get("PATH_INFO", "")):
+        return False
+    return choose_media_type(environ.get("HTTP_ACCEPT", "")).media_type != HTML
+
+
+def build_api_stack(get_response: GetResponse, without: Collection[str] = ()) -> GetResponse:
+    """API_MIDDLEWARE around a function, each as Django would wrap it.
+
+    Args:
+        get_response: runs the view.
+        without: middlewares to leave out.
+    """
+    stack: Any = convert_exception_to_response(get_response)
+    for name in reversed(settings.API_MIDDLEWARE):
+        if name in without:
+            continue
+        try:
+            stack = convert_exception_to_response(import_string(name)(stack))
+        except MiddlewareNotUsed:
+            continue
+    return stack
+
+
+class StacksMixin(BaseHandler):
+    """Chooses the stack of each request."""
+
+    def load_middleware(self, is_async: bool = False) -> None:
+        super().load_middleware(is_async)
+        pages: Any = self._middleware_chain  # type: ignore[has-type]
+        programs = build_api_stack(self._get_response)  # type: ignore[attr-defined]  # the stubs leave it out
+        self._middleware_chain = lambda request: (programs if is_from_program(request.META) else pages)(request)
+
+
+class Handler(StacksMixin, WSGIHandler):
+    """The WSGI application of the service, without what `config.server` adds."""

@@ -1,0 +1,80 @@
+"""The accelerator runs every viewset of the service, goes around no hook of one, and leaves others to the reference."""
+
+import pytest
+from django.conf import settings
+from django.core.signals import request_finished, request_started
+from django.urls import URLResolver, get_resolver
+from django.utils.module_loading import import_string
+
+from config.api.viewsets import ResourceViewSet
+from config.fastpath.serializers import get_renderer
+from config.fastpath.views import FastViewSet, accelerate
+from orders.views import OrderViewSet
+
+# What stands in front of a viewset's own method and calls it: where a hook below is overridden, it runs all the same.
+CALLED = {
+    "check_parent": {"UserPostViewSet"},  # in writes alone, which the reference checks
+    "initial": set(),
+}
+# Hooks that FastViewSet's methods go around.
+GONE_AROUND = (
+    *("dispatch", "initialize_request", "allowed_methods", "default_response_headers", "get_throttles"),
+    *("get_format_suffix", "perform_content_negotiation", "get_renderers", "renderer_classes"),
+    *("get_content_negotiator", "content_negotiation_class", "build_response", "finalize_response", "finalize_etag"),
+    *("represent", "get_serializer", "list", "filter_queryset", "paginate_queryset", "get_paginated_response"),
+    *("paginator", "filter_backends", "pagination_class", "get_object", "build_object_query", "create"),
+    *("respond_created", "run_create", "get_line_serializer"),
+)
+
+
+def find_viewsets(patterns):
+    for pattern in patterns:
+        if isinstance(pattern, URLResolver):
+            yield from find_viewsets(pattern.url_patterns)
+        elif issubclass(view_class := getattr(pattern.callback, "cls", object), ResourceViewSet):
+            yield view_class
+
+
+def test_every_viewset_of_the_url_map_is_accelerated():
+    found = {f"{each.__module__}.{each.__qualname__}" for each in find_viewsets(get_resolver().url_patterns)}
+    assert found == set(settings.FAST_PATH_VIEWSETS)
+
+
+@pytest.mark.parametrize("path", settings.FAST_PATH_VIEWSETS)
+def test_accelerated_viewset_overrides_no_hook_that_is_gone_around(path):
+    view_class = import_string(path)
+    names = [*GONE_AROUND, *(name for name, excepted in CALLED.items() if view_class.__name__ not in excepted)]
+    assert [name for name in names if getattr(view_class, name) is not getattr(ResourceViewSet, name)] == []
+
+
+def test_every_method_in_front_of_a_viewsets_own_is_looked_at():
+    known = {*GONE_AROUND, *CALLED, "get_parser_context", "get_renderer_context", "get_asked", "insert"}
+    own = {name for name in vars(FastViewSet) if not name.startswith("__")}
+    assert own - known == {"asked"}
+
+
+@pytest.mark.parametrize("path", settings.FAST_PATH_VIEWSETS)
+def test_serializer_of_an_accelerated_viewset_is_compiled(path):
+    view_class = import_string(path)
+    serializer_class = view_class.serializer_class
+    names = frozenset(serializer_class().fields) - {"scopes", *serializer_class.shown_once}
+    assert get_renderer(serializer_class, settings.API_VERSIONS[-1], names) is not None
+
+
+def test_another_viewset_runs_on_the_reference():
+    class Foreign(OrderViewSet):
+        pass
+
+    assert accelerate(OrderViewSet.as_view({"get": "list"})) is not None
+    assert accelerate(Foreign.as_view({"get": "list"})) is None
+
+
+def test_signals_of_requests_have_no_receivers_but_djangos():
+    """The fast path does by itself what those do, and sends no signals."""
+    connected = [reference() for _, reference, *_ in (*request_started.receivers, *request_finished.receivers)]
+    assert {f"{each.__module__}.{each.__name__}" for each in connected if each is not None} == {
+        "django.core.cache.close_caches",
+        "django.core.handlers.base.reset_urlconf",
+        "django.db.close_old_connections",
+        "django.db.reset_queries",
+    }
