@@ -121,7 +121,7 @@ class FastViewSet(_ViewSet):
     # --- Reads
 
     def list(self, request: Request, *args: object, **kwargs: object) -> Response:
-        ordering = parse_ordering(self.parameters, self.sortable)
+        ordering = parse_ordering(self.parameters, self.sortable, self.filterset_class)
         filters = self.filterset_class.parse(self.parameters)
         query = None
         is_plain = not (self.parameters.problems or self.parameters.uses_later or self.included)

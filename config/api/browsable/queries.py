@@ -71,11 +71,11 @@ class ListQuery:
         self.view, self.path = view, request.path
         self.query = {name: str(value) for name, value in get_query(request).items()}
         self._filterset: type[StrictFilterSet] = view.filterset_class
-        self.sort = self.query.get("sort", "id")
+        self.values = {name: value for name in self.names if (value := self.query.get(name))}
+        self.sort = self.query.get("sort") or self._filterset.get_default_sort(self.values)
         if self.sort not in view.sortable:
             self.sort = "id"
         self.descends = self.query.get("order") == "desc"
-        self.values = {name: value for name in self.names if (value := self.query.get(name))}
 
     @cached_property
     def names(self) -> Sequence[str]:

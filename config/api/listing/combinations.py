@@ -3,7 +3,7 @@
 It follows from the declared indexes and from nothing else: not from how many rows there are, nor from their values.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from django.db.models import Model
 
@@ -36,11 +36,20 @@ def find_refusals(
     bounds = filterset_class.get_bounds(values)
     for name, column in bounds.items():
         if column != sort:
-            yield name, f"Goes with sort={column} alone; leave it out, or sort by that."
+            yield name, _explain_bound(column, sort, {*bounds.values()} - {column})
     equal = _get_equal_columns(filterset_class, model, values)
     if not has_index(model, [*parent, *equal, *ordering.columns]):
+        other = f"bounds of {sort}" if sort in bounds.values() else f"sort={sort}"
         for name in values.keys() - bounds.keys():
-            yield name, f"Does not go with sort={sort}; leave it out."
+            yield name, f"Cannot be combined with {other}; leave out one of the two."
+
+
+def _explain_bound(column: str, sort: str, others: Collection[str]) -> str:
+    """What to do about a bound of a column in another order, beside bounds of other columns."""
+    if others:
+        bounds = " and ".join(sorted(others))
+        return f"Only one field may have bounds. Leave this out, or leave out those of {bounds} and use sort={column}."
+    return f"The list is sorted by {sort}. Use sort={column}, or leave this out."
 
 
 def _get_equal_columns(

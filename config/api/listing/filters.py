@@ -114,6 +114,12 @@ class StrictFilterSet(FilterSet):
         return {name: one.field_name for name, one in filters if isinstance(one, BoundFilter)}
 
     @classmethod
+    def get_default_sort(cls, names: Iterable[str]) -> str:
+        """The field that a list under filters is sorted by: one that has bounds, for no other order has an index."""
+        bounded = {*cls.get_bounds(names).values()}
+        return bounded.pop() if len(bounded) == 1 else "id"
+
+    @classmethod
     def get_ids(cls, values: Mapping[str, str]) -> dict[str, Sequence[int]]:
         """The ids that filters give of a foreign key, by its column."""
         filters = {name: one for name in values if isinstance(one := cls.base_filters[name], IdsFilter)}
@@ -235,9 +241,13 @@ class Ordering(NamedTuple):
         return tuple([getattr(row, column) for column in self.columns])
 
 
-def parse_ordering(parameters: QueryParameters, sortable: Sequence[str]) -> Ordering:
+def parse_ordering(
+    parameters: QueryParameters, sortable: Sequence[str], filterset_class: type[StrictFilterSet]
+) -> Ordering:
     """The order that `?sort=` and `?order=` ask for; what is wrong with them is refused in `parameters`."""
     field = parameters.get("sort")
+    if parameters.takes_later and "sort" not in parameters.query:
+        field = filterset_class.get_default_sort([name for name in filterset_class.later if name in parameters.query])
     if field is not None and field not in sortable:
         parameters.refuse("sort", f"Must be one of: {', '.join(sortable)}.")
         field = None
@@ -251,4 +261,6 @@ class OrderingFilter(BaseFilterBackend):
     """Orders a list by `?sort=` and `?order=`, within the `sortable` fields of the view."""
 
     def filter_queryset(self, request: Request, queryset: QuerySet[Any], view: Any) -> QuerySet[Any]:
-        return queryset if view.detail else parse_ordering(view.parameters, view.sortable).apply(queryset)
+        if view.detail:
+            return queryset
+        return parse_ordering(view.parameters, view.sortable, view.filterset_class).apply(queryset)

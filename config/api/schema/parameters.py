@@ -49,8 +49,8 @@ _KEY = {
     "name": idempotency.HEADER,
     "schema": build_string(_MAX_QUOTED_KEY, f"^({_BARE_KEY}|{_QUOTED_KEY})$", minLength=1),
     "description": "A key of your own, new for each thing to make: a retry with it gets the first answer.",
-    "example": "invoice-4711",
 }
+# Defaults stand in descriptions: the reference sends whatever a schema has for `default`, or a parameter for `example`.
 COMPONENTS: JSONObject = {
     "page": _build_query_parameter(
         "page", build_integer(1, MAX_POSITION), "Page from 1, instead of `offset` and `cursor`."
@@ -66,27 +66,26 @@ COMPONENTS: JSONObject = {
     ),
     "limit": _build_query_parameter(
         "limit",
-        build_integer(1, MAX_LIMIT, default=DEFAULT_LIMIT),
-        f"Page size; above {MAX_LIMIT}, {MAX_LIMIT} is used.",
+        build_integer(1, MAX_LIMIT),
+        f"Page size, {DEFAULT_LIMIT} by default; above {MAX_LIMIT}, {MAX_LIMIT} is used.",
     ),
     "order": _build_query_parameter(
-        "order", {"type": "string", "enum": ["asc", "desc"], "default": "asc"}, "Direction of the sort."
+        "order", {"type": "string", "enum": ["asc", "desc"]}, "Direction of the sort, `asc` by default."
     ),
     "envelope": _build_query_parameter(
         "envelope",
-        {"type": "boolean", "default": True},
+        {"type": "boolean"},
         "`false` answers what stands under `data`, bare; a list then tells its links in `Link` and its total in "
         "`X-Total-Count`.",
     ),
     "dry_run": _build_query_parameter(
         "dry_run",
-        {"type": "boolean", "default": False},
+        {"type": "boolean"},
         "`true` checks everything and changes nothing: 200 with `Dry-Run: true` and what would have been answered, or "
         "the error. An id in it is not kept.",
     ),
     PARTIAL: _build_query_parameter(
         PARTIAL,
-        # Without a default, which a page would send with JSON, too.
         {"type": "boolean"},
         "For NDJSON alone: `true` adds the lines that are good, and answers 207 with what became of each.",
     ),
@@ -108,7 +107,7 @@ COMPONENTS: JSONObject = {
         f"One that is not 1 to {MAX_REQUEST_ID_LENGTH} of the characters `A-Za-z0-9._~-` is replaced.",
     ),
     "Idempotency-Key": {**_KEY, "in": "header", "required": False},
-    "Idempotency-Key-required": {**_KEY, "in": "header", "required": True},
+    "Idempotency-Key-required": {**_KEY, "in": "header", "required": True, "example": "invoice-4711"},
 }
 _IDEMPOTENCY_KEYS = {KeyPolicy.REQUIRED: "Idempotency-Key-required", KeyPolicy.HONOURED: "Idempotency-Key"}
 
@@ -181,10 +180,13 @@ def _build_include_parameter(view: ResourceViewSet) -> JSONObject:
 
 
 def _build_list_parameters(view: ResourceViewSet) -> list[JSONObject]:
-    sortable = {"type": "string", "enum": list(view.sortable), "default": "id"}
+    sortable = {"type": "string", "enum": list(view.sortable)}
+    default = "`id` by default"
+    if has(view.described_version, Change.NO_UNKNOWN_NAMES):
+        default += ", or the field that has a bound"
     return [
         *build_references("page", "offset", "cursor", "limit"),
-        _build_query_parameter("sort", sortable, "The field to sort by; `id` breaks ties."),
+        _build_query_parameter("sort", sortable, f"The field to sort by, {default}; `id` breaks ties."),
         *build_references("order"),
         *_build_filter_parameters(view),
     ]
@@ -228,7 +230,7 @@ def _build_later_parameter(view: ResourceViewSet, name: str) -> JSONObject:
         case _:
             schema = build_string(14, MONEY_PATTERN)
     column = declared.field_name
-    description = f"Only those whose {column} is {BOUNDS[declared.lookup_expr]}. Goes with `sort={column}`."
+    description = f"Only those whose {column} is {BOUNDS[declared.lookup_expr]}. Sorts by {column}."
     return _build_query_parameter(name, schema, description)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -198,6 +199,56 @@ def test_every_bound_goes_with_its_own_sort_and_with_no_other(rows: Rows, name: 
                 assert f"sort={column}" in answer.error["details"][0]["message"]
 
 
+@pytest.mark.parametrize("name", VIEWS)
+def test_bound_chooses_the_order_where_none_is_asked_for(rows: Rows, name: str) -> None:
+    view, caller = VIEWS[name], rows.callers["admin"]
+    for column in {one.partition("[")[0] for one in view.filterset_class.later if "[" in one}:
+        value = sorted(row[column] for row in rows.found[name])[1]
+        text = value.isoformat() if isinstance(value, datetime) else str(value)
+        for more in ({f"{column}[gte]": text}, {f"{column}[gte]": text, f"{column}[lte]": text, "order": "desc"}):
+            expected = rows.expect("admin", name, {one: more[one] for one in more if "[" in one}, Ordering(column))
+            expected = expected[::-1] if "order" in more else expected
+            assert walk(caller, name, {**more, "limit": 7}) == expected
+            page = caller.get(address(name, {**more, "page": 2, "limit": 3}))
+            assert ([row["id"] for row in page.data], page.meta["total"]) == (expected[3:6], len(expected))
+            stream = caller.fetch("GET", address(name, {**more, "fields": "id"}), Accept="application/x-ndjson")
+            assert [json.loads(line)["id"] for line in stream.getvalue().splitlines()] == expected
+            sorted_by = caller.get(address(name, {**more, "sort": column, "cursor": "", "limit": 3}))
+            # Both ask for the same list.
+            cursor = sorted_by.meta["nextCursor"]
+            assert not cursor or caller.get(address(name, {**more, "cursor": cursor, "limit": 3})).status == 200
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("qty[gte]=3&sort=item", {"qty[gte]": "The list is sorted by item. Use sort=qty, or leave this out."}),
+        ("qty[gte]=3&sort=id", {"qty[gte]": "The list is sorted by id. Use sort=qty, or leave this out."}),
+        (
+            "qty[gte]=3&qty[lt]=5&created_at[gt]=2026-01-01T00:00:00Z",
+            {
+                "qty[gte]": "Only one field may have bounds. Leave this out, or leave out those of created_at and use "
+                "sort=qty.",
+                "qty[lt]": "Only one field may have bounds. Leave this out, or leave out those of created_at and use "
+                "sort=qty.",
+                "created_at[gt]": "Only one field may have bounds. Leave this out, or leave out those of qty and use "
+                "sort=created_at.",
+            },
+        ),
+        (
+            "qty[gte]=3&id[gt]=5&sort=qty",
+            {"id[gt]": "Only one field may have bounds. Leave this out, or leave out those of qty and use sort=id."},
+        ),
+    ],
+)
+def test_refusal_of_a_bound_says_what_to_leave_out_and_what_to_add(
+    rows: Rows, query: str, told: dict[str, str]
+) -> None:
+    answer = rows.callers["admin"].get(f"/api/v2/orders?{query}")
+    assert (answer.status, answer.code) == (400, "VALIDATION_ERROR")
+    assert {detail["field"]: detail["message"] for detail in answer.error["details"]} == told
+
+
 def test_combinations_are_those_of_the_declared_indexes() -> None:
     """Whoever drops an index is told here which lists lose their plan."""
     for view in (OrderViewSet, PaymentViewSet, PostViewSet):
@@ -216,7 +267,7 @@ def test_filter_without_an_index_in_the_order_is_refused_with_the_way_out() -> N
     told = dict(find_refusals(OrderViewSet.filterset_class, Payment, values, Ordering("amount")))
     assert told == {}
     told = dict(find_refusals(OrderViewSet.filterset_class, Comment, values, Ordering("created_at")))
-    assert told == {"user_id": "Does not go with sort=created_at; leave it out."}
+    assert told == {"user_id": "Cannot be combined with sort=created_at; leave out one of the two."}
 
 
 @pytest.mark.parametrize(
