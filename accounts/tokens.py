@@ -17,9 +17,9 @@ from rest_framework_simplejwt.settings import api_settings
 from rest_framework_simplejwt.tokens import Token
 
 from accounts.models import LoginSession
+from accounts.signing_keys import SigningKey, parse_signing_key
 from config.api.backends import get_backend
 from config.http.errors import Detail, invalid, invalid_token
-from config.http.signing_keys import SigningKey, parse_signing_key
 
 # Of ours none is half as long. A longer one is not worth decoding.
 MAX_CHARACTERS = 4096

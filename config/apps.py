@@ -11,7 +11,8 @@ class ConfigConfig(AppConfig):
     def ready(self) -> None:
         from config import checks  # noqa: F401 - registers the system checks
         from config.management.migrations import refuse_old_server
-        from config.postgresql import hosts, statements  # noqa: F401 - are told of each new connection
+        from config.postgresql import statements  # noqa: F401 - is told of each new connection
+        from config.postgresql.replicas import hosts  # noqa: F401 - likewise
 
         pre_migrate.connect(refuse_old_server, sender=self)
         if settings.QUOTA_URL:

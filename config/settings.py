@@ -18,8 +18,8 @@ from environs import EnvError, EnvValidationError, FileAwareEnv
 from marshmallow import ValidationError
 from marshmallow.validate import And, ContainsNoneOf, Length, OneOf, Range, Regexp
 
+from accounts.signing_keys import parse_signing_key
 from config.api.versions.table import Version
-from config.http.signing_keys import parse_signing_key
 from config.local.cluster import get_database_url
 from config.local.secrets import get_local_secrets
 from config.postgresql.database_url import parse_database_url
@@ -284,12 +284,10 @@ INSTALLED_APPS = [
 if FAST_PATH:
     CREDENTIAL_BACKEND = "config.fastpath.credentials.FastCredentials"
     QUOTA_BACKEND = f"config.fastpath.credentials.Fast{'Redis' if QUOTA_URL else 'Database'}Quotas"
-    POSITION_BACKEND = "config.fastpath.credentials.FastPositions"
     REPRESENTATION_BACKEND = "config.fastpath.serializers.CompiledRepresentation"
 else:
     CREDENTIAL_BACKEND = "config.api.limits.quotas.CredentialBackend"
     QUOTA_BACKEND = f"config.api.limits.quotas.{'Redis' if QUOTA_URL else 'Database'}Quotas"
-    POSITION_BACKEND = "config.api.reading.PositionBackend"
     REPRESENTATION_BACKEND = "config.api.representation.serializers.RepresentationBackend"
 if not (RATE_LIMIT_PRINCIPAL or RATE_LIMIT_ANONYMOUS):
     QUOTA_BACKEND = "config.api.limits.quotas.NoQuotas"

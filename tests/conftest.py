@@ -100,7 +100,6 @@ REFERENCE = {
     "FAST_PATH": False,
     "CREDENTIAL_BACKEND": "config.api.limits.quotas.CredentialBackend",
     "QUOTA_BACKEND": "config.api.limits.quotas.DatabaseQuotas",
-    "POSITION_BACKEND": "config.api.reading.PositionBackend",
     "REPRESENTATION_BACKEND": "config.api.representation.serializers.RepresentationBackend",
 }
 

@@ -24,11 +24,11 @@ from config.admin import changelist
 from config.admin.conflicts import VersionedForm
 from config.admin.export import ExportMixin
 from config.admin.removal import Effect, get_effects
-from config.api import reading
 from config.api.principal import ALL_SCOPES, Principal
 from config.http.errors import DomainError, ErrorCode
+from config.http.request_state import get_state
 from config.postgresql import row_counts, transactions
-from config.postgresql.replicas import get_read_alias
+from config.postgresql.replicas import begin_read, fall_back, get_read_alias
 from config.postgresql.visibility import IsVisible
 
 # A longer text gets a textarea.
@@ -235,7 +235,8 @@ class ServiceAdmin(ExportMixin, admin.ModelAdmin):
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, object] | None = None) -> HttpResponse:
         if settings.REPLICAS and request.method == "GET":
-            reading.begin(request, get_principal(request).user.pk, may_read_replica=self.may_read_replica)
+            user_id = get_principal(request).user.pk
+            begin_read(get_state(request.META), user_id, may_read_replica=self.may_read_replica)
         show = partial(super().changelist_view, request, extra_context)
         try:
             return self._show_rows(request, show)
@@ -252,7 +253,7 @@ class ServiceAdmin(ExportMixin, admin.ModelAdmin):
             # The template reads some of the rows.
             return response.render() if isinstance(response, TemplateResponse) else response
         except Error as error:
-            reading.fall_back(error)
+            fall_back(error)
             return self._run_in_transaction(request, show)
 
     def confirm_action(

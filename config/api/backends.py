@@ -1,4 +1,4 @@
-"""The backends that settings name: CREDENTIAL_BACKEND, QUOTA_BACKEND, POSITION_BACKEND and REPRESENTATION_BACKEND."""
+"""The backends that settings name: CREDENTIAL_BACKEND, QUOTA_BACKEND and REPRESENTATION_BACKEND."""
 
 from functools import lru_cache
 from typing import Any

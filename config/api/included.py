@@ -7,17 +7,22 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rest_framework.response import Response
 
 from config.api.listing.cursors import CursorPosition, build_binding, seal_cursor
+from config.api.listing.query import INCLUDE
 from config.api.permissions import require_scope
-from config.api.reading import ReadingMixin
 from config.api.representation.envelope import LINKS, Link, build_address
 from config.http.url_map import find_view
 
-PARAMETER = "include"
+if TYPE_CHECKING:
+    # What the mixin stands in front of.
+    from config.api.views import ConventionsMixin as _View
+else:
+    _View = object
+
 # Of a collection.
 MAX_INCLUDED = 20
 _COLUMN = re.compile(r"\{0\.(\w+)\}")
@@ -64,18 +69,18 @@ def parse_include(view: Any) -> Sequence[str]:
         DomainError: INSUFFICIENT_SCOPE.
     """
     parameters, known = view.parameters, get_names(view)
-    value = parameters.get(PARAMETER) if known else None
+    value = parameters.get(INCLUDE) if known else None
     if value is None:
         return ()
     names = value.split(",")
     if unknown := [name for name in names if name not in known]:
         shown = ", ".join(dict.fromkeys(unknown))
-        parameters.refuse(PARAMETER, f"Cannot be included here: {shown or 'an empty name'}. Known: {', '.join(known)}.")
+        parameters.refuse(INCLUDE, f"Cannot be included here: {shown or 'an empty name'}. Known: {', '.join(known)}.")
         return ()
     if len({*names}) < len(names):
-        parameters.refuse(PARAMETER, "Must not name one twice.")
+        parameters.refuse(INCLUDE, "Must not name one twice.")
     if not view.enveloped:
-        parameters.refuse(PARAMETER, "Stands beside the data in the envelope; leave out envelope=false.")
+        parameters.refuse(INCLUDE, "Stands beside the data in the envelope; leave out envelope=false.")
     relations = get_relations(view.__class__)
     for name in names:
         if scope := relations[name].link.scope:
@@ -121,8 +126,8 @@ def _fetch_beginning(related: Any, relation: Relation, row: Any) -> dict[str, An
     return included
 
 
-class IncludingMixin(ReadingMixin):
-    """What every view of resources has beside the conventions of all views.
+class IncludeMixin(_View):
+    """What a viewset does with `?include=`.
 
     Attributes:
         included: what the request includes.
@@ -131,7 +136,7 @@ class IncludingMixin(ReadingMixin):
     included: Sequence[str] = ()
 
     def parse_include(self) -> None:
-        if PARAMETER in self.parameters.query:
+        if INCLUDE in self.parameters.query:
             self.included = parse_include(self)
 
     def include(self, response: Response, rows: Sequence[Any]) -> Response:

@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain, islice
 from threading import BoundedSemaphore
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.conf import settings
 from django.db.models import QuerySet
@@ -16,10 +16,9 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from rest_framework.renderers import BaseRenderer
 
-from config.api.included import PARAMETER as INCLUDE
-from config.api.included import IncludingMixin
 from config.api.listing.keyset import KeysetQuery
 from config.api.listing.pagination import MODES, ListPagination, build_query
+from config.api.listing.query import INCLUDE
 from config.api.representation.renderers import CSVRenderer, NDJSONRenderer, StreamRenderer
 from config.api.versions.table import Change, has
 from config.api.versions.versioning import find_response_version
@@ -28,6 +27,12 @@ from config.http.errors import DomainError, ErrorCode
 from config.http.streams import FIRST_BYTES, StreamResponse
 from config.postgresql.snapshots import snapshot
 from config.postgresql.transactions import try_advisory_lock
+
+if TYPE_CHECKING:
+    # What the mixin stands in front of.
+    from config.api.views import ConventionsMixin as _View
+else:
+    _View = object
 
 SINCE = Change.NO_UNKNOWN_NAMES
 # What a row costs in memory is bounded, too: a post has up to 20,000 characters.
@@ -38,7 +43,7 @@ RETRY_AFTER_SECONDS = 5
 _places = BoundedSemaphore(MAX_STREAMS_OF_A_PROCESS)
 
 
-class StreamingMixin(IncludingMixin):
+class StreamMixin(_View):
     """What a viewset does with a list that is asked for as a stream.
 
     Attributes:

@@ -18,11 +18,14 @@ from rest_framework.viewsets import ViewSetMixin
 
 from config.api.backends import get_backend
 from config.api.descriptions import RESOURCE_TEXTS
+from config.api.included import IncludeMixin
 from config.api.listing.filters import FilterBackend, OrderingFilter, StrictFilterSet, build_filterset_class
 from config.api.listing.pagination import ListPagination
+from config.api.reading import ReplicaMixin
 from config.api.representation.envelope import LINKS, Link, build_address, build_row_links
 from config.api.representation.serializers import Representation, ResourceSerializer
-from config.api.streams import StreamingMixin
+from config.api.streams import StreamMixin
+from config.api.views import ConventionsMixin
 from config.api.writing.idempotency import REPLAYED, IdempotencyKey, KeyPolicy, parse_key
 from config.http.errors import DomainError, not_found
 from config.http.etags import get_version_digest
@@ -58,7 +61,7 @@ def get_readable_fields(serializer_class: type[ResourceSerializer], *, created: 
     return tuple(name for name, field in fields if not field.write_only and name not in shown_once)
 
 
-class ResourceViewSet(ViewSetMixin, StreamingMixin, GenericAPIView):
+class ResourceViewSet(ViewSetMixin, StreamMixin, IncludeMixin, ReplicaMixin, ConventionsMixin, GenericAPIView):
     """A collection and its resources: DRF's GenericViewSet with the conventions of the API.
 
     A subclass declares; `http_method_names` says which methods there are. DRF's hooks do here what they do in DRF.

@@ -1,4 +1,4 @@
-"""The backends of the fast path for credentials, quotas and the positions of reads.
+"""The backends of the fast path for credentials and quotas.
 
 The look-up of a credential counts its request in the same statement, and reads the stored answer of an idempotency key,
 so that a replay needs no other; where there are replicas, it tells from which one its user reads. Buys: one round trip
@@ -31,18 +31,17 @@ from config.api.limits.quotas import (
     CredentialLookup,
     DatabaseQuotas,
     RedisQuotas,
-    find_stand_in,
+    find_stand_in_for,
     is_counted,
 )
-from config.api.reading import FETCH_POSITION, PATIENCE, STORE, Position, PositionBackend
 from config.api.requests import AnyRequest
 from config.fastpath import batching
 from config.fastpath.compiled_query import BindParameter, CompiledQuery, get_parameter_types
 from config.fastpath.inserts import ANSWER_COLUMNS, ANSWER_JOIN, ANSWER_TYPES, keep_answer
-from config.fastpath.postgresql.base import get_connection
 from config.fastpath.postgresql.given_rows import build_given
 from config.http.request_state import RequestState, get_state
 from config.postgresql.replicas import goes_on_without_primary
+from config.postgresql.replicas.reads import FETCH_POSITION
 from config.postgresql.transactions import is_unavailable
 
 _DECREMENT = f'UPDATE config_counter SET count = count - 1 WHERE key = %s AND "window" = {counters.WINDOW}'  # noqa: S608 - of constants
@@ -98,7 +97,7 @@ class FastCredentials(CredentialBackend):
     """CREDENTIAL_BACKEND. What it counts is taken back where the credential is refused."""
 
     def find(self, lookup: CredentialLookup, request: AnyRequest | None, **values: object) -> Any:
-        if find_stand_in(request):
+        if find_stand_in_for(request):
             return super().find(lookup, request, **values)
         # Beside requests, a credential is looked up for its row alone.
         state = get_state(request.META) if request else RequestState()
@@ -110,7 +109,7 @@ class FastCredentials(CredentialBackend):
         try:
             found = look_up.first(**values, **(asked or {}))
         except Error as error:
-            stand_in = find_stand_in(request)
+            stand_in = find_stand_in_for(request)
             # Without a primary, to ask again is to wait for a connection.
             may_ask = (counts or reads_position) and (stand_in or not goes_on_without_primary())
             if not (may_ask and is_unavailable(error)):
@@ -172,22 +171,6 @@ class FastRedisQuotas(RedisQuotas):
 
         usage: counters.Usage = batching.submit(redis_counters.increment, key)
         return usage
-
-
-class FastPositions(PositionBackend):
-    """POSITION_BACKEND: the look-up of most credentials has read the position, and some are stored together."""
-
-    def fetch(self, request: AnyRequest, user_id: int) -> Position | None:
-        state = get_state(request.META)
-        found, state.position_read = state.position_read, None
-        if found is None:
-            return super().fetch(request, user_id)
-        texts, asked = found
-        return Position.parse(texts, asked) if texts else None
-
-    def store(self, user_id: int, replica: str, *, moves: bool, has_waited: bool, is_patient: bool = False) -> None:
-        store = STORE, (user_id, replica, moves, has_waited)
-        get_connection(DEFAULT_DB_ALIAS).run(*([(PATIENCE, ()), store] if is_patient else [store]))
 
 
 _json = json.JSONDecoder()

@@ -9,8 +9,7 @@ import time
 import psycopg
 from django.db import Error, OperationalError, connection
 
-from config.postgresql.probe import ask
-from config.postgresql.replicas import goes_on_without_primary
+from config.postgresql.replicas import ask, goes_on_without_primary
 from config.server.background import Repetition
 
 # Between two questions. With the time that the answer may take, the last good answer is at most a second old.

@@ -11,7 +11,7 @@ from prometheus_client.core import GaugeMetricFamily
 
 from config import VERSION
 from config.postgresql import row_counts
-from config.postgresql.probe import ask
+from config.postgresql.replicas import ask
 
 # A scrape must come to an end when the database is silent: that is when its figures are wanted.
 SECONDS_FOR_DATABASE = 1.0

@@ -7,8 +7,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from django.conf import settings
 
+from accounts.signing_keys import parse_signing_key
 from accounts.tokens import Backend, SessionToken
-from config.http.signing_keys import parse_signing_key
 from tests.accounts.conftest import log_in, refresh, refused, with_bearer
 from tests.conftest import PASSWORD, Caller
 from users.models import User

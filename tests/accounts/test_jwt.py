@@ -11,7 +11,7 @@ from django.conf import settings
 from django.test import Client
 
 from accounts.models import LoginSession
-from config.http.signing_keys import parse_signing_key
+from accounts.signing_keys import parse_signing_key
 from tests.accounts.conftest import log_in, refresh, refused, with_bearer
 from tests.conftest import PASSWORD, Caller, with_password
 from users.models import User

@@ -268,7 +268,7 @@ def test_a_primary_that_has_lost_its_mark_gets_it_again(reading: Deployment) -> 
 _READ_ON_A_NEW_CONNECTION = """
 import os, signal
 from config.http.request_state import RequestState, present_state
-from config.postgresql.replicas import Replicas
+from config.postgresql.replicas.watch import Replicas
 from django.conf import settings
 from django.db import Error, connections
 

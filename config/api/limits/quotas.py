@@ -29,7 +29,7 @@ from config.http.errors import DomainError
 from config.http.middleware import GetResponse
 from config.http.request_state import get_state
 from config.postgresql.connections import close_if_lost
-from config.postgresql.replicas import get_replicas
+from config.postgresql.replicas import find_stand_in
 from config.postgresql.transactions import is_unavailable
 
 logger = logging.getLogger(__name__)
@@ -69,13 +69,13 @@ class CredentialBackend:
     def find(self, lookup: CredentialLookup, request: AnyRequest | None, **values: object) -> Any:
         """See CredentialLookup."""
         rows = lookup.build_queryset(**values)
-        stand_in = find_stand_in(request)
+        stand_in = find_stand_in_for(request)
         if stand_in is None:
             try:
                 return rows.using(DEFAULT_DB_ALIAS).first()
             except Error as error:
                 # It may have waited until it was known that there is no primary.
-                stand_in = find_stand_in(request) if is_unavailable(error) else None
+                stand_in = find_stand_in_for(request) if is_unavailable(error) else None
                 if stand_in is None:
                     raise
         get_state(request.META).stand_in = stand_in  # type: ignore[union-attr]  # without one, nothing stands in
@@ -128,11 +128,8 @@ class NoQuotas(QuotaBackend):
         return None
 
 
-def find_stand_in(request: AnyRequest | None) -> str | None:
-    """The alias of the replica that also credentials are read from, while there is no primary; None otherwise."""
-    if not settings.READ_ONLY_WITHOUT_PRIMARY or request is None or request.method not in SAFE_METHODS:
-        return None
-    return get_replicas().get_stand_in()
+def find_stand_in_for(request: AnyRequest | None) -> str | None:
+    return find_stand_in() if request is not None and request.method in SAFE_METHODS else None
 
 
 def consume_quota(request: AnyRequest, user: Model | None) -> None:

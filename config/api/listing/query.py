@@ -17,6 +17,7 @@ _AS_THEY_STAND = "/:@!$'()*,;~?"
 # Nothing to encode, which is found out in a fraction of the time that encoding takes.
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]*=[A-Za-z0-9_.-]*")
 DRY_RUN = "dry_run"
+INCLUDE = "include"
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 

@@ -18,6 +18,7 @@ from config.api.listing.filter_values import (
     WholeNumberField,
 )
 from config.api.listing.pagination import DEFAULT_LIMIT, MAX_LIMIT, MAX_POSITION
+from config.api.listing.query import INCLUDE
 from config.api.schema.fields import MAX_TIME_LENGTH, build_integer, build_string
 from config.api.schema.views import DescribedView, takes_dry_run, takes_include, takes_lines
 from config.api.versions.table import Change, has
@@ -176,7 +177,7 @@ def _build_fields_parameter(view: ResourceViewSet) -> JSONObject:
 def _build_include_parameter(view: ResourceViewSet) -> JSONObject:
     names = {"type": "string", "enum": included.get_names(view)}
     description = "Related resources that stand under `included`, by commas."
-    return _build_list_parameter(included.PARAMETER, names, description)
+    return _build_list_parameter(INCLUDE, names, description)
 
 
 def _build_list_parameters(view: ResourceViewSet) -> list[JSONObject]:

@@ -24,8 +24,8 @@ from django.dispatch import receiver
 
 from config.http.request_state import present_state
 from config.postgresql.connections import close_if_lost, cut_after, cut_if_waiting
-from config.postgresql.probe import ask
-from config.postgresql.wal import REPLAYED, WHEREABOUTS, Look
+from config.postgresql.replicas.probe import ask
+from config.postgresql.replicas.wal import REPLAYED, WHEREABOUTS, Look
 
 logger = logging.getLogger(__name__)
 
@@ -52,29 +52,6 @@ _LOOK_AT_REPLICA = f"SELECT pg_is_in_recovery(), {REPLAYED}, {_MARK}"
 _WRITE_MARK = (
     "INSERT INTO config_timeline (id, name) VALUES (1, %s) ON CONFLICT (id) DO UPDATE SET name = EXCLUDED.name"
 )
-
-
-def get_read_alias() -> str | None:
-    """The alias of the replica that what the present request reads comes from; None for the primary."""
-    state = present_state.get()
-    return None if state is None else state.replica
-
-
-class ReplicaRouter:
-    """Sends what a request reads to its replica, and what it writes to the primary."""
-
-    def db_for_read(self, model: Any, **hints: object) -> str:
-        return get_read_alias() or DEFAULT_DB_ALIAS
-
-    def db_for_write(self, model: Any, **hints: object) -> str:
-        return DEFAULT_DB_ALIAS
-
-    def allow_relation(self, *objects: object, **hints: object) -> bool:
-        """All of them hold the same rows."""
-        return True
-
-    def allow_migrate(self, db: str, *names: object, **hints: object) -> bool:
-        return db == DEFAULT_DB_ALIAS
 
 
 class _Replica:
@@ -241,7 +218,8 @@ class Replicas:
         replica = self._replicas.get(connection.alias)
         if replica is None:
             return
-        is_chosen = get_read_alias() == replica.alias
+        state = present_state.get()
+        is_chosen = state is not None and state.replica == replica.alias
         if is_chosen and not replica.is_live and self.get_stand_in() != replica.alias:
             raise OperationalError(f"The replica {replica.alias} is left out.")
         remembered = replica.replayed
@@ -361,9 +339,14 @@ def _repeat(seconds: float, look: Callable[..., None], *arguments: object) -> No
         time.sleep(seconds)
 
 
+def find_stand_in() -> str | None:
+    """The alias of the replica that also credentials are read from, where there is no primary and reads go on."""
+    return get_replicas().get_stand_in() if settings.READ_ONLY_WITHOUT_PRIMARY else None
+
+
 def goes_on_without_primary() -> bool:
     """Whether there is no primary, and reads do without one."""
-    return settings.READ_ONLY_WITHOUT_PRIMARY and get_replicas().get_stand_in() is not None
+    return find_stand_in() is not None
 
 
 @cache

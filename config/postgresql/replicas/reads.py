@@ -1,0 +1,212 @@
+"""Reads on replicas: no user is shown less than it was shown before, or has written.
+
+Each user reads from one replica, from whichever node and by whichever credential, once that has replayed a position in
+the WAL. Where it has not, the primary is read, and that moves the position on, as does a write: what comes later is
+read where all of this is known. The position is read on the primary, when the credential is.
+"""
+
+import logging
+import time
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple, Self
+
+from django.db import DEFAULT_DB_ALIAS, Error, OperationalError, connections
+from prometheus_client import Counter
+from psycopg.errors import LockNotAvailable, QueryCanceled
+
+from config.http.request_state import RequestState, present_state
+from config.postgresql.connections import close_if_lost
+from config.postgresql.replicas.wal import POSITION, TIMELINE, WHEREABOUTS, Look
+from config.postgresql.replicas.watch import get_replicas
+
+logger = logging.getLogger(__name__)
+
+READS = Counter("reads", "Requests that read rows, by the database that these came from.", ["database"])
+
+# For so long, and at most once a second, a request waits until the replica of its user has caught up. Without it, who
+# reads all the time would stay on the primary: each read there is to be caught up with, too.
+SECONDS_TO_CATCH_UP = 0.02
+# One value, which the look-up of a credential gives beside its columns: more of them, by a join, would take it a tenth
+# more of the primary's time.
+FETCH_POSITION = f"""
+SELECT ARRAY[
+    replica, timeline, position::text, (waited_at < now() - interval '1 second')::text, {WHEREABOUTS}
+] FROM config_readposition WHERE user_id = {{}}
+"""  # noqa: S608 - of constants
+STORE = f"""
+INSERT INTO config_readposition AS present (user_id, replica, timeline, position, waited_at)
+VALUES (%s, %s, {TIMELINE}, {POSITION}, clock_timestamp() - interval '1 second')
+ON CONFLICT (user_id) DO UPDATE SET
+    replica = CASE WHEN %s THEN EXCLUDED.replica ELSE present.replica END,
+    timeline = EXCLUDED.timeline,
+    position = CASE WHEN present.timeline = EXCLUDED.timeline
+        THEN greatest(present.position, EXCLUDED.position) ELSE EXCLUDED.position END,
+    waited_at = CASE WHEN %s THEN clock_timestamp() ELSE present.waited_at END
+"""  # noqa: S608 - of constants
+
+# For the note of a write, which cannot be run again in the slow lane: about as long as a COMMIT may take.
+PATIENCE = "SELECT set_config('lock_timeout', '2s', true), set_config('statement_timeout', '2s', true)"
+
+# Users whose position could not be stored yet behind a write: here they read on the primary.
+_unstored: set[int] = set()
+
+
+def get_read_alias() -> str | None:
+    """The alias of the replica that what the present request reads comes from; None for the primary."""
+    state = present_state.get()
+    return None if state is None else state.replica
+
+
+class ReplicaRouter:
+    """Sends what a request reads to its replica, and what it writes to the primary."""
+
+    def db_for_read(self, model: Any, **hints: object) -> str:
+        return get_read_alias() or DEFAULT_DB_ALIAS
+
+    def db_for_write(self, model: Any, **hints: object) -> str:
+        return DEFAULT_DB_ALIAS
+
+    def allow_relation(self, *objects: object, **hints: object) -> bool:
+        """All of them hold the same rows."""
+        return True
+
+    def allow_migrate(self, db: str, *names: object, **hints: object) -> bool:
+        return db == DEFAULT_DB_ALIAS
+
+
+class Position(NamedTuple):
+    """From which replica a user reads, and how far that must have replayed the WAL of a timeline, in bytes.
+
+    Attributes:
+        look: where the primary was, which was asked for this.
+    """
+
+    replica: str
+    timeline: str
+    position: int
+    may_wait: bool
+    look: Look
+
+    @classmethod
+    def parse(cls, texts: Sequence[str], asked: float) -> Self:
+        """Makes it of what FETCH_POSITION gave, which was asked for at a time of the monotonic clock."""
+        replica, timeline, position, may_wait, *whereabouts = texts
+        return cls(replica, timeline, int(position), may_wait == "true", Look.parse(asked, *whereabouts))
+
+
+def begin_read(state: RequestState, user_id: int, *, may_read_replica: bool = True) -> None:
+    """Has what a request reads from now on come from its user's replica, if that knows enough.
+
+    Args:
+        state: of a request that only reads, and whose credential was found to be good.
+        user_id: whose it is.
+        may_read_replica: whether a replica is asked while there is a primary.
+    """
+    if state.stand_in:
+        state.replica = state.stand_in
+        return
+    found = _fetch_position(state, user_id) if may_read_replica else None
+    if found is None:
+        READS.labels("primary").inc()
+        return
+    state.replica_before = found.replica
+    replicas, (replica, timeline, position, may_wait, look) = get_replicas(), found
+    replicas.note_look(look)
+    is_known = user_id not in _unstored and replicas.may_read(replica, timeline, position)
+    if not is_known and may_wait and replicas.may_wait and user_id not in _unstored:
+        state.has_waited = True
+        is_known = replicas.wait(replica, timeline, position, SECONDS_TO_CATCH_UP)
+    if is_known:
+        state.replica = replica
+    READS.labels(replica if is_known else "primary").inc()
+
+
+def fall_back(exception: BaseException) -> bool:
+    """Has a request whose replica has failed read on the primary. Returns whether it is to be run again."""
+    state = present_state.get()
+    # Whatever it is: a replica may not have replayed a migration yet.
+    if state is None or state.replica is None or not isinstance(exception, Error):
+        return False
+    alias, state.replica = state.replica, None
+    if close_if_lost(alias):
+        get_replicas().leave(alias, exception)
+    READS.labels("primary").inc()
+    return True
+
+
+def _fetch_position(state: RequestState, user_id: int) -> Position | None:
+    """What is known of a user, which may have been read with its credential."""
+    if state.position_read is not None:
+        (texts, asked), state.position_read = state.position_read, None
+        return Position.parse(texts, asked) if texts else None
+    asked = time.monotonic()
+    with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
+        cursor.execute(FETCH_POSITION.format("%s"), [user_id])
+        found = cursor.fetchone()
+    return found and Position.parse(found[0], asked)
+
+
+def note_position(state: RequestState, user_id: int, *, is_read: bool, has_failed: bool) -> None:
+    """Moves the position of a request's user to the present one; behind a write that may be later.
+
+    Args:
+        state: of the request.
+        user_id: whose it is.
+        is_read: whether it only reads.
+        has_failed: whether it was answered by a fault of the service.
+
+    Raises:
+        django.db.Error: it is not stored, and nothing was written that the answer would have to tell.
+    """
+    before = state.replica_before
+    replica = get_replicas().choose(user_id)
+    values = user_id, replica, before is not None and replica != before, state.has_waited
+    if is_read:
+        _store(values)
+        return
+    # From here on the request must not be run again.
+    state.has_committed = True
+    try:
+        if has_failed and get_replicas().get_stand_in() is not None:
+            # To store it would be to wait for a connection.
+            raise OperationalError("There is no primary.")
+        _store_patiently(values)
+    except Error as error:
+        logger.warning("What user %s has written is noted later: %s", user_id, error)
+        _unstored.add(user_id)
+        get_replicas().do_later(partial(_store_later, values))
+
+
+def _store(values: Sequence[object], *before: tuple[str, Sequence[object]]) -> None:
+    """Stores a position by STORE, in one transaction with statements before it.
+
+    Raises:
+        django.db.Error: nobody knows whether it was done.
+    """
+    connection: Any = connections[DEFAULT_DB_ALIAS]
+    if run := getattr(connection, "run", None):
+        # The accelerator's, which sends it together with statements of other requests.
+        run(*before, (STORE, values))
+        return
+    # What is sent together is one transaction.
+    with connection.cursor() as cursor:
+        cursor.execute("; ".join([*(sql for sql, _ in before), STORE]), values)
+
+
+def _store_patiently(values: Sequence[object]) -> None:
+    """Stores the position behind a write, and waits for it as for a COMMIT.
+
+    Until it is stored, the user may miss the write in other processes.
+    """
+    try:
+        _store(values)
+    except OperationalError as error:
+        if not isinstance(error.__cause__, QueryCanceled | LockNotAvailable):
+            raise
+        _store(values, (PATIENCE, ()))
+
+
+def _store_later(values: Sequence[Any]) -> None:
+    _store(values)
+    _unstored.discard(values[0])
