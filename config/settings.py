@@ -404,7 +404,7 @@ def _configure(database: Mapping[str, Any], **parameters: str) -> dict[str, Any]
     return with_parameters(
         {
             **database,
-            "ENGINE": "config.fastpath.postgresql" if FAST_PATH else "django.db.backends.postgresql",
+            "ENGINE": f"config.{'fastpath.postgresql' if FAST_PATH else 'postgresql.backend'}",
             "POOLER": POOLED,
             # Behind a pooler, what such a cursor reads outside of a transaction would be of another connection.
             "DISABLE_SERVER_SIDE_CURSORS": POOLED,
