@@ -20,23 +20,6 @@ SPARE_CONNECTIONS = 10
 MAX_CLOCK_SECONDS = 2.0
 MIN_KEY_LENGTHS = {"SECRET_KEY": 50, "JWT_SIGNING_KEY": 32}
 
-# Settings of django-oauth-toolkit, each of which refuses what OAuth 2.0 allowed and RFC 9700 deprecates.
-RFC_9700_SETTINGS = {
-    f"COMPLIANT_BCP_RFC9700_{name}"
-    for name in (
-        "ACCESS_TOKEN_TRANSPORT",
-        "AUTHZ_RESPONSE_ISS",
-        "IMPLICIT_GRANT",
-        "PASSWORD_GRANT",
-        "PKCE_METHOD",
-        "PKCE_REQUIRED",
-        "REDIRECT_URI_MATCHING",
-        "REDIRECT_URI_SCHEME",
-        "REFRESH_TOKEN",
-        "TOKEN_STORAGE",
-    )
-}
-
 
 @register(Tags.security)
 def check_oauth(**options: object) -> list[CheckMessage]:
@@ -45,12 +28,16 @@ def check_oauth(**options: object) -> list[CheckMessage]:
 
 
 def _find_insecure_oauth_settings() -> Iterator[tuple[int, str]]:
+    from oauth2_provider.settings import DEFAULTS
+
     # With the backend a bearer token logs in without a password; with the middleware it authenticates every page.
     if any(path.startswith("oauth2_provider.") for path in settings.AUTHENTICATION_BACKENDS):
         yield 1, "AUTHENTICATION_BACKENDS must not list a backend of django-oauth-toolkit."
     if any(path.startswith("oauth2_provider.") for path in settings.MIDDLEWARE):
         yield 2, "MIDDLEWARE must not list a middleware of django-oauth-toolkit."
-    if disabled := sorted(name for name in RFC_9700_SETTINGS if not settings.OAUTH2_PROVIDER.get(name)):
+    # Each of them refuses what OAuth 2.0 allowed and RFC 9700 deprecates.
+    gates = sorted(name for name in DEFAULTS if name.startswith("COMPLIANT_BCP_"))
+    if disabled := [name for name in gates if not settings.OAUTH2_PROVIDER.get(name)]:
         yield 3, f"OAUTH2_PROVIDER must turn on {', '.join(disabled)}."
     if "http" in settings.OAUTH2_PROVIDER.get("ALLOWED_REDIRECT_URI_SCHEMES", ["http"]) and not (
         settings.LOCAL or settings.DEBUG

@@ -15,8 +15,7 @@ from urllib.parse import urlsplit
 
 from django.http.request import validate_host
 from environs import EnvError, EnvValidationError, FileAwareEnv
-from marshmallow import ValidationError
-from marshmallow.validate import And, ContainsNoneOf, Length, OneOf, Range, Regexp
+from marshmallow.validate import And, ContainsNoneOf, Length, OneOf, Range, Regexp, Validator
 
 from accounts.signing_keys import parse_signing_key
 from config.api.versions.table import Version
@@ -38,21 +37,11 @@ _ORIGIN_WANTED = "Must be an origin such as https://api.example.com."
 _URL = Regexp(r"(https?://[!-~]+)?\Z", error="Must be an address such as http://127.0.0.1:4318.")
 
 
-def _origins(given: list[str]) -> None:
-    for origin in given:
-        Regexp(_ORIGIN, error=_ORIGIN_WANTED)(origin)
-
-
-def _redis_address(given: str) -> None:
-    try:
-        parts = urlsplit(given)
-        is_known = {"redis": parts.hostname, "rediss": parts.hostname, "unix": parts.path, "": not given}[parts.scheme]
-        is_known = is_known and parts.port != 0
-    except (ValueError, LookupError):
-        is_known = False
-    if not is_known:
-        # Without what was given, which may hold a password.
-        raise ValidationError("Must be an address such as redis://:password@redis.example.com:6379/0.")
+_REDIS = Regexp(
+    r"(rediss?://([^@/]*@)?([\w.-]+|\[[0-9a-f:.]+\])(:[1-9][0-9]{0,4})?(/.*)?|unix://.+)?\Z",
+    # Without what was given, which may hold a password.
+    error="Must be an address such as redis://:password@redis.example.com:6379/0.",
+)
 
 
 # --- The environment -------------------------------------------------------------------------------------------------
@@ -132,10 +121,10 @@ if LOCAL:
     }
 
 
-def _lengths(least: int) -> Callable[[list[str]], None]:
+def _each(validate: Validator) -> Callable[[list[str]], None]:
     def check(given: list[str]) -> None:
         for each in given:
-            Length(min=least)(each)
+            validate(each)
 
     return check
 
@@ -151,8 +140,8 @@ FAST_PATH = env.bool("FAST_PATH", True)
 SECRET_KEY = _required(env.str, "SECRET_KEY", validate=Length(min=50))
 JWT_SIGNING_KEY = _required(env.str, "JWT_SIGNING_KEY", validate=Length(min=32))
 # Keys of before, which verify what they signed until it expires.
-SECRET_KEY_FALLBACKS: list[str] = env.list("SECRET_KEY_FALLBACKS", [], validate=_lengths(50))
-JWT_SIGNING_KEY_FALLBACKS: list[str] = env.list("JWT_SIGNING_KEY_FALLBACKS", [], validate=_lengths(32))
+SECRET_KEY_FALLBACKS: list[str] = env.list("SECRET_KEY_FALLBACKS", [], validate=_each(Length(min=50)))
+JWT_SIGNING_KEY_FALLBACKS: list[str] = env.list("JWT_SIGNING_KEY_FALLBACKS", [], validate=_each(Length(min=32)))
 ALLOWED_HOSTS = _required(
     env.list, "ALLOWED_HOSTS", validate=And(Length(min=1), ContainsNoneOf([""], error="An empty name is no host."))
 )
@@ -169,7 +158,9 @@ API_VENDOR = env.str(
     "users",
     validate=Regexp(r"[a-z][a-z0-9-]*\Z", error="Must be small letters, digits and hyphens, and begin with a letter."),
 )
-CORS_ALLOWED_ORIGINS: list[str] = env.list("CORS_ALLOWED_ORIGINS", [], validate=_origins)
+CORS_ALLOWED_ORIGINS: list[str] = env.list(
+    "CORS_ALLOWED_ORIGINS", [], validate=_each(Regexp(_ORIGIN, error=_ORIGIN_WANTED))
+)
 METRICS_TOKEN = env.str(
     "METRICS_TOKEN", "", validate=Regexp(r"([!-~]{16,})?\Z", error="Must be at least 16 characters of visible ASCII.")
 )
@@ -181,7 +172,7 @@ OPEN_SIGNUP = env.bool("OPEN_SIGNUP", False)
 RATE_LIMIT_PRINCIPAL = env.int("RATE_LIMIT_PRINCIPAL", 600, validate=Range(0))
 RATE_LIMIT_ANONYMOUS = env.int("RATE_LIMIT_ANONYMOUS", 60, validate=Range(0))
 # The Redis that counts these requests; empty: the database does.
-QUOTA_URL = env.str("QUOTA_URL", "", validate=_redis_address)
+QUOTA_URL = env.str("QUOTA_URL", "", validate=_REDIS)
 # Failed log-ins a minute for one account from one address (ten times it from all addresses), and for one address.
 RATE_LIMIT_LOGIN_ACCOUNT = env.int("RATE_LIMIT_LOGIN_ACCOUNT", 10, validate=Range(0))
 RATE_LIMIT_LOGIN_ADDRESS = env.int("RATE_LIMIT_LOGIN_ADDRESS", 30, validate=Range(0))

@@ -11,9 +11,7 @@ class Migration(migrations.Migration):
 
     initial = True
 
-    dependencies = [
-        migrations.swappable_dependency(settings.AUTH_USER_MODEL),
-    ]
+    dependencies = [migrations.swappable_dependency(settings.AUTH_USER_MODEL)]
 
     # Its tables refer to this one, and Django would only see to it that the first migration here comes before them.
     run_before = [('oauth2_provider', '0001_initial')]

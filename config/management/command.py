@@ -3,6 +3,7 @@
 from argparse import RawDescriptionHelpFormatter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from textwrap import fill
 from typing import ClassVar, NoReturn
 
 from django.conf import settings
@@ -21,16 +22,6 @@ class _Parser(CommandParser):
         if not self.called_from_command_line:
             super().error(message)
         self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
-
-
-class _Formatter(RawDescriptionHelpFormatter):
-    """Wraps the description as argparse does, but not the example, whose lines are indented."""
-
-    def _fill_text(self, text: str, width: int, indent: str) -> str:
-        fill = super(RawDescriptionHelpFormatter, self)._fill_text
-        return "\n".join(
-            line if line.startswith("  ") or not line else fill(line, width, indent) for line in text.split("\n")
-        )
 
 
 class ServiceCommand(BaseCommand):
@@ -55,10 +46,9 @@ class ServiceCommand(BaseCommand):
     }
 
     def create_parser(self, prog_name: str, subcommand: str, **options: object) -> CommandParser:
-        example = f"Example:\n  {self.example}"
-        parser = super().create_parser(
-            prog_name, subcommand, formatter_class=_Formatter, epilog=example, allow_abbrev=False, **options
-        )
+        options |= {"formatter_class": RawDescriptionHelpFormatter, "allow_abbrev": False}
+        parser = super().create_parser(prog_name, subcommand, epilog=f"Example:\n  {self.example}", **options)
+        parser.description = fill(self.help)
         parser.__class__ = _Parser
         return parser
 

@@ -52,8 +52,7 @@ END $$;
 # Django looks for the history of a row, and for what goes with a user, through its whole log; hence two more indexes.
 STORAGE = """
 ALTER TABLE config_counter SET UNLOGGED;
-ALTER TABLE config_readposition SET UNLOGGED;
-ALTER TABLE config_readposition SET (fillfactor = 50);
+ALTER TABLE config_readposition SET UNLOGGED, SET (fillfactor = 50);
 ALTER TABLE config_rowcount SET (fillfactor = 50);
 ALTER TABLE config_idempotencyrecord ALTER COLUMN user_id SET (n_distinct = -0.1);
 CREATE INDEX admin_log_object ON django_admin_log (object_id, content_type_id);
@@ -67,7 +66,6 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('admin', '0003_logentry_add_action_flag_choices'),
-        ('users', '0001_initial'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -106,25 +106,6 @@ class Words:
             f"SELECT id, word FROM {rows} CROSS JOIN LATERAL unnest(config_index_words({text})) AS word"
         )
 
-    def backfill(self, database: BaseDatabaseWrapper, rows: int = 200) -> None:
-        """Adds the words of rows that have been there before, in batches that are committed one by one.
-
-        The rows of a batch are locked, so that nobody changes them before their words are there. Who would change one
-        waits for its batch, so it is short: a thousand rows take half a second where the processor is busy.
-        """
-        held = f"(SELECT * FROM {self.model._meta.db_table} WHERE id > %s ORDER BY id LIMIT %s FOR SHARE) AS held"
-        add = f"{self.add(held)} ON CONFLICT DO NOTHING"
-        sql = (
-            f"SELECT max(id) FROM (SELECT id FROM {self.model._meta.db_table} WHERE id > %s ORDER BY id LIMIT %s) AS b"
-        )
-        last: int | None = 0
-        while last is not None:
-            with database.cursor() as cursor:
-                cursor.execute(sql, [last, rows])
-                (following,) = cursor.fetchone()
-                cursor.execute(add, [last, rows])
-            last = following
-
 
 def split_words(text: str, using: str) -> list[str]:
     """The words of what somebody looks for, folded, each once."""

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from django.apps import apps
-from django.db import connection
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -274,11 +273,3 @@ def test_words_follow_their_row_through_every_door() -> None:
     assert fetch_words(user.pk) == set()
     User.objects.filter(pk=other[0].pk).delete()
     assert fetch_words(other[0].pk) == set()
-
-
-def test_words_of_rows_of_before_are_added_in_batches() -> None:
-    users = [services.create(name=f"N{number}", email=f"n{number}@x.y", password=None) for number in range(5)]
-    UserWord.objects.filter(row_id__in=[user.pk for user in users[:4]]).delete()
-    words.get_words(User).backfill(connection, rows=2)
-    assert fetch_words(users[0].pk) == {"n0", "x", "y"}
-    assert UserWord.objects.filter(word="x").count() == 5
