@@ -53,7 +53,7 @@ test-browser: browser-environment  ## does in a browser what people do there; CH
 
 test-clients: runtime-environment client-environment  ## runs clients and linters from npm, and generated clients, against the running service; ORIGIN=http://127.0.0.1:8000
 	@cd tests/clients && export ORIGIN='$(or $(ORIGIN),http://$(HOST):$(PORT))' PATH="$$PATH:$(CURDIR)/$(CLIENTS)/bin" \
-		&& npm ci --silent --no-audit --no-fund && npm test --silent && .venv/bin/python python_client.py
+		&& npm ci --silent --no-audit --no-fund && npm test --silent && .venv/bin/python python_client.py && .venv/bin/python openapi_generator.py
 
 bench: benchmark-environment  ## compares with a stock DRF app and the thinnest Python; SIZE=1m SECONDS=5 ROUNDS=3 CASES=get_user,…
 	@$(BIN)/python -m benchmarks.compare --size '$(SIZE)' --seconds '$(SECONDS)' --rounds '$(ROUNDS)' $(if $(CASES),--cases '$(CASES)')

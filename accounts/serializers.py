@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import ClassVar
 
 from django.utils import timezone
+from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
@@ -29,6 +30,7 @@ MAX_OVERLAP = 604_800
 DEFAULT_OVERLAP = 86_400
 
 
+@extend_schema_serializer(component_name="ApiKey")
 class APIKeySerializer(ResourceSerializer):
     example: ClassVar[Mapping[str, object]] = {
         "id": 3,
@@ -59,6 +61,7 @@ class APIKeySerializer(ResourceSerializer):
         return value
 
 
+@extend_schema_serializer(component_name="Rotation")
 class RotationSerializer(APIKeySerializer):
     example = {**APIKeySerializer.example, "overlap_seconds": DEFAULT_OVERLAP}
     overlap_seconds = IntegerField(write_only=True, required=False, min_value=0, max_value=MAX_OVERLAP)

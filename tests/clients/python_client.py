@@ -45,6 +45,12 @@ def generate() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def create_administrator_key() -> str:
+    email = f"generated-{secrets.token_hex(6)}@example.com"
+    manage("create_user", email, "--name", "Generated", "--role", "admin", given=f"{secrets.token_urlsafe(12)}\n")
+    return manage("create_api_key", email)
+
+
 def operation(tag: str, name: str) -> Any:
     return importlib.import_module(f"python_client.api.{tag}.{name}").sync_detailed
 
@@ -53,9 +59,7 @@ def call() -> None:
     """Creates, lists, pages, updates with If-Match, and meets an error."""
     from python_client import AuthenticatedClient, models
 
-    email = f"generated-{secrets.token_hex(6)}@example.com"
-    manage("create_user", email, "--name", "Generated", "--role", "admin", given=f"{secrets.token_urlsafe(12)}\n")
-    key = manage("create_api_key", email)
+    key = create_administrator_key()
     client = AuthenticatedClient(base_url=ORIGIN, token=key, prefix="", auth_header_name="X-API-Key")
 
     made = []

@@ -44,6 +44,10 @@ FAULTS = {
         """response.content = b'{"success": true, "data": {"status": "fine"}}'""",
         'GET /health/live 200: the body is not as described: data/status: "fine" is not one of "ok"',
     ),
+    "a field too many": (
+        """response.content = b'{"success": true, "data": {"status": "ok", "since": 1}}'""",
+        "GET /health/live 200: the body is not as described: data: Additional properties are not allowed",
+    ),
     "a header too many": ("response['Location'] = '/'", "GET /health/live 200: the header Location is not described"),
     "a header too few": ("del response['ETag']", "GET /health/live 200: the header ETag is missing"),
     "a header of another form": (

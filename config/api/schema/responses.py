@@ -24,11 +24,9 @@ _LINK = {"$ref": "#/components/schemas/Link"}
 # Longer than a request target: the query that a page's links repeat is percent-encoded.
 _HREF = build_string(32_768, PATH)
 _CURSOR = {"type": ["string", "null"], "maxLength": MAX_TARGET, "pattern": "^[A-Za-z0-9_=-]+$"}
+_LINK_METHOD = {"type": "string", "enum": ["POST", "PUT", "DELETE"], "description": "GET when it is not told."}
 SCHEMAS: JSONObject = {
-    "Link": build_object(
-        {"href": _HREF, "method": {"enum": ["POST", "PUT", "DELETE"], "description": "GET when it is not told."}},
-        optional=("method",),
-    ),
+    "Link": build_object({"href": _HREF, "method": _LINK_METHOD}, optional=("method",)),
     "PageLinks": build_object(
         dict.fromkeys(("self", "first", "prev", "next", "last"), _LINK), optional=("prev", "next", "last")
     ),
@@ -88,7 +86,8 @@ class ResourceSchemas:
     def __init__(self, view: ResourceViewSet, properties: JSONObject, registry: ComponentRegistry) -> None:
         self._serializer = view.get_serializer()
         self._links = tuple(link.rel for link in view.links)
-        self._name = self._serializer.Meta.model.__name__
+        # openapi-generator's Go has a type APIKey of its own.
+        self._name = self._serializer.Meta.model.__name__.replace("API", "Api")
         self._properties = properties
         self._registry = registry
         described: Any = view
@@ -107,7 +106,8 @@ class ResourceSchemas:
             The schema, which refers to the registered components.
         """
         properties = self._get_properties(created=created)
-        prefix = "New" if created and self._serializer.shown_once else ""
+        # Not `New`, which is how Go calls constructors.
+        prefix = "Created" if created and self._serializer.shown_once else ""
         links = build_object(dict.fromkeys(self._links, _LINK), self._links)
         whole = self._register(f"{prefix or 'Single'}{self._name}", build_object({**properties, LINKS: links}))
         if self._includes:
