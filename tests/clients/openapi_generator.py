@@ -88,12 +88,12 @@ def call() -> None:
     paid = [payments.payments_create(once, client.PaymentRequest(amount=amount("12.30"))).data for _ in range(2)]
     assert paid[0] == paid[1]
     assert paid[0].amount == "12.30"
+    refused = None
     try:
         payments.payments_create(once, client.PaymentRequest(amount=amount("13.00")))
-    except client.ApiException as refused:
-        assert refused.data.error.code is client.ErrorCode.IDEMPOTENCY_KEY_REUSED
-    else:
-        raise AssertionError("A key was used twice.")
+    except client.ApiException as error:
+        refused = error.data
+    assert refused.error.code is client.ErrorCode.IDEMPOTENCY_KEY_REUSED
 
 
 def amount(text: str) -> object:
