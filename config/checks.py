@@ -94,7 +94,7 @@ def check_proxies(**options: object) -> list[CheckMessage]:
     return []
 
 
-# --- What runs beside the service: `manage.py check --database default`
+# --- What runs beside the service, for `manage.py doctor` and `manage.py check --database default`
 
 
 @register(Tags.database)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.core.checks import run_checks
+from django.core.management import CommandError, call_command
 from django.db import connection
 from redis import Redis
 
@@ -43,13 +44,25 @@ def test_proxy_that_the_settings_do_not_know_of_is_told(settings, changed, told)
     assert find() == {}
 
 
-def test_database_that_is_right_is_not_mentioned():
+def test_database_that_is_right_is_not_mentioned(settings, capsys):
+    settings.TRUSTED_PROXIES = 1
     assert look() == {}
+    call_command("doctor")
+    assert capsys.readouterr().out == "Nothing is wrong.\n"
 
 
 def test_connections_that_do_not_suffice_are_told(settings):
     settings.WORKERS = 250
     assert "250 workers need 1760" in look()["config.W005"]
+
+
+def test_doctor_prints_a_line_for_each_thing_that_is_wrong_with_what_to_do(settings, capsys):
+    settings.WORKERS, settings.TRUSTED_PROXIES = 250, 0
+    with pytest.raises(CommandError, match="2 things are wrong"):
+        call_command("doctor")
+    told = capsys.readouterr().out.splitlines()
+    assert [line.rpartition(" (")[2] for line in told] == ["config.W005)", "config.W004)"]
+    assert all(hint in line for hint, line in zip(["Raise it", "Set it to the number"], told, strict=True))
 
 
 @own_session

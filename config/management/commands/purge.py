@@ -28,9 +28,9 @@ class Command(ServiceCommand):
     help = (
         "Deletes expired rows: sessions, codes and tokens that can no longer be used, rate limit counters of past "
         "minutes, idempotency keys older than IDEMPOTENCY_RETENTION_DAYS, audit events and version statistics older "
-        "than AUDIT_RETENTION_DAYS, and exports that were saved more than a day ago. Also erases what removed users "
-        "have left, and compacts the row counts of lists. Prints the number of rows of each "
-        "kind. Run it daily; the service may run meanwhile, and an interrupted run can be repeated."
+        "than AUDIT_RETENTION_DAYS. Also erases what removed users have left, and compacts the row counts of lists. "
+        "Prints the number of rows of each kind. Run it daily; the service may run meanwhile, and an interrupted run "
+        "can be repeated."
     )
     example = "manage.py purge --dry-run"
     interrupted = "Interrupted: what was removed is gone; run it again for the rest."
