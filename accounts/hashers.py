@@ -2,7 +2,7 @@ from threading import Lock
 
 from django.contrib.auth.hashers import Argon2PasswordHasher
 
-from config.http.lanes import leave_fast_lane
+from config.http.blocking import get_blocking_backend
 
 # Of a process: more would take each other's processor, and 19 MiB each.
 _one_at_a_time = Lock()
@@ -19,12 +19,16 @@ class Argon2idPasswordHasher(Argon2PasswordHasher):
     parallelism = 1
 
     def encode(self, password: str, salt: str) -> str:
-        leave_fast_lane()
-        with _one_at_a_time:
-            encoded: str = super().encode(password, salt)
-        return encoded
+        def encode() -> str:
+            with _one_at_a_time:
+                encoded: str = super(Argon2idPasswordHasher, self).encode(password, salt)
+                return encoded
+
+        return get_blocking_backend().run(encode)
 
     def verify(self, password: str, encoded: str) -> bool:
-        leave_fast_lane()
-        with _one_at_a_time:
-            return super().verify(password, encoded)
+        def verify() -> bool:
+            with _one_at_a_time:
+                return super(Argon2idPasswordHasher, self).verify(password, encoded)
+
+        return get_blocking_backend().run(verify)

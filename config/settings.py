@@ -282,6 +282,10 @@ else:
     REPRESENTATION_BACKEND = "config.api.representation.serializers.RepresentationBackend"
 if not (RATE_LIMIT_PRINCIPAL or RATE_LIMIT_ANONYMOUS):
     QUOTA_BACKEND = "config.api.limits.quotas.NoQuotas"
+# How a request does what would hold its thread for long.
+BLOCKING_BACKEND = (
+    "config.fastpath.greenlets.GreenletBlockingBackend" if FAST_PATH else "config.http.blocking.BlockingBackend"
+)
 # The viewsets that the accelerator runs. Any other one runs on the reference.
 FAST_PATH_VIEWSETS = [
     "accounts.views.APIKeyViewSet",

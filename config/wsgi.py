@@ -1,4 +1,4 @@
-"""The WSGI application, for any server that speaks WSGI. `manage.py serve` uses config.server.rsgi, without a proxy."""
+"""The WSGI application, for any server that speaks WSGI. `manage.py serve` runs config.asgi, without a proxy."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -16,7 +16,8 @@ from config.api.requests import find_max_body  # noqa: E402
 from config.api.versions.usage import uses  # noqa: E402
 from config.http.errors import DomainError  # noqa: E402
 from config.http.request_limits import body_too_long, screen  # noqa: E402
-from config.server.answers import Environ, Streamed, begin_answer, refuse  # noqa: E402
+from config.server.answers import Streamed, begin_answer, refuse  # noqa: E402
+from config.server.environ import Environ  # noqa: E402
 
 _django: Any = Handler()
 

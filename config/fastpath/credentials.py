@@ -13,7 +13,7 @@ import hmac
 import json
 import time
 from binascii import a2b_base64, b2a_base64
-from functools import lru_cache
+from functools import lru_cache, partial
 from hmac import compare_digest
 from typing import Any
 
@@ -35,8 +35,8 @@ from config.api.limits.quotas import (
     is_counted,
 )
 from config.api.requests import AnyRequest
-from config.fastpath import batching
 from config.fastpath.compiled_query import BindParameter, CompiledQuery, get_parameter_types
+from config.fastpath.greenlets import get_request_greenlet
 from config.fastpath.inserts import ANSWER_COLUMNS, ANSWER_JOIN, ANSWER_TYPES, keep_answer
 from config.fastpath.postgresql.given_rows import build_given
 from config.http.request_state import RequestState, get_state
@@ -162,15 +162,12 @@ class FastDatabaseQuotas(DatabaseQuotas):
 
 
 class FastRedisQuotas(RedisQuotas):
-    """QUOTA_BACKEND with QUOTA_URL: those that run side by side are counted in one round trip."""
+    """QUOTA_BACKEND with QUOTA_URL: the loop goes on while Redis counts."""
 
     def count(self, request: AnyRequest, key: str, limit: int) -> counters.Usage | None:
-        if not (limit and batching.may_submit()):
-            return super().count(request, key, limit)
-        from config.api.limits import redis_counters
-
-        usage: counters.Usage = batching.submit(redis_counters.increment, key)
-        return usage
+        runner = get_request_greenlet()
+        count = partial(super().count, request, key, limit)
+        return count() if runner is None else runner.scheduler.call_in_thread(count)
 
 
 _json = json.JSONDecoder()

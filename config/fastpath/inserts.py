@@ -33,7 +33,7 @@ from config.http.request_state import RequestState
 from config.models import IdempotencyRecord
 from config.postgresql.compiling import compile_queryset
 from config.postgresql.new_rows import compile_default
-from config.postgresql.transactions import COMMIT_AT_ONCE, note_commit
+from config.postgresql.transactions import COMMIT_AT_ONCE
 from config.postgresql.visibility import PENDING, REMOVED
 
 _RECORDS = IdempotencyRecord._meta.db_table
@@ -186,8 +186,6 @@ class DeferredInsert:
         given = GivenRows([{**guard.values, **_get_values(self.row, insert.fields, connection)}])
         (added,) = connection.run((sql, [given]), shared_transaction=True, is_logged=True)
         self.row._state.adding = not added
-        if added:
-            note_commit()
         return bool(added)
 
 

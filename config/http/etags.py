@@ -13,13 +13,16 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
 from operator import attrgetter
+from typing import TypeVar
 
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
 
 from config.http import compression
+from config.http.blocking import get_blocking_backend
 from config.http.errors import Detail, DomainError, ErrorCode, invalid
-from config.http.lanes import is_in_fast_lane, leave_fast_lane
+
+Result = TypeVar("Result")
 
 _VARIABLES = {"If-Match": "HTTP_IF_MATCH", "If-None-Match": "HTTP_IF_NONE_MATCH"}
 _GIVEN_IN = frozenset(_VARIABLES.values())
@@ -149,16 +152,14 @@ def finalize_etag(
 
     Raises:
         DomainError: PRECONDITION_FAILED for a read whose If-Match fails.
-        NeedsSlowLane: a read in the fast lane has long content.
     """
     coding = None if is_page else compression.choose_coding(request, response)
-    if is_in_fast_lane() and len(response.content) > (MAX_SHORT_CODED_CONTENT if coding else MAX_SHORT_CONTENT):
-        if request.method in _READS:
-            leave_fast_lane()
-        # What is written is not to be run again. Such an answer shows one resource, which is soon digested.
-        coding = None
+    if len(response.content) > (MAX_SHORT_CODED_CONTENT if coding else MAX_SHORT_CONTENT):
+        run = get_blocking_backend().run
+    else:
+        run = _run
     if _is_representation(request, response, version_digest):
-        content = blake2b(f"{salt}\n".encode() + response.content, digest_size=16).hexdigest()
+        content = run(lambda: blake2b(f"{salt}\n".encode() + response.content, digest_size=16).hexdigest())
         tag = f'"{"-".join(filter(None, (version_digest, content, coding)))}"'
         response.headers["ETag"] = tag
         if request.method in _READS:
@@ -167,7 +168,11 @@ def finalize_etag(
                 _empty(response)
                 return
     if coding:
-        compression.compress(response)
+        run(lambda: compression.compress(response))
+
+
+def _run(function: Callable[[], Result]) -> Result:
+    return function()
 
 
 def _is_representation(request: HttpRequest, response: HttpResponse, version_digest: str | None) -> bool:

@@ -6,7 +6,7 @@ views reach it by the request, what has no request at hand (the database layer, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -59,9 +59,6 @@ class RequestState:
 
     Attributes:
         lane: in which the server runs it.
-        in_fast_lane: whether it may leave that lane.
-        before_transaction: is called before a transaction begins; whoever is in a hurry sets a function that raises.
-        attempt: what the trace noted of an attempt without a response (config.server.tracing).
         spent: what it has asked of the database.
         refused: what kept it from Django: a DomainError, or a fault of ours.
         sent_content_type: the Content-Type as the client sent it, of which Django sees a part.
@@ -81,13 +78,9 @@ class RequestState:
         replica_before: from which replica its user has read before.
         has_waited: whether it has waited for that.
         position_read: the read position of its user, and when it was asked for.
-        has_committed: whether something was committed: from then on it must not be run again.
     """
 
     lane: str | None = None
-    in_fast_lane: bool = False
-    before_transaction: Callable[[], None] | None = None
-    attempt: Any = None
     spent: Spent = field(default_factory=Spent)
     refused: Exception | None = None
     sent_content_type: str | None = None
@@ -107,7 +100,6 @@ class RequestState:
     replica_before: str | None = None
     has_waited: bool = False
     position_read: tuple[Sequence[str] | None, float] | None = None
-    has_committed: bool = False
 
 
 present_state: ContextVar[RequestState | None] = ContextVar("present_state", default=None)
@@ -121,3 +113,9 @@ def get_state(environ: MutableMapping[str, Any]) -> RequestState:
     except KeyError:
         state = environ[STATE] = RequestState()
     return state
+
+
+def get_spent() -> Spent:
+    """What the request being answered has asked of the database; beside requests, what nobody reads."""
+    state = present_state.get()
+    return Spent() if state is None else state.spent

@@ -26,7 +26,6 @@ from psycopg.errors import (
     SerializationFailure,
 )
 
-from config.http.request_state import present_state
 from config.postgresql.compiling import compile_queryset
 
 Result = TypeVar("Result")
@@ -55,10 +54,7 @@ def run_in_transaction(write: Callable[[], Result], *, keep: bool = True) -> Res
     Raises:
         OperationalError: the database is away, or the attempts are used up.
     """
-    state = present_state.get()
     for attempt in range(1, _ATTEMPTS + 1):
-        if state is not None and state.before_transaction is not None:
-            state.before_transaction()
         try:
             with transaction.atomic(durable=True):
                 result = write()
@@ -72,17 +68,8 @@ def run_in_transaction(write: Callable[[], Result], *, keep: bool = True) -> Res
                 # This server is not the primary any more; a new connection may lead to that.
                 connection.close()
         else:
-            if keep:
-                note_commit()
             return result
     raise AssertionError("unreachable")
-
-
-def note_commit() -> None:
-    """Notes that the present request, if there is one, has committed something: it must not be run again."""
-    state = present_state.get()
-    if state is not None:
-        state.has_committed = True
 
 
 def must_run_again(error: Error) -> bool:

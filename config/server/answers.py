@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-import re
 import time
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from io import BytesIO
 from typing import Any, NamedTuple
@@ -16,22 +15,19 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.module_loading import import_string
 
 from config.api.exceptions import plain_response
-from config.api.versions.table import Version
-from config.api.versions.usage import uses
-from config.api.versions.versioning import choose_media_type, find_response_version, is_versioned
+from config.api.versions.versioning import choose_media_type
 from config.http.errors import DomainError, ErrorCode
 from config.http.lanes import Lane
 from config.http.media_types import CSV, HTML, MEDIA_TYPES, NDJSON
-from config.http.middleware import SECRET_PARAMETER, RequestMiddleware, choose_request_id
+from config.http.middleware import RequestMiddleware
 from config.http.request_limits import MAX_SHORT_BODY, too_long
 from config.http.request_state import get_state
 from config.http.streams import StreamResponse
-from config.http.url_map import find_paths, find_view, get_declaration
+from config.http.url_map import find_view, get_declaration
 from config.server import metrics
+from config.server.environ import Environ
 
 logger = logging.getLogger(__name__)
-
-Environ = dict[str, Any]
 
 # By path without its digits, method and Accept. Clients send the same few, and may make up others.
 MAX_LANES = 1024
@@ -73,31 +69,8 @@ class Streamed(NamedTuple):
     body: StreamResponse
 
 
-class Refusal(NamedTuple):
-    """An answer without its Request-Id, and the version of the API that it counts for.
-
-    Where PLACE stands in a header, each request has its own resource, such as `/users/17`.
-    """
-
-    answer: Answer
-    version: Version | None
-
-
 # For whoever is refused because others have too much to do.
 RETRY_AFTER_SECONDS = 1
-# Who is refused mostly sends the same again, or the same of another resource.
-MAX_REFUSALS = 256
-PLACE = "\0"
-_RESOURCE = re.compile(r"((?:/api(?:/v[0-9]{1,3})?)?)(/[a-z-]+/[0-9]{1,19})((?:/[a-z-]+)?)")
-_refusals: dict[Hashable, Refusal] = {}
-_MADE_ANEW = ("HTTP_ORIGIN", "HTTP_ACCESS_CONTROL_REQUEST_METHOD")
-_DECISIVE = (
-    "REQUEST_METHOD",
-    "HTTP_ACCEPT",
-    "HTTP_HOST",
-    "wsgi.url_scheme",
-    "HTTP_X_FORWARDED_PROTO",
-)
 
 
 def choose_lane(environ: Environ) -> Lane:
@@ -131,11 +104,6 @@ def _find_lane(path: str, method: str, accept: str) -> Lane:
     return Lane.SLOW if lanes is None else lanes.get(method, Lane.FAST)
 
 
-def find_paths_beside_lanes() -> frozenset[str]:
-    """Where something may be answered beside the lanes; `choose_lane` tells whether a request is."""
-    return find_paths(lambda view: Lane.NONE in (get_declaration(view, "lanes") or {}).values())
-
-
 def answer(django: Any, environ: Environ) -> Answer:
     """`begin_answer`, and the whole response, also of a list that might be streamed."""
     begun = begin_answer(django, environ)
@@ -158,9 +126,6 @@ def begin_answer(django: Any, environ: Environ) -> Answer | Streamed:
 
     Returns:
         the whole response, INTERNAL_ERROR for what Django lets escape; of a stream, its beginning.
-
-    Raises:
-        NeedsSlowLane: see config.http.lanes.
     """
     try:
         return (settings.FAST_PATH and _run_fast_path(environ)) or _run_django(django, environ)
@@ -176,7 +141,7 @@ def _run_fast_path(environ: Environ) -> Answer | None:
     request = handler.build_request(environ)
     if request is None:
         return None
-    # What Django does by signals at the beginning and the end of a request.
+    # What Django does by signals at the beginning of a request.
     get_connection("default").close_if_unusable_or_obsolete()
     response = handler.get_response(request)
     return Answer(response.status_code, list(response.headers.items()), response.content)
@@ -218,60 +183,12 @@ def build_overload(message: str) -> DomainError:
 
 def refuse_at_once(environ: Environ, problem: DomainError) -> Answer:
     """The response to a request that is not run: made without a look at the database, and without counting it."""
-    began = time.perf_counter()
-    place, resource = _find_place(environ["PATH_INFO"])
-    key = _get_refusal_key(environ, problem, place)
-    refusal = _refusals.get(key)
-    if refusal is not None:
-        return _repeat(refusal, environ, resource, began)
     get_state(environ).refused = problem
-    request = WSGIRequest({**environ, "wsgi.input": BytesIO()})
     try:
-        response = _get_short_stack()(request)
+        response = _get_short_stack()(WSGIRequest({**environ, "wsgi.input": BytesIO()}))
     except Exception as exception:  # noqa: BLE001 - as in `answer`
         return failure(exception, environ)
-    made = Answer(response.status_code, list(response.items()), response.content)
-    if key is not None:
-        if len(_refusals) >= MAX_REFUSALS:
-            _refusals.clear()
-        version = find_response_version(request) if is_versioned(request.path_info) else None
-        headers = [header for header in made.headers if header[0] != "Request-Id"]
-        if resource:
-            headers = [(name, value.replace(resource, PLACE)) for name, value in headers]
-        _refusals[key] = Refusal(made._replace(headers=headers), version)
-    return made
-
-
-def _find_place(path: str) -> tuple[Hashable, str]:
-    """What is alike in the addresses of resources that differ in their ids alone, and the resource; or the path."""
-    found = _RESOURCE.fullmatch(path)
-    if found is None:
-        return path, ""
-    prefix, resource, rest = found.groups()
-    return (prefix, resource.rpartition("/")[0], rest), resource
-
-
-def _get_refusal_key(environ: Environ, problem: DomainError, place: Hashable) -> Hashable:
-    """All that the bytes of a refusal depend on but its Request-Id; None where it must be made anew."""
-    query = environ["QUERY_STRING"]
-    # A secret is not kept, and nothing may repeat it. What a browser sends depends on its Origin, too.
-    if SECRET_PARAMETER in query or "%" in query or any(name in environ for name in _MADE_ANEW):
-        return None
-    told = (problem.code, problem.message, *problem.headers.items())
-    return (*told, place, query, *map(environ.get, _DECISIVE))
-
-
-def _repeat(refusal: Refusal, environ: Environ, resource: str, began: float) -> Answer:
-    """Does what is left of the stack: counts, and gives the request its name."""
-    (status, headers, body), version = refusal
-    if version is not None:
-        uses.count(version, None, status)
-    request_id = choose_request_id(environ)
-    if resource:
-        headers = [(name, value.replace(PLACE, resource)) for name, value in headers]
-    headers = [*headers, ("Request-Id", request_id)]
-    metrics.record(environ, status, dict(headers), began)
-    return Answer(status, headers, body)
+    return Answer(response.status_code, list(response.items()), response.content)
 
 
 @cache

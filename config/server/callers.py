@@ -10,7 +10,7 @@ from typing import Any
 from config.http.client_address import client_address, get_network
 from config.http.middleware import SECRET_PARAMETER
 from config.http.request_state import RequestState
-from config.server.answers import Environ
+from config.server.environ import Environ
 
 MAX_KNOWN = 10_000
 _NONE = (None, None, None, ())

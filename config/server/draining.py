@@ -1,4 +1,4 @@
-"""How a worker has clients close their connections: some, to divide them anew, and all before it ends.
+"""How a worker has clients close their connections before it ends.
 
 Granian closes idle connections as soon as a worker ends. A request that is on its way then is lost, and a proxy may not
 send a POST a second time (RFC 9110, section 9.2.2). So for a moment before that, the worker goes on to answer, and each
@@ -10,7 +10,6 @@ import signal
 from asyncio import AbstractEventLoop
 
 from config.server.answers import Answer
-from config.server.metrics import CONNECTIONS_CLOSED, CloseCause
 
 # The longest moment. It ends before that when nothing was answered between two looks.
 MAX_SECONDS = 1.0
@@ -28,7 +27,6 @@ class Drain:
     def __init__(self) -> None:
         self.is_on = False
         self._answered = 0
-        self._to_close = 0
 
     def prepare(self, loop: AbstractEventLoop) -> None:
         """Takes SIGTERM from Granian, and leaves it SIGINT, by which it ends the worker at once."""
@@ -36,24 +34,10 @@ class Drain:
 
     def mark(self, answer: Answer) -> Answer:
         """The answer as it is to be sent now."""
-        if self.is_on:
-            self._answered += 1
-            cause = CloseCause.END
-        elif self._to_close:
-            self._to_close -= 1
-            cause = CloseCause.BALANCE
-        else:
+        if not self.is_on:
             return answer
-        CONNECTIONS_CLOSED.labels(cause.value).inc()
+        self._answered += 1
         return answer._replace(headers=[*answer.headers, _CLOSE])
-
-    def close_next(self, count: int) -> None:
-        """Has clients close the connections of the next answers, whatever was said of others before.
-
-        Args:
-            count: of the answers.
-        """
-        self._to_close = count
 
     def _start(self, loop: AbstractEventLoop) -> None:
         if not self.is_on:

@@ -44,8 +44,8 @@ NO_ROUTE = "none"
 # Under another server than `serve`.
 NO_LANE = "none"
 # What the lanes do with requests beside answering them: `refused` at once, `expired` in a queue, `dropped` since the
-# client left, `left` the fast lane for the slow one.
-_EVENTS = ("refused", "expired", "dropped", "left")
+# client left.
+_EVENTS = ("refused", "expired", "dropped")
 LANE_EVENTS = Counter(
     "lane_events", "Requests that a lane did not simply run, by what became of them.", ["lane", "event"]
 )
@@ -53,10 +53,7 @@ QUEUE_LENGTH = Gauge("lane_queue_length", "Requests that wait in a lane.", ["lan
 QUEUE_AGE = Gauge(
     "lane_queue_age_seconds", "How long the oldest one of them has waited.", ["lane"], multiprocess_mode="max"
 )
-# Up to MAX_BATCH of the fast lane.
-BATCH_SIZE = Histogram("lane_batch_size", "Requests that were run side by side.", ["lane"], buckets=(1, 2, 4, 8, 16))
 WORKER_STARTS = Counter("worker_starts", "Processes of a lane that were started, by why.", ["lane", "cause"])
-CONNECTIONS_CLOSED = Counter("connections_closed", "Connections that an answer closed, by why.", ["cause"])
 _LANES = (Lane.FAST.value, Lane.SLOW.value)
 # A method is the client's to choose, and each value of a label stays in memory for ever.
 _METHODS = {name.upper() for name in View.http_method_names}
@@ -85,12 +82,7 @@ class MetricsMiddleware:
         began = time.perf_counter()
         try:
             response = self.get_response(request)
-        except BaseException:
-            if isinstance(state.spent, Trace):
-                state.spent.keep_for_next_attempt(state, began)
-            raise
         finally:
-            # Also of a request that leaves the fast lane, and is run again.
             present_state.reset(token)
             if state.spent.statements:
                 _count_statements(state.spent, state.lane or NO_LANE)
@@ -153,13 +145,6 @@ def share() -> None:
     values.ValueClass = build_value_class(slot)
 
 
-class CloseCause(StrEnum):
-    """Why a worker has a client close its connection: another one has less to do, or it ends."""
-
-    BALANCE = "balance"
-    END = "end"
-
-
 class StartCause(StrEnum):
     """Why a process is started: somebody has started, replaced or reloaded the service, or another process has died."""
 
@@ -186,8 +171,6 @@ def start(lane: Lane, cause: StartCause) -> None:
     ):
         for value in values_of_label:
             counter.labels(value)
-    for reason in CloseCause:
-        CONNECTIONS_CLOSED.labels(reason.value)
     for name in _LANES:
         QUEUE_LENGTH.labels(name).set(0)
         QUEUE_AGE.labels(name).set(0)

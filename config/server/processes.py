@@ -1,12 +1,12 @@
-"""What a process does after a fork: it ends with its parent, keeps nothing of it, and takes its turn on a processor."""
+"""What a process does after a fork: it ends with its parent and keeps nothing of it."""
 
 import ctypes
 import os
+import resource
 import signal
 import sys
 from collections.abc import Collection
-from contextlib import suppress
-from pathlib import Path
+from itertools import pairwise
 
 
 def end_with_parent(parent: int) -> None:
@@ -27,11 +27,10 @@ def end_with_parent(parent: int) -> None:
 
 def close_other_files(needed: Collection[int]) -> None:
     """Closes all files of this process but those that are needed, and standard input, output and error."""
-    folder = Path("/proc/self/fd" if sys.platform == "linux" else "/dev/fd")
-    for number in sorted(int(path.name) for path in folder.iterdir()):
-        if number > 2 and number not in needed:
-            with suppress(OSError):
-                os.close(number)
+    kept = sorted({2, *needed})
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    for below, above in pairwise([*kept, limit]):
+        os.closerange(below + 1, above)
 
 
 def keep_to_processor(index: int, workers: int) -> None:
@@ -49,14 +48,3 @@ def keep_to_processor(index: int, workers: int) -> None:
         processors = sorted(os.sched_getaffinity(0))
         if workers == len(processors):
             os.sched_setaffinity(0, {processors[index]})
-
-
-def wake_without_preemption() -> None:
-    """Has threads of this process that wake wait for the processor, as those of batch jobs do (sched(7), SCHED_BATCH).
-
-    A thread of Granian's would take it from the one that has the interpreter's lock, only to wait for that lock.
-    """
-    if sys.platform == "linux":
-        # A sandbox may refuse it. Then there are more switches.
-        with suppress(PermissionError):
-            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))

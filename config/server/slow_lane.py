@@ -1,33 +1,81 @@
-"""The slow lane of a worker: what would delay the fast one is run by a process beside it (slow_process.py)."""
+"""The slow lane of a worker: what is declared to be slow runs in a process beside it (slow_process.py)."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
-from asyncio import AbstractEventLoop
-from collections import Counter
+from asyncio import AbstractEventLoop, Future
+from collections import Counter, deque
 from collections.abc import Hashable
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 from config.http.lanes import Lane
 from config.http.request_state import get_state
 from config.server import metrics, slow_process
 from config.server.answers import Answer, build_overload, refuse_at_once
-from config.server.client_streams import ClientStream
-from config.server.draining import drain, end_at_once
-from config.server.queues import SECONDS_TO_WAIT, FairQueue, Task
+from config.server.bodies import Receive
+from config.server.draining import end_at_once
+from config.server.environ import Environ
 
 logger = logging.getLogger(__name__)
 
 # Of a worker, beside those that run. A longer queue would only be waited for in vain.
 MAX_WAITING = 64
+# A request that was not begun by then is answered 503: its client has hardly any patience left.
+MAX_SECONDS_TO_WAIT = 5.0
 # How many requests of one caller it runs at once: it has threads left for others.
 MAX_OF_A_CALLER = slow_process.THREADS // 2
-# All callers of whom it runs fewer.
-_OTHERS = object()
+
+
+class _Waiting(NamedTuple):
+    caller: Hashable
+    since: float
+    channel: Future[Any]
+
+
+class ClientLeft(Exception):  # noqa: N818 - no error
+    """Nobody waits for the answer any more, and the request was not begun."""
+
+
+class SlowStream:
+    """The pieces of a response behind the first one, which are made when they are asked for.
+
+    Args:
+        lane: that runs it.
+        channel: over which it comes.
+        caller: whom it counts for.
+    """
+
+    def __init__(self, lane: SlowLane, channel: Any, caller: Hashable) -> None:
+        self._lane, self._channel, self._caller = lane, channel, caller
+        self._is_at_end = False
+
+    async def fetch_piece(self) -> bytes | None:
+        """The next piece; nothing at the end, and None for a stream that has failed.
+
+        Raises:
+            ConnectionError: the process has died.
+        """
+        try:
+            piece = await slow_process.fetch_piece(self._lane.loop, self._channel)
+        except ConnectionError:
+            self._is_at_end = True
+            raise
+        self._is_at_end = not piece
+        return piece
+
+    async def close(self) -> None:
+        """Ends it, wherever it stands."""
+        if not self._is_at_end:
+            with suppress(ConnectionError):
+                await slow_process.stop_stream(self._lane.loop, self._channel)
+        self._lane.free_channel(self._channel, self._caller)
 
 
 class SlowLane:
-    """Has tasks run by the process of the slow lane, as many as it has channels, the callers in turn.
+    """Has requests run by the process, as many at a time as it has channels: first come, first served.
 
     Args:
         loop: the event loop.
@@ -35,132 +83,94 @@ class SlowLane:
     """
 
     def __init__(self, loop: AbstractEventLoop, process: slow_process.SlowProcess) -> None:
-        self._loop = loop
+        self.loop = loop
         self._free = list(process.channels)
         self._running: Counter[Hashable] = Counter()
+        self._waiting: deque[_Waiting] = deque()
         self._has_died = False
-        # For which a request runs while others wait, smoothed: one of a caller of whom as many run as may, whose next
-        # one waits for it, and one of _OTHERS.
-        self._seconds: dict[Hashable, float] = {}
-        self._streams: set[ClientStream] = set()
-        self.queue = FairQueue()
         process.watch(loop, self._end_worker)
 
-    @property
-    def free(self) -> int:
-        """How many requests it would begin at once."""
-        return len(self._free)
+    async def run(self, environ: Environ, caller: Hashable, receive: Receive) -> tuple[Answer, SlowStream | None]:
+        """The response to a request: the whole of it and None, or its beginning and the rest, which must be closed.
 
-    def has_place(self, caller: Hashable) -> bool:
-        """Whether one more request of a caller may wait, or would not have to."""
-        return len(self.queue) < MAX_WAITING or (bool(self._free) and self.may_run(caller))
+        Args:
+            environ: of the request.
+            caller: whom it counts for.
+            receive: ASGI's; it tells when the client has left.
 
-    def begins_in_time(self, caller: Hashable) -> bool:
-        """Whether one more request of a caller would be begun in time if those before it took as long as the last."""
-        if self._has_died:
-            return False
-        if not self.may_run(caller):
-            # What others run is no reason to refuse it.
-            turns = self.queue.count(caller) / MAX_OF_A_CALLER
-            return turns * self._seconds.get(caller, 0.0) < SECONDS_TO_WAIT
-        if self._free:
-            return True
-        channels = sum(running for other, running in self._running.items() if self.may_run(other))
-        if not channels:
-            # Nobody knows when one of those ends, and this caller's turn comes.
-            return True
-        turns = self.queue.count_before(caller, self.may_run) / channels
-        return turns * self._seconds.get(_OTHERS, 0.0) < SECONDS_TO_WAIT
-
-    async def run(self, task: Task) -> None:
-        """Ends when the task was run, or will never be."""
-        self.queue.put(task)
-        self._start_waiting()
-        if task.channel is None:
-            task.waiting = self._loop.create_future()
-            await task.waiting
-        if task.is_done:
-            return
-        began = time.monotonic()
+        Raises:
+            DomainError: SERVICE_UNAVAILABLE, it was not begun.
+            ClientLeft: it was not begun.
+        """
+        state = get_state(environ)
+        channel = await self._take_channel(caller, receive)
         try:
-            outcome = await slow_process.send(self._loop, task.channel, task.environ)
+            outcome = await slow_process.send(self.loop, channel, environ)
         except Exception:
             logger.exception("A slow request was lost")
-            task.respond(refuse_at_once(task.environ, build_overload("The request may have been lost half-way.")))
             self._end_worker()
-            return
-        state = get_state(task.environ)
+            return refuse_at_once(environ, build_overload("The request may have been lost half-way.")), None
         state.user_id = outcome.user_id
-        if outcome.is_counted:
-            state.quota_fields = {}
-        if outcome.is_stream and not await self._stream(task, outcome.response):
-            return
-        # A stream lasts as long as its client takes.
-        if not outcome.is_stream:
-            self._learn(task.caller, time.monotonic() - began)
-        self._free.append(task.channel)
-        self._running[task.caller] -= 1
-        if not self._running[task.caller]:
-            del self._running[task.caller]
-            self._seconds.pop(task.caller, None)
-        self._start_waiting()
-        if not outcome.is_stream:
-            task.respond(outcome.response)
+        state.quota_fields = {} if outcome.is_counted else None
+        if outcome.is_stream:
+            return outcome.response, SlowStream(self, channel, caller)
+        self.free_channel(channel, caller)
+        return outcome.response, None
 
-    async def _stream(self, task: Task, beginning: Answer) -> bool:
-        """Ends with the stream. Returns whether the process is alive."""
-        stream = ClientStream(task.environ)
-        self._streams.add(stream)
-        is_whole = False
-        try:
-            try:
-                pipe = await stream.begin(task.protocol, drain.mark(beginning))
-            except Exception:
-                logger.exception("A stream could not be begun")
-                pipe = None
-            is_whole = await slow_process.send_pipe(self._loop, task.channel, pipe)
-        except Exception:
-            logger.exception("A stream was lost")
-            self._end_worker()
-            return False
-        finally:
-            self._streams.discard(stream)
-            if is_whole:
-                stream.finish()
-            else:
-                stream.cut()
-        return True
+    async def _take_channel(self, caller: Hashable, receive: Receive) -> Any:
+        if self._has_died or (len(self._waiting) >= MAX_WAITING and not (self._free and self._may_run(caller))):
+            raise build_overload("Too many slow requests wait.")
+        waiting = _Waiting(caller, time.monotonic(), self.loop.create_future())
+        self._waiting.append(waiting)
+        self._start_waiting()
+        if not waiting.channel.done():
+            await self._wait(waiting, receive)
+        return waiting.channel.result()
+
+    async def _wait(self, waiting: _Waiting, receive: Receive) -> None:
+        leaving = asyncio.ensure_future(receive())
+        events = {waiting.channel, leaving}
+        await asyncio.wait(events, timeout=MAX_SECONDS_TO_WAIT, return_when=asyncio.FIRST_COMPLETED)
+        has_left = leaving.done()
+        leaving.cancel()
+        if waiting.channel.done():
+            return
+        self._waiting.remove(waiting)
+        self._tell_length()
+        event = "dropped" if has_left else "expired"
+        metrics.LANE_EVENTS.labels(Lane.SLOW.value, event).inc()
+        raise ClientLeft if has_left else build_overload("The request has waited too long.")
 
     def _start_waiting(self) -> None:
-        while self._free and (task := self.queue.take_one(self.may_run)):
-            task.channel = self._free.pop()
-            self._running[task.caller] += 1
-            task.wake()
+        for waiting in [*self._waiting] if self._free else ():
+            if self._free and self._may_run(waiting.caller):
+                self._waiting.remove(waiting)
+                self._running[waiting.caller] += 1
+                waiting.channel.set_result(self._free.pop())
+        self._tell_length()
 
-    def _learn(self, caller: Hashable, seconds: float) -> None:
-        """Notes how long a request of a caller ran, which without a queue says nothing of those that will wait."""
-        if not self.queue:
-            self._seconds.clear()
-            return
-        group = _OTHERS if self.may_run(caller) else caller
-        known = self._seconds.get(group, seconds)
-        self._seconds[group] = known + 0.2 * (seconds - known)
+    def free_channel(self, channel: Any, caller: Hashable) -> None:
+        """Takes a channel back, over which nothing is on its way any more."""
+        self._free.append(channel)
+        self._running[caller] -= 1
+        if not self._running[caller]:
+            del self._running[caller]
+        self._start_waiting()
 
-    def may_run(self, caller: Hashable) -> bool:
-        """Whether it would begin one more request of a caller."""
+    def _may_run(self, caller: Hashable) -> bool:
         return self._running[caller] < MAX_OF_A_CALLER
+
+    def _tell_length(self) -> None:
+        age = time.monotonic() - self._waiting[0].since if self._waiting else 0.0
+        metrics.QUEUE_LENGTH.labels(Lane.SLOW.value).set(len(self._waiting))
+        metrics.QUEUE_AGE.labels(Lane.SLOW.value).set(age)
 
     def _end_worker(self) -> None:
         """A fork needs a process without threads: the one that starts workers also starts those beside them."""
         if self._has_died:
             return
         self._has_died = True
-        # First of all: Granian waits, and nothing beside it runs, until each pipe that it reads has an end.
-        for stream in self._streams:
-            stream.cut()
-        for task in list(self.queue):
-            self.queue.remove(task)
+        while self._waiting:
             metrics.LANE_EVENTS.labels(Lane.SLOW.value, "refused").inc()
-            task.respond(refuse_at_once(task.environ, build_overload("The request was not begun.")))
-            task.finish()
+            self._waiting.popleft().channel.set_exception(build_overload("The request was not begun."))
         end_at_once()

@@ -1,10 +1,11 @@
-"""The process of the slow lane: one beside each worker, whose threads run what would delay the fast lane.
+"""The process of the slow lane: one beside each worker, whose threads run what is declared to be slow.
 
 A process, and not threads of the worker: Python's own work holds the interpreter's lock, so that one thread that
 renders an export lets the others wait for milliseconds each time they come back from the database. A process can also
 be given a lower priority. A thread cannot: one that holds the lock and is not scheduled stops all others.
 
-The worker sends a request down one of its channels, one at a time each, and gets the response back.
+The worker sends a request down one of its channels, one at a time each, and gets the response back; a stream piece by
+piece, each when the client has taken the one before it.
 """
 
 from __future__ import annotations
@@ -13,18 +14,14 @@ import ctypes
 import logging
 import os
 import pickle
-import select
 import signal
 import socket
-import sys
 import time
 from asyncio import AbstractEventLoop
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from contextvars import Context
 from io import BytesIO
-from itertools import chain
-from pathlib import Path
 from threading import Thread
 from typing import Any, NamedTuple
 
@@ -34,33 +31,29 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from config.api.versions.usage import SECONDS_BETWEEN_WRITES, uses
 from config.http.lanes import Lane
 from config.http.request_state import get_state
-from config.http.streams import FIRST_BYTES
 from config.postgresql.connections import cut_if_waiting
 from config.postgresql.replicas import SECONDS_BETWEEN_LOOKS, get_replicas, goes_on_without_primary
 from config.server import background_work, metrics
-from config.server.answers import Answer, Environ, Streamed, answer, begin_answer, failure
+from config.server.answers import Answer, Streamed, begin_answer, failure
 from config.server.background import Repetition
+from config.server.environ import Environ
 from config.server.log_writer import log
 from config.server.processes import close_other_files, end_with_parent
 from config.server.tracing import traces
 
-# Elsewhere the connection of a client is not found (config.server.client_streams): a list is sent as a whole.
-_begin = begin_answer if sys.platform == "linux" else answer
 logger = logging.getLogger(__name__)
 
 # How many slow requests a worker runs at once, each on a database connection of its own.
 THREADS = 4
 # What is slow leaves the processors to what is fast: of a busy one, it has a quarter.
 NICENESS = 5
-# Of a session, where Linux weighs sessions against each other (sched_autogroup_enabled): among their processes alone
-# does niceness count then. Connections of PostgreSQL are sessions, too.
-SESSION_NICENESS = Path("/proc/self/autogroup")
 _LENGTH_BYTES = 8
 # Of mallopt(3), and from how many bytes on a block is mapped by itself.
 _M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
 _LARGE_BLOCK = 128 * 1024
-# What comes with the pipe of a stream, and what becomes of the stream.
-_PIPE, _WHOLE, _CUT = b"p", b"w", b"c"
+# What the worker asks for while a stream is sent. A stream that fails has no last piece, but the word for that.
+_NEXT, _STOP = b"n", b"s"
+_FAILED = (1 << 8 * _LENGTH_BYTES) - 1
 
 
 class Outcome(NamedTuple):
@@ -70,7 +63,7 @@ class Outcome(NamedTuple):
         response: the whole of it, or the beginning of a stream.
         user_id: whom the request was counted for, where it was a user.
         is_counted: whether it was counted.
-        is_stream: whether the process waits for a pipe, into which it writes the rest.
+        is_stream: whether `fetch_piece` gives the rest.
     """
 
     response: Answer
@@ -126,22 +119,20 @@ async def send(loop: AbstractEventLoop, channel: socket.socket, environ: Environ
     return outcome
 
 
-async def send_pipe(loop: AbstractEventLoop, channel: socket.socket, pipe: int | None) -> bool:
-    """Has the rest of a stream written.
-
-    Args:
-        loop: the event loop.
-        channel: over which the stream was begun.
-        pipe: the file descriptor of its writing end; None for a stream that nobody wants any more.
-
-    Returns:
-        Whether all of it was written.
+async def fetch_piece(loop: AbstractEventLoop, channel: socket.socket) -> bytes | None:
+    """The next piece of a stream; nothing at its end, and None for a stream that has failed.
 
     Raises:
         ConnectionError: the process has died.
     """
-    socket.send_fds(channel, [_PIPE], [] if pipe is None else [pipe])
-    return await _receive(loop, channel, len(_WHOLE)) == _WHOLE
+    await loop.sock_sendall(channel, _NEXT)
+    length = int.from_bytes(await _receive(loop, channel, _LENGTH_BYTES))
+    return None if length == _FAILED else bytes(await _receive(loop, channel, length))
+
+
+async def stop_stream(loop: AbstractEventLoop, channel: socket.socket) -> None:
+    """Ends a stream that nobody wants any more, whose last piece was fetched."""
+    await loop.sock_sendall(channel, _STOP)
 
 
 async def _receive(loop: AbstractEventLoop, channel: socket.socket, length: int) -> bytearray:
@@ -187,7 +178,7 @@ def _serve(django: Any, sockets: Sequence[socket.socket], worker: int, cause: me
     end_with_parent(worker)
     # The listening socket above all: what nobody accepts there would wait in vain.
     close_other_files({each.fileno() for each in sockets})
-    _lower_priority()
+    os.nice(NICENESS)
     _return_memory()
     metrics.start(Lane.SLOW, cause)
     log.start()
@@ -213,22 +204,6 @@ def _serve(django: Any, sockets: Sequence[socket.socket], worker: int, cause: me
     uses.write()
     traces.stop()
     log.stop()
-
-
-def _lower_priority() -> None:
-    os.nice(NICENESS)
-    os.setsid()
-    for _ in range(50):
-        try:
-            SESSION_NICENESS.write_text(str(NICENESS))
-        except BlockingIOError:
-            # Linux changes no more than ten sessions a second; other workers start at the same time.
-            time.sleep(0.1)
-        except OSError:
-            # Sessions are not weighed here.
-            return
-        else:
-            return
 
 
 def _return_memory() -> None:
@@ -270,7 +245,7 @@ def _serve_channel(django: Any, channel: socket.socket, primaries: list[Any]) ->
 def _run(django: Any, channel: socket.socket, environ: Environ, body: bytes) -> None:
     environ["wsgi.input"] = BytesIO(body)
     try:
-        begun = Context().run(_begin, django, environ)
+        begun = Context().run(begin_answer, django, environ)
     except BaseException as exception:  # noqa: BLE001 - the worker waits for an answer, whatever happens
         begun = failure(exception, environ)
     with suppress(ConnectionError):
@@ -289,7 +264,7 @@ def _send(channel: socket.socket, response: Answer, environ: Environ, *, is_stre
 
 
 def _stream(channel: socket.socket, begun: Streamed, environ: Environ) -> None:
-    """Sends a stream: its beginning to the worker, and the rest into the pipe that comes back."""
+    """Sends a stream, each piece when the worker asks for it."""
     with closing(begun.body):
         pieces = iter(begun.body)
         try:
@@ -297,53 +272,24 @@ def _stream(channel: socket.socket, begun: Streamed, environ: Environ) -> None:
         except Exception as exception:  # noqa: BLE001 - nothing was sent yet
             _send(channel, failure(exception, environ), environ)
             return
-        _send(channel, begun.head._replace(body=first[:FIRST_BYTES]), environ, is_stream=bool(first))
-        if not first:
-            return
-        is_whole = _write_rest(channel, chain([first[FIRST_BYTES:]], pieces), begun.head)
-    channel.sendall(_WHOLE if is_whole else _CUT)
+        _send(channel, begun.head._replace(body=first), environ, is_stream=bool(first))
+        if first:
+            _send_rest(channel, pieces, begun.head)
 
 
-def _write_rest(channel: socket.socket, pieces: Iterable[bytes], head: Answer) -> bool:
-    """Writes the pieces into the pipe that the worker sends. Returns whether all of them were written."""
-    _, pipes, _, _ = socket.recv_fds(channel, len(_PIPE), 1)
+def _send_rest(channel: socket.socket, pieces: Iterator[bytes], head: Answer) -> None:
     request_id = dict(head.headers).get("Request-Id")
     deadline = time.monotonic() + settings.MAX_STREAM_SECONDS
-    try:
-        for pipe in pipes:
-            with os.fdopen(pipe, "wb", buffering=0):
-                for piece in pieces:
-                    _write(pipe, piece, deadline)
-            return True
-    except (BrokenPipeError, TimeoutError) as reason:
-        logger.info("Request-Id %s: the client left a stream, or did not read it: %s", request_id, reason)
-    except Exception:
-        logger.exception("Request-Id %s: a stream was cut", request_id)
-    return False
-
-
-def _write(pipe: int, piece: bytes, deadline: float) -> None:
-    """Writes to a pipe that does not block.
-
-    Args:
-        pipe: its file descriptor.
-        piece: what is written.
-        deadline: by the monotonic clock.
-
-    Raises:
-        BrokenPipeError: the client has left.
-        TimeoutError: it has taken nothing for long, or the deadline has passed.
-    """
-    waiting = select.poll()
-    waiting.register(pipe, select.POLLOUT)
-    with memoryview(piece) as rest:
-        written = 0
-        while written < len(rest):
-            left = deadline - time.monotonic()
-            if left <= 0:
+    while channel.recv(1) == _NEXT:
+        try:
+            if time.monotonic() > deadline:
                 raise TimeoutError("It took too long.")
-            seconds = min(settings.MAX_STREAM_STALL_SECONDS, left)
-            if not waiting.poll(seconds * 1000):
-                raise TimeoutError(f"It has read nothing for {seconds:g} s.")
-            with suppress(BlockingIOError):
-                written += os.write(pipe, rest[written:])
+            piece = next(filter(None, pieces), b"")
+        except Exception:
+            logger.exception("Request-Id %s: a stream was cut", request_id)
+            channel.sendall(_FAILED.to_bytes(_LENGTH_BYTES))
+            return
+        channel.sendall(len(piece).to_bytes(_LENGTH_BYTES) + piece)
+        if not piece:
+            return
+    logger.info("Request-Id %s: the client left a stream, or did not read it", request_id)

@@ -43,7 +43,6 @@ _UNNAMED = "unknown_service"
 # They write a line for each batch that the collector does not take, and for each span that is left out meanwhile.
 _TALKATIVE = ("opentelemetry.exporter.otlp.proto.http", "opentelemetry.sdk._shared_internal")
 _HASH = "password hash"
-_ATTEMPT_NAME = "attempt"
 _OPERATION = re.compile(r"\s*(\w+)")
 _TARGET = re.compile(r'\b(?:FROM|INTO|UPDATE)\s+(?:ONLY\s+)?"?(\w+)|\b(pg_(?:try_)?advisory_\w+)\(', re.IGNORECASE)
 # Both wait for whoever has the lock. `SKIP LOCKED` and pg_try_advisory_xact_lock do not.
@@ -54,7 +53,7 @@ _LOCKS = {
 
 
 class Step(NamedTuple):
-    """What a request has waited for: a statement, a hash, or an attempt with steps of its own.
+    """What a request has waited for: a statement, or a hash.
 
     Attributes:
         name: of what has no SQL.
@@ -62,7 +61,6 @@ class Step(NamedTuple):
         ended: likewise.
         sql: of a statement, without its values.
         error: the class and the SQLSTATE of what it met.
-        steps: of an attempt.
     """
 
     name: str
@@ -70,7 +68,6 @@ class Step(NamedTuple):
     ended: float
     sql: str = ""
     error: tuple[str, str | None] | None = None
-    steps: Sequence[Any] = ()
 
 
 class Trace(Spent):
@@ -101,10 +98,6 @@ class Trace(Spent):
             self.steps.append(step)
         else:
             self.left_out += 1
-
-    def keep_for_next_attempt(self, state: RequestState, began: float) -> None:
-        """Puts what was noted into the state: the request is run again, or answered by somebody else."""
-        state.attempt = Step(_ATTEMPT_NAME, began, time.perf_counter(), steps=self.steps)
 
 
 class Answered(NamedTuple):
@@ -166,11 +159,8 @@ class Traces:
             began: when it began, by `time.perf_counter`.
             seconds: that it took.
         """
-        attempt: Step | None = answered.state.attempt
         present = answered.state.spent
         steps = present.steps if isinstance(present, Trace) else []
-        if attempt:
-            steps = [attempt, *steps]
         offset = time.time_ns() - time.perf_counter_ns()
         parent = propagate.extract(
             {
@@ -184,7 +174,7 @@ class Traces:
             parent,
             SpanKind.SERVER,
             _describe(answered),
-            start_time=offset + int(1e9 * (attempt.began if attempt else began)),
+            start_time=offset + int(1e9 * began),
         )
         if span.is_recording():
             if answered.status >= 500:
@@ -208,7 +198,6 @@ class Traces:
                 if code:
                     span.set_attribute("db.response.status_code", code)
                 span.set_status(StatusCode.ERROR)
-            self._make_spans(step.steps, trace.set_span_in_context(span), offset)
             span.end(offset + int(1e9 * step.ended))
 
 

@@ -1,16 +1,46 @@
 """The tests of the accelerator, where it is installed."""
 
+import asyncio
+
 import pytest
 from django.conf import settings
-from django.db import connection
 
 collect_ignore_glob = [] if settings.FAST_PATH else ["test_*.py"]
 
 
 @pytest.fixture
-def sizes(transactional_db, monkeypatch):
-    """How many batches of statements came at once, of each time."""
+def run_together(transactional_db):
+    """Runs functions as requests of one event loop. Gives what each of them returned or raised."""
+    from config.fastpath.engine import Engine
+
+    def run(*functions, callers=None, is_given_up=lambda alias: False, prepare=lambda engine: None):
+        async def run_all():
+            engine = Engine(asyncio.get_running_loop(), is_given_up)
+            await engine.start()
+            prepare(engine)
+            calls = zip(functions, callers or range(len(functions)), strict=True)
+            try:
+                return await asyncio.gather(*(engine.run(*call) for call in calls), return_exceptions=True)
+            finally:
+                engine.close()
+
+        return asyncio.run(run_all())
+
+    return run
+
+
+@pytest.fixture
+def sent(transactional_db, monkeypatch):
+    """How many statements each transaction of each flush had, but for what only prepares some."""
+    from config.fastpath.postgresql.pipeline import _PipelineConnection
+
     found = []
-    run_batches = connection.run_batches
-    monkeypatch.setattr(connection, "run_batches", lambda batches: found.append(len(batches)) or run_batches(batches))
+    original = _PipelineConnection._build_groups
+
+    def build_groups(self):
+        groups = original(self)
+        found.append([sum(len(bound) for _, bound in group.units) for group in groups if group.units])
+        return groups
+
+    monkeypatch.setattr(_PipelineConnection, "_build_groups", build_groups)
     return found

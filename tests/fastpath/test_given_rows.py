@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime
 from decimal import Decimal
-from functools import partial
 
 import http_sf
 import pytest
@@ -11,73 +10,11 @@ from psycopg import Binary
 
 from accounts.services import create_api_key
 from config.api.principal import SCOPES
-from config.fastpath import batching
 from config.fastpath.postgresql.given_rows import GivenRows, bind_given, build_given
-from config.fastpath.postgresql.prepared_statements import PreparedStatements
 from config.models import IdempotencyRecord
 from orders.models import Order
 from tests.conftest import own_session
 from tests.server.received import Received, respond_to
-
-COUNT_UP = f"WITH {build_given({'up_to': 'integer'})} SELECT generate_series(1, up_to), given_number FROM given"  # noqa: S608 - of constants
-
-
-@pytest.fixture
-def sent(transactional_db, monkeypatch):
-    """How many statements each transaction had, of each time that some were sent together."""
-    found = []
-    original = PreparedStatements._send_pipeline
-    monkeypatch.setattr(
-        PreparedStatements,
-        "_send_pipeline",
-        lambda self, groups: found.append([len(group) for group in groups]) or original(self, groups),
-    )
-    return found
-
-
-def count_up(results, up_to, sql=COUNT_UP, constants=(), **options):
-    ((*rows,),) = connection.run((sql, [GivenRows([{"up_to": up_to}]), *constants]), **options)
-    results[up_to] = [number for number, *_ in rows]
-
-
-@own_session
-def test_statement_of_several_tasks_is_one_and_each_gets_its_own_rows(sent):
-    results = {}
-    batching.run([partial(count_up, results, up_to) for up_to in (3, 0, 1, 2)])
-    assert results == {up_to: list(range(1, up_to + 1)) for up_to in range(4)}
-    assert sent == [[1]]
-
-
-@own_session
-def test_single_task_sends_the_same_statement(sent):
-    results = {}
-    count_up(results, 2)
-    assert (results, sent) == ({2: [1, 2]}, [])
-
-
-@own_session
-def test_statements_with_other_constants_or_in_other_transactions_stay_apart(sent):
-    results = {}
-    sql = COUNT_UP.replace("1, up_to", "%s::integer, up_to")
-    batching.run(
-        [
-            *(partial(count_up, results, up_to, sql, [1]) for up_to in (3, 4)),
-            *(partial(count_up, results, up_to, sql, [2]) for up_to in (5, 6)),
-            *(partial(count_up, results, up_to, sql, [2], shared_transaction=True) for up_to in (7, 8)),
-        ]
-    )
-    assert results == {3: [1, 2, 3], 4: [1, 2, 3, 4], **{up_to: list(range(2, up_to + 1)) for up_to in (5, 6, 7, 8)}}
-    assert sent == [[1, 1, 1]]
-
-
-@own_session
-def test_constants_that_cannot_be_compared_leave_statements_apart(sent):
-    results = {}
-    sql = COUNT_UP.replace("1, up_to", "(%s::integer[])[1], up_to")
-    batching.run([partial(count_up, results, up_to, sql, [[1]]) for up_to in (2, 3)])
-    assert results == {2: [1, 2], 3: [1, 2, 3]}
-    assert sent == [[1, 1]]
-
 
 TYPES = {
     "bigint": 2**63 - 1,
@@ -142,8 +79,8 @@ def test_rows_that_are_added_together_are_one_statement_and_answered_to_their_ow
         assert request.status == 201
         order = Order.objects.get(pk=request.body["data"]["id"])
         assert (order.user_id, order.item, order.qty) == (user.pk, body["item"], body["qty"])
-    # Credentials with their counts, ids, then the orders with their one COMMIT; each as it is prepared, too.
-    assert [transactions for transactions in sent if transactions == [1]] == [[1]] * 3
+    # Credentials with their counts, ids, then the orders with their one COMMIT.
+    assert sent == [[1]] * 3
 
 
 @pytest.mark.parametrize("records", [0, 1, 20, 1_000])

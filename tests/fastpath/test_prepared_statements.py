@@ -2,7 +2,7 @@
 
 import signal
 from contextlib import contextmanager, nullcontext, suppress
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import psycopg
@@ -20,9 +20,7 @@ from django.db import (
 from django.db.transaction import TransactionManagementError
 from django.test.utils import CaptureQueriesContext
 
-from config.fastpath.postgresql.base import get_connection
-from config.fastpath.postgresql.batches import Batch
-from config.fastpath.postgresql.prepared_statements import MAX_STATEMENTS, MIN_CALLS_OF_PLANS, PreparedStatements
+from config.fastpath.postgresql.prepared_statements import MAX_STATEMENTS
 from config.management.command import direct_connection
 from orders.models import Order
 from tests.conftest import own_session
@@ -317,58 +315,6 @@ def test_longer_values_than_a_socket_takes_at_once(transactional_db):
     assert connection.run(*[("SELECT %s::text", [long])] * 4) == [[(long,)]] * 4
 
 
-# --- Batches
-
-NOT_LOADABLE = """
-WITH added AS (INSERT INTO orders_order (user_id, item, qty) VALUES (%s, %s, 1) RETURNING item)
-SELECT item, 'infinity'::date FROM added
-"""
-
-
-@contextmanager
-def counting_executions():
-    """How many groups of statements are sent together; each time that they are sent counts."""
-    sizes = []
-    original = PreparedStatements._send_pipeline
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            PreparedStatements,
-            "_send_pipeline",
-            lambda self, groups: sizes.append(len(groups)) or original(self, groups),
-        )
-        patch.setattr(PreparedStatements, "run", lambda *_: pytest.fail("a batch is run again"))
-        yield sizes
-
-
-@pytest.mark.parametrize(("shared", "transactions"), [(True, 1), (False, 3)])
-def test_error_while_rows_are_loaded_stays_with_its_batch_and_nothing_is_run_again(
-    transactional_db, owner, shared, transactions
-):
-    """Python has no infinite date. The transaction is committed when its rows are loaded."""
-    batches = [
-        Batch([(INSERT, [owner, "first"])], shared),
-        Batch([("SELECT 2", []), (NOT_LOADABLE, [owner, "second"]), (INSERT, [owner, "third"])], shared),
-        Batch([(INSERT, [owner, "fourth"]), ("SELECT %s::int", [7])], shared),
-    ]
-    with counting_executions() as sizes:
-        first, error, last = connection.run_batches(batches)
-    assert (first, last) == ([[("first",)]], [[("fourth",)], [(7,)]])
-    assert isinstance(error, psycopg.DataError)
-    assert sizes == [transactions]
-    assert get_committed_items() == ["first", "second", "third", "fourth"]
-    assert run("SELECT %s::int", 7) == [(7,)]
-
-
-def test_error_while_rows_are_loaded_leaves_the_statement_usable(transactional_db):
-    sql = "SELECT %s::text::date"
-    good, bad = (Batch([(sql, [value])], shared_transaction=True) for value in ("2026-12-01", "infinity"))
-    for _ in range(2):
-        results = connection.run_batches([good, bad, good])
-        assert [type(result) for result in results] == [list, psycopg.DataError, list]
-        assert results[0] == results[2] == [[(date(2026, 12, 1),)]]
-    assert len(prepared(sql.replace("%s", "$1"))) == 1
-
-
 # --- What stays prepared
 
 
@@ -416,26 +362,6 @@ def test_column_that_gets_another_type_is_read_as_such(transactional_db):
     assert len(prepared("%FROM changing%")) == 1
 
 
-@own_session
-def test_plan_that_was_made_of_an_empty_table_is_made_anew_as_the_table_grows(transactional_db):
-    connection.close()
-    with connection.cursor() as cursor:
-        cursor.execute("CREATE TEMPORARY TABLE growing (id int PRIMARY KEY)")
-        cursor.execute("VACUUM growing")
-        look_up = "SELECT id FROM growing WHERE id = %s"
-        assert run(look_up, 1) == []
-        ((name, _),) = prepared("%FROM growing%")
-        assert "Seq Scan" in str(run_in_cursor(f"EXPLAIN EXECUTE {name}(1)"))
-        cursor.execute("INSERT INTO growing SELECT generate_series(1, 100000)")
-        # A plan is kept, or all this would save nothing.
-        assert "Seq Scan" in str(run_in_cursor(f"EXPLAIN EXECUTE {name}(1)"))
-        for _ in range(MIN_CALLS_OF_PLANS):
-            assert run(look_up, 7) == [(7,)]
-        assert "Index" in str(run_in_cursor(f"EXPLAIN EXECUTE {name}(1)"))
-        assert prepared("%FROM growing%") == [(name, look_up.replace("%s", "$1"))]
-        cursor.execute("DROP TABLE growing")
-
-
 # --- Execute wrappers and the log of queries
 
 
@@ -453,13 +379,3 @@ def test_statement_is_seen_by_execute_wrappers_and_the_log(db):
         assert run("SELECT %s::int", 7) == [(7,)]
         assert run("SET LOCAL application_name = 'test'") == []
     assert seen[0] == ("SELECT %s::int", (7,))
-
-
-def test_way_is_given_before_the_rows_of_each_batch_are_loaded(db):
-    loaded = []
-    connection.ensure_connection()
-    statements = get_connection("default")._statements
-    batches = [Batch([("SELECT %s::int", (number,))], True) for number in range(3)]
-    rows = statements.run_batches(batches, lambda: loaded.append(True))
-    assert rows == [[[(0,)]], [[(1,)]], [[(2,)]]]
-    assert len(loaded) == 3

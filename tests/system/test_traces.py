@@ -342,7 +342,7 @@ def test_setting_without_the_packages_stops_the_start(fresh_checkout: Copy) -> N
 
 def test_packages_are_not_imported_without_the_setting(checkout: Copy) -> None:
     script = (
-        "import sys, config.server.rsgi; from config.server.tracing import traces; traces.start(); "
+        "import sys, config.asgi; from config.server.tracing import traces; traces.start(); "
         "print(traces.is_on, [name for name in sys.modules if name.startswith('opentelemetry')])"
     )
     asked = checkout.manage("shell", "--no-imports", "-c", script, **PRODUCTION)

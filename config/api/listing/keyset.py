@@ -21,14 +21,11 @@ from django.db.models.functions import Coalesce
 
 from config.api.listing.cursors import CursorPosition
 from config.api.listing.filters import Ordering
-from config.http.lanes import leave_fast_lane
 from config.postgresql import row_counts
 from config.postgresql.compiling import compile_queryset
 
 # Up to this offset, stepping over rows costs less than finding the way around them.
 MAX_NEAR_OFFSET = 1_000
-# A walk along more keys takes longer than short requests should wait for.
-MAX_FAST_WALK = 10_000
 # PostgreSQL reads no greater numbers.
 MAX_OFFSET = 2**63 - 1
 
@@ -125,16 +122,12 @@ class KeysetQuery:
 
     def _fetch_slice(self, start: int, stop: int) -> list[Any]:
         if start < MAX_NEAR_OFFSET or not self.counted:
-            if start > MAX_FAST_WALK:
-                leave_fast_lane()
             return self.fetch(KeysetQuery.build_slice, start, stop)
         if self.ordering.field == "id":
             return self.fetch(KeysetQuery.build_slice_by_id, stop - start, start=start)
         total = self.count()
         if start >= total:
             return []
-        if min(stop, total - start) > MAX_FAST_WALK:
-            leave_fast_lane()
         if start >= total // 2:
             rows = self.fetch(KeysetQuery.build_slice_from_end, max(total - stop, 0), total - start)
             # Otherwise the offset from the end was computed with another total than that of the rows' snapshot.

@@ -18,7 +18,6 @@ from config.api.listing.cursors import CursorPosition
 from config.api.listing.filters import SEARCH, Ordering, StrictFilterSet
 from config.api.listing.keyset import Side, Slice, WithRelated
 from config.api.listing.query import QueryParameters
-from config.http.lanes import leave_fast_lane
 from config.postgresql.words import (
     MAX_RUN,
     MAX_WORD,
@@ -33,8 +32,6 @@ from config.postgresql.words import (
 )
 
 MAX_LOOKED_AT = 2_500
-# To look at more rows takes longer than short requests should wait for.
-MAX_FAST_ROWS = 500
 
 
 def parse_words(text: str, queryset: QuerySet[Any], parameters: QueryParameters) -> Sequence[str]:
@@ -69,8 +66,6 @@ def build_search(
     """
     words: Any = get_words(queryset.model)
     rare = find_rare(words, looked_for, queryset.db)
-    if not rare.words or rare.rows > MAX_FAST_ROWS:
-        leave_fast_lane()
     if not rare.words:
         common = CommonWordsQuery(queryset, ordering, filters, with_related, filterset_class)
         common.look_for(words, looked_for)

@@ -19,63 +19,106 @@ from psycopg import Error
 from psycopg.pq import TransactionStatus
 from psycopg.types.numeric import Int2, Int2Dumper, Int4, Int4Dumper, Int8, Int8Dumper, IntDumper
 
-from config.fastpath import batching
-from config.fastpath.loop_turns import LoopTurns
-from config.fastpath.postgresql.batches import Batch, Rows, Statement
+from config.fastpath.greenlets import RequestGreenlet, get_request_greenlet
+from config.fastpath.postgresql.batches import Rows, Statement
 from config.fastpath.postgresql.given_rows import GivenRows
-from config.fastpath.postgresql.loop_waits import LoopWaits
 from config.fastpath.postgresql.prepared_statements import GivenRowsDumper, PreparedStatements
-from config.http.request_state import Spent, present_state
+from config.http.request_state import get_spent
+from config.postgresql.parameters import with_parameters
 from config.postgresql.statements import POOLED_WRAPPERS, WRAPPERS
 from config.postgresql.transactions import is_refused_by_standby
 
 # An integer that does not fit its column is refused as text. In binary, psycopg would cut it off to one that fits. One
 # way for plain integers and for those that are marked as a column's: both are prepared under the same types.
 _INTEGERS = {int: IntDumper, Int2: Int2Dumper, Int4: Int4Dumper, Int8: Int8Dumper}
-
-
 # Those that need not see each statement: what they do is done here, too.
 _OWN_WRAPPERS = (WRAPPERS, POOLED_WRAPPERS)
 
-_connections = threading.local()
+
+class _Connections:
+    """Takes the place of asgiref's Local in `django.db.connections`: a request in a greenlet has its own ones."""
+
+    def __init__(self) -> None:
+        self.__dict__["_threads"] = threading.local()
+
+    def _get_holder(self) -> Any:
+        runner = get_request_greenlet()
+        return self._threads if runner is None else runner.connections
+
+    def __getattr__(self, alias: str) -> Any:
+        return getattr(self._get_holder(), alias)
+
+    def __setattr__(self, alias: str, connection: Any) -> None:
+        setattr(self._get_holder(), alias, connection)
+
+    def __delattr__(self, alias: str) -> None:
+        delattr(self._get_holder(), alias)
 
 
 def get_connection(alias: str) -> DatabaseWrapper:
-    """The connection of this thread to a database: Django's own look-up takes longer than sending a statement."""
-    try:
-        found: DatabaseWrapper = getattr(_connections, alias)
-    except AttributeError:
-        found = cast(DatabaseWrapper, connections[alias])
-        setattr(_connections, alias, found)
-    return found
+    """The connection of the caller to a database: of a request outside of a transaction, the one that all share."""
+    runner = get_request_greenlet()
+    if runner is None:
+        return cast(DatabaseWrapper, connections[alias])
+    own: DatabaseWrapper | None = getattr(runner.connections, alias, None)
+    return own if own is not None and own.in_atomic_block else runner.scheduler.engine.get_shared(alias)
+
+
+def release_connections(runner: RequestGreenlet) -> None:
+    """Gives back what a request has borrowed, unless it is in a transaction."""
+    for connection in vars(runner.connections).values():
+        if connection.connection is not None and not connection.in_atomic_block:
+            connection.close()
+
+
+def open_connection(alias: str, **parameters: str) -> PreparedStatements:
+    """Opens a connection that belongs to no thread.
+
+    Args:
+        alias: of the database.
+        parameters: of PostgreSQL, beside those of the settings.
+
+    Raises:
+        django.db.Error: the database is away, or refuses.
+    """
+    wrapper: Any = connections.create_connection(alias)
+    wrapper.settings_dict = with_parameters(wrapper.settings_dict, **parameters)
+    wrapper.connect()
+    statements: PreparedStatements = wrapper.statements
+    wrapper.connection = None
+    return statements
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    _statements: PreparedStatements
+    statements: PreparedStatements
     _poll: select.poll
     _debugs: bool
-    # Of the loop in whose thread it is used, once it is given them.
-    turns: LoopTurns | None = None
-    # When the present batch was sent, and how long it was waited for.
-    _batch_began = _seconds_of_batch = 0.0
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
-        made = super().get_new_connection(conn_params)
-        for kind, as_text in _INTEGERS.items():
-            made.adapters.register_dumper(kind, as_text)
-        made.adapters.register_dumper(GivenRows, GivenRowsDumper)
-        self._statements = PreparedStatements(made, self.settings_dict.get("SET_LOCAL", ""))
+        runner = get_request_greenlet()
+        if runner is not None:
+            self.statements = runner.scheduler.engine.get_pool(self.alias).borrow()
+        else:
+            made = super().get_new_connection(conn_params)
+            for kind, as_text in _INTEGERS.items():
+                made.adapters.register_dumper(kind, as_text)
+            made.adapters.register_dumper(GivenRows, GivenRowsDumper)
+            self.statements = PreparedStatements(made, self.settings_dict.get("SET_LOCAL", ""))
         self._poll = select.poll()
-        self._poll.register(made.fileno(), select.POLLIN)
+        self._poll.register(self.statements.connection.fileno(), select.POLLIN)
         self._debugs = settings.DEBUG
-        if self.turns:
-            LoopWaits(self.turns).attach(made)
-        return made
+        return self.statements.connection
 
-    def close_if_unusable_or_obsolete(self) -> None:
-        """Django's, but not for a request that is answered in the middle of a batch."""
-        if not (self.turns and self.turns.is_on):
-            super().close_if_unusable_or_obsolete()
+    def _close(self) -> None:
+        """Django's; what was borrowed is given back, without what is left of a transaction."""
+        runner = get_request_greenlet()
+        if runner is None or self.connection is None:
+            super()._close()  # type: ignore[misc]  # the stubs leave it out
+            return
+        with self.wrap_database_errors:
+            if not self.connection.closed and not self.statements.is_idle():
+                self.connection.rollback()
+        runner.scheduler.engine.get_pool(self.alias).give_back(self.statements)
 
     def _commit(self) -> None:
         """Django's, which prepares a line for its log of queries whether that is on or not."""
@@ -122,24 +165,32 @@ class DatabaseWrapper(base.DatabaseWrapper):
             return False
         return self.connection.pgconn.transaction_status == TransactionStatus.IDLE
 
-    def run(  # noqa: C901 - the errors of a statement are told apart in one place
-        self,
-        *statements: Statement,
-        shared_transaction: bool = False,
-        is_logged: bool = False,
-        is_second_try: bool = False,
-    ) -> list[Rows]:
-        """The rows of prepared statements, which are sent at once and waited for once.
-
-        Outside of a transaction they are sent together with those that other tasks submit (config.fastpath.batching).
+    def run(self, *statements: Statement, shared_transaction: bool = False, is_logged: bool = False) -> list[Rows]:
+        """The rows of each of some statements that are sent together, and take effect together or not at all.
 
         Args:
-            statements: the SQL, with `%s` for each value, and the values, which are bound by the server.
-            shared_transaction: whether, outside of a transaction, they may run in one with those of other tasks. They
-                read, or add rows that no other transaction adds.
-            is_logged: whether their COMMIT waits for the WAL: for a disk, or a standby. Other tasks do not wait for it.
-            is_second_try: whether the server they were sent to first was a standby, which has done nothing.
+            statements: the SQL, with `%s` for each value, and the values.
+            shared_transaction: whether those of others may be in the same transaction: nothing is locked.
+            is_logged: whether the COMMIT waits for the disk.
+
+        Raises:
+            django.db.Error: as a cursor raises it.
         """
+        runner = get_request_greenlet()
+        if runner is not None and not self.in_atomic_block:
+            shared: DatabaseWrapper = runner.scheduler.engine.get_shared(self.alias)
+            return shared.run(*statements, shared_transaction=shared_transaction, is_logged=is_logged)
+        try:
+            return self._run_once(statements)
+        except Error as error:
+            if self.autocommit and is_refused_by_standby(error):
+                # It has done nothing of them. Another server may be the primary now.
+                self.close()
+                return self._run_once(statements)
+            with self.wrap_database_errors:
+                raise
+
+    def _run_once(self, statements: Sequence[Statement]) -> list[Rows]:
         if not self.health_check_done:  # type: ignore[attr-defined]  # the stubs leave it out
             self.close_if_health_check_failed()
         if self.connection is None:
@@ -148,60 +199,18 @@ class DatabaseWrapper(base.DatabaseWrapper):
             return [self._run_by_cursor(*statement) for statement in statements]
         if self.needs_rollback:
             self.validate_no_broken_transaction()
-        is_batched = self.autocommit and batching.may_submit()
-        state = present_state.get()
-        spent = state.spent if state else Spent()
+        spent = get_spent()
         began = perf_counter()
         try:
-            if is_batched:
-                rows: list[Rows] = batching.submit(
-                    self.run_batches, Batch(statements, shared_transaction), comes_last=is_logged
-                )
-                return rows
-            return self._statements.run(*statements)
+            return self.statements.run(*statements)
         except Error as error:
             spent.fail(error)
-            if self._has_left_standby(error) and not is_second_try:
-                return self.run(
-                    *statements, shared_transaction=shared_transaction, is_logged=is_logged, is_second_try=True
-                )
             if self.in_atomic_block:
                 # As Django does where it writes: who catches the error shall not take the transaction for a good one.
                 self.needs_rollback, self.rollback_exc = True, error
-            elif self.connection is not None and self.connection.closed:
-                # Other tasks begin with a new connection, and need not lose their queries, too.
-                self.close()
-            with self.wrap_database_errors:
-                raise
+            raise
         finally:
-            # Other tasks run before a batch is sent, and between its end and this one's turn.
-            if is_batched:
-                spent.add(statements, self._batch_began, self._seconds_of_batch)
-            else:
-                spent.add(statements, began, perf_counter() - began)
-
-    def _has_left_standby(self, error: Error) -> bool:
-        """Whether a server that takes no writes did nothing of the statements; then the connection to it is closed."""
-        if not (is_refused_by_standby(error) and self.autocommit):
-            return False
-        self.close()
-        return True
-
-    def run_batches(self, batches: Sequence[Batch]) -> Sequence[list[Rows] | Exception]:
-        """What several tasks submit: the rows of each batch of statements, or the error it met.
-
-        Raises:
-            django.db.Error, psycopg.Error: no batch was run, or nobody knows whether it was.
-        """
-        if self.connection is None:
-            self.ensure_connection()
-        self._batch_began = perf_counter()
-        try:
-            if self.turns:
-                return self._statements.run_batches(batches, self.turns.give_way)
-            return self._statements.run_batches(batches)
-        finally:
-            self._seconds_of_batch = perf_counter() - self._batch_began
+            spent.add(statements, began, perf_counter() - began)
 
     def _run_by_cursor(self, sql: str, values: Sequence[object]) -> Rows:
         """Runs a statement where execute wrappers or a log look at each one."""
@@ -210,3 +219,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         with cursor:
             cursor.execute(sql, values)
             return cursor.fetchall() if cursor.description else []
+
+
+# Django imports this module to make its first connection.
+connections._connections = _Connections()  # type: ignore[attr-defined]  # the stubs leave it out

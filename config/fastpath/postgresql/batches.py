@@ -1,4 +1,4 @@
-"""Statements of several tasks, as they are sent together: some of them are one statement."""
+"""Statements of several requests, as they are sent together: some of them are one statement."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -15,10 +15,12 @@ class Batch(NamedTuple):
     Attributes:
         shared_transaction: whether other batches may run in the same transaction. It costs less than one for each; but
             of two that lock the same rows in different orders one would fail.
+        is_alone: whether it is made one with no other batch.
     """
 
     statements: Sequence[Statement]
-    shared_transaction: bool
+    shared_transaction: bool = False
+    is_alone: bool = False
 
 
 class Unit(NamedTuple):
@@ -44,7 +46,7 @@ def unite(batches: Sequence[Batch]) -> list[Unit]:
 
 def _get_form(batch: Batch) -> object:
     """What batches that can be one have in common; None for one that stays by itself."""
-    if len(batch.statements) > 1:
+    if batch.is_alone or len(batch.statements) > 1:
         return None
     ((sql, values),) = batch.statements
     if not values or type(values[0]) is not GivenRows or len(values[0]) > 1:
@@ -64,4 +66,4 @@ def _build_unit(indexes: Sequence[int], batches: Sequence[Batch]) -> Unit:
     if len(batches) > 1:
         ((sql, _),) = statements
         statements = [(sql, join([batch.statements[0][1] for batch in batches]))]
-    return Unit(indexes, statements, first.shared_transaction)
+    return Unit(indexes, statements, first.shared_transaction and not first.is_alone)

@@ -31,11 +31,9 @@ from config.management.command import ServiceCommand
 from config.management.migrations import migrate, setup_lock
 from config.management.pooler import LOSES_STATEMENTS, keeps_prepared_statements
 from config.server import metrics, slow_process
-from config.server.balance import Balance, Loads
-from config.server.draining import drain
 from config.server.metrics import StartCause
-from config.server.processes import end_with_parent, keep_to_processor, wake_without_preemption
-from config.server.succession import ENDING, Predecessor, get_predecessor, succeed
+from config.server.processes import end_with_parent, keep_to_processor
+from config.server.reload import ENDING, Predecessor, get_predecessor, succeed
 
 ADMINISTRATOR_EMAIL = "admin@example.com"
 STOP_TIMEOUT_SECONDS = 20
@@ -198,7 +196,7 @@ def _register_reference() -> None:
 
 def _serve(sockets: Sequence[socket.socket], predecessor: Predecessor | None) -> None:
     # Imported before the fork, so that workers share the memory, and an error ends the start with its traceback.
-    import config.server.rsgi
+    import config.asgi
     import config.urls  # noqa: F401
 
     # The garbage collector writes to each object that it visits, which would copy the shared memory pages. Frozen
@@ -210,7 +208,7 @@ def _serve(sockets: Sequence[socket.socket], predecessor: Predecessor | None) ->
         predecessor,
         address=settings.HOST,
         port=settings.PORT,
-        interface=Interfaces.RSGI,
+        interface=Interfaces.ASGI,
         workers=settings.WORKERS,
         # HTTP/2 is left to the proxy: no timeout of Granian detects its dead connections.
         http=HTTPModes.http1,
@@ -253,9 +251,8 @@ class _Server(MPServer):
     """
 
     def __init__(self, sockets: Sequence[socket.socket], predecessor: Predecessor | None, **options: Any) -> None:
-        super().__init__("config.server.rsgi:application", **options)
+        super().__init__("config.asgi:application", **options)
         self._sockets, self._predecessor = sockets, predecessor
-        self._loads = Loads(len(sockets))
         self._cause = StartCause.PLAN
 
     def _init_shared_socket(self) -> None:
@@ -263,7 +260,7 @@ class _Server(MPServer):
 
     def _spawn_worker(self, idx: int, *arguments: Any, **options: Any) -> Any:
         self._shd = SocketHolder(self._sockets[idx].fileno(), False, BACKLOG)  # type: ignore[call-arg, assignment]  # the stubs are older
-        loader = partial(_load_application, idx, self._sockets, self._loads, self._cause)
+        loader = partial(_load_application, idx, self._sockets, self._cause)
         return super()._spawn_worker(idx, *arguments, **{**options, "callback_loader": loader})
 
     def _drop_shared_socket(self) -> None:
@@ -316,13 +313,12 @@ def _print_address(server: MPServer, predecessor: Predecessor | None) -> None:
     print(*(f"{name}: {address}{path}" for name, path in pages.items()), sep="\n", flush=True)
 
 
-def _load_application(index: int, sockets: Sequence[socket.socket], loads: Loads, cause: StartCause) -> Any:
+def _load_application(index: int, sockets: Sequence[socket.socket], cause: StartCause) -> Any:
     """Runs in a worker: prepares the process, and returns the application.
 
     Args:
         index: of the worker.
         sockets: of all workers.
-        loads: of all workers.
         cause: why the worker is started.
     """
     # Granian closes its own.
@@ -335,12 +331,10 @@ def _load_application(index: int, sockets: Sequence[socket.socket], loads: Loads
     os.setpgid(0, 0)
     parent = multiprocessing.parent_process()
     end_with_parent(parent.pid if parent and parent.pid else os.getppid())
-    from config.server.rsgi import application, django
+    from config.asgi import application, django
 
     # While the worker has no threads, which a fork would not have.
     application.slow_process = slow_process.start(django, cause)
-    application.balance = Balance(loads, index, drain)
     keep_to_processor(index, settings.WORKERS)
-    wake_without_preemption()
     metrics.start(Lane.FAST, cause)
     return application

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, Self
 
 from django.db import DEFAULT_DB_ALIAS, Error, OperationalError, connections
 from prometheus_client import Counter
-from psycopg.errors import LockNotAvailable, QueryCanceled
 
+from config.http.blocking import get_blocking_backend
 from config.http.request_state import RequestState, present_state
 from config.postgresql.connections import close_if_lost
 from config.postgresql.replicas.wal import POSITION, TIMELINE, WHEREABOUTS, Look
@@ -44,9 +44,6 @@ ON CONFLICT (user_id) DO UPDATE SET
         THEN greatest(present.position, EXCLUDED.position) ELSE EXCLUDED.position END,
     waited_at = CASE WHEN %s THEN clock_timestamp() ELSE present.waited_at END
 """  # noqa: S608 - of constants
-
-# For the note of a write, which cannot be run again in the slow lane: about as long as a COMMIT may take.
-PATIENCE = "SELECT set_config('lock_timeout', '2s', true), set_config('statement_timeout', '2s', true)"
 
 # Users whose position could not be stored yet behind a write: here they read on the primary.
 _unstored: set[int] = set()
@@ -116,7 +113,7 @@ def begin_read(state: RequestState, user_id: int, *, may_read_replica: bool = Tr
     is_known = user_id not in _unstored and replicas.may_read(replica, timeline, position)
     if not is_known and may_wait and replicas.may_wait and user_id not in _unstored:
         state.has_waited = True
-        is_known = replicas.wait(replica, timeline, position, SECONDS_TO_CATCH_UP)
+        is_known = replicas.wait(replica, timeline, position, SECONDS_TO_CATCH_UP, get_blocking_backend().sleep)
     if is_known:
         state.replica = replica
     READS.labels(replica if is_known else "primary").inc()
@@ -165,21 +162,19 @@ def note_position(state: RequestState, user_id: int, *, is_read: bool, has_faile
     if is_read:
         _store(values)
         return
-    # From here on the request must not be run again.
-    state.has_committed = True
     try:
         if has_failed and get_replicas().get_stand_in() is not None:
             # To store it would be to wait for a connection.
             raise OperationalError("There is no primary.")
-        _store_patiently(values)
+        _store(values)
     except Error as error:
         logger.warning("What user %s has written is noted later: %s", user_id, error)
         _unstored.add(user_id)
         get_replicas().do_later(partial(_store_later, values))
 
 
-def _store(values: Sequence[object], *before: tuple[str, Sequence[object]]) -> None:
-    """Stores a position by STORE, in one transaction with statements before it.
+def _store(values: Sequence[object]) -> None:
+    """Stores a position by STORE.
 
     Raises:
         django.db.Error: nobody knows whether it was done.
@@ -187,24 +182,10 @@ def _store(values: Sequence[object], *before: tuple[str, Sequence[object]]) -> N
     connection: Any = connections[DEFAULT_DB_ALIAS]
     if run := getattr(connection, "run", None):
         # The accelerator's, which sends it together with statements of other requests.
-        run(*before, (STORE, values))
+        run((STORE, values))
         return
-    # What is sent together is one transaction.
     with connection.cursor() as cursor:
-        cursor.execute("; ".join([*(sql for sql, _ in before), STORE]), values)
-
-
-def _store_patiently(values: Sequence[object]) -> None:
-    """Stores the position behind a write, and waits for it as for a COMMIT.
-
-    Until it is stored, the user may miss the write in other processes.
-    """
-    try:
-        _store(values)
-    except OperationalError as error:
-        if not isinstance(error.__cause__, QueryCanceled | LockNotAvailable):
-            raise
-        _store(values, (PATIENCE, ()))
+        cursor.execute(STORE, values)
 
 
 def _store_later(values: Sequence[Any]) -> None:

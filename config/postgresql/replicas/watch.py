@@ -150,12 +150,18 @@ class Replicas:
         """Whether a request may wait for a replica: all of this process do so for a tenth of the time."""
         return time.monotonic() >= self._may_wait_at
 
-    def wait(self, alias: str, timeline: str, position: int, seconds: float) -> bool:
-        """What `may_read` says within so many seconds. This thread does nothing else meanwhile."""
+    def wait(
+        self, alias: str, timeline: str, position: int, seconds: float, sleep: Callable[[float], None] = time.sleep
+    ) -> bool:
+        """What `may_read` says within so many seconds.
+
+        Args:
+            sleep: waits for so many seconds between two looks.
+        """
         began = now = time.monotonic()
         is_known = False
         while not is_known and now < began + seconds:
-            time.sleep(SECONDS_BETWEEN_QUESTIONS)
+            sleep(SECONDS_BETWEEN_QUESTIONS)
             is_known = self.may_read(alias, timeline, position)
             now = time.monotonic()
         self._may_wait_at = now + 9 * (now - began)
@@ -191,6 +197,10 @@ class Replicas:
             # A connection may still be one to the primary of before.
             if self._timeline.endswith(look.timeline) and look.asked > self._looks[-1].asked:
                 self._add_look(look)
+
+    def is_live(self, alias: str) -> bool:
+        """Whether a replica answers, and follows the primary."""
+        return self._replicas[alias].is_live
 
     def leave(self, alias: str, reason: object) -> None:
         """Has a replica left out that has failed, until it answers again."""

@@ -1,0 +1,222 @@
+"""Requests of one event loop, each in a greenlet that is left while it waits (as in SQLAlchemy's asyncio extension).
+
+Replaces: a thread for each request. Buys: the handler is ordinary synchronous code, and what requests wait for at the
+same time is waited for together; no thread competes for the interpreter's lock.
+
+While a greenlet runs, its thread has no running loop: where there is one, Django refuses to use the database.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from asyncio import AbstractEventLoop, Future
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import Context
+from time import perf_counter
+from types import SimpleNamespace
+from typing import Any, TypeVar
+
+from greenlet import getcurrent, greenlet
+
+from config.http.blocking import BlockingBackend
+
+Result = TypeVar("Result")
+
+# Greenlets that may go on do so one after the other. After this time, the loop looks at its sockets and timers first.
+SECONDS_OF_A_TURN = 0.005
+_ENDED = object()
+
+
+class RequestGreenlet(greenlet):
+    """Runs one function after the other: Python maps memory for its frames once.
+
+    Attributes:
+        scheduler: of its loop.
+        caller: whom the request counts for.
+        connections: those of Django's that the request uses, by alias.
+    """
+
+    scheduler: Scheduler
+    caller: Hashable
+    connections: SimpleNamespace
+    future: Future[None] | None = None
+    result: Any = None
+    failure: BaseException | None = None
+
+
+def get_request_greenlet() -> RequestGreenlet | None:
+    """The greenlet of the caller, which may wait; None where the caller is no request of a loop."""
+    current = getcurrent()
+    return current if type(current) is RequestGreenlet else None
+
+
+def wait() -> Any:
+    """Leaves the greenlet of the caller until `Scheduler.resume` is called for it.
+
+    Returns:
+        What it was resumed with; an Exception is raised instead.
+    """
+    result = getcurrent().parent.switch()  # type: ignore[union-attr]  # a request has one
+    if isinstance(result, Exception):
+        # Several greenlets may get the same one: none shall find the frames of another in it.
+        raise result.with_traceback(None)
+    return result
+
+
+class Wakeup:
+    """Has the greenlet that makes it go on when it is called for the first time: the first of several events counts."""
+
+    __slots__ = ("_runner",)
+
+    def __init__(self) -> None:
+        self._runner = get_request_greenlet()
+
+    def __call__(self, value: Any = None) -> None:
+        runner, self._runner = self._runner, None
+        if runner is not None:
+            runner.scheduler.resume([(runner, value)])
+
+
+class Scheduler:
+    """Runs functions in greenlets of a loop.
+
+    Args:
+        loop: the event loop, in whose thread this is made.
+        engine: what the functions share.
+        release: is called at the end of each function, in its greenlet, to give back what it has borrowed.
+    """
+
+    def __init__(self, loop: AbstractEventLoop, engine: Any, release: Callable[[RequestGreenlet], None]) -> None:
+        self.loop, self.engine = loop, engine
+        self._release = release
+        self._idle: list[RequestGreenlet] = []
+        self._ready: deque[tuple[RequestGreenlet, Any]] = deque()
+        self._is_scheduled = False
+        # One thread: Argon2 and zlib let the interpreter's lock go, but not the processor.
+        self._thread = ThreadPoolExecutor(1, "blocking")
+
+    async def run(self, function: Callable[[], Result], caller: Hashable = None) -> Result:
+        """What a function returns, which is called at once, and is left whenever it waits.
+
+        It goes on to its end if the task that waits for it is cancelled.
+
+        Args:
+            function: has a context of its own (`contextvars`).
+            caller: whom it counts for.
+        """
+        runner = self._idle.pop() if self._idle else RequestGreenlet(_run_functions)
+        runner.scheduler, runner.caller = self, caller
+        runner.connections, runner.gr_context = SimpleNamespace(), Context()
+        asyncio._set_running_loop(None)
+        try:
+            has_ended = runner.switch(function) is _ENDED
+        finally:
+            asyncio._set_running_loop(self.loop)
+        if not has_ended:
+            future: Future[Any] = self.loop.create_future()
+            runner.future = future
+            result: Result = await future
+            return result
+        result, error = self._collect(runner)
+        if error is not None:
+            raise error
+        return result
+
+    def resume(self, outcomes: Iterable[tuple[RequestGreenlet, Any]]) -> None:
+        """Has greenlets go on soon, each with what it has waited for. Call it in the thread of the loop."""
+        self._ready.extend(outcomes)
+        if self._ready and not self._is_scheduled:
+            self._is_scheduled = True
+            self.loop.call_soon(self.run_ready)
+
+    def run_ready(self) -> None:
+        """Has greenlets go on that may; call it outside of all greenlets."""
+        self._is_scheduled = False
+        deadline = perf_counter() + SECONDS_OF_A_TURN
+        asyncio._set_running_loop(None)
+        try:
+            while self._ready:
+                runner, value = self._ready.popleft()
+                if runner.switch(value) is _ENDED:
+                    self._finish(runner)
+                if perf_counter() > deadline:
+                    break
+        finally:
+            asyncio._set_running_loop(self.loop)
+        self.resume(())
+
+    def compute(self, function: Callable[[], Result]) -> Result:
+        """What a function returns that is run by the one thread beside the loop; call it in a greenlet."""
+        runner: Any = getcurrent()
+        # Nobody shall wait for a connection that is borrowed for nothing.
+        self._release(runner)
+        return self.call_in_thread(function, self._thread)
+
+    def call_in_thread(self, function: Callable[[], Result], executor: ThreadPoolExecutor | None = None) -> Result:
+        """What a function returns that is run by a thread; call it in a greenlet.
+
+        Args:
+            function: what is run.
+            executor: whose thread runs it; None for that of the loop.
+        """
+        future = self.loop.run_in_executor(executor, function)
+        future.add_done_callback(Wakeup())
+        wait()
+        return future.result()
+
+    def sleep(self, seconds: float) -> None:
+        """Waits, while others go on; call it in a greenlet."""
+        self.loop.call_later(seconds, Wakeup())
+        wait()
+
+    def close(self) -> None:
+        """Ends the thread."""
+        self._thread.shutdown(wait=False)
+
+    def _finish(self, runner: RequestGreenlet) -> None:
+        future, runner.future = runner.future, None
+        result, error = self._collect(runner)
+        # Whoever waited for it may have been cancelled.
+        if future is not None and not future.done():
+            if error is None:
+                future.set_result(result)
+            else:
+                future.set_exception(error)
+
+    def _collect(self, runner: RequestGreenlet) -> tuple[Any, BaseException | None]:
+        outcome = runner.result, runner.failure
+        runner.result = runner.failure = runner.gr_context = None
+        self._idle.append(runner)
+        return outcome
+
+
+def _run_functions(function: Callable[[], object]) -> None:
+    runner: Any = getcurrent()
+    while True:
+        try:
+            try:
+                runner.result = function()
+            finally:
+                runner.scheduler._release(runner)
+        except Exception as error:  # noqa: BLE001 - raised where the function is waited for
+            runner.failure = error
+        # It must not stay with its greenlet.
+        del function
+        function = runner.parent.switch(_ENDED)
+
+
+class GreenletBlockingBackend(BlockingBackend):
+    """Leaves the loop's thread: a request that runs in a greenlet waits for another thread, or for a timer."""
+
+    def run(self, function: Callable[[], Result]) -> Result:
+        runner = get_request_greenlet()
+        return super().run(function) if runner is None else runner.scheduler.compute(function)
+
+    def sleep(self, seconds: float) -> None:
+        runner = get_request_greenlet()
+        if runner is None:
+            super().sleep(seconds)
+        else:
+            runner.scheduler.sleep(seconds)

@@ -1,0 +1,33 @@
+"""What holds its thread for long, such as a password hash, and the way to do it where it delays nobody else."""
+
+import time
+from collections.abc import Callable
+from functools import cache
+from typing import TypeVar
+
+from django.conf import settings
+from django.utils.module_loading import import_string
+
+Result = TypeVar("Result")
+
+
+class BlockingBackend:
+    """Does it in the thread of the caller: a server that gives each request a thread needs no more.
+
+    A subclass may be named by the setting BLOCKING_BACKEND.
+    """
+
+    def run(self, function: Callable[[], Result]) -> Result:
+        """Returns what the function returns, or raises what it raises."""
+        return function()
+
+    def sleep(self, seconds: float) -> None:
+        """Waits for so many seconds."""
+        time.sleep(seconds)
+
+
+@cache
+def get_blocking_backend() -> BlockingBackend:
+    """The backend that the settings name."""
+    backend: BlockingBackend = import_string(settings.BLOCKING_BACKEND)()
+    return backend

@@ -1,0 +1,303 @@
+"""The ASGI application (https://asgi.readthedocs.io/en/latest/specs/www.html), as `manage.py serve` runs it.
+
+A request is received on the event loop, where a slow client costs a connection and no thread. A short one then runs in
+a greenlet of the loop (config.fastpath.engine), which is left while it waits; what a view declares to be slow, and
+everything without the fast path, runs in the process beside the worker (slow_lane.py). Nothing is run twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from asyncio import AbstractEventLoop
+from collections import Counter
+from collections.abc import Awaitable, Callable, Hashable, Iterator, MutableMapping
+from contextlib import contextmanager, suppress
+from contextvars import Context
+from functools import lru_cache, partial
+from io import BytesIO
+from typing import Any
+
+from django.conf import settings
+from django.db import DEFAULT_DB_ALIAS
+
+from config.api.requests import find_max_body
+from config.api.versions.usage import SECONDS_BETWEEN_WRITES, uses
+from config.http.errors import Detail, DomainError, ErrorCode, invalid
+from config.http.lanes import Lane
+from config.http.request_limits import screen
+from config.http.request_state import get_state
+from config.postgresql.replicas import get_replicas, goes_on_without_primary
+from config.server import metrics
+from config.server.answers import (
+    RETRY_AFTER_SECONDS,
+    Answer,
+    answer,
+    build_overload,
+    choose_lane,
+    refuse,
+    refuse_at_once,
+)
+from config.server.background import Repetition
+from config.server.bodies import Bodies, Receive
+from config.server.callers import Callers
+from config.server.draining import drain
+from config.server.environ import Environ, build_environ
+from config.server.log_writer import log
+from config.server.readiness import probe
+from config.server.slow_lane import ClientLeft, SlowLane, SlowStream
+from config.server.slow_process import SlowProcess
+from config.server.tracing import traces
+
+logger = logging.getLogger(__name__)
+
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+# Of a worker, in greenlets. More would only wait longer for each other.
+MAX_RUNNING = 512
+# What was begun when the worker is told to end: a stream, above all, may take as long.
+SECONDS_TO_END = 15.0
+
+
+class Application:
+    """What the server calls: at the start and the end of a worker, and in between for each request.
+
+    Args:
+        django: Django's WSGI application.
+
+    Attributes:
+        slow_process: of the slow lane, forked before the worker has threads.
+    """
+
+    slow_process: SlowProcess | None = None
+
+    def __init__(self, django: Any) -> None:
+        self._django = django
+        self._bodies = Bodies()
+        self._callers = Callers()
+        self._in_flight: Counter[Hashable] = Counter()
+        self._running = 0
+        self._engine: Any = None
+        self._slow: SlowLane | None = None
+        self._writing = Repetition(uses.write, SECONDS_BETWEEN_WRITES, is_called_at_end=True)
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await self._respond(scope, receive, send)
+        elif scope["type"] == "lifespan":
+            await self._run_lifespan(receive, send)
+        else:
+            raise ValueError(f"There is no {scope['type']} here.")
+
+    # --- A worker
+
+    async def _run_lifespan(self, receive: Receive, send: Send) -> None:
+        while (await receive())["type"] == "lifespan.startup":
+            try:
+                await self.start(asyncio.get_running_loop())
+            except Exception as error:
+                logger.exception("The worker cannot start")
+                await send({"type": "lifespan.startup.failed", "message": str(error)})
+                return
+            await send({"type": "lifespan.startup.complete"})
+        await self.stop()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def start(self, loop: AbstractEventLoop) -> None:
+        """Prepares the worker for its first request."""
+        if settings.FAST_PATH:
+            from config.fastpath.engine import Engine
+
+            self._engine = Engine(loop, _is_given_up)
+            await self._engine.start()
+        self._writing.start()
+        if self.slow_process:
+            self._slow = SlowLane(loop, self.slow_process)
+            drain.prepare(loop)
+            log.start()
+            traces.start()
+            if settings.REPLICAS:
+                get_replicas()
+            # Known before the first request.
+            await asyncio.to_thread(probe.ask)
+            probe.start()
+
+    async def stop(self) -> None:
+        """Ends the worker after what it has begun."""
+        deadline = asyncio.get_running_loop().time() + SECONDS_TO_END
+        while self._in_flight and asyncio.get_running_loop().time() < deadline:  # noqa: ASYNC110 - once in its life
+            await asyncio.sleep(0.05)
+        if self._engine is not None:
+            self._engine.close()
+        self._writing.stop()
+        if self.slow_process:
+            self.slow_process.close()
+        traces.stop()
+        log.stop()
+
+    # --- A request
+
+    async def _respond(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        environ, repeated = build_environ(scope)
+        is_unread = await self._receive_body(environ, repeated, receive)
+        state = get_state(environ)
+        lane = choose_lane(environ)
+        if lane is Lane.FAST and self._engine is None:
+            lane = Lane.SLOW
+        state.lane = lane.value
+        if lane is Lane.NONE:
+            await _send(drain.mark(_run_at_once(partial(answer, self._django, environ))), None, receive, send)
+            return
+        caller, credential = self._callers.identify(environ)
+        if problem := self._find_excess(environ, lane, caller):
+            await _send(drain.mark(self._refuse(environ, problem, lane)), None, receive, send)
+        else:
+            with self._under_way_for(caller), suppress(ClientLeft):
+                response, stream = await self._run(environ, lane, caller, receive)
+                self._callers.learn(credential, state)
+                await _send(drain.mark(response), stream, receive, send)
+        if is_unread:
+            await self._bodies.throw_away(receive)
+
+    async def _receive_body(self, environ: Environ, repeated: list[str], receive: Receive) -> bool:
+        """Puts the body into the environment, or the refusal of a request that must not be run.
+
+        Returns:
+            Whether the client may go on to send a body that is not taken: it is answered meanwhile.
+        """
+        body = b""
+        try:
+            if repeated:
+                raise invalid(*(Detail(name, "The header may stand only once.") for name in repeated))
+            screen(environ)
+            if "CONTENT_LENGTH" in environ or "HTTP_TRANSFER_ENCODING" in environ:
+                limit = find_max_body(environ["REQUEST_METHOD"], environ["PATH_INFO"], environ["CONTENT_TYPE"])
+                body = await self._bodies.receive(environ, receive, limit)
+        except Exception as problem:  # noqa: BLE001 - a DomainError, or a fault of ours: the server's answer has no body
+            code = getattr(problem, "code", None)
+            # One that waits for `100 Continue` (RFC 9110, section 10.1.1) is answered before it sends so much.
+            is_unread = code is ErrorCode.SERVICE_UNAVAILABLE or (
+                code is ErrorCode.PAYLOAD_TOO_LARGE and "CONTENT_LENGTH" in environ and "HTTP_EXPECT" not in environ
+            )
+            refuse(environ, problem)
+            return is_unread
+        environ["CONTENT_LENGTH"] = str(len(body))
+        environ["wsgi.input"] = BytesIO(body)
+        return False
+
+    @contextmanager
+    def _under_way_for(self, caller: Hashable) -> Iterator[None]:
+        """Counts a request until its answer is sent."""
+        self._in_flight[caller] += 1
+        try:
+            yield
+        finally:
+            self._in_flight[caller] -= 1
+            if not self._in_flight[caller]:
+                del self._in_flight[caller]
+
+    async def _run(
+        self, environ: Environ, lane: Lane, caller: Hashable, receive: Receive
+    ) -> tuple[Answer, SlowStream | None]:
+        run = partial(answer, self._django, environ)
+        if lane is Lane.FAST:
+            self._running += 1
+            try:
+                return await self._engine.run(run, caller), None
+            finally:
+                self._running -= 1
+        if self._slow is None:
+            # Under another server than `serve`.
+            return await asyncio.to_thread(Context().run, run), None
+        try:
+            return await self._slow.run(environ, caller, receive)
+        except DomainError as problem:
+            return self._refuse(environ, problem, lane), None
+
+    def _find_excess(self, environ: Environ, lane: Lane, caller: Hashable) -> DomainError | None:
+        """Why a request is not run now."""
+        problem = get_state(environ).refused
+        if isinstance(problem, DomainError) and problem.code is ErrorCode.SERVICE_UNAVAILABLE:
+            return problem
+        limit = settings.MAX_IN_FLIGHT
+        if limit and self._in_flight[caller] >= limit:
+            return _build_excess(limit)
+        if lane is Lane.FAST and self._running >= MAX_RUNNING:
+            return build_overload("Too many requests wait.")
+        return None
+
+    @staticmethod
+    def _refuse(environ: Environ, problem: DomainError, lane: Lane) -> Answer:
+        metrics.LANE_EVENTS.labels(lane.value, "refused").inc()
+        return refuse_at_once(environ, problem)
+
+
+def _run_at_once(run: Callable[[], Answer]) -> Answer:
+    """Runs what takes no time in the thread of the loop, as if there were none: Django would refuse it."""
+    loop = asyncio._get_running_loop()
+    asyncio._set_running_loop(None)
+    try:
+        return Context().run(run)
+    finally:
+        asyncio._set_running_loop(loop)
+
+
+def _is_given_up(alias: str) -> bool:
+    """Whether nothing is to be expected any more of a database."""
+    if alias == DEFAULT_DB_ALIAS:
+        return probe.is_silent or goes_on_without_primary()
+    return not get_replicas().is_live(alias)
+
+
+def _build_excess(limit: int) -> DomainError:
+    """draft-ietf-httpapi-ratelimit-headers-10: a policy of its own, in requests that are under way at the same time."""
+    headers = {
+        "Retry-After": str(RETRY_AFTER_SECONDS),
+        "RateLimit-Policy": f'"inflight";q={limit};qu="concurrent-requests"',
+        "RateLimit": '"inflight";r=0',
+    }
+    message = f"Only {limit} requests of one caller are run at the same time; wait for the answers."
+    return DomainError(ErrorCode.RATE_LIMITED, message, headers=headers)
+
+
+# --- What is sent
+
+
+async def _send(response: Answer, stream: SlowStream | None, receive: Receive, send: Send) -> None:
+    headers = [(_encode_name(name), value.encode("latin-1")) for name, value in response.headers]
+    try:
+        await send({"type": "http.response.start", "status": response.status, "headers": headers})
+        await send({"type": "http.response.body", "body": response.body, "more_body": stream is not None})
+        if stream is not None and await _send_stream(stream, receive, send):
+            await send({"type": "http.response.body", "body": b""})
+    finally:
+        if stream is not None:
+            await stream.close()
+
+
+async def _send_stream(stream: SlowStream, receive: Receive, send: Send) -> bool:
+    """Sends the pieces of a stream, each when the client has taken the one before it.
+
+    Returns:
+        Whether all were sent. Otherwise the response must not seem to end: without its last chunk, the server closes
+        the connection.
+    """
+    # `send` takes what nobody receives.
+    leaving = asyncio.ensure_future(receive())
+    try:
+        while piece := await stream.fetch_piece():
+            async with asyncio.timeout(settings.MAX_STREAM_STALL_SECONDS):
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+            if leaving.done():
+                return False
+    except (TimeoutError, ConnectionError):
+        return False
+    finally:
+        leaving.cancel()
+    return piece is not None
+
+
+# The service's own.
+@lru_cache(maxsize=256)
+def _encode_name(name: str) -> bytes:
+    return name.lower().encode("latin-1")
