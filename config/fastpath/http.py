@@ -34,6 +34,7 @@ from config.api.principal import Principal
 from config.api.requests import StrictRequest, select_parser
 from config.http.errors import DomainError
 from config.http.headers import merge_vary
+from config.http.json import to_json
 from config.http.middleware import SECRET_PARAMETER
 from config.http.url_map import View
 
@@ -208,11 +209,6 @@ def _is_plain(value: object) -> bool:
     return type(value) is str and value.isascii() and value.isprintable()
 
 
-def set_headers(response: HttpResponse, headers: ResponseHeaders) -> None:
-    """`config.http.headers.set_headers`, for headers that were made before."""
-    response.headers._store.update(headers._store)
-
-
 def set_default_headers(response: HttpResponse, headers: ResponseHeaders) -> None:
     """`config.http.headers.set_default_headers`, for headers that were made before."""
     response.headers._store = headers._store | response.headers._store
@@ -251,15 +247,11 @@ class FastResponse(Response):
 
     @property
     def rendered_content(self) -> bytes:
-        renderer = self.accepted_renderer
-        media_type, charset = renderer.media_type, renderer.charset
-        self.headers["Content-Type"] = self.content_type or (
-            f"{media_type}; charset={charset}" if charset else media_type
-        )
-        content = renderer.render(self.data, self.accepted_media_type, {**self.renderer_context, "response": self})
-        if not content:
-            del self.headers["Content-Type"]
-        return content.encode(charset) if isinstance(content, str) else content
+        """DRF's, for what is rendered as JSON, whichever of its renderers was chosen."""
+        if self.data is None:
+            return b""
+        self.headers["Content-Type"] = self.content_type or self.accepted_renderer.media_type
+        return to_json(self.data)
 
     @property
     def content(self) -> bytes:

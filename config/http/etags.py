@@ -26,6 +26,7 @@ Result = TypeVar("Result")
 
 _VARIABLES = {"If-Match": "HTTP_IF_MATCH", "If-None-Match": "HTTP_IF_NONE_MATCH"}
 _GIVEN_IN = frozenset(_VARIABLES.values())
+HAS_CHANGED = "It has changed since. Fetch the current version and retry."
 _ANY = "*"
 _WEAK = "W/"
 _TAG = re.compile(r'(?:W/)?"[\x21\x23-\x7e\x80-\xff]*"')
@@ -74,7 +75,7 @@ class Preconditions:
             tag == _ANY or (_parse_version_digest(tag) == version_digest and not tag.startswith(_WEAK))
             for tag in self.match
         ):
-            raise _failed("If-Match", "It has changed since. Read it again, and decide anew.")
+            raise _failed("If-Match", HAS_CHANGED)
 
     def check(self, version_digest: str) -> None:
         """Raises DomainError, a PRECONDITION_FAILED, unless a row of this version may be written."""

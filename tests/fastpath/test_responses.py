@@ -49,13 +49,10 @@ def test_headers_are_those_of_django(steps: list[tuple[str, str, Any]]) -> None:
 @pytest.mark.parametrize("response_class", [FastResponse, HttpResponse])
 def test_headers_made_before_are_put_on_any_response(module: Any, response_class: type[HttpResponse]) -> None:
     made = FastHeaders({"link": "made", "ETag": "made"})
-    one, another = response_class(headers={"Link": "own"}), response_class(headers={"Link": "own"})
-    module.set_headers(one, made)
-    module.set_default_headers(another, made)
-    for response in (one, another):
-        assert response["ETag"] == "made"
-        response["ETag"] = "changed"
-    assert (one["Link"], another["Link"]) == ("made", "own")
+    response = response_class(headers={"Link": "own"})
+    module.set_default_headers(response, made)
+    assert (response["Link"], response["ETag"]) == ("own", "made")
+    response["ETag"] = "changed"
     assert dict(made.items()) == {"link": "made", "ETag": "made"}
 
 

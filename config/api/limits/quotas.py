@@ -129,7 +129,8 @@ class NoQuotas(QuotaBackend):
 
 
 def find_stand_in_for(request: AnyRequest | None) -> str | None:
-    return find_stand_in() if request is not None and request.method in SAFE_METHODS else None
+    may_read = settings.REPLICAS and request is not None and request.method in SAFE_METHODS
+    return find_stand_in() if may_read else None
 
 
 def consume_quota(request: AnyRequest, user: Model | None) -> None:

@@ -1,7 +1,7 @@
 """Two ways through a list behind one contract: by offset with an exact total, by cursor from any row on."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -17,10 +17,11 @@ from config.api.listing.filters import SEARCH, Ordering
 from config.api.listing.keyset import KeysetQuery
 from config.api.listing.query import QueryParameters
 from config.api.listing.search import build_search, parse_words
-from config.api.representation import envelope
+from config.api.representation.envelope import LINKS
 from config.api.versions.table import Change
 from config.api.versions.versioning import strip_prefix
 from config.http.headers import format_links
+from config.http.json import JSONObject
 
 DEFAULT_LIMIT = 20
 MAX_LIMIT = 100
@@ -208,9 +209,14 @@ class ListPagination(BasePagination):
         if not enveloped and self.meta.get("total") is not None:
             headers["X-Total-Count"] = str(self.meta["total"])
         response: Response = self.view.build_response(
-            envelope.page(data, self.meta, links) if enveloped else data, headers=headers
+            build_page(data, self.meta, links) if enveloped else data, headers=headers
         )
         return response
+
+
+def build_page(items: Sequence[object], meta: Mapping[str, object], links: Mapping[str, object]) -> JSONObject:
+    """The envelope of a page."""
+    return {"success": True, "data": items, "meta": meta, LINKS: links}
 
 
 def parse_whole_number(

@@ -3,7 +3,7 @@
 Links are what this caller may do next, under the prefix or version parameter that it used.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -21,10 +21,6 @@ from config.http.json import JSONObject
 
 def single(data: object) -> JSONObject:
     return {"success": True, "data": data}
-
-
-def page(items: Sequence[object], meta: Mapping[str, object], links: Mapping[str, object]) -> JSONObject:
-    return {"success": True, "data": items, "meta": meta, LINKS: links}
 
 
 def lines(outcomes: Sequence[object], *, created: int) -> JSONObject:

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 from rest_framework.serializers import BaseSerializer, ListSerializer, Serializer
 
-from config.api.listing.pagination import DEFAULT_LIMIT
+from config.api.listing.pagination import DEFAULT_LIMIT, build_page
 from config.api.representation import envelope
 from config.api.representation.envelope import LINKS
 from config.api.versions.table import Change, Version, has
@@ -78,7 +78,7 @@ def _build_page(shown: JSONObject, version: Version, path: str) -> JSONObject:
     else:
         meta = {"page": 1, "limit": DEFAULT_LIMIT, "total": 1, "totalPages": 1}
         links = {"self": {"href": path}} | {name: {"href": f"{path}?page=1"} for name in ("first", "last")}
-    return envelope.page([shown], meta, links)
+    return build_page([shown], meta, links)
 
 
 def build_response_example(serializer: object) -> JSONObject | None:
