@@ -32,10 +32,11 @@ def prove(request: AnyRequest, email: str, password: str, *, door: str, check: C
     Raises:
         DomainError: INVALID_CREDENTIALS, or RATE_LIMITED.
     """
-    user = User.objects.with_email(email).first()
-    # An email can be spelled in more ways than Python folds into one (U+0130 is an `i` to PostgreSQL): the stored one
-    # stands for them all, lest each have a limit of its own.
-    with login_attempt(request, user.email if user else email, user=user, door=door) as right:
+    users = User.objects.all()
+    # All spellings of an email have one limit, whether or not it is somebody's.
+    (account,) = users.fold_emails(email)
+    user = users.with_email(email).first()
+    with login_attempt(request, account, user=user, door=door) as right:
         if user is None or not user.is_active:
             # Always hashed: the time of a quicker check would tell who is there, or that the password is right.
             check_password(password, user.password if user else UNUSABLE_PASSWORD_PREFIX)

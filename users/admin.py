@@ -89,7 +89,8 @@ class OwnPasswordForm(PasswordChangeForm):
     def clean_old_password(self) -> str:
         request = (present_state.get() or RequestState()).request
         password: str = self.cleaned_data["old_password"]
-        with login_attempt(request, self.user.email, user=self.user, door="current_password") as right:
+        (account,) = User.objects.all().fold_emails(self.user.email)
+        with login_attempt(request, account, user=self.user, door="current_password") as right:
             right.append(check_password(password, self.user.password))
             if not any(right):
                 raise forms.ValidationError(self.error_messages["password_incorrect"], code="password_incorrect")

@@ -11,7 +11,7 @@ from django.db.models.lookups import Exact, StartsWith
 from django.utils.crypto import salted_hmac
 
 from config import audit
-from config.api.representation.text import validate_line
+from config.api.representation.text import is_storable, validate_line, validate_visible
 from config.http.errors import not_found
 from config.models import ChangingResource, keep_updated_at, track_words
 from config.postgresql.row_counts import track_counts
@@ -36,17 +36,19 @@ class Status(models.TextChoices):
 
 
 class Folded(Func):
-    """The form in which emails are compared. `lower()` under collation C folds ASCII only, so it is told another."""
+    """The form in which emails are compared: normalized, and without case.
 
-    template = '(lower((%(expressions)s) COLLATE "pg_c_utf8"))'
+    The database alone folds, since no two libraries fold alike. `lower()` under collation C folds ASCII only, so it is
+    told another; what it gives need not be normalized any more.
+    """
+
+    template = '(normalize(lower(normalize(%(expressions)s, NFKC) COLLATE "pg_c_utf8"), NFKC))'
     output_field = models.CharField()
 
 
-_FIND_TAKEN = f"""
-SELECT number FROM unnest(%s::text[]) WITH ORDINALITY AS given (email, number) WHERE EXISTS (
-    SELECT FROM users_user WHERE removed_at IS NULL
-    AND {Folded.template % {"expressions": "users_user.email"}} = {Folded.template % {"expressions": "given.email"}}
-)
+_FOLD = f"""
+SELECT {Folded.template % {"expressions": "email"}}
+FROM unnest(%s::text[]) WITH ORDINALITY AS given (email, number) ORDER BY number
 """  # noqa: S608 - of constants
 
 
@@ -56,23 +58,32 @@ class UserQuerySet(models.QuerySet["User"]):
         return self if principal.user.is_staff else self.filter(pk=principal.user.pk)
 
     def with_email(self, email: str) -> UserQuerySet:
-        """The user of an email, compared without regard to case on the unique index."""
-        if not email.isprintable():
-            # Nobody's, and some of it would not even reach the database.
+        """The user of an email, compared as Folded on the unique index."""
+        if not is_storable(email):
             return self.none()
         return self.filter(Exact(Folded("email"), Folded(Value(email))))
 
     def with_email_beginning(self, start: str) -> UserQuerySet:
         """The users whose email begins so, compared in the same way on the same index."""
-        if not start.isprintable():
+        if not is_storable(start):
             return self.none()
         return self.filter(StartsWith(Folded("email"), Folded(Value(start))))
 
-    def find_taken(self, emails: Sequence[str]) -> frozenset[int]:
-        """Which of the emails some user has, by their indexes, on the unique index in one statement."""
+    def fold_emails(self, *emails: str) -> list[str]:
+        """Emails in the form in which they are compared, in one statement; as they are where no user can have them."""
+        known = [email for email in emails if is_storable(email)]
+        if not known:
+            return list(emails)
         with connections[self.db].cursor() as cursor:
-            cursor.execute(_FIND_TAKEN, [list(emails)])
-            return frozenset(number - 1 for (number,) in cursor.fetchall())
+            cursor.execute(_FOLD, [known])
+            folded = dict(zip(known, (row[0] for row in cursor.fetchall()), strict=True))
+        return [folded.get(email, email) for email in emails]
+
+    def find_taken(self, folded: Sequence[str]) -> frozenset[str]:
+        """Which of the folded emails users have, on the unique index in one statement."""
+        known = [email for email in folded if is_storable(email)]
+        rows = self.annotate(folded=Folded("email")).filter(folded__in=known)
+        return frozenset(rows.order_by().values_list("folded", flat=True))
 
     def administrators(self) -> UserQuerySet:
         return self.filter(role=Role.ADMIN, status=Status.ACTIVE)
@@ -120,7 +131,7 @@ class UserManager(BaseUserManager["User"].from_queryset(UserQuerySet)):  # type:
 @track_words("name", "email")
 class User(AbstractBaseUser, ChangingResource):
     name = models.CharField(max_length=200, db_collation="C", validators=[validate_line])
-    email = models.EmailField(max_length=254, db_collation="C")
+    email = models.EmailField(max_length=254, db_collation="C", validators=[validate_visible])
     role = models.CharField(max_length=7, choices=Role, default=Role.USER)
     status = models.CharField(max_length=8, choices=Status, default=Status.ACTIVE)
     removed_at = models.DateTimeField(null=True, editable=False)

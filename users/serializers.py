@@ -155,7 +155,7 @@ class UserSerializer(ResourceSerializer):
         emails = {
             index: email
             for index, line in enumerate(lines)
-            if isinstance(email := line.get("email"), str) and len(email) <= 254 and email.isprintable()
+            if isinstance(email := line.get("email"), str) and len(email) <= 254
         }
         conflicts = services.find_conflicts(list(emails.values()))
         return {index: conflicts[place] for place, index in enumerate(emails) if place in conflicts}

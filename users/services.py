@@ -39,22 +39,24 @@ def create_many(many: Sequence[Mapping[str, Any]]) -> list[User | DomainError]:
     users = build_rows(User, [{name: value for name, value in each.items() if name != "password"} for each in many])
     for user, each in zip(users, many, strict=True):
         user.set_password(each.get("password"))
+    folded = dict(zip(users, User.objects.all().fold_emails(*(user.email for user in users)), strict=True))
     # In one order, and so without a deadlock: who adds one of these emails at the same time is waited for.
-    by_email = sorted(users, key=lambda user: user.email.lower())
-    User.objects.bulk_create(by_email, ignore_conflicts=True)
+    User.objects.bulk_create(sorted(users, key=folded.__getitem__), ignore_conflicts=True)
     added = set(User.objects.filter(pk__in=[user.pk for user in users]).order_by().values_list("pk", flat=True))
     # What was not added, and nobody had before, has an earlier line.
-    own = {user.email.lower() for user in users if user.pk in added}
-    return [user if user.pk in added else _build_conflict(user.email.lower() in own) for user in users]
+    own = {folded[user] for user in users if user.pk in added}
+    return [user if user.pk in added else _build_conflict(folded[user] in own) for user in users]
 
 
 def find_conflicts(emails: Sequence[str]) -> dict[int, Detail]:
     """What is wrong with emails that users have, or that stand earlier among them, by their indexes."""
-    taken, seen, conflicts = User.objects.all().find_taken(emails), set(), {}
-    for index, email in enumerate(emails):
-        if index in taken or email.lower() in seen:
-            (conflicts[index],) = _build_conflict(index not in taken).details
-        seen.add(email.lower())
+    users = User.objects.all()
+    folded = users.fold_emails(*emails)
+    taken, seen, conflicts = users.find_taken(folded), set(), {}
+    for index, email in enumerate(folded):
+        if email in taken or email in seen:
+            (conflicts[index],) = _build_conflict(email not in taken).details
+        seen.add(email)
     return conflicts
 
 

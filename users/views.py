@@ -59,7 +59,8 @@ class UserViewSet(BulkMixin, ResourceViewSet):
         attempt: AbstractContextManager[list[bool]] = nullcontext([])
         if self.kwargs["id"] == str(user.pk) and "current_password" in request.data:
             # Around the transaction of the write, so that a wrong `current_password` counts although it is rolled back.
-            attempt = login_attempt(request, user.email, user=user, door="current_password")
+            (account,) = User.objects.all().fold_emails(user.email)
+            attempt = login_attempt(request, account, user=user, door="current_password")
         with attempt as self.password_checks:
             return super().update(request, *args, **kwargs)
 

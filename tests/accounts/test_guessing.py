@@ -118,8 +118,13 @@ def test_account_is_one_whatever_the_letters_that_fold_into_its_email(make_user)
     assert by_basic(owner, PASSWORD) == 429
 
 
-def test_account_that_is_none_is_limited_alike(db):
-    assert [log_in("nobody@example.com").status for _ in range(11)] == [401] * 10 + [429]
+@pytest.mark.parametrize("is_there", [True, False])
+def test_account_that_is_none_is_limited_alike(make_user, is_there):
+    spellings = ("x@exit.example", "X@ex\N{LATIN CAPITAL LETTER I WITH DOT ABOVE}t.example", "x@ex\uff49t.example")
+    if is_there:
+        make_user(email=spellings[0])
+    tries = [log_in(spellings[number % 3], WRONG).status for number in range(11)]
+    assert tries == [401] * 10 + [429]
 
 
 def test_limit_of_one_account_leaves_the_others(owner, staff):

@@ -46,7 +46,7 @@ class Migration(migrations.Migration):
                 ('updated_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
                 ('password', models.CharField(max_length=128, verbose_name='password')),
                 ('name', models.CharField(db_collation='C', max_length=200, validators=[config.api.representation.text.validate_line])),
-                ('email', models.EmailField(db_collation='C', max_length=254)),
+                ('email', models.EmailField(db_collation='C', max_length=254, validators=[config.api.representation.text.validate_visible])),
                 ('role', models.CharField(choices=[('admin', 'Admin'), ('support', 'Support'), ('user', 'User')], default='user', max_length=7)),
                 ('status', models.CharField(choices=[('active', 'Active'), ('inactive', 'Inactive')], default='active', max_length=8)),
                 ('removed_at', models.DateTimeField(editable=False, null=True)),

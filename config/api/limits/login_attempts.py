@@ -33,8 +33,7 @@ def login_attempt(
 
     Args:
         request: the request that brings the secret, for its address.
-        account: whose secret it is meant to be: an email, or a client id; of an account that there is, the stored one,
-            and else what was sent.
+        account: whose secret it is meant to be: an email as UserQuerySet.fold_emails has it, or a client id.
         user: whom the account belongs to, for the audit.
         facts: what else the audit trail should know, such as the door.
 
@@ -60,7 +59,7 @@ def login_attempt(
 
 def _get_limits(network: str, account: str) -> Mapping[str, int]:
     # Short, whatever was sent.
-    name = hashlib.sha256(account.casefold().encode("utf-8", "replace")).hexdigest()[:32]
+    name = hashlib.sha256(account.encode("utf-8", "replace")).hexdigest()[:32]
     return {
         f"guess:{name}:{network}": settings.RATE_LIMIT_LOGIN_ACCOUNT,
         f"guess:*:{network}": settings.RATE_LIMIT_LOGIN_ADDRESS,

@@ -12,7 +12,7 @@ from django.core.validators import EmailValidator
 from rest_framework import serializers
 from rest_framework.fields import empty
 
-from config.api.representation.text import BLANK, NOT_TEXT, is_blank, is_plain
+from config.api.representation.text import BLANK, NOT_TEXT, is_blank, is_plain, validate_visible
 from config.api.versions.table import Change, Version, has
 from config.http.json import MAX_EXPONENT, MAX_NUMBER_CHARACTERS, JSONObject, UnusableNumber
 
@@ -109,10 +109,19 @@ class CharField(StrictField, serializers.CharField):
         return data
 
 
+_is_email = EmailValidator(message="Must be an email address.")
+
+
+def _validate_email(value: str) -> None:
+    """One problem at a time: a text with a blank is no email in the first place."""
+    _is_email(value)
+    validate_visible(value)
+
+
 class EmailField(CharField):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self.validators.append(EmailValidator(message="Must be an email address."))
+        self.validators.append(_validate_email)
 
 
 class IntegerField(StrictField, serializers.IntegerField):

@@ -6,9 +6,11 @@ from django.core.exceptions import ValidationError
 
 BLANK = "Must not be blank."
 NOT_TEXT = "Must not hold NUL, other control characters or lone surrogates."
+NOT_VISIBLE = "Must not hold blanks or other characters that cannot be seen."
 # Unicode's categories Cc, NUL among them, and Cs: surrogates, which JSON can escape and UTF-8 cannot hold. No later
 # version of Unicode adds to these two.
 _IN_NO_LINE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _IN_NO_LINES = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
 # What has no picture beside blanks: Unicode's Default_Ignorable_Code_Point, and the fillers, joiners and blanks that
@@ -22,6 +24,7 @@ _INVISIBLE_BEYOND_THE_BMP = (
     r"\U000e0000-\U000e0fff"
 )
 _VISIBLE = re.compile(f"[^\\s{INVISIBLE}{_INVISIBLE_BEYOND_THE_BMP}]")
+_NOT_VISIBLE = re.compile(f"[\\s{INVISIBLE}{_INVISIBLE_BEYOND_THE_BMP}]")
 
 
 def is_blank(text: str) -> bool:
@@ -32,6 +35,18 @@ def is_blank(text: str) -> bool:
 def is_plain(text: str, *, lines: bool = False) -> bool:
     """Whether text holds no control characters and no lone surrogates; `lines` lets tab and line breaks pass."""
     return (_IN_NO_LINES if lines else _IN_NO_LINE).search(text) is None
+
+
+def is_storable(text: str) -> bool:
+    """Whether PostgreSQL has a form for a text: it has none for NUL and lone surrogates."""
+    return _UNSTORABLE.search(text) is None
+
+
+def validate_visible(value: str) -> None:
+    """For what identifies somebody: two values that look alike must not differ by what nobody sees."""
+    # Not printable are controls, format characters, separators, and what is private or unassigned.
+    if not value.isprintable() or _NOT_VISIBLE.search(value):
+        raise ValidationError(NOT_VISIBLE)
 
 
 def validate_line(value: str) -> None:
