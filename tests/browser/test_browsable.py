@@ -63,6 +63,20 @@ def path_of(page: Page) -> str:
 # --- Reading
 
 
+@pytest.mark.parametrize("width", [1440, 390])
+def test_filter_by_a_date_opens_in_sight_and_buttons_stand_off_the_edge(at: Callable[[str], Page], width: int) -> None:
+    page = at("/api/v2/users")
+    page.set_viewport_size({"width": width, "height": 900})
+    page.reload()
+    page.get_by_label("Filter by created_at").click()
+    table, field = (page.locator(where).bounding_box() for where in (".rows", "#filter-created_at\\[gte\\]"))
+    assert table
+    assert field
+    assert table["x"] <= field["x"]
+    assert field["x"] + field["width"] <= table["x"] + table["width"]
+    assert page.locator(".downloads").evaluate("node => parseFloat(getComputedStyle(node).paddingLeft)") >= 8
+
+
 def test_keys_of_json_stand_on_the_line_of_their_values(at: Callable[[str], Page]) -> None:
     page = at("/api/v2/users/1")
     pairs = page.locator(".json").evaluate(
@@ -327,6 +341,10 @@ def test_requests_are_copied_as_curl_commands_that_work(
     page.locator("#answer").get_by_role("button", name="Copy as curl").click()
     assert copied() == f"curl -H \"X-API-Key: $KEY\" '{service.url}/api/v2/users?limit=2'"
     assert len(run(copied())["data"]) == 2
+    page.goto("/api/v2/users?id[lt]=3&fields=id")
+    page.locator("#answer").get_by_role("button", name="Copy as curl").click()
+    assert run(copied())["data"] == [{"id": 1}, {"id": 2}]
+    page.goto("/api/v2/users")
     tool = form_of(page, "POST")
     tool.get_by_label("name", exact=True).fill("It's $HOME `id`")
     tool.get_by_label("email", exact=True).fill("curl@example.com")

@@ -140,6 +140,18 @@ def test_every_call_is_shown_in_three_languages(db):
             assert text.count(f'class="call in-{language}"') >= calls, (name, language)
 
 
+def test_no_command_has_an_address_that_curl_takes_for_several():
+    """Brackets are a range of addresses to it, braces a set."""
+    commands = [
+        line
+        for path in documentation.GUIDE_FOLDER.glob("*.md")
+        for line in re.findall(r"(?m)^.*\bcurl .*$", path.read_text())
+    ]
+    addresses = [address for line in commands for address in re.findall(r"""\$(?:API|ORIGIN)\b[^"' ]*""", line)]
+    assert len(addresses) > 50
+    assert [address for address in addresses if re.search(r"[\[\]{}]", address)] == []
+
+
 def test_each_page_describes_itself_to_search_engines_in_its_own_words(db):
     found = {}
     for path in ("/", "/docs", *(f"/docs/{name}" for name in documentation.PAGES)):

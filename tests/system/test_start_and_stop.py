@@ -24,7 +24,9 @@ def test_later_start_keeps_the_data_and_tells_how_to_get_a_key(checkout: Copy, f
     later = Service(checkout)
     try:
         assert later.lines == [
-            "Another API key: .venv/bin/python manage.py create_api_key EMAIL",
+            "Administrator: admin@example.com",
+            "Another API key: .venv/bin/python manage.py create_api_key admin@example.com",
+            "Another password: .venv/bin/python manage.py changepassword admin@example.com",
             f"Address: {later.url}",
         ]
         assert later.status() == 200

@@ -170,7 +170,14 @@ def _create_first_data() -> None:
     if is_new:
         print(f"Administrator: {ADMINISTRATOR_EMAIL}", f"Password: {password}", f"API key: {key}", sep="\n", flush=True)
     else:
-        print("Another API key: .venv/bin/python manage.py create_api_key EMAIL", flush=True)
+        administrator = User.objects.administrators().order_by("pk").first()
+        print(
+            f"Administrator: {administrator.email}",
+            f"Another API key: .venv/bin/python manage.py create_api_key {administrator.email}",
+            f"Another password: .venv/bin/python manage.py changepassword {administrator.email}",
+            sep="\n",
+            flush=True,
+        )
 
 
 def _register_reference() -> None:

@@ -240,13 +240,18 @@ function quoteForShell(text) {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }
 
+/* curl takes brackets and braces for ranges and sets of addresses. */
+function encodeForCurl(address) {
+  return address.replace(/[[\]{}]/g, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`);
+}
+
 function buildCurl(method, address, headers = {}, body = undefined) {
   const parts = method === "GET" ? ["curl"] : ["curl", "-X", method];
   // The variable is for the reader's own key: the session of this browser stays here.
   parts.push("-H", '"X-API-Key: $KEY"');
   for (const [name, value] of Object.entries(headers)) parts.push("-H", quoteForShell(`${name}: ${value}`));
   if (body !== undefined) parts.push("-d", quoteForShell(body));
-  parts.push(quoteForShell(location.origin + address));
+  parts.push(quoteForShell(location.origin + encodeForCurl(address)));
   return parts.join(" ");
 }
 
@@ -377,6 +382,12 @@ function prepare() {
   if (method === "GET") shown.append(" ", createCopyButton(() => buildCurl(method, address)));
   for (const form of document.querySelectorAll("form.sent")) prepareForm(form);
   for (const button of document.querySelectorAll(".downloads button")) button.addEventListener("click", download);
+  for (const filter of document.querySelectorAll(".rows .filter")) {
+    // A column may be half out of sight of the table that scrolls.
+    filter.addEventListener("toggle", () => {
+      if (filter.open) filter.querySelector("form").scrollIntoView({ block: "nearest", inline: "nearest" });
+    });
+  }
   for (const form of document.querySelectorAll("form.query")) {
     form.addEventListener("formdata", ({ formData }) => {
       // An empty filter is none; an empty cursor begins the list.
