@@ -310,7 +310,6 @@ API_MIDDLEWARE = [
     "config.api.limits.quotas.QuotaMiddleware",
     "config.http.middleware.HostMiddleware",
     "config.api.reading.ReadPositionMiddleware",
-    "config.api.exceptions.DomainErrorMiddleware",
 ]
 MIDDLEWARE = [
     "config.server.metrics.MetricsMiddleware",

@@ -4,7 +4,7 @@ Sessions, CSRF, messages, files and the browsable API have no part in the respon
 and prefers no page.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from django.conf import settings
@@ -12,11 +12,14 @@ from django.core.exceptions import MiddlewareNotUsed
 from django.core.handlers.base import BaseHandler
 from django.core.handlers.exception import convert_exception_to_response
 from django.core.handlers.wsgi import WSGIHandler
+from django.http import HttpRequest, HttpResponse
 from django.utils.module_loading import import_string
 
+from config.api.exceptions import answer_to
 from config.api.versions.versioning import choose_media_type, is_versioned
 from config.http.media_types import HTML
 from config.http.middleware import GetResponse
+from config.http.request_state import get_state
 
 
 def is_from_program(environ: Mapping[str, Any]) -> bool:
@@ -26,16 +29,16 @@ def is_from_program(environ: Mapping[str, Any]) -> bool:
     return choose_media_type(environ.get("HTTP_ACCEPT", "")).media_type != HTML
 
 
-def build_api_stack(get_response: GetResponse, without: Collection[str] = ()) -> GetResponse:
+def build_api_stack(get_response: GetResponse, without: str = "") -> GetResponse:
     """API_MIDDLEWARE around a function, each as Django would wrap it.
 
     Args:
         get_response: runs the view.
-        without: middlewares to leave out.
+        without: a middleware to leave out.
     """
     stack: Any = convert_exception_to_response(get_response)
     for name in reversed(settings.API_MIDDLEWARE):
-        if name in without:
+        if name == without:
             continue
         try:
             stack = convert_exception_to_response(import_string(name)(stack))
@@ -50,8 +53,15 @@ class StacksMixin(BaseHandler):
     def load_middleware(self, is_async: bool = False) -> None:
         super().load_middleware(is_async)
         pages: Any = self._middleware_chain  # type: ignore[has-type]
-        programs = build_api_stack(self._get_response)  # type: ignore[attr-defined]  # the stubs leave it out
+        programs = build_api_stack(self._run_view)
         self._middleware_chain = lambda request: (programs if is_from_program(request.META) else pages)(request)
+
+    def _run_view(self, request: HttpRequest) -> HttpResponse:
+        refused = get_state(request.META).refused
+        if refused is not None:
+            return answer_to(refused, request)
+        response: HttpResponse = self._get_response(request)  # type: ignore[attr-defined]  # the stubs leave it out
+        return response
 
 
 class Handler(StacksMixin, WSGIHandler):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from rest_framework.exceptions import APIException, MethodNotAllowed
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -14,7 +15,7 @@ from rest_framework.views import APIView
 from config.api.limits.quotas import consume_quota
 from config.api.listing.query import QueryParameters
 from config.api.representation import envelope
-from config.api.representation.renderers import is_browsable, render_as_data
+from config.api.representation.renderers import render_as_data
 from config.api.requests import JSONParser, MergePatchParser, StrictRequest
 from config.http.errors import DomainError, ErrorCode
 from config.http.etags import NO_PRECONDITIONS, Preconditions, finalize_etag, parse_preconditions
@@ -31,6 +32,11 @@ if TYPE_CHECKING:
     from rest_framework.views import APIView as _View
 else:
     _View = object
+
+
+def is_browsable(answer: HttpResponseBase | Request) -> bool:
+    """Whether an answer of a view, or to a request whose renderer is chosen, will be shown on a page."""
+    return getattr(getattr(answer, "accepted_renderer", None), "is_page", False)
 
 
 class ConventionsMixin(_View):

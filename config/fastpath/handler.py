@@ -15,8 +15,8 @@ from django.dispatch import receiver
 from django.http import HttpResponse
 from django.urls import Resolver404, ResolverMatch, resolve
 
-from config.api.handlers import build_api_stack, is_from_program
-from config.api.versions.versioning import choose_media_type
+from config.api.handlers import build_api_stack
+from config.api.versions.versioning import choose_media_type, is_versioned
 from config.fastpath.http import FastHeaders, FastRequest, set_default_headers
 from config.fastpath.views import accelerate
 from config.http.media_types import JSON, MEDIA_TYPES
@@ -25,16 +25,15 @@ from config.http.request_state import get_state
 from config.http.url_map import View
 
 _NUMBER = re.compile(r"(?<=/)([0-9]+)(?=/|\Z)")
-# What one does is done here at once, and the other answers what is refused, which is left to the reference.
-_LEFT_OUT = ("config.http.middleware.SecurityHeadersMiddleware", "config.api.exceptions.DomainErrorMiddleware")
 # Takes the place of a number; no address that leads somewhere holds it.
 _PLACEHOLDER = "\0"
 
 
 def build_request(environ: WSGIEnvironment) -> FastRequest | None:
     """The request of a WSGI environment if it may take the fast path; the environment belongs to it from then on."""
-    if environ.get("SCRIPT_NAME") or get_state(environ).refused or not is_from_program(environ):
+    if environ.get("SCRIPT_NAME") or environ.get("HTTP_COOKIE") or get_state(environ).refused:
         return None
+    # Where JSON comes before all else, it comes before a page: the request takes API_MIDDLEWARE.
     if choose_media_type(environ.get("HTTP_ACCEPT", ""), MEDIA_TYPES).media_type != JSON:
         return None
     view = _resolve(environ.get("PATH_INFO", ""))
@@ -51,7 +50,8 @@ def get_response(request: FastRequest) -> HttpResponse:
 
 @cache
 def _get_stack() -> GetResponse:
-    return build_api_stack(_call_view, without=_LEFT_OUT)
+    # What it does is done here at once.
+    return build_api_stack(_call_view, without="config.http.middleware.SecurityHeadersMiddleware")
 
 
 def _call_view(request: Any) -> HttpResponse:
@@ -83,6 +83,8 @@ def _resolve(path: str) -> tuple[ResolverMatch, View, Mapping[str, str]] | None:
 def _resolve_form(start: str, *others: str) -> tuple[ResolverMatch | None, Any, Sequence[tuple[str, int]]]:
     """The view at the paths of a form; and the names of the numbers in them, each with its index."""
     path = start + "".join(f"{_PLACEHOLDER}{index}{text}" for index, text in enumerate(others))
+    if not is_versioned(path):
+        return None, None, ()
     try:
         match = resolve(path)
     except Resolver404:

@@ -15,8 +15,9 @@ from config.api.browsable.context import build_context, is_list_by_query
 from config.api.browsable.queries import ListQuery
 from config.api.exceptions import BEARER, CHALLENGE
 from config.api.listing.query import QueryParameters
-from config.api.representation.renderers import JSONRenderer, is_browsable
+from config.api.representation.renderers import JSONRenderer
 from config.api.versions.versioning import choose_media_type, is_oauth_endpoint
+from config.api.views import is_browsable
 from config.http import compression
 from config.http.headers import vary_on
 from config.http.media_types import HTML

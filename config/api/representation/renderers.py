@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from io import StringIO
 from typing import Any
 
-from django.http.response import HttpResponseBase
 from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.parsers import BaseParser
 from rest_framework.renderers import BaseRenderer
@@ -24,6 +23,13 @@ from config.http.media_types import CSV, NDJSON
 
 
 class JSONRenderer(BaseRenderer):
+    """JSON.
+
+    Attributes:
+        is_page: whether what it gives will be shown on a page.
+    """
+
+    is_page = False
     media_type = "application/json"
     format = "json"
     # JSON is UTF-8 by definition (RFC 8259, section 8.1); the media type has no charset parameter.
@@ -48,6 +54,7 @@ class BrowsableRenderer(JSONRenderer):
     Until then the answer says that it is JSON. Nothing that a browser would take for a page comes out of here.
     """
 
+    is_page = True
     media_type = "text/html"
     format = "page"
 
@@ -57,11 +64,6 @@ class BrowsableRenderer(JSONRenderer):
         if renderer_context is not None and data is not None:
             renderer_context["response"]["Content-Type"] = JSONRenderer.media_type
         return super().render(data, accepted_media_type, renderer_context)
-
-
-def is_browsable(answer: HttpResponseBase | Request) -> bool:
-    """Whether an answer of a view, or to a request whose renderer is chosen, will be shown on a page."""
-    return isinstance(getattr(answer, "accepted_renderer", None), BrowsableRenderer)
 
 
 def render_as_data(request: Request) -> None:
