@@ -23,7 +23,7 @@ from config.api.representation.renderers import CSVRenderer, NDJSONRenderer, Str
 from config.api.versions.table import Change, has
 from config.api.versions.versioning import find_response_version
 from config.http import compression
-from config.http.errors import DomainError, ErrorCode
+from config.http.errors import Detail, DomainError, ErrorCode, invalid
 from config.http.streams import FIRST_BYTES, StreamResponse
 from config.postgresql.snapshots import snapshot
 from config.postgresql.transactions import try_advisory_lock
@@ -129,6 +129,9 @@ def respond(request: HttpRequest, pieces: Generator[bytes], headers: Mapping[str
         request: which says what codings are accepted.
         pieces: of the content. They are closed where nobody wants the rest.
         headers: of the response.
+
+    Raises:
+        DomainError: VALIDATION_ERROR for more than a few pieces over HTTP/1.0.
     """
     first = b""
     is_whole = True
@@ -143,6 +146,10 @@ def respond(request: HttpRequest, pieces: Generator[bytes], headers: Mapping[str
         if coding:
             compression.compress(response)
         return response
+    if request.META.get("SERVER_PROTOCOL") == "HTTP/1.0":
+        pieces.close()
+        message = "HTTP/1.0 cannot tell a stream that was cut from a complete one. Use HTTP/1.1, or ask for pages."
+        raise invalid(Detail("", message))
     rest = chain([first], pieces)
     stream = StreamResponse(compression.compress_pieces(rest) if coding else rest, pieces.close)
     stream.headers = response.headers

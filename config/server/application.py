@@ -39,7 +39,7 @@ from config.server.answers import (
     refuse_at_once,
 )
 from config.server.background import Repetition
-from config.server.bodies import Bodies, Receive
+from config.server.bodies import Bodies, Receive, wait_until_left
 from config.server.callers import Callers
 from config.server.draining import drain
 from config.server.environ import Environ, build_environ
@@ -55,6 +55,8 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 # Of a worker, in greenlets. More would only wait longer for each other.
 MAX_RUNNING = 512
+# Of a stream: a client that is slow takes so much in time.
+MAX_CHUNK = 256 * 1024
 # What was begun when the worker is told to end: a stream, above all, may take as long.
 SECONDS_TO_END = 15.0
 
@@ -283,13 +285,16 @@ async def _send_stream(stream: SlowStream, receive: Receive, send: Send) -> bool
         the connection.
     """
     # `send` takes what nobody receives.
-    leaving = asyncio.ensure_future(receive())
+    leaving = asyncio.ensure_future(wait_until_left(receive))
     try:
-        while piece := await stream.fetch_piece():
-            async with asyncio.timeout(settings.MAX_STREAM_STALL_SECONDS):
-                await send({"type": "http.response.body", "body": piece, "more_body": True})
-            if leaving.done():
-                return False
+        async with asyncio.timeout(settings.MAX_STREAM_SECONDS):
+            while piece := await stream.fetch_piece():
+                for start in range(0, len(piece), MAX_CHUNK):
+                    async with asyncio.timeout(settings.MAX_STREAM_STALL_SECONDS):
+                        chunk = piece[start : start + MAX_CHUNK]
+                        await send({"type": "http.response.body", "body": chunk, "more_body": True})
+                    if leaving.done():
+                        return False
     except (TimeoutError, ConnectionError):
         return False
     finally:

@@ -99,3 +99,9 @@ class Bodies:
         self._held_bytes += count
         if self._held_bytes > MAX_HELD_BYTES:
             raise build_overload("Too many long bodies are on their way.")
+
+
+async def wait_until_left(receive: Receive) -> None:
+    """Ends when the client has left. What it still sends is nothing that anybody waits for."""
+    while (await receive())["type"] != "http.disconnect":
+        pass

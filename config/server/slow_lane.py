@@ -15,7 +15,7 @@ from config.http.lanes import Lane
 from config.http.request_state import get_state
 from config.server import metrics, slow_process
 from config.server.answers import Answer, build_overload, refuse_at_once
-from config.server.bodies import Receive
+from config.server.bodies import Receive, wait_until_left
 from config.server.draining import end_at_once
 from config.server.environ import Environ
 
@@ -128,7 +128,7 @@ class SlowLane:
         return waiting.channel.result()
 
     async def _wait(self, waiting: _Waiting, receive: Receive) -> None:
-        leaving = asyncio.ensure_future(receive())
+        leaving = asyncio.ensure_future(wait_until_left(receive))
         events = {waiting.channel, leaving}
         await asyncio.wait(events, timeout=MAX_SECONDS_TO_WAIT, return_when=asyncio.FIRST_COMPLETED)
         has_left = leaving.done()
