@@ -90,7 +90,7 @@ def _build_list_query(
         # While the reference can still take over: a page is built by it later.
         shown = with_related(queryset)
     except _UNKNOWN:
-        _log_step_aside(prototype)
+        _log_unsupported(prototype)
         return None
     columns = None if attributes is None else _get_columns(shown, attributes)
     return CompiledKeysetQuery(
@@ -113,7 +113,7 @@ def get_object_query(prototype: ResourceViewSet) -> CompiledQuery | None:
         rows = prototype.build_object_query(prototype.get_queryset(), BindParameter("id"), lock=False)
         return CompiledQuery(rows.order_by())
     except _UNKNOWN:
-        _log_step_aside(prototype)
+        _log_unsupported(prototype)
         return None
 
 
@@ -123,11 +123,11 @@ def get_parent_query(prototype: ResourceViewSet) -> CompiledQuery | None:
     try:
         return CompiledQuery(prototype.get_parents().filter(pk=prototype.parent_id).order_by())
     except _UNKNOWN:
-        _log_step_aside(prototype)
+        _log_unsupported(prototype)
         return None
 
 
-def _log_step_aside(prototype: ResourceViewSet) -> None:
+def _log_unsupported(prototype: ResourceViewSet) -> None:
     name = type(prototype).__name__
     logger.warning("%s.%s depends on more than role, kind and id of the caller", name, prototype.action, exc_info=True)
 
