@@ -223,6 +223,8 @@ def make_user(db: None) -> Callable[..., User]:
         nonlocal made
         made += 1
         email = columns.pop("email", f"{role}{made}@example.com")
+        # What a test begins with is nobody's doing.
+        columns.setdefault("is_recorded", False)
         return services.create(name=name, email=email, role=role, password=password, **columns)
 
     return make

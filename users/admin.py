@@ -1,5 +1,5 @@
 from collections.abc import Iterator, Sequence
-from datetime import date
+from datetime import date, timedelta
 from typing import Any, ClassVar, cast
 
 from django import forms
@@ -24,15 +24,19 @@ from django.views.decorators.debug import sensitive_post_parameters
 
 from config.admin import dashboard
 from config.admin.dashboard import Chart
+from config.admin.records import render_facts
 from config.admin.related import fetch_related_rows
 from config.api.limits.login_attempts import login_attempt
 from config.http.errors import not_found
 from config.http.request_state import RequestState, present_state
+from config.models import AuditEvent
 from users import services
 from users.admin_import import COLUMNS, UserImportMixin
 from users.models import EMAIL_TAKEN, Status, User, UserQuerySet
 
 READONLY_FIELDS = ("created_at", "updated_at")
+HISTORY_EVENTS = ("user.created", "user.changed", "password.changed", "credentials.ended")
+MAX_HISTORY_EVENTS = 100
 
 
 class UniqueEmailMixin(forms.ModelForm):
@@ -98,6 +102,17 @@ class OwnPasswordForm(PasswordChangeForm):
 
     def save(self, commit: bool = True) -> User:
         return _change_password(self.user, self.cleaned_data["new_password1"])
+
+
+def _fetch_events(user: User) -> list[AuditEvent]:
+    """The latest audit events of what was done to a user, by any door."""
+    own = AuditEvent.objects.filter(user=user, event__in=HISTORY_EVENTS).order_by("-id")[:MAX_HISTORY_EVENTS]
+    # Of users that were added together, the event has no user; it was written in the same transaction, a moment later.
+    soon = (user.created_at, user.created_at + timedelta(minutes=1))
+    together = AuditEvent.objects.filter(
+        user=None, event="user.created", at__range=soon, facts__users__contains=[user.pk]
+    )
+    return [*own, *together.order_by("-id")]
 
 
 @admin.register(User)
@@ -191,6 +206,15 @@ class UserAdmin(UserImportMixin, DjangoUserAdmin):
         if isinstance(answer, TemplateResponse) and isinstance(answer.context_data, dict):
             user = answer.context_data["original"]
             answer.context_data["related"] = fetch_related_rows(self.admin_site, request, user)
+        return answer
+
+    def history_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, object] | None = None
+    ) -> HttpResponse:
+        answer = super().history_view(request, object_id, extra_context)
+        if isinstance(answer, TemplateResponse) and isinstance(answer.context_data, dict):
+            events = _fetch_events(answer.context_data["object"])
+            answer.context_data["events"] = [(event, render_facts(event)) for event in events]
         return answer
 
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:  # noqa: A002

@@ -6,6 +6,7 @@ import csv
 import io
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import tablib
 from django import forms
@@ -26,6 +27,7 @@ from config.admin.base import ServiceAdmin, get_principal
 from config.api.principal import Principal
 from config.http.errors import DomainError
 from config.postgresql import transactions
+from users import services
 from users.models import User
 from users.serializers import UserSerializer
 
@@ -38,6 +40,11 @@ MAX_LINES = 1_000
 MAX_BYTES = 512 * 1024
 MAX_PREVIEW_LINES = 20
 _LINE_NUMBER = "line"
+
+
+class _ImportedUserSerializer(UserSerializer):
+    def create(self, validated_data: dict[str, Any]) -> User:
+        return super().create({"is_recorded": False, **validated_data})
 
 
 class UserResource(Resource):
@@ -62,7 +69,7 @@ class UserResource(Resource):
     def import_instance(self, instance: User, row: Mapping[str, str], **options: object) -> None:
         # An empty cell stands for the default.
         data = {name: row[name] for name in COLUMNS if row.get(name)}
-        self.serializer = UserSerializer(data=data, context=self.context)
+        self.serializer = _ImportedUserSerializer(data=data, context=self.context)
         if not self.serializer.is_valid():
             raise ValidationError({name: list(map(str, errors)) for name, errors in self.serializer.errors.items()})
 
@@ -239,6 +246,7 @@ class UserImportMixin(ServiceAdmin):
             result = UserResource(principal).import_users(lines, dry_run=False)
             if not result.invalid_rows:
                 users = [row.instance for row in result.valid_rows()]
+                services.record_creations([user.pk for user in users])
                 LogEntry.objects.log_actions(principal.user.pk, users, ADDITION, "Imported.")
             return result
 

@@ -1,6 +1,7 @@
 """Writes to users that span rows: they keep one email to a user, and the last administrator in place."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from django.contrib.admin.models import LogEntry
@@ -8,6 +9,7 @@ from django.contrib.contenttypes.models import ContentType
 from django.db import IntegrityError, transaction
 from django.db.models.functions import Now
 
+from config import audit
 from config.http.errors import Detail, DomainError, ErrorCode
 from config.models import Erasure
 from config.postgresql.new_rows import build_rows
@@ -18,15 +20,26 @@ from users.models import EMAIL_TAKEN, EMAIL_TWICE, Role, Status, User
 _ADMINISTRATORS_LOCK = 0x7573_6572
 
 
-def create(*, name: str, email: str, role: str = Role.USER, status: str = Status.ACTIVE, password: str | None) -> User:
+def create(
+    *,
+    name: str,
+    email: str,
+    role: str = Role.USER,
+    status: str = Status.ACTIVE,
+    password: str | None,
+    is_recorded: bool = True,
+) -> User:
     """Adds a user; without a password nobody can log in as it.
+
+    Args:
+        is_recorded: whether the audit trail tells of it; False where the caller records many at once.
 
     Raises:
         DomainError: CONFLICT on `email` when another user has it.
     """
     user = User(name=name, email=email, role=role, status=status)
     user.set_password(password)
-    _save(user)
+    _save(user, on_save=_record_creation if is_recorded else None)
     return user
 
 
@@ -44,8 +57,19 @@ def create_many(many: Sequence[Mapping[str, Any]]) -> list[User | DomainError]:
     User.objects.bulk_create(sorted(users, key=folded.__getitem__), ignore_conflicts=True)
     added = set(User.objects.filter(pk__in=[user.pk for user in users]).order_by().values_list("pk", flat=True))
     # What was not added, and nobody had before, has an earlier line.
+    record_creations(added)
     own = {folded[user] for user in users if user.pk in added}
     return [user if user.pk in added else _build_conflict(folded[user] in own) for user in users]
+
+
+def _record_creation(user: User) -> None:
+    audit.record_write("user.created", user=user, role=user.role)
+
+
+def record_creations(user_ids: Collection[int]) -> None:
+    """Records in the audit trail, by one event, that users were added together."""
+    if user_ids:
+        audit.record_write("user.created", users=sorted(user_ids))
 
 
 def find_conflicts(emails: Sequence[str]) -> dict[int, Detail]:
@@ -84,9 +108,17 @@ def change(user: User, changes: dict[str, Any]) -> User:
     if was_administrator and not user.is_superuser:
         _keep_an_administrator(user.pk)
     if columns:
-        _save(user, columns)
+        _save(user, columns, on_save=partial(_record_changes, columns=columns))
         user.refresh_from_db()
     return user
+
+
+def _record_changes(user: User, columns: Collection[str]) -> None:
+    # A new password is an event of its own (User.save).
+    changed = [name for name in columns if name != "password"]
+    if changed:
+        told = {name: getattr(user, name) for name in ("role", "status") if name in changed}
+        audit.record_write("user.changed", user=user, changed=changed, **told)
 
 
 def remove(*users: User) -> None:
@@ -111,6 +143,8 @@ def remove(*users: User) -> None:
     # The admin's log names the rows that were written. Of all models, only a user's name is a person's.
     about_users = LogEntry.objects.filter(content_type=ContentType.objects.get_for_model(User))
     about_users.filter(object_id__in=map(str, ids)).delete()
+    for user_id in ids:
+        audit.record_write("user.removed", removed=user_id)
 
 
 def _keep_an_administrator(*leaving: int) -> None:
@@ -127,11 +161,13 @@ def _keep_an_administrator(*leaving: int) -> None:
         )
 
 
-def _save(user: User, columns: list[str] | None = None) -> None:
+def _save(user: User, columns: list[str] | None = None, on_save: Callable[[User], None] | None = None) -> None:
     try:
         # A savepoint: the caller's transaction outlives the refusal.
         with transaction.atomic():
             user.save(update_fields=columns)
+            if on_save:
+                on_save(user)
     except IntegrityError as error:
         if "users_email_unique" not in str(error):
             raise

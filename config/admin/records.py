@@ -10,6 +10,9 @@ from config.admin.base import ReadOnlyAdmin, link_to_key
 from config.admin.changelist import ChoiceListFilter
 from config.models import AuditEvent, IdempotencyRecord, VersionUse
 
+# Of a fact with many values, as the users that one request added.
+MAX_LIST = 10
+
 
 class VersionFilter(ChoiceListFilter):
     title = parameter_name = "version"
@@ -34,14 +37,21 @@ class AuditEventAdmin(ReadOnlyAdmin):
 
     @admin.display(description="facts")
     def facts_text(self, obj: AuditEvent) -> str:
-        return format_html_join(", ", "{}: {}", ((name, _render(name, fact)) for name, fact in obj.facts.items()))
+        return render_facts(obj)
+
+
+def render_facts(event: AuditEvent) -> str:
+    """The facts of an event, as a cell of a table shows them."""
+    return format_html_join(", ", "{}: {}", ((name, _render(name, fact)) for name, fact in event.facts.items()))
 
 
 def _render(name: str, fact: object) -> str:
     if name == "by":
         # The id of the user who did it.
         return link_to_key(get_user_model(), fact)
-    return " ".join(map(str, fact)) if isinstance(fact, list) else str(fact)
+    if isinstance(fact, list):
+        return " ".join(map(str, fact[:MAX_LIST])) + (f" … ({len(fact):,})" if len(fact) > MAX_LIST else "")
+    return str(fact)
 
 
 @admin.register(VersionUse)

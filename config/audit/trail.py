@@ -1,4 +1,4 @@
-"""The audit trail of credentials, and of rows that are taken away: a line in the log, a row for the administrators."""
+"""The audit trail of users, credentials, and exported rows: a line in the log, a row for the administrators."""
 
 import logging
 from collections.abc import Iterator
@@ -16,6 +16,9 @@ from config.models import AuditEvent
 logger = logging.getLogger("audit")
 # Every event there is, in the order in which the admin offers them.
 EVENTS = (
+    "user.created",
+    "user.changed",
+    "user.removed",
     "login",
     "login.failed",
     "login.refused",
@@ -66,6 +69,36 @@ def record(event: str, *, user: Any = None, by: Any = None, **facts: object) -> 
     """
     if by is not None and by != user:
         facts["by"] = by.pk
+    _add_event(event, user, facts)
+
+
+def record_write(event: str, *, user: Any = None, **facts: object) -> None:
+    """Notes what somebody did to a user, with the kind of credential and, unless it is nobody's, its user as `by`.
+
+    Args:
+        event: as of `record`.
+        user: whom it was done to; None for several, and for one who is removed, with whom the event would go.
+        facts: as of `record`.
+    """
+    state = present_state.get() or RequestState()
+    by, credential = _get_actor(state)
+    if by is not None:
+        facts["by"] = by.pk
+    _add_event(event, user, {"credential": credential, **facts})
+
+
+def _get_actor(state: RequestState) -> tuple[Any, str]:
+    """Who acts, and by which kind of credential: one of the API's, `session`, `none`, or `command` for an operator."""
+    if state.request is None:
+        return None, "command"
+    if state.principal is not None:
+        return state.principal.user, state.principal.kind
+    # Of the admin, whose pages have no principal.
+    user = getattr(state.request, "user", None)
+    return (user, "session") if getattr(user, "is_authenticated", False) else (None, "none")
+
+
+def _add_event(event: str, user: Any, facts: dict[str, object]) -> None:
     state = present_state.get() or RequestState()
     request, request_id = state.request, state.request_id or ""
     address = str(client_address(request)) if request else None

@@ -14,6 +14,7 @@ from django.db.models import Count
 from config.management.commands import seed
 from config.management.demo import rows
 from config.management.demo.load import load_demo_data
+from config.models import AuditEvent
 from orders.models import Order
 from posts.models import Comment, Post
 from users.models import User
@@ -39,6 +40,8 @@ def test_seed_adds_what_it_is_told_and_says_so():
     assert set(User.objects.annotate(each=Count("orders")).values_list("each", flat=True)) == {3}
     assert set(User.objects.annotate(each=Count("posts")).values_list("each", flat=True)) == {2}
     assert set(Post.objects.values_list("comments_count", flat=True)) == {0}
+    facts = AuditEvent.objects.values_list("event", "user", "facts")
+    assert list(facts) == [("user.created", None, {"count": 30, "credential": "command"})]
 
 
 def test_seed_adds_users_alone_by_default():

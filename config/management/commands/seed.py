@@ -13,6 +13,7 @@ from django.db import DatabaseError, connection, models, transaction
 from django.db.backends.utils import CursorWrapper
 from psycopg import sql
 
+from config import audit
 from config.management.command import INTERRUPTED, ServiceCommand, direct_connection
 from config.management.demo.rows import (
     DemoOrder,
@@ -104,6 +105,9 @@ def _insert(count: int, orders: int, posts: int, advance: Advance) -> None:
                     _copy(cursor, Order, ("user_id", *DemoOrder._fields), _build_orders(users, orders), advance)
                 if posts:
                     _copy(cursor, Post, ("user_id", *DemoPost._fields), _build_posts(users, posts), advance)
+            if count:
+                with audit.rows_alone():
+                    audit.record_write("user.created", count=count)
             for definition in indexes:
                 cursor.execute(definition)
     except KeyboardInterrupt:

@@ -7,6 +7,7 @@ from operator import attrgetter
 
 from django.db import transaction
 
+from config import audit
 from config.management.demo import rows
 from config.management.demo.names import CULTURES, build_person
 from orders.models import Order
@@ -21,8 +22,9 @@ _STAFF = {3: Role.ADMIN, 8: Role.SUPPORT, 30: Role.SUPPORT, 57: Role.SUPPORT, 10
 
 def load_demo_data() -> None:
     """Fills an empty database: users, three orders each, a payment for every second order, and the threads."""
-    with transaction.atomic():
+    with audit.rows_alone(), transaction.atomic():
         users = User.objects.bulk_create(User(**row._asdict()) for row in _build_users())
+        audit.record_write("user.created", count=len(users))
         Order.objects.bulk_create(sorted(_build_orders(users), key=attrgetter("created_at")))
         Payment.objects.bulk_create(sorted(_build_payments(users), key=attrgetter("created_at")))
         threads = sorted(_build_threads(users), key=lambda thread: thread[0].created_at)

@@ -1,5 +1,6 @@
 from argparse import ArgumentParser
 
+from config import audit
 from config.management.command import ServiceCommand
 from users.management import operator
 from users.models import Role
@@ -22,4 +23,7 @@ class Command(ServiceCommand):
 
     def handle(self, *args: object, **options: object) -> None:
         data = {name: options[name] for name in ("email", "name", "role")}
-        self.stdout.write(str(operator.save_user(data | {"password": operator.read_password()}).pk))
+        data["password"] = operator.read_password()
+        with audit.rows_alone():
+            user = operator.save_user(data)
+        self.stdout.write(str(user.pk))
