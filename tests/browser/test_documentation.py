@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from playwright.sync_api import BrowserContext, Locator, Page, Route, expect
@@ -164,6 +165,23 @@ def test_shown_request_runs_in_each_language(reference: Page, api_key: str, tmp_
         run = subprocess.run([*command, "-"], input=shown, capture_output=True, text=True, timeout=30, check=False)
         # The same key: the order that was made is answered again.
         assert f'"id":{made["data"]["id"]},' in run.stdout, (language, run.stderr)
+
+
+def test_request_has_no_parameter_that_was_not_given(reference: Page, api_key: str) -> None:
+    authorize(reference, "apiKey", Value=api_key)
+    block = choose(reference, "GET", "/api/v2/orders")
+    block.get_by_role("button", name="Try it out").click()
+    block.locator("[data-param-name='qty[gte]'] input").fill("3")
+    with reference.expect_request("**/api/v2/orders*") as sent:
+        execute(block, status=200)
+    assert unquote(sent.value.url).partition("?")[2] == "qty[gte]=3"
+    assert "if-none-match" not in sent.value.headers
+    block = choose(reference, "POST", "/api/v2/orders")
+    block.get_by_role("button", name="Try it out").click()
+    with reference.expect_request("**/api/v2/orders*") as sent:
+        execute(block, status=201)
+    assert "?" not in sent.value.url
+    assert "idempotency-key" not in sent.value.headers
 
 
 @pytest.mark.parametrize("credential", ["API key", "bearer", "basic"])
