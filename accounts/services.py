@@ -59,7 +59,7 @@ def rotate_api_key(old: APIKey, overlap: timedelta) -> tuple[APIKey, str]:
     """
     now = timezone.now()
     if old.revoked_at or old.rotated_at or (old.expires_at and old.expires_at <= now):
-        raise DomainError(ErrorCode.CONFLICT, "A revoked, expired or already rotated key has no successor.")
+        raise DomainError(ErrorCode.CONFLICT, "A key that is revoked, expired or already rotated cannot be rotated.")
     row, key = _new_key(old.user, old.name, old.scopes, old.expires_at)
     old.rotated_at = now
     old.expires_at = min(filter(None, (old.expires_at, now + overlap)))

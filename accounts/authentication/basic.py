@@ -26,7 +26,9 @@ def resolve(header: str, request: Request) -> Principal:
     """
     scheme, _, pair = header.partition(" ")
     if scheme.lower() != "basic":
-        raise DomainError(ErrorCode.INVALID_TOKEN, "The Authorization header is of no scheme known here.")
+        raise DomainError(
+            ErrorCode.INVALID_TOKEN, "The scheme of the Authorization header is not supported. Use Bearer or Basic."
+        )
     try:
         email, _, password = b64decode(pair.strip(OPTIONAL_WHITESPACE), validate=True).decode().partition(":")
     except ValueError:

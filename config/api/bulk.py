@@ -58,7 +58,7 @@ class BulkMixin(_View):
             return
         if self.principal is None:
             # An open sign-up is for one person at a time.
-            raise DomainError(ErrorCode.UNAUTHENTICATED, "Many at once need a credential.")
+            raise DomainError(ErrorCode.UNAUTHENTICATED, "Creating several at once needs a credential.")
         self.is_bulk = True
         self.is_partial = self.parameters.flag(PARTIAL, default=False)
 

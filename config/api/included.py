@@ -80,7 +80,7 @@ def parse_include(view: Any) -> Sequence[str]:
     if len({*names}) < len(names):
         parameters.refuse(INCLUDE, "Must not name one twice.")
     if not view.enveloped:
-        parameters.refuse(INCLUDE, "Stands beside the data in the envelope; leave out envelope=false.")
+        parameters.refuse(INCLUDE, "Needs the envelope; leave out envelope=false.")
     relations = get_relations(view.__class__)
     for name in names:
         if scope := relations[name].link.scope:

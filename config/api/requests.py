@@ -71,11 +71,11 @@ def select_parser(request: Request, parsers: Sequence[BaseParser]) -> BaseParser
         DomainError: UNSUPPORTED_MEDIA_TYPE, or VALIDATION_ERROR for a Content-Range.
     """
     if "HTTP_CONTENT_ENCODING" in request.META:
-        message = "Bodies are taken as they are, without Content-Encoding."
+        message = "Send the body without Content-Encoding."
         raise DomainError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, message, headers={"Accept-Encoding": "identity"})
     if "HTTP_CONTENT_RANGE" in request.META:
         # It would replace the whole by the part (RFC 9110, section 14.5).
-        raise invalid(Detail("Content-Range", "Parts of a representation are not taken; PATCH changes one."))
+        raise invalid(Detail("Content-Range", "Partial content is not accepted. Use PATCH to change a part."))
     found = find_parsers(parsers, str(request.method), getattr(request, "version", None))
     by_type = {parser.media_type: parser for parser in found}
     parsed = _parse_content_type(request.content_type)

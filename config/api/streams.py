@@ -97,9 +97,9 @@ class StreamMixin(_View):
         parameters.know(*names)
         for name in names:
             if name in parameters.query:
-                parameters.refuse(name, "A stream is the whole list, and has no pages; leave it out.")
+                parameters.refuse(name, "A stream is the whole list and has no pages; leave it out.")
         if INCLUDE in parameters.query:
-            parameters.refuse(INCLUDE, "A stream has the rows of the list alone; leave it out.")
+            parameters.refuse(INCLUDE, "A stream holds only the rows of the list; leave it out.")
         if self.enveloped and "envelope" in parameters.query:
             parameters.refuse("envelope", "A stream has no envelope; leave it out.")
 

@@ -107,6 +107,6 @@ def invalid_token() -> DomainError:
     """The answer to every bearer or refresh token that is refused, whatever the reason (RFC 6750, section 3.1)."""
     return DomainError(
         ErrorCode.INVALID_TOKEN,
-        "The token is not valid, or not any more.",
+        "The token is not valid, or no longer valid.",
         headers={"WWW-Authenticate": 'Bearer realm="users", error="invalid_token"'},
     )

@@ -116,7 +116,7 @@ def _check_structure(body: bytes) -> None:
         return
     structure = _get_structure(body)
     if len(structure) > MAX_STRUCTURE:
-        message = f"Beside the text of its strings, the body is longer than {MAX_STRUCTURE} bytes."
+        message = f"Without the text of its strings, the body is longer than {MAX_STRUCTURE} bytes."
         raise DomainError(ErrorCode.PAYLOAD_TOO_LARGE, message)
     if _is_too_deep(structure):
         raise malformed(f"it is nested over {MAX_DEPTH} levels deep")
@@ -169,7 +169,7 @@ def parse_json_lines(body: bytes) -> list[JSONObject | RefusedLine]:
     if len(lines) > MAX_LINES:
         raise DomainError(ErrorCode.PAYLOAD_TOO_LARGE, f"The body has more than {MAX_LINES} lines; divide it.")
     if len(body) > MAX_STRUCTURE_OF_LINES and sum(map(len, map(_get_structure, lines))) > MAX_STRUCTURE_OF_LINES:
-        message = f"Beside the text of their strings, the lines are longer than {MAX_STRUCTURE_OF_LINES} bytes."
+        message = f"Without the text of their strings, the lines are longer than {MAX_STRUCTURE_OF_LINES} bytes."
         raise DomainError(ErrorCode.PAYLOAD_TOO_LARGE, message)
     return [_parse_line(line) for line in lines]
 

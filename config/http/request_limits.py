@@ -60,7 +60,7 @@ def _check_transfer_encoding(given: str | None) -> None:
 
 def unknown_transfer_coding() -> DomainError:
     """The refusal of a body that is compressed on its way; one with a Content-Encoding is refused elsewhere."""
-    return DomainError(ErrorCode.NOT_IMPLEMENTED, "There is no transfer coding but chunked; send the body as it is.")
+    return DomainError(ErrorCode.NOT_IMPLEMENTED, "The only transfer coding is chunked; send the body unencoded.")
 
 
 def body_too_long(limit: int) -> DomainError:

@@ -107,7 +107,7 @@ class ListPagination(BasePagination):
         offset = parse_whole_number(parameters, "offset", 0, 0, MAX_POSITION) if by_offset else (page - 1) * limit
         bounded = query if isinstance(query, BoundedKeysetQuery) else None
         if bounded and bounded.is_paged_up_to_bound and offset + limit > MAX_COUNTED:
-            message = f"Under these filters, pages reach to the item {MAX_COUNTED}; read on by cursor."
+            message = f"Under these filters, pages end at item {MAX_COUNTED}. Use cursor to read on."
             parameters.refuse("offset" if by_offset else "page", message)
         parameters.check()
         rows, total = query.slice(offset, offset + limit)

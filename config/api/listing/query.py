@@ -111,7 +111,7 @@ class QueryParameters:
         elif DRY_RUN in unknown and self._version is not None:
             # Ignored like any other, it would let the request write.
             since = Change.NO_UNKNOWN_NAMES.since
-            self.refuse(DRY_RUN, f"This version cannot try a request; use version {since}, or leave it out.")
+            self.refuse(DRY_RUN, f"This version has no dry run. Use version {since}, or leave it out.")
         if self.problems:
             # A parameter that several parts of a view read may have been refused by each of them.
             raise invalid(*dict.fromkeys(self.problems))
