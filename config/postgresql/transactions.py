@@ -26,8 +26,6 @@ from psycopg.errors import (
     SerializationFailure,
 )
 
-from config.postgresql.compiling import compile_queryset
-
 Result = TypeVar("Result")
 
 COMMIT_AT_ONCE = "(SELECT set_config('synchronous_commit', 'off', true)) = 'off'"
@@ -122,7 +120,7 @@ def lock_key_share(rows: QuerySet[Model]) -> frozenset[int]:
 
     A foreign key takes the same lock: it delays the deletion of a row and FOR UPDATE, and no other write.
     """
-    sql, params = compile_queryset(rows.values("pk"))
+    sql, params = rows.values("pk").query.sql_with_params()
     with connections[router.db_for_write(rows.model)].cursor() as cursor:
         cursor.execute(f"{sql} FOR KEY SHARE", params)
         return frozenset(pk for (pk,) in cursor.fetchall())
