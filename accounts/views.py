@@ -59,7 +59,7 @@ class TokenView(View):
 
     permission_classes = [PublicPermission]
     cache_control = "no-store"
-    # Log-ins hash; all of them write more than once, which must not be begun in one lane and run again in the other.
+    # Log-ins hash, and all of them write more than once.
     lanes = {"POST": Lane.SLOW}
     # Tokens are shorter, and nothing bounds a text that is none.
     max_body = MAX_SHORT_BODY

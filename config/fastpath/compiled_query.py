@@ -47,10 +47,10 @@ class CompiledQuery:
     Args:
         queryset: `select_related` and annotations may widen it, and `only` may narrow it.
         wrap_sql: puts the SQL of the queryset into a greater statement, which may add columns behind those of a row.
-        shared_transaction: whether it may share a transaction with the statements of other tasks: it locks no rows that
-            other transactions write.
+        shared_transaction: whether it may share a transaction with those of other requests: it locks no rows that other
+            transactions write.
         given: the columns of the rows that the greater statement is given, each with its type, where one statement
-            serves many tasks (config.fastpath.postgresql.given_rows). The bind parameters are some of them.
+            serves many requests (config.fastpath.postgresql.given_rows). The bind parameters are some of them.
     """
 
     def __init__(

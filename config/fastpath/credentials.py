@@ -2,8 +2,7 @@
 
 The look-up of a credential counts its request in the same statement, and reads the stored answer of an idempotency key,
 so that a replay needs no other; where there are replicas, it tells from which one its user reads. Buys: one round trip
-of each authenticated request, and the compilation of its query. With QUOTA_URL, Redis counts the requests that run side
-by side in one round trip.
+of each authenticated request, and the compilation of its query.
 
 A JWT is verified in a sixth of the time that simplejwt takes. The reference judges every token that does not pass, so
 that the short check can only accept what that would accept.

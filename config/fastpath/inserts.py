@@ -176,7 +176,7 @@ class DeferredInsert:
     _alias: str
 
     def commit(self, guard: Guard) -> bool:
-        """Adds the row by one statement, a transaction by itself or with those of other tasks. Returns whether it did.
+        """Adds the row by one statement, a transaction alone or with those of other requests. Returns whether it did.
 
         Args:
             guard: says whether the row shall be added.

@@ -8,7 +8,7 @@ class Lane(Enum):
 
     Attributes:
         NONE: at once, whatever waits: for what needs no database and takes no time.
-        FAST: in the thread of the event loop, beside other short requests.
+        FAST: in the thread of the event loop, which goes on with others while it waits.
         SLOW: where it delays no other request but slow ones.
     """
 

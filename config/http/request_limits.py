@@ -1,4 +1,4 @@
-"""What a request must be before Django may see it; asked by every server's adaptor (RSGI, WSGI)."""
+"""What a request must be before Django may see it; whichever server runs it."""
 
 import re
 from functools import lru_cache

@@ -1,6 +1,6 @@
 """What the service knows of a request beside what its client sent, in one place.
 
-The server makes it before it runs a request, and reads it afterwards for its log, metrics and queues. Middlewares and
+The server makes it before it runs a request, and reads it afterwards for its log and metrics. Middlewares and
 views reach it by the request, what has no request at hand (the database layer, the log) by `present_state`.
 """
 

@@ -14,13 +14,13 @@ from config.server.environ import Environ
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
-# From the reception of the headers to the end of the body, however it trickles in. Less than `serve` gives its workers
+# From the end of the headers to the end of the body, however it trickles in. Less than `serve` gives its workers
 # to stop, so that a stalled body ends no worker before its other requests are done.
 SECONDS_FOR_A_BODY = 15.0
 # How much of a body that is refused for its size is still read. Many clients look for the answer only after they
 # sent everything, and find a broken pipe when the server closes on them first.
 DRAINED_BYTES = 64 * 1024 * 1024
-# Each costs a turn of the event loop, also one of a single byte.
+# The event loop is woken for each, also for one of a single byte.
 MAX_PIECES = 16 * 1024
 # Of bodies that a worker has begun to receive, but for those whose length says that they are short. Whoever they are
 # from is not known yet, and there may be thousands.

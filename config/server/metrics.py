@@ -29,7 +29,7 @@ FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 _REQUESTS = Counter("http_requests", "Requests answered.", ["route", "method", "status"])
 _DURATION = Histogram(
     "http_request_duration_seconds",
-    "Time from the beginning of a request to its answer, also while others were gone on with.",
+    "Time from the beginning of a request to its answer, also while others are run.",
     ["route", "method"],
     buckets=(0.005, 0.025, 0.1, 0.5, 1, 5),
 )
@@ -43,8 +43,7 @@ _LOCK_TIMEOUTS = Counter(
 NO_ROUTE = "none"
 # Under another server than `serve`.
 NO_LANE = "none"
-# What the lanes do with requests beside answering them: `refused` at once, `expired` in a queue, `dropped` since the
-# client left.
+# What the lanes do with requests beside answering them. The fast one has no queue: it runs a request, or refuses it.
 _EVENTS = ("refused", "expired", "dropped")
 LANE_EVENTS = Counter(
     "lane_events", "Requests that a lane did not simply run, by what became of them.", ["lane", "event"]
@@ -171,14 +170,15 @@ def start(lane: Lane, cause: StartCause) -> None:
     ):
         for value in values_of_label:
             counter.labels(value)
+    QUEUE_LENGTH.labels(Lane.SLOW.value).set(0)
+    QUEUE_AGE.labels(Lane.SLOW.value).set(0)
+    for event in _EVENTS:
+        LANE_EVENTS.labels(Lane.SLOW.value, event)
     for name in _LANES:
-        QUEUE_LENGTH.labels(name).set(0)
-        QUEUE_AGE.labels(name).set(0)
+        LANE_EVENTS.labels(name, "refused")
         _LOCK_TIMEOUTS.labels(name)
         for each in StartCause:
             WORKER_STARTS.labels(name, each.value)
-        for event in _EVENTS:
-            LANE_EVENTS.labels(name, event)
     WORKER_STARTS.labels(lane.value, cause.value).inc()
 
 

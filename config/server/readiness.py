@@ -43,7 +43,7 @@ class Probe:
     def is_silent(self) -> bool:
         """Whether the database has not answered for so long that no request should be made to wait for it.
 
-        Nothing is known of it before the probe runs: its first question connects in the thread of the fast lane.
+        Nothing is known of it before the probe runs: its first question connects, which may take as long.
         """
         return self.is_running and not self.has_answered(MAX_SILENCE_SECONDS)
 

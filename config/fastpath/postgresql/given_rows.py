@@ -1,4 +1,4 @@
-"""Statements that take any number of rows at once, so that those of several tasks are one.
+"""Statements that take any number of rows at once, so that those of several requests are one.
 
 Replaces: a statement for each request, each with a transaction of its own where it locks rows. Buys: PostgreSQL begins,
 plans, locks and wakes up once for all of them, and triggers of statements run once.

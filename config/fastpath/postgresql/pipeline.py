@@ -155,7 +155,7 @@ class Pipeline:
             connection.send(taken, is_logged=False)
 
     def _takes_logged(self) -> bool:
-        """Whether the next flush is of what is logged: of two of each kind, one after the other has its turn."""
+        """Whether the next flush is of what is logged: they alternate with others, where both wait."""
         if not self._logged or any(each.is_busy and each.is_logged for each in self._connections):
             return False
         self._was_passed_over = bool(self._gathered) and not self._was_passed_over

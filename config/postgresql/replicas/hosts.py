@@ -10,7 +10,7 @@ _DEFAULT_PORT = 5432
 
 @receiver(connection_created)
 def ask_first(connection: Any, **options: object) -> None:
-    """Moves the host of a new connection to the front, so that a silent one delays each lane of a process once.
+    """Moves the host of a new connection to the front, so that a silent one delays a process once.
 
     Args:
         connection: of Django, whose settings all threads share.
