@@ -1,6 +1,7 @@
 """The reference: read, and called from the page with every credential that one can give there."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -182,6 +183,22 @@ def test_request_has_no_parameter_that_was_not_given(reference: Page, api_key: s
         execute(block, status=201)
     assert "?" not in sent.value.url
     assert "idempotency-key" not in sent.value.headers
+
+
+def test_payment_has_a_fresh_key_each_time(reference: Page, api_key: str) -> None:
+    authorize(reference, "apiKey", Value=api_key)
+    block = choose(reference, "POST", "/api/v2/payments")
+    block.get_by_role("button", name="Try it out").click()
+    field = block.get_by_label("Idempotency-Key")
+    keys = [field.input_value()]
+    for amount in ("1.00", "2.00"):
+        block.get_by_label("Request body").fill(json.dumps({"amount": amount}))
+        made = json.loads(execute(block, status=201).locator(".highlight-code pre").first.text_content() or "")
+        assert made["data"]["amount"] == amount
+        expect(field).not_to_have_value(keys[-1])
+        keys.append(field.input_value())
+    assert all(re.fullmatch(r"[0-9a-f-]{36}", key) for key in keys)
+    assert len(set(keys)) == 3
 
 
 @pytest.mark.parametrize("credential", ["API key", "bearer", "basic"])

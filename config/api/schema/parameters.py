@@ -108,7 +108,7 @@ COMPONENTS: JSONObject = {
         f"One that is not 1 to {MAX_REQUEST_ID_LENGTH} of the characters `A-Za-z0-9._~-` is replaced.",
     ),
     "Idempotency-Key": {**_KEY, "in": "header", "required": False},
-    "Idempotency-Key-required": {**_KEY, "in": "header", "required": True, "example": "invoice-4711"},
+    "Idempotency-Key-required": {**_KEY, "in": "header", "required": True, "example": "8e03978e-40d5-43e8-bc93-6894a57f9324"},
 }
 _IDEMPOTENCY_KEYS = {KeyPolicy.REQUIRED: "Idempotency-Key-required", KeyPolicy.HONOURED: "Idempotency-Key"}
 

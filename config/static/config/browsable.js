@@ -117,12 +117,6 @@ function buildHeaders(form) {
   return headers;
 }
 
-function createKey() {
-  if (crypto.randomUUID) return crypto.randomUUID();
-  // Browsers have randomUUID only over https and on localhost.
-  return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
-}
-
 function createElement(name, text = "", properties = {}) {
   return Object.assign(document.createElement(name), { textContent: text }, properties);
 }

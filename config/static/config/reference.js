@@ -88,6 +88,17 @@ const ours = ({ React, getComponent }) => {
       DeepLink: () => ({ text }) => e("span", null, text),
     },
     statePlugins: {
+      spec: {
+        wrapActions: {
+          // The next call is another one.
+          setResponse: (act, { specActions, specSelectors }) => (path, method, response) => {
+            act(path, method, response);
+            const parameters = specSelectors.specJsonWithResolvedSubtrees().getIn(["paths", path, method, "parameters"]);
+            const key = parameters?.find((each) => each.get("name") === "Idempotency-Key" && each.get("required"));
+            if (key) specActions.changeParamByIdentity([path, method], key, createKey(), false);
+          },
+        },
+      },
       auth: {
         wrapSelectors: {
           // A key in an address is logged on its way; the one in the header does the same.
@@ -196,6 +207,9 @@ const append = (element, parent) =>
     element.addEventListener("error", () => reject(new Error("The viewer could not be loaded. Load the page again.")));
     parent(element);
   });
+
+// A component of the document.
+const REQUIRED_KEY = "Idempotency-Key-required";
 
 const start = async () => {
   const [spec] = await Promise.all([
@@ -330,7 +344,8 @@ const show = async () => {
   tell("Reading how it is called …");
   const ui = await load();
   if (location.hash !== link.hash) return;
-  ui.specActions.updateSpec(JSON.stringify(cut(await document_, getPaths(await document_, id))));
+  const refreshKey = (name, value) => (name === REQUIRED_KEY ? { ...value, example: createKey() } : value);
+  ui.specActions.updateSpec(JSON.stringify(cut(await document_, getPaths(await document_, id)), refreshKey));
   ui.layoutActions.show(["operations", tag, id], true);
   tell("");
   chosen.querySelector("h3").focus();
