@@ -46,6 +46,7 @@ def _build_header_parameter(name: str, schema: JSONObject, description: str) -> 
     return {"name": name, "in": "header", "description": description, "schema": schema}
 
 
+_EXAMPLE_OF_KEY = "8e03978e-40d5-43e8-bc93-6894a57f9324"
 _KEY = {
     "name": idempotency.HEADER,
     "schema": build_string(_MAX_QUOTED_KEY, f"^({_BARE_KEY}|{_QUOTED_KEY})$", minLength=1),
@@ -108,7 +109,7 @@ COMPONENTS: JSONObject = {
         f"One that is not 1 to {MAX_REQUEST_ID_LENGTH} of the characters `A-Za-z0-9._~-` is replaced.",
     ),
     "Idempotency-Key": {**_KEY, "in": "header", "required": False},
-    "Idempotency-Key-required": {**_KEY, "in": "header", "required": True, "example": "8e03978e-40d5-43e8-bc93-6894a57f9324"},
+    "Idempotency-Key-required": {**_KEY, "in": "header", "required": True, "example": _EXAMPLE_OF_KEY},
 }
 _IDEMPOTENCY_KEYS = {KeyPolicy.REQUIRED: "Idempotency-Key-required", KeyPolicy.HONOURED: "Idempotency-Key"}
 
