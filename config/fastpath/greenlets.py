@@ -25,7 +25,7 @@ from config.http.blocking import BlockingBackend
 Result = TypeVar("Result")
 
 # Greenlets that may go on do so one after the other. After this time, the loop looks at its sockets and timers first.
-SECONDS_OF_A_TURN = 0.005
+SECONDS_BEFORE_YIELD = 0.005
 _ENDED = object()
 
 
@@ -134,7 +134,7 @@ class Scheduler:
     def run_ready(self) -> None:
         """Has greenlets go on that may; call it outside of all greenlets."""
         self._is_scheduled = False
-        deadline = perf_counter() + SECONDS_OF_A_TURN
+        deadline = perf_counter() + SECONDS_BEFORE_YIELD
         asyncio._set_running_loop(None)
         try:
             while self._ready:

@@ -184,7 +184,7 @@ class DeferredInsert:
         connection, insert = get_connection(self._alias), self._insert
         sql = insert.get_statement(guard)
         given = GivenRows([{**guard.values, **_get_values(self.row, insert.fields, connection)}])
-        (added,) = connection.run((sql, [given]), shared_transaction=True, is_logged=True)
+        (added,) = connection.run((sql, [given]), shared_transaction=True, is_durable=True)
         self.row._state.adding = not added
         return bool(added)
 

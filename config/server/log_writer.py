@@ -17,7 +17,7 @@ SECONDS_BETWEEN_WRITES = 0.1
 # That wait to be written. Whoever reads the log may stop reading. With a trace, one is as long as many others.
 MAX_LINES = 20_000
 MAX_LONG_LINES = 2_000
-# Each piece costs the threads of the process a change of turns.
+# Each piece costs the threads of the process a switch.
 MAX_PIECE = 256 * 1024
 # At the end, for whoever reads slowly.
 SECONDS_TO_STOP = 1.0

@@ -73,7 +73,7 @@ def get_predecessor() -> Predecessor | None:
     return Predecessor(**json.loads(handed_over)) if handed_over else None
 
 
-def succeed(present: Predecessor, environment: Mapping[str, str]) -> None:
+def reload(present: Predecessor, environment: Mapping[str, str]) -> None:
     """Runs the program anew. Returns only if it would not start: then everything stays as it is.
 
     Args:

@@ -91,7 +91,7 @@ class Work:
                 ((row,),) = run(("SELECT %s::text, fail(%s::text)", [self.item, self.how]))
             case "shared":
                 statement = (INSERT, [self.owner, self.item, self.how])
-                ((row,),) = run(statement, shared_transaction=True, is_logged=True)
+                ((row,),) = run(statement, shared_transaction=True, is_durable=True)
             case "given":
                 ((row,),) = run((GIVEN, [GivenRows([{"item": self.item, "how": self.how}])]))
             case "deferred":
@@ -219,7 +219,7 @@ def test_statements_with_other_constants_or_in_other_transactions_stay_apart(run
     assert sent == [[1, 1, 1, 1, 1]]
 
 
-def test_what_is_logged_shares_no_transaction_and_no_flush_with_reads(run_together, works, sent):
+def test_durable_statement_shares_no_transaction_and_no_flush_with_reads(run_together, works, sent):
     all_works, _ = works("read", "not at all")
     run_together(*all_works)
     # Two rows by themselves, and two by one statement, whichever come first.

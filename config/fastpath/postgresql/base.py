@@ -165,13 +165,13 @@ class DatabaseWrapper(base.DatabaseWrapper):
             return False
         return self.connection.pgconn.transaction_status == TransactionStatus.IDLE
 
-    def run(self, *statements: Statement, shared_transaction: bool = False, is_logged: bool = False) -> list[Rows]:
+    def run(self, *statements: Statement, shared_transaction: bool = False, is_durable: bool = False) -> list[Rows]:
         """The rows of each of some statements that are sent together, and take effect together or not at all.
 
         Args:
             statements: the SQL, with `%s` for each value, and the values.
             shared_transaction: whether those of others may be in the same transaction: nothing is locked.
-            is_logged: whether the COMMIT waits for the disk.
+            is_durable: whether the COMMIT waits for the disk.
 
         Raises:
             django.db.Error: as a cursor raises it.
@@ -179,7 +179,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         runner = get_request_greenlet()
         if runner is not None and not self.in_atomic_block:
             shared: DatabaseWrapper = runner.scheduler.engine.get_shared(self.alias)
-            return shared.run(*statements, shared_transaction=shared_transaction, is_logged=is_logged)
+            return shared.run(*statements, shared_transaction=shared_transaction, is_durable=is_durable)
         try:
             return self._run_once(statements)
         except Error as error:

@@ -82,8 +82,8 @@ class Pipeline:
         self.scheduler, self.is_given_up = scheduler, is_given_up
         self._loop = scheduler.loop
         self._gathered: list[_Submitted] = []
-        # What writes to the WAL is sent by itself: its COMMIT waits for the disk, and reads do not wait with it.
-        self._logged: list[_Submitted] = []
+        # What writes to the WAL is sent apart: its COMMIT waits for the disk, and reads do not wait with it.
+        self._durable: list[_Submitted] = []
         self._connections = [_PipelineConnection(self, open_connection) for _ in range(CONNECTIONS)]
         self._present = self._connections[0]
         self._gathering: TimerHandle | None = None
@@ -100,12 +100,12 @@ class Pipeline:
         for each in self._connections:
             each.close()
 
-    def submit(self, batch: Batch, *, is_logged: bool = False) -> Outcome:
+    def submit(self, batch: Batch, *, is_durable: bool = False) -> Outcome:
         """Sends a batch with those of others; call it in a greenlet.
 
         Args:
             batch: the batch.
-            is_logged: whether its COMMIT waits for the disk.
+            is_durable: whether its COMMIT waits for the disk.
 
         Raises:
             OperationalError: the database is away.
@@ -113,7 +113,7 @@ class Pipeline:
         runner: Any = get_request_greenlet()
         if failure := self._find_failure():
             raise OperationalError(str(failure))
-        (self._logged if is_logged else self._gathered).append(_Submitted(runner, batch))
+        (self._durable if is_durable else self._gathered).append(_Submitted(runner, batch))
         self._schedule()
         outcome: Outcome = wait()
         return outcome
@@ -147,16 +147,16 @@ class Pipeline:
             self._gathering.cancel()
             self._gathering = None
         self._expected = max(self._expected, len(self._gathered))
-        if self._takes_logged():
-            taken, self._logged = self._logged, []
-            connection.send(taken, is_logged=True)
+        if self._takes_durable():
+            taken, self._durable = self._durable, []
+            connection.send(taken, is_durable=True)
         elif self._gathered:
             taken, self._gathered = self._gathered, []
-            connection.send(taken, is_logged=False)
+            connection.send(taken, is_durable=False)
 
-    def _takes_logged(self) -> bool:
-        """Whether the next flush is of what is logged: they alternate with others, where both wait."""
-        if not self._logged or any(each.is_busy and each.is_logged for each in self._connections):
+    def _takes_durable(self) -> bool:
+        """Whether the next flush is a durable one: they alternate with others, where both wait."""
+        if not self._durable or any(each.is_busy and each.is_durable for each in self._connections):
             return False
         self._was_passed_over = bool(self._gathered) and not self._was_passed_over
         return not self._was_passed_over
@@ -186,8 +186,8 @@ class Pipeline:
     def note_disconnected(self) -> None:
         """A connection is lost, or could not be made. Where there is none, nobody waits for one."""
         if failure := self._find_failure():
-            waiting = [*self._gathered, *self._logged]
-            self._gathered, self._logged = [], []
+            waiting = [*self._gathered, *self._durable]
+            self._gathered, self._durable = [], []
             error = OperationalError(str(failure))
             self.scheduler.resume([(each.runner, error) for each in waiting])
         elif not self._present.is_busy:
@@ -198,7 +198,7 @@ class Pipeline:
         self._ended = perf_counter()
         self.scheduler.resume(outcomes)
         self.scheduler.run_ready()
-        if self._gathered or self._logged:
+        if self._gathered or self._durable:
             self._schedule()
 
 
@@ -206,7 +206,7 @@ class _PipelineConnection:
     """A connection of a pipeline: one flush at a time. It is opened again when it is lost.
 
     Attributes:
-        is_busy: whether a flush is on its way; `is_late`: for long; `is_logged`: one whose COMMIT waits for the disk.
+        is_busy: whether a flush is on its way; `is_late`: for long; `is_durable`: one whose COMMIT waits for the disk.
         failure: why there is no connection; None while there is one, and before the first trial has failed.
     """
 
@@ -217,7 +217,7 @@ class _PipelineConnection:
         self._keeping: asyncio.Task[None] | None = None
         self._lost = asyncio.Event()
         self._file = -1
-        self.is_busy = self.is_late = self.is_logged = False
+        self.is_busy = self.is_late = self.is_durable = False
         self.failure: Exception | None = None
         # Of the flush on its way: what was submitted, and of what is not answered yet the groups of units that are
         # one transaction each, the results of the first group, and what has become of the others.
@@ -275,8 +275,8 @@ class _PipelineConnection:
 
     # --- A flush
 
-    def send(self, submitted: Sequence[_Submitted], *, is_logged: bool) -> None:
-        self._submitted, self.is_logged = submitted, is_logged
+    def send(self, submitted: Sequence[_Submitted], *, is_durable: bool) -> None:
+        self._submitted, self.is_durable = submitted, is_durable
         self._results = {}
         self._began = perf_counter()
         self.is_busy = True

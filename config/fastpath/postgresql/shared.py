@@ -33,12 +33,12 @@ class SharedConnection(DatabaseWrapper):
         # Of statements that have taken long, until when they are run by the pool.
         self._slow: dict[Hashable, float] = {}
 
-    def run(self, *statements: Statement, shared_transaction: bool = False, is_logged: bool = False) -> list[Rows]:
+    def run(self, *statements: Statement, shared_transaction: bool = False, is_durable: bool = False) -> list[Rows]:
         batch = Batch(statements, shared_transaction)
         with self.wrap_database_errors:
             if not self._is_slow(batch):
                 for attempt in (batch, batch._replace(is_alone=True)):
-                    outcome = self.pipeline.submit(attempt, is_logged=is_logged)
+                    outcome = self.pipeline.submit(attempt, is_durable=is_durable)
                     _note(batch, outcome)
                     if outcome.result is not None:
                         return _unwrap(outcome.result)

@@ -33,7 +33,7 @@ from config.management.pooler import LOSES_STATEMENTS, keeps_prepared_statements
 from config.server import metrics, slow_process
 from config.server.metrics import StartCause
 from config.server.processes import end_with_parent, keep_to_processor
-from config.server.reload import ENDING, Predecessor, get_predecessor, succeed
+from config.server.reload import ENDING, Predecessor, get_predecessor, reload
 
 ADMINISTRATOR_EMAIL = "admin@example.com"
 STOP_TIMEOUT_SECONDS = 20
@@ -286,7 +286,7 @@ class _Server(MPServer):
         folder = environment.pop(metrics.FOLDER)
         earlier = self._predecessor.workers if self._predecessor else []
         workers = [*earlier, *(worker.inner.pid for worker in self.wrks)]
-        succeed(Predecessor([each.fileno() for each in self._sockets], workers, folder), environment)
+        reload(Predecessor([each.fileno() for each in self._sockets], workers, folder), environment)
 
     def _respawn_workers(self, *arguments: Any, **options: Any) -> None:
         """Restarts dead workers without limit; Granian stops the service when one dies twice within 5 s."""
