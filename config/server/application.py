@@ -20,6 +20,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS
+from rest_framework.permissions import SAFE_METHODS
 
 from config.api.requests import find_max_body
 from config.api.versions.usage import SECONDS_BETWEEN_WRITES, uses
@@ -226,6 +227,8 @@ class Application:
             return _build_excess(limit)
         if lane is Lane.FAST and self._running >= MAX_RUNNING:
             return build_overload("Too many requests wait.")
+        if environ["REQUEST_METHOD"] not in SAFE_METHODS and problem is None and goes_on_without_primary():
+            return build_overload("The database takes no writes at the moment.")
         return None
 
     @staticmethod
