@@ -11,7 +11,9 @@ that the short check can only accept what that would accept.
 import hmac
 import json
 import time
+from asyncio import AbstractEventLoop, Future
 from binascii import a2b_base64, b2a_base64
+from collections.abc import Sequence
 from functools import lru_cache, partial
 from hmac import compare_digest
 from typing import Any
@@ -35,7 +37,7 @@ from config.api.limits.quotas import (
 )
 from config.api.requests import AnyRequest
 from config.fastpath.compiled_query import BindParameter, CompiledQuery, get_parameter_types
-from config.fastpath.greenlets import get_request_greenlet
+from config.fastpath.greenlets import Wakeup, get_request_greenlet, wait
 from config.fastpath.inserts import ANSWER_COLUMNS, ANSWER_JOIN, ANSWER_TYPES, keep_answer
 from config.fastpath.postgresql.given_rows import build_given
 from config.http.request_state import RequestState, get_state
@@ -161,12 +163,40 @@ class FastDatabaseQuotas(DatabaseQuotas):
 
 
 class FastRedisQuotas(RedisQuotas):
-    """QUOTA_BACKEND with QUOTA_URL: the loop goes on while Redis counts."""
+    """QUOTA_BACKEND with QUOTA_URL: the loop goes on while Redis counts.
+
+    Requests that come meanwhile are counted together, in the next round trip.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: list[tuple[Wakeup, str]] = []
+        self._is_busy = False
 
     def count(self, request: AnyRequest, key: str, limit: int) -> counters.Usage | None:
         runner = get_request_greenlet()
-        count = partial(super().count, request, key, limit)
-        return count() if runner is None else runner.scheduler.call_in_thread(count)
+        if runner is None or not limit:
+            return super().count(request, key, limit)
+        self._waiting.append((Wakeup(), key))
+        if not self._is_busy:
+            self._send(runner.scheduler.loop)
+        usage: counters.Usage = wait()
+        return usage
+
+    def _send(self, loop: AbstractEventLoop) -> None:
+        from config.api.limits import redis_counters
+
+        sent, self._waiting, self._is_busy = self._waiting, [], True
+        counting = loop.run_in_executor(None, redis_counters.increment, [key for _, key in sent])
+        counting.add_done_callback(partial(self._finish, loop, [wake for wake, _ in sent]))
+
+    def _finish(self, loop: AbstractEventLoop, wakeups: Sequence[Wakeup], counting: Future[Any]) -> None:
+        error = counting.exception()
+        results = [error] * len(wakeups) if error else counting.result()
+        for wake, result in zip(wakeups, results, strict=True):
+            wake(result)
+        self._is_busy = False
+        if self._waiting:
+            self._send(loop)
 
 
 _json = json.JSONDecoder()

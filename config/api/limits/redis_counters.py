@@ -58,6 +58,11 @@ def increment(keys: Sequence[str]) -> list[Usage]:
     return _get_counters(settings.QUOTA_URL).increment(keys)
 
 
+def prepare() -> None:
+    """Connects before the first request, where Redis answers within a second."""
+    _get_counters(settings.QUOTA_URL).prepare()
+
+
 @lru_cache(maxsize=1)
 def _get_counters(url: str) -> RedisCounters:
     return RedisCounters(url)
@@ -77,6 +82,12 @@ class RedisCounters:
         self._lock = Lock()
         self._connected: Future[ConnectionInterface] | None = None
         self._failure = "It has not answered yet."
+
+    def prepare(self) -> None:
+        """See `prepare` of the module."""
+        with self._lock:
+            connected = self._connected = self._connected or self._connect()
+        wait([connected], SECONDS_BETWEEN_TRIALS)
 
     def increment(self, keys: Sequence[str]) -> list[Usage]:
         """See `increment` of the module."""
