@@ -3,6 +3,8 @@
 import asyncio
 import json
 
+from django.utils.datastructures import CaseInsensitiveMapping
+
 from config.asgi import django
 from config.server.application import Application
 
@@ -35,7 +37,9 @@ class Received:
     async def send(self, message):
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            self.headers = {name.decode().title(): value.decode("latin-1") for name, value in message["headers"]}
+            self.headers = CaseInsensitiveMapping(
+                (name.decode(), value.decode("latin-1")) for name, value in message["headers"]
+            )
         else:
             self.body = json.loads(message["body"])
 
