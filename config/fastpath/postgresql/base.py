@@ -116,7 +116,10 @@ class DatabaseWrapper(base.DatabaseWrapper):
             super()._close()  # type: ignore[misc]  # the stubs leave it out
             return
         with self.wrap_database_errors:
-            if not self.connection.closed and not self.statements.is_idle():
+            # After an error of the database itself, a new connection may lead to another server.
+            if self.errors_occurred and not self.connection.closed:
+                self.connection.close()
+            elif not self.connection.closed and not self.statements.is_idle():
                 self.connection.rollback()
         runner.scheduler.engine.get_pool(self.alias).give_back(self.statements)
 

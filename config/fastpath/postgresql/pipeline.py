@@ -316,7 +316,7 @@ class _PipelineConnection:
         if shared:
             own.append(_Group(shared, first))
         preparations = [_Group([], [], prepared) for prepared in new]
-        while command := statements.take_oldest():
+        while command := statements.take_superfluous():
             preparations.append(_Group([], [command]))
         return [*preparations, *own]
 
@@ -376,7 +376,7 @@ class _PipelineConnection:
             raise_error(answers)
         except Error as error:
             if isinstance(error, OUTDATED) or group.prepared:
-                statements.forget(group.all_prepared)
+                statements.forget(group.all_prepared, error)
             # Another server is the primary now: a new connection may lead to it.
             self._is_of_standby |= is_refused_by_standby(error)
             is_own = len(indexes) == 1 and not isinstance(error, (*OUTDATED, QueryCanceled, LockNotAvailable))

@@ -136,6 +136,7 @@ class PreparedStatements:
         self._pgconn = connection.pgconn
         self._dumps = Transformer(connection)
         self._prepared: OrderedDict[_Key, Prepared] = OrderedDict()
+        self._outdated: list[bytes] = []
 
     def run(self, *statements: Statement) -> list[Rows]:
         """The rows of each statement; none where it has no result.
@@ -157,7 +158,7 @@ class PreparedStatements:
                 bound = self._bind_known([*first, *statements])
                 results = self._execute(bound)
             except OUTDATED as error:
-                self.forget([each.prepared for each in bound])
+                self.forget([each.prepared for each in bound], error)
                 if is_refused_by_standby(error) or not self.is_idle():
                     raise
                 bound = self._bind_known([*first, *statements])
@@ -197,13 +198,21 @@ class PreparedStatements:
         self._pgconn.send_describe_prepared(prepared.name)
         prepared.is_sent = True
 
-    def forget(self, prepared: Sequence[Prepared]) -> None:
-        """Has statements be prepared again that the server does not know, or not in their present form."""
-        for each in prepared:
-            self._prepared.pop(each.key, None)
+    def forget(self, prepared: Sequence[Prepared], error: Error) -> None:
+        """Has statements be prepared again that the server does not know, or not in their present form.
 
-    def take_oldest(self) -> bytes | None:
-        """The command that makes the server forget a statement, where it knows more than it may."""
+        Args:
+            prepared: the statements.
+            error: what the server said of them.
+        """
+        for each in prepared:
+            if self._prepared.pop(each.key, None) and isinstance(error, FeatureNotSupported):
+                self._outdated.append(each.name)
+
+    def take_superfluous(self) -> bytes | None:
+        """The command that has the server forget a statement that is outdated, or one that is more than it may know."""
+        if self._outdated:
+            return b'DEALLOCATE "%b"' % self._outdated.pop()
         if len(self._prepared) <= MAX_STATEMENTS:
             return None
         _, prepared = self._prepared.popitem(last=False)
@@ -217,7 +226,7 @@ class PreparedStatements:
         return bound
 
     def _prepare(self, prepared: Prepared) -> None:
-        if command := self.take_oldest():
+        if command := self.take_superfluous():
             self.send(command)
             self._results()
         try:

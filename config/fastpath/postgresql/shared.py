@@ -13,6 +13,7 @@ from config.fastpath.postgresql.batches import Batch, Rows, Statement
 from config.fastpath.postgresql.pipeline import Outcome, Pipeline
 from config.fastpath.postgresql.pool import Pool
 from config.http.request_state import get_spent
+from config.postgresql.transactions import is_refused_by_standby
 
 # For so long, a statement that has exceeded the time-outs of the pipeline is run by the pool from the beginning.
 SECONDS_TO_STAY_SLOW = 1.0
@@ -56,6 +57,8 @@ class SharedConnection(DatabaseWrapper):
             result = connection.run(*batch.statements)
         except Error as error:
             result = error
+            if is_refused_by_standby(error):
+                connection.connection.close()
         finally:
             self.connection_pool.give_back(connection)
         return Outcome(result, began, perf_counter() - began)
