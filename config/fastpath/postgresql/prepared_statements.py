@@ -7,6 +7,7 @@ known together are sent together (libpq's pipeline mode).
 import secrets
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from itertools import count
 from typing import Any, NamedTuple, TypeVar
@@ -227,8 +228,10 @@ class PreparedStatements:
 
     def _prepare(self, prepared: Prepared) -> None:
         if command := self.take_superfluous():
-            self.send(command)
-            self._results()
+            # Behind a pooler, another server may not know it.
+            with suppress(InvalidSqlStatementName):
+                self.send(command)
+                self._results()
         try:
             self._pgconn.send_prepare(prepared.name, prepared.query, prepared.types)
             self._results()
