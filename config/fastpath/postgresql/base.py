@@ -183,15 +183,15 @@ class DatabaseWrapper(base.DatabaseWrapper):
         if runner is not None and not self.in_atomic_block:
             shared: DatabaseWrapper = runner.scheduler.engine.get_shared(self.alias)
             return shared.run(*statements, shared_transaction=shared_transaction, is_durable=is_durable)
-        try:
-            return self._run_once(statements)
-        except Error as error:
-            if self.autocommit and is_refused_by_standby(error):
+        with self.wrap_database_errors:
+            try:
+                return self._run_once(statements)
+            except Error as error:
+                if not (self.autocommit and is_refused_by_standby(error)):
+                    raise
                 # It has done nothing of them. Another server may be the primary now.
                 self.close()
                 return self._run_once(statements)
-            with self.wrap_database_errors:
-                raise
 
     def _run_once(self, statements: Sequence[Statement]) -> list[Rows]:
         if not self.health_check_done:  # type: ignore[attr-defined]  # the stubs leave it out
@@ -211,6 +211,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
             if self.in_atomic_block:
                 # As Django does where it writes: who catches the error shall not take the transaction for a good one.
                 self.needs_rollback, self.rollback_exc = True, error
+            elif self.connection is not None and self.connection.closed:
+                self.close()
             raise
         finally:
             spent.add(statements, began, perf_counter() - began)
