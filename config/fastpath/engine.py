@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Hashable
 from functools import partial
@@ -33,8 +34,7 @@ class Engine:
 
     async def start(self) -> None:
         """Connects to the databases, as far as they answer."""
-        for shared in self._shared.values():
-            await shared.pipeline.start()
+        await asyncio.gather(*(shared.pipeline.start() for shared in self._shared.values()))
 
     def close(self) -> None:
         """Closes all connections that no function uses."""

@@ -200,7 +200,7 @@ def _run_functions(function: Callable[[], object]) -> None:
                 runner.result = function()
             finally:
                 runner.scheduler._release(runner)
-        except Exception as error:  # noqa: BLE001 - raised where the function is waited for
+        except BaseException as error:  # noqa: BLE001 - raised where the function is waited for
             runner.failure = error
         # It must not stay with its greenlet.
         del function

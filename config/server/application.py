@@ -291,15 +291,17 @@ async def _send_stream(stream: SlowStream, receive: Receive, send: Send) -> bool
     """
     # `send` takes what nobody receives.
     leaving = asyncio.ensure_future(wait_until_left(receive))
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + settings.MAX_STREAM_SECONDS
     try:
-        async with asyncio.timeout(settings.MAX_STREAM_SECONDS):
-            while piece := await stream.fetch_piece():
-                for start in range(0, len(piece), MAX_CHUNK):
-                    async with asyncio.timeout(settings.MAX_STREAM_STALL_SECONDS):
-                        chunk = piece[start : start + MAX_CHUNK]
-                        await send({"type": "http.response.body", "body": chunk, "more_body": True})
-                    if leaving.done():
-                        return False
+        # A piece is fetched to its end, however long that takes: the channel is used for other requests after this one.
+        while piece := await stream.fetch_piece():
+            for start in range(0, len(piece), MAX_CHUNK):
+                async with asyncio.timeout_at(min(deadline, loop.time() + settings.MAX_STREAM_STALL_SECONDS)):
+                    chunk = piece[start : start + MAX_CHUNK]
+                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
+                if leaving.done():
+                    return False
     except (TimeoutError, ConnectionError):
         return False
     finally:

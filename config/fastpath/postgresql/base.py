@@ -68,7 +68,11 @@ def release_connections(runner: RequestGreenlet) -> None:
     """Gives back what a request has borrowed, unless it is in a transaction."""
     for connection in vars(runner.connections).values():
         if connection.connection is not None and not connection.in_atomic_block:
-            connection.close()
+            if connection.close_at is not None:
+                # Its server takes no writes any more (config.postgresql.statements).
+                connection.connection.close()
+            runner.scheduler.engine.get_pool(connection.alias).give_back(connection.statements)
+            connection.connection = None
 
 
 def open_connection(alias: str, **parameters: str) -> PreparedStatements:
@@ -110,17 +114,12 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return self.statements.connection
 
     def _close(self) -> None:
-        """Django's; what was borrowed is given back, without what is left of a transaction."""
+        """Django's; what was borrowed is given back. Whoever closes a connection wants another one."""
         runner = get_request_greenlet()
         if runner is None or self.connection is None:
             super()._close()  # type: ignore[misc]  # the stubs leave it out
             return
-        with self.wrap_database_errors:
-            # After an error of the database itself, a new connection may lead to another server.
-            if self.errors_occurred and not self.connection.closed:
-                self.connection.close()
-            elif not self.connection.closed and not self.statements.is_idle():
-                self.connection.rollback()
+        self.connection.close()
         runner.scheduler.engine.get_pool(self.alias).give_back(self.statements)
 
     def _commit(self) -> None:

@@ -55,11 +55,13 @@ class Outcome(NamedTuple):
             met the error of another one, a time-out, or a server that does not know its statements.
         began: when it was sent, by `time.perf_counter`.
         seconds: that its flush took.
+        is_slow: whether it has exceeded a time-out by itself.
     """
 
     result: list[Rows] | Exception | None
     began: float
     seconds: float
+    is_slow: bool = False
 
 
 class _Submitted(NamedTuple):
@@ -225,7 +227,9 @@ class _PipelineConnection:
         self._groups: list[_Group] = []
         self._answers: list[Any] = []
         self._results: dict[int, list[Rows] | Exception] = {}
-        self._began = 0.0
+        self._slow: set[int] = set()
+        # When it was sent, and when the server was last heard of.
+        self._began = self._heard = 0.0
         self._timer: TimerHandle | None = None
         self._is_writing = self._is_of_standby = False
 
@@ -240,23 +244,27 @@ class _PipelineConnection:
         await tried.wait()
 
     def close(self) -> None:
+        self.failure = OperationalError("The service ends.")
         if self._keeping is not None:
             self._keeping.cancel()
         if self._statements is not None:
-            self._disconnect(OperationalError("The service ends."))
+            self._disconnect(self.failure)
 
     async def _keep_connected(self, tried: asyncio.Event) -> None:
         while True:
             # In a thread: to look up a name and to connect may take as long as it likes.
             opening = self._loop.run_in_executor(None, self._open)
             try:
-                self._statements = await asyncio.wait_for(asyncio.shield(opening), MAX_SECONDS_OF_SILENCE)
+                while not (await asyncio.wait([opening], timeout=MAX_SECONDS_OF_SILENCE))[0]:
+                    self.failure = OperationalError("The database does not answer.")
+                    tried.set()
+                    self._pipeline.note_disconnected()
+                self._statements = opening.result()
             except asyncio.CancelledError:
                 opening.add_done_callback(_close_opened)
                 raise
             except Exception as error:  # noqa: BLE001 - whatever it is, there is no connection
-                opening.add_done_callback(_close_opened)
-                self.failure = error if str(error) else OperationalError("The database does not answer.")
+                self.failure = error
                 tried.set()
                 self._pipeline.note_disconnected()
                 await asyncio.sleep(SECONDS_BETWEEN_TRIALS)
@@ -277,8 +285,8 @@ class _PipelineConnection:
 
     def send(self, submitted: Sequence[_Submitted], *, is_durable: bool) -> None:
         self._submitted, self.is_durable = submitted, is_durable
-        self._results = {}
-        self._began = perf_counter()
+        self._results, self._slow = {}, set()
+        self._began = self._heard = perf_counter()
         self.is_busy = True
         try:
             self._groups = self._build_groups()
@@ -288,8 +296,8 @@ class _PipelineConnection:
                     group.send(self._statements)
                     self._pgconn.pipeline_sync()
                 self._push()
-        except Error as error:
-            self._disconnect(error)
+        except Exception as error:  # noqa: BLE001 - whatever it is, nobody shall wait for an answer
+            self._disconnect(error if isinstance(error, Error) else OperationalError(str(error)))
             return
         if self._groups:
             self._timer = self._loop.call_later(SECONDS_TO_BE_LATE, self._note_late)
@@ -315,9 +323,10 @@ class _PipelineConnection:
                 own.append(_Group([(unit, bound)], first))
         if shared:
             own.append(_Group(shared, first))
-        preparations = [_Group([], [], prepared) for prepared in new]
-        while command := statements.take_superfluous():
-            preparations.append(_Group([], [command]))
+        known = [each for each in first if each.prepared.is_sent]
+        preparations = [_Group([], known, prepared) for prepared in new]
+        while name := statements.take_superfluous():
+            preparations.append(_Group([], [], closed=name))
         return [*preparations, *own]
 
     def _push(self) -> None:
@@ -335,6 +344,7 @@ class _PipelineConnection:
             self._disconnect(error)
 
     def _receive(self) -> None:
+        self._heard = perf_counter()
         try:
             self._pgconn.consume_input()
             if self.is_busy:
@@ -359,8 +369,7 @@ class _PipelineConnection:
             if result is None:
                 # So it is behind each command, and where nothing comes any more.
                 if pgconn.status == ConnStatus.BAD:
-                    raise_error(self._answers)
-                    raise OperationalError("The connection is lost.")
+                    raise _find_reason(self._answers)
             elif result.status == ExecStatus.PIPELINE_SYNC:
                 answers, self._answers = self._answers, []
                 self._load(self._groups.pop(0), answers)
@@ -382,6 +391,8 @@ class _PipelineConnection:
             is_own = len(indexes) == 1 and not isinstance(error, (*OUTDATED, QueryCanceled, LockNotAvailable))
             if is_own:
                 self._results[indexes[0]] = error
+            elif len(indexes) == 1 and isinstance(error, (QueryCanceled, LockNotAvailable)):
+                self._slow.add(indexes[0])
             return
         if group.prepared:
             group.prepared.describe(answers[-1], statements.connection)
@@ -399,7 +410,10 @@ class _PipelineConnection:
         self.is_busy = self.is_late = False
         results = self._results
         self._pipeline.finish(
-            [(each.runner, Outcome(results.get(index), self._began, seconds)) for index, each in enumerate(submitted)]
+            [
+                (each.runner, Outcome(results.get(index), self._began, seconds, index in self._slow))
+                for index, each in enumerate(submitted)
+            ]
         )
 
     # --- What may go wrong
@@ -410,7 +424,7 @@ class _PipelineConnection:
         self._pipeline.note_late()
 
     def _look_at_silence(self) -> None:
-        seconds = perf_counter() - self._began
+        seconds = perf_counter() - self._heard
         if seconds >= MAX_SECONDS_OF_SILENCE or self._pipeline.is_given_up():
             logger.error("The database is silent; a connection of the pipeline is closed.")
             self._disconnect(OperationalError("The database does not answer."))
@@ -439,6 +453,18 @@ class _PipelineConnection:
         self._pipeline.note_disconnected()
 
 
+def _find_reason(answers: Sequence[Any]) -> OperationalError:
+    """Why a connection is lost, as the server said before it closed it."""
+    try:
+        raise_error(answers)
+    except OperationalError as error:
+        return error
+    except Error:
+        # The error of one statement, of which the others know nothing.
+        pass
+    return OperationalError("The connection is lost.")
+
+
 def _close_opened(opening: asyncio.Future[PreparedStatements]) -> None:
     """Closes a connection that comes too late."""
     if not opening.cancelled() and opening.exception() is None:
@@ -452,30 +478,34 @@ class _Group:
         units: the statements, and what they are bound to.
         first: what the transaction begins with.
         prepared: the statement that is prepared, where it is no transaction.
+        closed: the name of a statement that the server is to forget.
     """
 
-    __slots__ = ("first", "prepared", "units")
+    __slots__ = ("closed", "first", "prepared", "units")
 
     def __init__(
         self,
         units: Sequence[tuple[Unit, list[Bound]]],
-        first: Sequence[Bound | bytes],
+        first: Sequence[Bound],
         prepared: Prepared | None = None,
+        closed: bytes | None = None,
     ) -> None:
-        self.units, self.first, self.prepared = units, first, prepared
+        self.units, self.first, self.prepared, self.closed = units, first, prepared, closed
 
     @property
     def all_prepared(self) -> list[Prepared]:
         """All statements that the server must know."""
         own = [each for _, bound in self.units for each in bound]
-        found = [each.prepared for each in (*self.first, *own) if isinstance(each, Bound)]
+        found = [each.prepared for each in (*self.first, *own)]
         return found if self.prepared is None else [self.prepared]
 
     def send(self, statements: Any) -> None:
-        if self.prepared is not None:
-            statements.send_preparation(self.prepared)
         for one in self.first:
             statements.send(one)
+        if self.prepared is not None:
+            statements.send_preparation(self.prepared)
+        if self.closed is not None:
+            statements.send_close(self.closed)
         for _, bound in self.units:
             for each in bound:
                 statements.send(each)

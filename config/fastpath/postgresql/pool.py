@@ -137,12 +137,11 @@ class Pool:
                 self._shares[key] -= 1
                 if not self._shares[key]:
                     del self._shares[key]
-        for waiting in self._waiting:
+        for waiting in [*self._waiting]:
             if self._has_place(waiting.keys):
                 self._waiting.remove(waiting)
                 self._take_place(waiting.keys)
                 self._scheduler.resume([(waiting.runner, None)])
-                return
 
 
 class _LoopWait:

@@ -7,7 +7,6 @@ known together are sent together (libpq's pipeline mode).
 import secrets
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from decimal import Decimal
 from itertools import count
 from typing import Any, NamedTuple, TypeVar
@@ -211,13 +210,16 @@ class PreparedStatements:
                 self._outdated.append(each.name)
 
     def take_superfluous(self) -> bytes | None:
-        """The command that has the server forget a statement that is outdated, or one that is more than it may know."""
-        if self._outdated:
-            return b'DEALLOCATE "%b"' % self._outdated.pop()
-        if len(self._prepared) <= MAX_STATEMENTS:
-            return None
-        _, prepared = self._prepared.popitem(last=False)
-        return b'DEALLOCATE "%b"' % prepared.name if prepared.is_sent else None
+        """The name of a statement for the server to forget: one that is outdated, or that is more than it may know."""
+        while len(self._prepared) > MAX_STATEMENTS:
+            _, prepared = self._prepared.popitem(last=False)
+            if prepared.is_sent:
+                self._outdated.append(prepared.name)
+        return self._outdated.pop() if self._outdated else None
+
+    def send_close(self, name: bytes) -> None:
+        """Has the server forget a statement: by the protocol, which a pooler understands, and not by DEALLOCATE."""
+        self._pgconn.send_close_prepared(name)
 
     def _bind_known(self, statements: Sequence[Statement]) -> list[Bound]:
         bound = [self.bind(*statement) for statement in statements]
@@ -227,11 +229,9 @@ class PreparedStatements:
         return bound
 
     def _prepare(self, prepared: Prepared) -> None:
-        if command := self.take_superfluous():
-            # Behind a pooler, another server may not know it.
-            with suppress(InvalidSqlStatementName):
-                self.send(command)
-                self._results()
+        if name := self.take_superfluous():
+            self.send_close(name)
+            self._results()
         try:
             self._pgconn.send_prepare(prepared.name, prepared.query, prepared.types)
             self._results()

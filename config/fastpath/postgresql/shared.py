@@ -8,7 +8,8 @@ from typing import Any
 
 from psycopg import Error
 
-from config.fastpath.postgresql.base import DatabaseWrapper
+from config.fastpath.greenlets import get_request_greenlet
+from config.fastpath.postgresql.base import DatabaseWrapper, release_connections
 from config.fastpath.postgresql.batches import Batch, Rows, Statement
 from config.fastpath.postgresql.pipeline import Outcome, Pipeline
 from config.fastpath.postgresql.pool import Pool
@@ -43,6 +44,8 @@ class SharedConnection(DatabaseWrapper):
                     _note(batch, outcome)
                     if outcome.result is not None:
                         return _unwrap(outcome.result)
+                    if outcome.is_slow:
+                        break
                 self._note_slow(batch)
             outcome = self._run_in_pool(batch)
             _note(batch, outcome)
@@ -50,6 +53,9 @@ class SharedConnection(DatabaseWrapper):
 
     def _run_in_pool(self, batch: Batch) -> Outcome:
         """Runs a batch with the time-outs of the settings, while others wait for no more than its place in the pool."""
+        runner: Any = get_request_greenlet()
+        # Who waits for a connection holds none.
+        release_connections(runner)
         connection = self.connection_pool.borrow(_get_key(batch))
         began = perf_counter()
         result: list[Rows] | Exception
