@@ -73,9 +73,9 @@ FAULTS = {
     ),
     "a code": (
         """
-            response = Client().get("/health/live", headers={"Host": "elsewhere.example"})
-            response.content = response.content.replace(b"VALIDATION_ERROR", b"FORBIDDEN")""",
-        "GET /health/live 400: the code FORBIDDEN is not described",
+            response = Client().get("/health/live", headers={"Accept": "image/png"})
+            response.content = response.content.replace(b"NOT_ACCEPTABLE", b"FORBIDDEN")""",
+        "GET /health/live 406: the code FORBIDDEN is not described",
     ),
 }
 
