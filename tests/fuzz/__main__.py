@@ -63,7 +63,11 @@ def ask(service: Service, path: str, headers: Mapping[str, str] | None = None, b
 
 def write_document(service: Service, version: int, folder: Path) -> Path:
     """The document of a version, with closed answers and without what changes their shape."""
-    document = close(ask(service, f"/openapi.json?version={version}"))
+    served = ask(service, f"/openapi.json?version={version}")
+    document = close(served)
+    # Requests are open or closed as the document says.
+    schemas = served["components"]["schemas"]
+    document["components"]["schemas"] |= {name: schemas[name] for name in schemas if name.endswith("Request")}
     shared = {f"#/components/parameters/{name}" for name in SHAPES}
     for operations in document["paths"].values():
         for operation in operations.values():
