@@ -360,10 +360,13 @@ class ReferenceView(DocumentationView):
     def get(self, request: Request) -> Response:
         has_version = VERSION_PARAMETER in request.GET
         version: Version = versioning.get_version(request) if has_version else settings.API_VERSIONS[-1]
-        return self.render_page(
+        response = self.render_page(
             "config/reference.html",
             version=version,
             versions=settings.API_VERSIONS,
             client_id=settings.REFERENCE_CLIENT_ID,
             redirect=f"{settings.PUBLIC_URL}{OAUTH_REDIRECT}",
         )
+        # It opens the consent page, which has no policy of its own, and waits for its answer.
+        response["Cross-Origin-Opener-Policy"] = "same-origin-allow-popups"
+        return response

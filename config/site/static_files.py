@@ -16,6 +16,8 @@ from config.http.errors import DomainError, ErrorCode
 from config.http.headers import vary_on
 
 METHODS = "GET, HEAD, OPTIONS"
+# Where the consent page leads whoever signs in on the reference.
+OAUTH_CALLBACK = "/oauth2-redirect.html"
 # A process holds so many files in gzip, more than all pages together have.
 _MAX_GZIPPED = 256
 
@@ -44,6 +46,9 @@ def _serve(static_file: StaticFile, request: HttpRequest) -> HttpResponse:
     response: HttpResponse = WhiteNoiseMiddleware.serve(static_file, request)
     if is_text:
         vary_on(response, "Accept-Encoding")
+    if request.path_info.endswith(OAUTH_CALLBACK):
+        # It hands the code over to the page that opened it, from behind the consent page.
+        response["Cross-Origin-Opener-Policy"] = "unsafe-none"
     return response
 
 
