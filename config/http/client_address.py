@@ -1,7 +1,6 @@
 """The address a request comes from."""
 
 import logging
-from collections.abc import Mapping
 from functools import cache
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import Any
@@ -55,15 +54,6 @@ def _warn_of_no_address() -> None:
         "A trusted proxy sends an X-Forwarded-For without an address: its clients share the proxy's limits. "
         "Let the proxy send the address that it was called from."
     )
-
-
-def is_passed_on(environ: Mapping[str, Any]) -> bool:
-    """Whether a request says that it comes from a trusted proxy.
-
-    Args:
-        environ: the WSGI environment of the request.
-    """
-    return bool(settings.TRUSTED_PROXIES) and "HTTP_X_FORWARDED_FOR" in environ
 
 
 def get_network(address: IPv4Address | IPv6Address) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.conf import settings
 from django.http.response import HttpResponseBase
-from django.urls import Resolver404, URLPattern, get_resolver, resolve
+from django.urls import Resolver404, resolve
 
 View = Callable[..., HttpResponseBase]
 
@@ -42,12 +42,6 @@ def get_declaration(view: View | None, name: str, default: Any = None) -> Any:
     # Of Django REST Framework, then of Django; a function stands for itself.
     holder = getattr(view, "cls", None) or getattr(view, "view_class", view)
     return getattr(holder, name, default)
-
-
-def find_paths(is_meant: Callable[[View], bool]) -> frozenset[str]:
-    """The paths without parameters, at the top of the URL map, whose views are meant."""
-    patterns = [each for each in get_resolver(settings.ROOT_URLCONF).url_patterns if isinstance(each, URLPattern)]
-    return frozenset(f"/{each.pattern}" for each in patterns if not each.pattern.converters and is_meant(each.callback))
 
 
 def get_allowed_methods(view: View | None) -> list[str]:

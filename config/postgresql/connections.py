@@ -14,11 +14,6 @@ from django.db import connections
 from psycopg.pq import TransactionStatus
 
 
-def is_waiting(connection: Any) -> bool:
-    """Whether a thread waits for an answer on a connection of Django's."""
-    return _is_active(connection.connection)
-
-
 def cut_if_waiting(connection: Any) -> bool:
     """Ends a connection of Django's where another thread waits for an answer. Returns whether it does."""
     raw = connection.connection
