@@ -10,7 +10,6 @@ piece, each when the client has taken the one before it.
 
 from __future__ import annotations
 
-import ctypes
 import logging
 import os
 import pickle
@@ -37,7 +36,7 @@ from config.server.answers import Answer, Streamed, begin_answer, failure
 from config.server.background import Repetition
 from config.server.environ import Environ
 from config.server.log_writer import log
-from config.server.processes import close_other_files, end_with_parent
+from config.server.processes import close_other_files, end_with_parent, return_memory
 from config.server.tracing import traces
 
 logger = logging.getLogger(__name__)
@@ -47,9 +46,6 @@ THREADS = 4
 # What is slow leaves the processors to what is fast: of a busy one, it has a quarter.
 NICENESS = 5
 _LENGTH_BYTES = 8
-# Of mallopt(3), and from how many bytes on a block is mapped by itself.
-_M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
-_LARGE_BLOCK = 128 * 1024
 # What the worker asks for while a stream is sent. A stream that fails has no last piece, but the word for that.
 _NEXT, _STOP = b"n", b"s"
 _FAILED = (1 << 8 * _LENGTH_BYTES) - 1
@@ -178,7 +174,7 @@ def _serve(django: Any, sockets: Sequence[socket.socket], worker: int, cause: me
     # The listening socket above all: what nobody accepts there would wait in vain.
     close_other_files({each.fileno() for each in sockets})
     os.nice(NICENESS)
-    _return_memory()
+    return_memory()
     metrics.start(Lane.SLOW, cause)
     log.start()
     traces.start()
@@ -203,18 +199,6 @@ def _serve(django: Any, sockets: Sequence[socket.socket], worker: int, cause: me
     uses.write()
     traces.stop()
     log.stop()
-
-
-def _return_memory() -> None:
-    """Has the C library return large blocks, as of exports, when they are freed.
-
-    glibc would keep blocks of up to 32 MB once it has seen such, and heaps for each thread: with four exports at once,
-    the process took 171 MB instead of 94 after five minutes, and kept growing. Other C libraries have no `mallopt`, or
-    none of these.
-    """
-    if mallopt := getattr(ctypes.CDLL(None), "mallopt", None):
-        mallopt(_M_MMAP_THRESHOLD, _LARGE_BLOCK)
-        mallopt(_M_ARENA_MAX, 1)
 
 
 def _cut_in_vain(primaries: Sequence[Any]) -> None:

@@ -20,7 +20,7 @@ from django.conf import settings
 from django.core.management.base import CommandError
 from django.db import connections, transaction
 from granian._granian import SocketHolder
-from granian.constants import HTTPModes, Interfaces
+from granian.constants import HTTPModes, Interfaces, RuntimeModes
 from granian.http import HTTP1Settings
 from granian.log import LogLevels
 from granian.server.mp import MPServer
@@ -32,7 +32,7 @@ from config.management.migrations import migrate, setup_lock
 from config.management.pooler import LOSES_STATEMENTS, keeps_prepared_statements
 from config.server import metrics, slow_process
 from config.server.metrics import StartCause
-from config.server.processes import end_with_parent, keep_to_processor
+from config.server.processes import end_with_parent, keep_to_processor, wake_without_preemption
 from config.server.reload import ENDING, Predecessor, get_predecessor, reload
 
 ADMINISTRATOR_EMAIL = "admin@example.com"
@@ -217,6 +217,8 @@ def _serve(sockets: Sequence[socket.socket], predecessor: Predecessor | None) ->
         port=settings.PORT,
         interface=Interfaces.ASGI,
         workers=settings.WORKERS,
+        # One thread for all sockets. For ASGI, Granian's default is several, which wait for each other and for Python.
+        runtime_mode=RuntimeModes.st,
         # HTTP/2 is left to the proxy: no timeout of Granian detects its dead connections.
         http=HTTPModes.http1,
         http1_settings=HTTP1Settings(header_read_timeout=HEADER_TIMEOUT_SECONDS * 1000, max_buffer_size=64 * 1024),
@@ -343,5 +345,6 @@ def _load_application(index: int, sockets: Sequence[socket.socket], cause: Start
     # While the worker has no threads, which a fork would not have.
     application.slow_process = slow_process.start(django, cause)
     keep_to_processor(index, settings.WORKERS)
+    wake_without_preemption()
     metrics.start(Lane.FAST, cause)
     return application
