@@ -135,16 +135,23 @@ def begin_answer(django: Any, environ: Environ) -> Answer | Streamed:
 
 def _run_fast_path(environ: Environ) -> Answer | None:
     """The response of the fast path; None for a request that must take the full stack."""
-    from config.fastpath import handler
-    from config.fastpath.postgresql.base import get_connection
-
-    request = handler.build_request(environ)
+    build_request, get_response, get_connection = _get_fast_path()
+    request = build_request(environ)
     if request is None:
         return None
     # What Django does by signals at the beginning of a request.
     get_connection("default").close_if_unusable_or_obsolete()
-    response = handler.get_response(request)
+    response = get_response(request)
     return Answer(response.status_code, list(response.headers.items()), response.content)
+
+
+# It is imported where it is on alone.
+@cache
+def _get_fast_path() -> tuple[Callable[..., Any], ...]:
+    from config.fastpath.handler import build_request, get_response
+    from config.fastpath.postgresql.base import get_connection
+
+    return build_request, get_response, get_connection
 
 
 def _run_django(django: Any, environ: Environ) -> Answer | Streamed:

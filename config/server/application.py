@@ -10,9 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from asyncio import AbstractEventLoop
-from collections import Counter
-from collections.abc import Awaitable, Callable, Hashable, Iterator, MutableMapping
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable, Hashable, MutableMapping
 from contextvars import Context
 from functools import lru_cache, partial
 from io import BytesIO
@@ -79,7 +77,8 @@ class Application:
         self._django = django
         self._bodies = Bodies()
         self._callers = Callers()
-        self._in_flight: Counter[Hashable] = Counter()
+        # How many requests of each caller are run, until their answers are sent.
+        self._in_flight: dict[Hashable, int] = {}
         self._running = 0
         self._engine: Any = None
         self._slow: SlowLane | None = None
@@ -157,10 +156,17 @@ class Application:
         if problem := self._find_excess(environ, lane, caller):
             await _send(drain.mark(self._refuse(environ, problem, lane)), None, receive, send)
         else:
-            with self._under_way_for(caller), suppress(ClientLeft):
+            self._in_flight[caller] = self._in_flight.get(caller, 0) + 1
+            try:
                 response, stream = await self._run(environ, lane, caller, receive)
                 self._callers.learn(credential, state)
                 await _send(drain.mark(response), stream, receive, send)
+            except ClientLeft:
+                pass
+            finally:
+                self._in_flight[caller] -= 1
+                if not self._in_flight[caller]:
+                    del self._in_flight[caller]
         if is_unread:
             await self._bodies.throw_away(receive)
 
@@ -190,17 +196,6 @@ class Application:
         environ["wsgi.input"] = BytesIO(body)
         return False
 
-    @contextmanager
-    def _under_way_for(self, caller: Hashable) -> Iterator[None]:
-        """Counts a request until its answer is sent."""
-        self._in_flight[caller] += 1
-        try:
-            yield
-        finally:
-            self._in_flight[caller] -= 1
-            if not self._in_flight[caller]:
-                del self._in_flight[caller]
-
     async def _run(
         self, environ: Environ, lane: Lane, caller: Hashable, receive: Receive
     ) -> tuple[Answer, SlowStream | None]:
@@ -225,7 +220,7 @@ class Application:
         if isinstance(problem, DomainError) and problem.code is ErrorCode.SERVICE_UNAVAILABLE:
             return problem
         limit = settings.MAX_IN_FLIGHT
-        if limit and self._in_flight[caller] >= limit:
+        if limit and self._in_flight.get(caller, 0) >= limit:
             return _build_excess(limit)
         if lane is Lane.FAST and self._running >= MAX_RUNNING:
             return build_overload("Too many requests wait.")
