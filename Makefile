@@ -18,8 +18,8 @@ PAYMENTS ?= 10000
 
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help trials run test format lint test-system test-browser test-clients bench lock sbom test-bulk test-schema test-lighthouse test-load \
-	test-replacement test-replicas test-migrations test-releases soak faults restore-drill cluster test-cluster bench-growth \
+.PHONY: help trials run test format lint test-system test-browser test-clients bench lock install sbom test-bulk test-schema test-lighthouse test-load \
+	test-deploy test-replacement test-replicas test-migrations test-releases soak faults restore-drill cluster test-cluster bench-growth \
 	runtime-environment development-environment benchmark-environment browser-environment client-environment cluster-environment node
 
 # "## " describes what `make` lists, "#: " what `make trials` lists.
@@ -72,6 +72,10 @@ lock: $(BIN)/pip  ## makes the requirements files from pyproject.toml
 	@$(UV_LOCK) --group cluster -o tests/cluster/requirements.txt
 	@$(UV_LOCK) --group bench -c requirements.txt -o benchmarks/requirements.txt
 
+install: runtime-environment  ## on a server, as root: the packages, the account users-service, and the units of systemd
+	@id users-service > /dev/null 2>&1 || useradd --system users-service
+	@install --mode 644 deploy/systemd/* /etc/systemd/system/
+
 sbom: development-environment  ## writes sbom.json, the bill of materials of the service's packages (CycloneDX)
 	@$(BIN)/python -m cyclonedx_py requirements requirements.txt --pyproject pyproject.toml --output-reproducible \
 		--output-file sbom.json
@@ -99,6 +103,9 @@ test-releases: development-environment  #: runs this release and an artificial s
 test-lighthouse:  #: lets Lighthouse judge the public pages of the running service, on a quiet machine; ORIGIN=http://127.0.0.1:8000 CHROMIUM=/path/to/chromium
 	@cd tests/lighthouse && npm ci --silent --no-audit --no-fund && ORIGIN='$(or $(ORIGIN),http://$(HOST):$(PORT))' \
 		CHROME_PATH='$(or $(CHROMIUM),$(shell command -v chromium || command -v google-chrome))' node lighthouse.mjs
+
+test-deploy: development-environment  #: follows docs/deploy.md, backup.md and upgrade.md in a bare Debian 13, as root; MIRROR=http://deb.debian.org/debian
+	@$(BIN)/python -m tests.debian
 
 test-load: development-environment  #: measures what readers see beside everything that is slow, in about ten minutes; CASES=logins,…
 	@$(BIN)/python -m tests.load '$(CASES)'

@@ -14,7 +14,7 @@ from config.api.versions.table import midnight
 from config.site import documentation
 
 NOTICE_BEFORE_SUNSET = timedelta(days=90)
-# At the most, with that of the process beside it: docs/operations.md#lanes.
+# At the most, with that of the process beside it: docs/scale.md#database-connections.
 CONNECTIONS_OF_A_WORKER = 14
 # For readers of metrics, backups and commands.
 SPARE_CONNECTIONS = 10

@@ -1,4 +1,4 @@
-"""The settings of the service, read from the environment; docs/operations.md lists every variable.
+"""The settings of the service, read from the environment; docs/settings.md lists every variable.
 
 Two ways to run. *Local* (`make run`, and `manage.py` beside it): what is not given is made up, down to the
 database. *Production*, as soon as one of the variables in REQUIRED is given: then all of them must be.
@@ -105,7 +105,7 @@ def _find_faults_of_files() -> Iterator[str]:
 
 
 if _unreadable := " ".join(_find_faults_of_files()):
-    sys.exit(f"{_unreadable} (docs/operations.md lists the variables)")
+    sys.exit(f"{_unreadable} (docs/settings.md lists the variables)")
 
 LOCAL = env.bool("LOCAL", not any(map(_is_given, REQUIRED)))
 HOST = env.str("HOST", "127.0.0.1")
@@ -161,6 +161,16 @@ API_VENDOR = env.str(
 CORS_ALLOWED_ORIGINS: list[str] = env.list(
     "CORS_ALLOWED_ORIGINS", [], validate=_each(Regexp(_ORIGIN, error=_ORIGIN_WANTED))
 )
+# As hstspreload.org and RFC 6797 write it. That all subdomains answer by TLS alone is the owner's to say.
+STRICT_TRANSPORT_SECURITY = env.str(
+    "STRICT_TRANSPORT_SECURITY",
+    "max-age=31536000",
+    validate=Regexp(
+        r"max-age=[0-9]{1,10}(; includeSubDomains(; preload)?)?\Z",
+        error="Must be such as max-age=31536000 or max-age=31536000; includeSubDomains; preload.",
+    ),
+)
+LOG_CLIENT_ADDRESS = env.bool("LOG_CLIENT_ADDRESS", True)
 METRICS_TOKEN = env.str(
     "METRICS_TOKEN", "", validate=Regexp(r"([!-~]{16,})?\Z", error="Must be at least 16 characters of visible ASCII.")
 )
@@ -247,7 +257,7 @@ try:
     if faults := list(_faults()):
         raise EnvValidationError("The variables contradict each other.", faults)
 except EnvValidationError as error:
-    sys.exit(f"{_format_errors(error.error_messages)} (docs/operations.md lists the variables)")
+    sys.exit(f"{_format_errors(error.error_messages)} (docs/settings.md lists the variables)")
 
 # --- Django ----------------------------------------------------------------------------------------------------------
 
@@ -384,6 +394,7 @@ LOGGING = {
         # with DEBUG, Django answers some faults by a page of its own.
         "django.request": {"level": "ERROR" if DEBUG else "CRITICAL"},
         "audit": {"level": "INFO"},
+        "serve": {"level": "INFO"},
     },
 }
 
@@ -485,8 +496,9 @@ OAUTH2_PROVIDER = {
 
 _https = urlsplit(PUBLIC_URL).scheme == "https"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _https
-SECURE_HSTS_SECONDS = 31_536_000 if _https else 0
-SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = _https
+SECURE_HSTS_SECONDS = int(STRICT_TRANSPORT_SECURITY.removeprefix("max-age=").partition(";")[0]) if _https else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = "includeSubDomains" in STRICT_TRANSPORT_SECURITY
+SECURE_HSTS_PRELOAD = "preload" in STRICT_TRANSPORT_SECURITY
 SECURE_REFERRER_POLICY = "no-referrer"
 X_FRAME_OPTIONS = "DENY"
 CSRF_TRUSTED_ORIGINS = [PUBLIC_URL]
@@ -494,8 +506,11 @@ CSRF_FAILURE_VIEW = "config.api.exceptions.csrf_failure"
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if TRUSTED_PROXIES else None
 SILENCED_SYSTEM_CHECKS = [
     # A redirect to https would come after the credential was already sent in clear; the proxy that ends TLS
-    # refuses plain HTTP instead (docs/operations.md).
+    # refuses plain HTTP instead (docs/deploy.md).
     "security.W008",
+    # Subdomains and preload are the owner's decision (STRICT_TRANSPORT_SECURITY).
+    "security.W005",
+    "security.W021",
     # Emails are unique without regard to case, among users not removed: an index that the check does not know.
     "auth.E003",
     "auth.W004",

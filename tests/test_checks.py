@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from django.db import connection
 from redis import Redis
 
 from config import checks
+from config.management.commands import doctor
 from tests.api.test_failures import database_away
 from tests.conftest import own_session
 
@@ -44,11 +47,36 @@ def test_proxy_that_the_settings_do_not_know_of_is_told(settings, changed, told)
     assert find() == {}
 
 
+@pytest.fixture(autouse=True)
+def public_url(monkeypatch):
+    """What answers at PUBLIC_URL: the headers, or an error."""
+    found = {"answer": {"API-Version": "1"}}
+
+    @contextmanager
+    def urlopen(url, timeout):
+        if isinstance(found["answer"], OSError):
+            raise found["answer"]
+        yield SimpleNamespace(headers=found["answer"])
+
+    monkeypatch.setattr(doctor, "urlopen", urlopen)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"), [({}, "Another service answers at "), (OSError("no certificate"), "answer: no certificate.")]
+)
+def test_public_url_that_does_not_lead_here_is_told(settings, capsys, public_url, answer, told):
+    settings.TRUSTED_PROXIES, public_url["answer"] = 1, answer
+    with pytest.raises(CommandError, match="1 thing is wrong"):
+        call_command("doctor")
+    assert told in capsys.readouterr().out
+
+
 def test_database_that_is_right_is_not_mentioned(settings, capsys):
     settings.TRUSTED_PROXIES = 1
     assert look() == {}
     call_command("doctor")
-    assert capsys.readouterr().out == "Nothing is wrong.\n"
+    assert capsys.readouterr().out == f"{settings.PUBLIC_URL} answers, and so does what it needs.\nNothing is wrong.\n"
 
 
 def test_connections_that_do_not_suffice_are_told(settings):

@@ -47,9 +47,9 @@ def refuse(load: Any) -> Any:
         with pytest.raises(SystemExit) as stopped:
             load(variables)
         line = str(stopped.value.code)
-        assert line.endswith(" (docs/operations.md lists the variables)")
+        assert line.endswith(" (docs/settings.md lists the variables)")
         assert "\n" not in line
-        return line.removesuffix(" (docs/operations.md lists the variables)")
+        return line.removesuffix(" (docs/settings.md lists the variables)")
 
     return run
 
@@ -87,6 +87,9 @@ def test_missing_variable_stops_the_start(refuse: Any, name: str) -> None:
         ("OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4318"),
         ("CORS_ALLOWED_ORIGINS", "https://app.example,https://other.example/"),
         ("METRICS_TOKEN", "two words"),
+        ("LOG_CLIENT_ADDRESS", "perhaps"),
+        ("STRICT_TRANSPORT_SECURITY", "preload"),
+        ("STRICT_TRANSPORT_SECURITY", "max-age=31536000; preload"),
         ("QUOTA_URL", "redis.example.com"),
         ("QUOTA_URL", "http://redis.example.com"),
     ],
@@ -110,6 +113,21 @@ def test_wrong_value_stops_the_start(refuse: Any, name: str, value: str) -> None
 )
 def test_wrong_values_are_named_in_one_line_of_text(refuse: Any, values: dict[str, str], line: str) -> None:
     assert refuse(PRODUCTION | values) == line
+
+
+@pytest.mark.parametrize(
+    ("values", "hsts"),
+    [
+        ({}, (31_536_000, False, False)),
+        ({"STRICT_TRANSPORT_SECURITY": "max-age=60; includeSubDomains"}, (60, True, False)),
+        ({"STRICT_TRANSPORT_SECURITY": "max-age=60; includeSubDomains; preload"}, (60, True, True)),
+        ({"PUBLIC_URL": "http://api.example.com"}, (0, False, False)),
+    ],
+)
+def test_subdomains_and_preload_are_asked_for(load: Any, values: dict[str, str], hsts: tuple[object, ...]) -> None:
+    found = load(PRODUCTION | values)
+    names = ("SECURE_HSTS_SECONDS", "SECURE_HSTS_INCLUDE_SUBDOMAINS", "SECURE_HSTS_PRELOAD")
+    assert tuple(found[name] for name in names) == hsts
 
 
 @pytest.mark.parametrize("value", ["redis://:pass/word@redis", "redis://:pass:word@redis:x", "rediss://:password@"])
@@ -184,7 +202,7 @@ def manage(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str
     ("variables", "told"),
     [
         ({"DATABASE_URL": "postgresql://localhost:1/service"}, "refused"),
-        ({"DEBUG": "perhaps"}, "DEBUG: Not a valid boolean. (docs/operations.md lists the variables)"),
+        ({"DEBUG": "perhaps"}, "DEBUG: Not a valid boolean. (docs/settings.md lists the variables)"),
     ],
 )
 def test_service_that_cannot_start_prints_one_line(variables: dict[str, str], told: str) -> None:

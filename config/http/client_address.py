@@ -1,7 +1,8 @@
 """The address a request comes from."""
 
 import logging
-from functools import cache
+from collections.abc import Mapping
+from functools import cache, lru_cache
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import Any
 
@@ -11,13 +12,18 @@ logger = logging.getLogger(__name__)
 
 
 def client_address(request: Any) -> IPv4Address | IPv6Address:
+    """The address of the client of a request."""
+    return read_client_address(request.META)
+
+
+def read_client_address(environ: Mapping[str, Any]) -> IPv4Address | IPv6Address:
     """The client's address, with X-Forwarded-For believed from as many proxies as TRUSTED_PROXIES says.
 
     Each trusted proxy appends the address it was called from, so the entry that counts is that many from the end. Where
     that entry is no address, the proxy that wrote it stands for its client: the next entry is that proxy's address.
     """
-    forwarded = request.META.get("HTTP_X_FORWARDED_FOR")
-    chain = [*(forwarded.split(",") if forwarded else ()), request.META.get("REMOTE_ADDR", "")]
+    forwarded = environ.get("HTTP_X_FORWARDED_FOR")
+    chain = [*(forwarded.split(",") if forwarded else ()), environ.get("REMOTE_ADDR", "")]
     entries = chain[max(-1 - settings.TRUSTED_PROXIES, -len(chain)) :]
     for entry in entries:
         found = _parse_address(entry)
@@ -28,6 +34,7 @@ def client_address(request: Any) -> IPv4Address | IPv6Address:
     return IPv4Address(0)
 
 
+@lru_cache(maxsize=1024)
 def _parse_address(entry: str) -> IPv4Address | IPv6Address | None:
     """The address in an entry of X-Forwarded-For; None for `unknown` and its like.
 

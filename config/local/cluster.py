@@ -158,7 +158,7 @@ class Cluster:
                 if "incompatible with server" in reason:
                     raise EmbeddedDatabaseError(
                         f"The data is of PostgreSQL {(self.data / 'PG_VERSION').read_text().strip()}, and this release "
-                        "brings another version: see docs/backup.md"
+                        "brings another version: see docs/embedded-database.md"
                     )
                 if "still in use" not in reason or time.monotonic() > deadline:
                     raise EmbeddedDatabaseError(f"The embedded database does not start: {reason} (more in {self.log})")

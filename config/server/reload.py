@@ -20,9 +20,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
+from config.server.systemd import notify
+
 logger = logging.getLogger(__name__)
 
 _VARIABLE = "SERVE_PREDECESSOR"
+_REFUSED = "READY=1\nSTATUS=The last reload was refused; the release of before serves. The log says why."
 # What ends the service.
 ENDING = (signal.SIGINT, signal.SIGTERM)
 # To load the code and to look at the settings.
@@ -81,6 +84,7 @@ def reload(present: Predecessor, environment: Mapping[str, str]) -> None:
         environment: in which it runs.
     """
     command = [sys.executable, *sys.orig_argv[1:]]
+    notify("RELOADING=1")
     # With the new code and settings, in a process that may fail.
     trial = [sys.executable, sys.argv[0], "check", "--fail-level", "ERROR"]
     try:
@@ -89,9 +93,11 @@ def reload(present: Predecessor, environment: Mapping[str, str]) -> None:
         )
     except subprocess.TimeoutExpired:
         logger.error("The service is not replaced: it does not start within %s s.", SECONDS_TO_TRY)  # noqa: TRY400
+        notify(_REFUSED)
         return
     if tried.returncode:
         logger.error("The service is not replaced, since it would not start: %s", tried.stderr.strip()[-2000:])
+        notify(_REFUSED)
         return
     for file in present.sockets:
         os.set_inheritable(file, True)

@@ -1,7 +1,7 @@
 """A line in the log for each request that was answered.
 
-It says who asked for what, by which kind of credential, and what it cost: the route and no address, the id of a user
-and no credential. No secret can come into it.
+It says who asked for what from where, by which kind of credential, and what it cost: the route and no path, the id of a
+user and no credential. No secret can come into it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from django.conf import settings
+
+from config.http.client_address import read_client_address
 from config.http.request_state import RequestState
 from config.server.log_writer import log
 from config.server.logs import render
@@ -48,29 +51,28 @@ def log_answer(
     if traceparent is not None:
         known = _TRACEPARENT.match(traceparent)
         traceparent = known[0] if known else None
-    log.add(
-        render(
-            {
-                "time": datetime.now(UTC),
-                "level": "INFO" if status < 500 else "ERROR",
-                "logger": NAME,
-                "request_id": headers.get("Request-Id"),
-                "traceparent": traceparent,
-                "method": method,
-                "route": route,
-                "status": status,
-                "principal": user,
-                "kind": kind,
-                "version": headers.get("API-Version"),
-                "bytes": int(headers.get("Content-Length") or 0),
-                "duration_ms": int(1_000_000 * seconds) / 1000,
-                "database_ms": int(1_000_000 * state.spent.seconds) / 1000,
-                "statements": state.spent.statements,
-                "replayed": "Idempotent-Replayed" in headers,
-                "lane": state.lane,
-            }
-        )
-    )
+    line = {
+        "time": datetime.now(UTC),
+        "level": "INFO" if status < 500 else "ERROR",
+        "logger": NAME,
+        "request_id": headers.get("Request-Id"),
+        "traceparent": traceparent,
+        "method": method,
+        "route": route,
+        "status": status,
+        "principal": user,
+        "kind": kind,
+        "version": headers.get("API-Version"),
+        "bytes": int(headers.get("Content-Length") or 0),
+        "duration_ms": int(1_000_000 * seconds) / 1000,
+        "database_ms": int(1_000_000 * state.spent.seconds) / 1000,
+        "statements": state.spent.statements,
+        "replayed": "Idempotent-Replayed" in headers,
+        "lane": state.lane,
+    }
+    if settings.LOG_CLIENT_ADDRESS:
+        line["address"] = str(read_client_address(environ))
+    log.add(render(line))
 
 
 def _find_principal(state: RequestState, request: Any) -> tuple[int | None, str | None]:

@@ -9,7 +9,7 @@ from django.db import Error, connection
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily
 
-from config import VERSION
+from config import COMMIT, VERSION
 from config.postgresql import row_counts
 from config.postgresql.replicas import ask
 
@@ -21,7 +21,12 @@ _COUNT_WAITING = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_
 
 class _Collector:
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        versions = {"version": VERSION, "python": platform.python_version(), "django": django.get_version()}
+        versions = {
+            "version": VERSION,
+            "commit": COMMIT,
+            "python": platform.python_version(),
+            "django": django.get_version(),
+        }
         build = GaugeMetricFamily("build_info", "What runs; always 1.", labels=list(versions))
         build.add_metric(list(versions.values()), 1)
         yield build

@@ -31,6 +31,8 @@ class MetricsView(UnversionedMixin, View):
     texts = {"get": "Metrics in the text format of Prometheus.\n\nFor the operator, with a token of its own."}
 
     cache_control = "no-store"
+    # Prometheus often scrapes a machine by its address.
+    takes_any_host = True
     # It reads the files of all processes.
     lanes = {"GET": Lane.SLOW, "HEAD": Lane.SLOW}
     renderer_classes = [ExpositionRenderer]

@@ -184,7 +184,7 @@ def events_of_the_code() -> set[str]:
 
 def events_of_the_documentation() -> set[str]:
     """The first cells of the table; in one cell, `.removed` is short for the same thing with another happening."""
-    text = (CHECKOUT / "docs" / "operations.md").read_text()
+    text = (CHECKOUT / "docs" / "operate.md").read_text()
     table = text.partition("| Event | Meaning |\n|---|---|\n")[2].partition("\n\n")[0]
     found: set[str] = set()
     for line in table.splitlines():

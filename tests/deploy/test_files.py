@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from config.settings import REQUIRED, SECRETS, env
+from config.settings import REQUIRED, env
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
+UNITS = DEPLOY / "systemd"
 _ROW = re.compile(r"^\| (?P<names>`[^|]+`) \| (?P<meaning>.+) \| (?P<default>[^|]+) \|$", re.MULTILINE)
 _LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
 _VARIABLE = re.compile(r"^#? ?([A-Z_]+)=", re.MULTILINE)
@@ -23,17 +24,17 @@ _VARIABLE = re.compile(r"^#? ?([A-Z_]+)=", re.MULTILINE)
 
 def read_documented() -> dict[str, tuple[str, str]]:
     """The meaning and default of each variable in the table of settings."""
-    section = (ROOT / "docs/operations.md").read_text().split("## Settings")[1].split("\n## ")[0]
+    text = (ROOT / "docs/settings.md").read_text()
     return {
         name: (row["meaning"], default)
-        for row in _ROW.finditer(section)
+        for row in _ROW.finditer(text)
         for name, default in zip(re.findall(r"`([A-Z_]+)`", row["names"]), row["default"].split(", "), strict=False)
     }
 
 
 def build_example() -> str:
     """The text of .env.example: the required variables to fill in, and all others with their defaults."""
-    lines = ["# The settings of the service in production; docs/operations.md says more of each."]
+    lines = ["# The settings of the service in production; docs/settings.md says more of each."]
     for name, (meaning, default) in read_documented().items():
         given = "".join(re.findall(r"^`([^` ]*)`", default)[:1])
         text = _LINK.sub(r"\1", meaning).replace("`", "")
@@ -66,34 +67,46 @@ def test_image_does_not_run_as_root():
     assert "pip install" not in last
 
 
-def test_compose_gives_secrets_in_files():
+def test_compose_needs_what_the_guide_makes(tmp_path):
     compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
     service = compose["services"]["service"]
-    given = {name.removesuffix("_FILE") for name in service["environment"]}
-    assert set(REQUIRED) <= given <= set(env.dump())
-    for name in set(SECRETS) & given:
-        path = service["environment"][f"{name}_FILE"]
-        assert Path(path).name in service["secrets"]
-        assert Path(path).name in compose["secrets"]
+    assert set(REQUIRED) <= set(service["environment"]) <= set(env.dump())
+    (block,) = re.findall(
+        r"^(install [^\n]* deploy/environment <<END\n.*?^END)$",
+        (ROOT / "docs/deploy.md").read_text(),
+        re.MULTILINE | re.DOTALL,
+    )
+    script = f"DOMAIN=api.example.com\ncd '{tmp_path}'\nmkdir deploy\n{block}".replace("git ", f"git -C '{ROOT}' ")
+    subprocess.run(["bash", "-ec", script], check=True)
+    made = dict(line.split("=", 1) for line in (tmp_path / "deploy/environment").read_text().splitlines())
+    needed = re.findall(r"\$\{([A-Z_]+):\?", (DEPLOY / "compose.yaml").read_text())
+    assert set(needed) <= {name for name, value in made.items() if value}
+    assert (tmp_path / "deploy/environment").stat().st_mode & 0o777 == 0o600
     assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"])
     assert (DEPLOY / service["build"]["context"] / service["build"]["dockerfile"]).resolve() == DEPLOY / "Dockerfile"
+    # It shares the network of the service, whose address stands in the file as it is.
+    proxy = compose["services"]["proxy"]
+    assert (proxy["network_mode"], proxy["volumes"][0].partition(":")[0]) == ("service:service", "./nginx.conf")
 
 
-def test_compose_fills_in_what_nginx_leaves_open():
-    compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
-    open_names = set(re.findall(r"\$\{([A-Z_]+)\}", (DEPLOY / "nginx.conf").read_text().split("upstream", 1)[1]))
-    assert open_names == set(compose["services"]["proxy"]["environment"])
-
-
-def test_unit_is_one_that_systemd_takes():
+@pytest.mark.parametrize("unit", sorted(UNITS.iterdir()), ids=lambda unit: unit.name)
+def test_unit_is_one_that_systemd_takes(unit):
     program = shutil.which("systemd-analyze")
     if program is None:
         pytest.skip("There is no systemd-analyze on this machine.")
-    unit = DEPLOY / "users-service.service"
     checked = subprocess.run([program, "verify", unit], capture_output=True, text=True, check=False)
-    # The program that it starts is not on this machine.
+    # The programs that it starts are not on this machine.
     told = [line for line in checked.stderr.splitlines() if "is not executable" not in line]
     assert told == []
+
+
+def test_unit_may_do_little():
+    program = shutil.which("systemd-analyze")
+    if program is None:
+        pytest.skip("There is no systemd-analyze on this machine.")
+    command = [program, "security", "--offline=true", "--threshold=20", UNITS / "users-service.service"]
+    checked = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout
 
 
 def test_dockerfile_is_one_that_hadolint_takes():

@@ -1,4 +1,4 @@
-"""What docs/deploy.md tells an operator to do, as far as it can be done without a machine of one's own."""
+"""What docs/deploy.md tells an operator to do, as far as `make test` can: `make test-deploy` runs all of it."""
 
 import os
 import re
@@ -6,24 +6,20 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from urllib.parse import quote, unquote, urlsplit
 
 import psycopg
 import pytest
 
 from config.local.account import get_binaries_folder
-from tests.deploy.test_files import DEPLOY, ROOT
+from tests.deploy.test_files import ROOT, UNITS
 
 GUIDE = (ROOT / "docs/deploy.md").read_text()
-UNIT = (DEPLOY / "users-service.service").read_text()
-BLOCKS = re.findall(r"^```\n(.*?)^```", GUIDE, re.MULTILINE | re.DOTALL)
 DATABASE = "of_the_guide"
-
-
-def find_block(word: str) -> str:
-    (block,) = [block for block in BLOCKS if word in block]
-    return block
+(ROLE,) = re.findall(r"^runuser -u postgres -- (psql .*)$", GUIDE, re.MULTILINE)
+(SETTINGS,) = re.findall(
+    r"^(install [^\n]*/etc/users-service/environment <<END\n.*?^END\n)", GUIDE, re.MULTILINE | re.DOTALL
+)
 
 
 @pytest.fixture
@@ -37,27 +33,22 @@ def sockets() -> str:
 def database(sockets: str) -> Iterator[None]:
     """That of the guide: its commands are run by the server's own programs, as its superuser."""
     superuser = {"PGHOST": sockets, "PGUSER": "postgres", "PATH": f"{get_binaries_folder()}:{os.defpath}"}
-    commands = find_block("createuser").replace("runuser -u postgres -- ", "")
     # The tests have a database of that name already.
-    commands = commands.replace("users-service service", f"users-service {DATABASE}")
-    subprocess.run(["/bin/sh", "-ec", commands], env=superuser, check=True)
+    command = ROLE.replace("DATABASE service", f"DATABASE {DATABASE}")
+    subprocess.run(["bash", "-ec", command], env=superuser, check=True)
     yield
-    subprocess.run(["/bin/sh", "-ec", f"dropdb {DATABASE} && dropuser users-service"], env=superuser, check=True)
+    subprocess.run(["bash", "-ec", f"dropdb {DATABASE} && dropuser users-service"], env=superuser, check=True)
 
 
 @pytest.fixture
-def settings_of_guide(sockets: str) -> Iterator[Mapping[str, str]]:
-    """What its commands write, as the unit gives it to the service."""
-    with TemporaryDirectory() as name:
-        folder = Path(name) / "users-service"
-        commands = find_block("secret_key").replace("/etc/users-service", str(folder))
-        commands = commands.replace("%2Fvar%2Frun%2Fpostgresql/service", f"{quote(sockets, safe='')}/{DATABASE}")
-        subprocess.run(["/bin/sh", "-ec", commands], check=True)
-        assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
-        written = dict(line.split("=", 1) for line in (folder / "environment").read_text().splitlines())
-        files = dict(re.findall(r"(\w+_FILE)=%d/(\w+)", UNIT))
-        assert set(files.values()) == {path.name for path in folder.iterdir()} - {"environment"}
-        yield written | {variable: str(folder / file) for variable, file in files.items()} | {"LOCAL": "false"}
+def settings_of_guide(sockets: str, tmp_path: Path) -> Mapping[str, str]:
+    """What its command writes, as the unit gives it to the service."""
+    file = tmp_path / "environment"
+    command = SETTINGS.replace("/etc/users-service/environment", str(file))
+    command = command.replace("%2Fvar%2Frun%2Fpostgresql/service", f"{quote(sockets, safe='')}/{DATABASE}")
+    subprocess.run(["bash", "-ec", f"DOMAIN=api.example.com\n{command}"], check=True)
+    assert file.stat().st_mode & 0o777 == 0o600
+    return dict(line.split("=", 1) for line in file.read_text().splitlines()) | {"LOCAL": "false"}
 
 
 def manage(settings: Mapping[str, str], *arguments: str, given: str = "") -> str:
@@ -88,19 +79,22 @@ def test_role_of_the_guide_may_do_what_the_service_needs_and_no_more(
     assert rights == (False, False, False, False)
 
 
-def test_unit_uses_what_the_guide_has_made() -> None:
-    account = re.search(r"^useradd .* (\S+)$", GUIDE, re.MULTILINE)
+def test_guide_takes_ten_commands_of_one_step_each() -> None:
+    way = GUIDE.partition("\n## ")[0].partition("REPOSITORY=")[2].partition("```\n")[2]
+    blocks = "".join(re.findall(r"^```\n(.*?)^```", way, re.MULTILINE | re.DOTALL))
+    lines = re.sub(r" <<END\n.*?^END$", "", blocks, flags=re.MULTILINE | re.DOTALL).splitlines()
+    assert len(lines) == 10
+    assert not re.search(r"&&|; |\|", "".join(lines))
+
+
+@pytest.mark.parametrize("unit", ["users-service.service", "users-service-purge.service"])
+def test_unit_uses_what_the_guide_has_made(unit: str) -> None:
+    account = re.search(r"useradd .* (\S+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
     clone = re.search(r"^git clone \S+ (\S+)$", GUIDE, re.MULTILINE)
-    folder = re.search(r"^install --directory .* (\S+)$", GUIDE, re.MULTILINE)
     assert account
     assert clone
-    assert folder
-    unit = dict(line.split("=", 1) for line in UNIT.splitlines() if re.match(r"[A-Z]\w+=", line))
-    assert unit["User"] == unit["Group"] == account[1]
-    assert unit["WorkingDirectory"] == clone[1]
-    assert unit["EnvironmentFile"] == f"{folder[1]}/environment"
-    python = f"{clone[1]}/.venv/bin/python"
-    assert unit["ExecStart"] == f"{python} manage.py serve"
-    assert f"python3 -m venv {clone[1]}/.venv" in GUIDE
-    assert f"{python} -m pip install --require-hashes --no-deps -r {clone[1]}/requirements.txt" in GUIDE
-    assert f"cp {clone[1]}/deploy/{DEPLOY.joinpath('users-service.service').name} /etc/systemd/system/" in GUIDE
+    found = dict(line.split("=", 1) for line in (UNITS / unit).read_text().splitlines() if re.match(r"[A-Z]\w+=", line))
+    assert found["User"] == found["Group"] == account[1]
+    assert found["WorkingDirectory"] == clone[1]
+    assert f" {found['EnvironmentFile']} <<END" in SETTINGS
+    assert found["ExecStart"].startswith(f"{clone[1]}/.venv/bin/python manage.py ")

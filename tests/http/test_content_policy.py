@@ -78,4 +78,4 @@ def test_icon_that_browsers_ask_for_is_there():
 @pytest.mark.parametrize("secure", [True, False])
 def test_only_under_tls_the_browser_is_told_to_stay_there(db, settings, secure):
     response = send("GET", "/", secure=secure)
-    assert ("Strict-Transport-Security" in response.headers) is secure
+    assert response.headers.get("Strict-Transport-Security") == ("max-age=31536000" if secure else None)

@@ -2,13 +2,12 @@
 
 import platform
 import re
-import tomllib
 
 import django
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from config import VERSION
+from config import COMMIT, VERSION
 from orders.models import Order
 from tests.accounts.conftest import log_in
 from tests.api.test_failures import database_away
@@ -73,6 +72,7 @@ def test_no_label_names_who_asks(user):
         "minor",
         "patchlevel",
         "version",
+        "commit",
         "python",
         "django",
         "table",
@@ -90,8 +90,12 @@ def counted(name, **labels):
 
 
 def test_build_is_that_of_the_project():
-    assert tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]["version"] == VERSION
-    versions = {"version": VERSION, "python": platform.python_version(), "django": django.get_version()}
+    versions = {
+        "version": VERSION,
+        "commit": COMMIT,
+        "python": platform.python_version(),
+        "django": django.get_version(),
+    }
     assert counted("build_info", **versions) == 1
 
 
@@ -148,6 +152,6 @@ def test_documents_name_every_metric():
     """Those of the libraries, about the process, are not of the service."""
     names = re.findall(r"^# TYPE (\S+)", send("GET", "/metrics", headers=BEARER).content.decode(), re.MULTILINE)
     own = {name for name in names if not re.match(r"python_|process_|.*_created$", name)}
-    section = (CHECKOUT / "docs/operations.md").read_text().split("## Metrics")[1].split("\n## ")[0]
+    section = (CHECKOUT / "docs/operate.md").read_text().split("## Metrics")[1].split("\n## ")[0]
     rows = [row.split("|")[1] for row in section.splitlines() if row.startswith("| `")]
     assert {name for row in rows for name in re.findall(r"`([a-z_]+)`", row)} == own

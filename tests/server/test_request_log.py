@@ -20,7 +20,7 @@ from tests.server.environ import build_environ
 Lines = Callable[[], list[dict[str, Any]]]
 FIELDS = [
     *("time", "level", "logger", "request_id", "traceparent", "method", "route", "status", "principal", "kind"),
-    *("version", "bytes", "duration_ms", "database_ms", "statements", "replayed", "lane"),
+    *("version", "bytes", "duration_ms", "database_ms", "statements", "replayed", "lane", "address"),
 ]
 TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
@@ -66,7 +66,14 @@ def test_line_says_who_asked_for_what_and_what_it_cost(user: Caller, lines: Line
         "bytes": int(answer.headers["Content-Length"]),
         "replayed": False,
         "lane": None,
+        "address": "127.0.0.1",
     }
+
+
+def test_address_is_left_out_of_the_log_where_the_operator_wants_it(user: Caller, lines: Lines, settings: Any) -> None:
+    settings.LOG_CLIENT_ADDRESS = False
+    user.get("/users")
+    assert list(lines()[0]) == FIELDS[:-1]
 
 
 def test_statements_are_those_of_the_request_alone(

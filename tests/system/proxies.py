@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -86,17 +87,22 @@ def configure_nginx(
         is_busy: whether it is for thousands of clients, all of which have the address of this machine: it has no limit.
     """
     site = (CHECKOUT / "deploy/nginx.conf").read_text()
+    site = re.sub(r"listen \[::\]:.*", "", site)
     site = site.replace("/var/log/nginx/error.log", "stderr").replace(
         "/var/log/nginx/access.log", str(folder / "access")
     )
     if is_busy:
         assert _LIMIT_OF_AN_ADDRESS in site
         site = site.replace(_LIMIT_OF_AN_ADDRESS, "")
-    for server in [line for line in site.splitlines() if "server ${UPSTREAM}" in line]:
-        site = site.replace(server, "\n".join(server.replace("${UPSTREAM}", upstream) for upstream in upstreams), 1)
-    files = {"TLS_CERTIFICATE": certificate.certificate, "TLS_KEY": certificate.key}
-    site = Template(site).safe_substitute(SERVER_NAME=HOST, MAX_REQUESTS=str(MAX_REQUESTS), **files)
+    for server in [line for line in site.splitlines() if "server 127.0.0.1:8000" in line]:
+        site = site.replace(server, "\n".join(server.replace("127.0.0.1:8000", upstream) for upstream in upstreams), 1)
+    live = "/etc/letsencrypt/live/users-service"
+    site = site.replace(f"{live}/fullchain.pem", str(certificate.certificate))
+    site = site.replace(f"{live}/privkey.pem", str(certificate.key))
     site = site.replace("listen 80 ", f"listen {ports.http} ").replace("listen 443 ", f"listen {ports.https} ")
+    if _get_nginx_version() < (1, 25, 1):
+        # As Debian 12 has it.
+        site = site.replace("http2 on;", "").replace(" ssl default_server;", " ssl http2 default_server;")
     (folder / "site").write_text(site)
     main = Template(_NGINX).substitute(
         folder=folder, site=folder / "site", temporary=Template(_TEMPORARY).substitute(folder=folder)
@@ -104,6 +110,14 @@ def configure_nginx(
     # Its workers write long bodies into this folder, which root may have closed to others.
     (folder / "main").write_text(main if os.geteuid() else f"user root; {main}")
     return ["-e", "stderr", "-p", str(folder), "-c", str(folder / "main")]
+
+
+def _get_nginx_version() -> tuple[int, ...]:
+    program = find_program("nginx")
+    if program is None:
+        return ()
+    told = subprocess.run([program, "-v"], capture_output=True, text=True, check=True).stderr
+    return tuple(int(number) for number in re.findall(r"nginx/([\d.]+)", told)[0].split("."))
 
 
 @contextmanager

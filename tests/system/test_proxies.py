@@ -118,7 +118,7 @@ def key(first_start: list[str]) -> dict[str, str]:
 def test_answer_passes_unchanged_and_asks_for_https_for_ever(proxy: Proxy, key: dict[str, str]) -> None:
     response, body = proxy.ask("/api/v2/users/1", **key)
     assert (response.status, body["success"]) == (200, True)
-    assert response.headers["Strict-Transport-Security"] == "max-age=31536000; includeSubDomains; preload"
+    assert response.headers["Strict-Transport-Security"] == "max-age=31536000"
     assert response.headers.get_all("Content-Security-Policy") is not None
     assert response.headers["ETag"].startswith('"')
     assert proxy.ask("/api/v2/users/1", If_None_Match=response.headers["ETag"], **key)[0].status == 304

@@ -337,7 +337,7 @@ def test_setting_without_the_packages_stops_the_start(fresh_checkout: Copy) -> N
     assert refused.returncode != 0
     assert refused.stderr == (
         "OTEL_EXPORTER_OTLP_ENDPOINT: Traces need further packages: .venv/bin/python -m pip install --require-hashes "
-        "--no-deps -r requirements-otel.txt (docs/operations.md lists the variables)\n"
+        "--no-deps -r requirements-otel.txt (docs/settings.md lists the variables)\n"
     )
 
 

@@ -1,5 +1,9 @@
 """Says what is wrong with an installation."""
 
+from collections.abc import Sequence
+from http.client import HTTPException
+from urllib.request import urlopen
+
 from django.conf import settings
 from django.core import checks
 from django.core.management.base import CommandError
@@ -9,8 +13,9 @@ from config.management.command import ServiceCommand
 
 class Command(ServiceCommand):
     help = (
-        "Runs the system checks of an installation: of settings, proxies, PostgreSQL and Redis. Prints a line for each "
-        "thing that is wrong, with what to do. Changes nothing; the exit code is 1 when anything is wrong."
+        "Runs the system checks of an installation: of settings, proxies, PostgreSQL and Redis, and makes a request to "
+        "PUBLIC_URL. Prints a line for each thing that is wrong, with what to do. Changes nothing; the exit code is 1 "
+        "when anything is wrong."
     )
     example = "manage.py doctor"
     # They are what it prints.
@@ -18,9 +23,29 @@ class Command(ServiceCommand):
 
     def handle(self, **options: object) -> None:
         found = checks.run_checks(include_deployment_checks=not settings.LOCAL, databases=["default"])
+        if not settings.LOCAL:
+            found += _check_public_url()
         wrong = [message for message in found if message.level >= checks.WARNING and not message.is_silenced()]
         for message in wrong:
             self.stdout.write(" ".join(f"{message.msg} {message.hint or ''} ({message.id})".split()))
         if wrong:
             raise CommandError(f"{len(wrong)} {'thing is' if len(wrong) == 1 else 'things are'} wrong.")
+        if not settings.LOCAL:
+            self.stdout.write(f"{settings.PUBLIC_URL} answers, and so does what it needs.")
         self.stdout.write("Nothing is wrong.")
+
+
+def _check_public_url() -> Sequence[checks.CheckMessage]:
+    """Makes a request as a client does: by DNS, TLS and the proxy."""
+    hint = (
+        "Look at DNS, the certificate and the proxy. If this machine cannot reach its own name, try from another one."
+    )
+    try:
+        # The scheme is that of a validated setting.
+        with urlopen(f"{settings.PUBLIC_URL}/versions", timeout=10) as answer:  # noqa: S310
+            is_ours = "API-Version" in answer.headers
+    except (OSError, HTTPException) as error:
+        return [checks.Warning(f"{settings.PUBLIC_URL} does not answer: {error}.", hint=hint, id="config.W009")]
+    if is_ours:
+        return []
+    return [checks.Warning(f"Another service answers at {settings.PUBLIC_URL}.", hint=hint, id="config.W010")]

@@ -1,4 +1,5 @@
 import gc
+import logging
 import multiprocessing
 import os
 import resource
@@ -25,6 +26,7 @@ from granian.http import HTTP1Settings
 from granian.log import LogLevels
 from granian.server.mp import MPServer
 
+from config import COMMIT, VERSION
 from config.http.lanes import Lane
 from config.local.cluster import get_default_cluster
 from config.management.command import ServiceCommand
@@ -34,6 +36,9 @@ from config.server import metrics, slow_process
 from config.server.metrics import StartCause
 from config.server.processes import end_with_parent, keep_to_processor, wake_without_preemption
 from config.server.reload import ENDING, Predecessor, get_predecessor, reload
+from config.server.systemd import notify
+
+logger = logging.getLogger("serve")
 
 ADMINISTRATOR_EMAIL = "admin@example.com"
 STOP_TIMEOUT_SECONDS = 20
@@ -52,7 +57,7 @@ LOGGING_OF_GRANIAN: dict[str, Any] = {"formatters": {}, "handlers": {}, "loggers
 class Command(ServiceCommand):
     help = (
         "Sets up the database and serves the API in the foreground until Ctrl-C or SIGTERM. Environment variables "
-        "configure the service; docs/operations.md lists them."
+        "configure the service; docs/settings.md lists them."
     )
     example = "HOST=127.0.0.1 PORT=8000 manage.py serve"
 
@@ -231,7 +236,7 @@ def _serve(sockets: Sequence[socket.socket], predecessor: Predecessor | None) ->
         log_level=LogLevels.error,
         log_dictconfig=LOGGING_OF_GRANIAN,
     )
-    threading.Thread(target=_print_address, args=(server, predecessor), daemon=True).start()
+    threading.Thread(target=_tell_readiness, args=(server, predecessor), daemon=True).start()
     try:
         server.serve(target_loader=_load_application, wrap_loader=False)
     except SystemExit:
@@ -299,16 +304,25 @@ class _Server(MPServer):
         time.sleep(0.2)
 
 
-def _print_address(server: MPServer, predecessor: Predecessor | None) -> None:
-    """Prints the address, and those of the pages for people, once all workers are forked and one of them answers.
+def _tell_readiness(server: MPServer, predecessor: Predecessor | None) -> None:
+    """Tells which release serves, once all workers are forked and one of them answers. Those of a predecessor end then.
 
-    Those of a predecessor end then.
+    Locally, it prints the addresses of the pages for people; otherwise it is a line of the log.
     """
     while len(server.wrks) < settings.WORKERS:
         time.sleep(0.01)
     if predecessor:
         predecessor.retire(STOP_TIMEOUT_SECONDS)
-        return
+    _wait_for_answer()
+    release = f"Release {VERSION}{f' ({COMMIT})' if COMMIT else ''}"
+    notify(f"READY=1\nSTATUS={release} serves.")
+    if not settings.LOCAL:
+        logger.info("%s serves %s.", release, settings.PUBLIC_URL)
+    elif not predecessor:
+        _print_addresses()
+
+
+def _wait_for_answer() -> None:
     while True:
         # The sockets are there before the workers are: a connection alone says nothing.
         with suppress(OSError), socket.create_connection((settings.HOST, settings.PORT), timeout=5) as connection:
@@ -316,6 +330,9 @@ def _print_address(server: MPServer, predecessor: Predecessor | None) -> None:
             if connection.recv(1):
                 break
         time.sleep(0.01)
+
+
+def _print_addresses() -> None:
     host = f"[{settings.HOST}]" if ":" in settings.HOST else settings.HOST
     address = f"http://{host}:{settings.PORT}"
     pages = {"Address": "", "Documentation": "/docs", "Sign in": settings.LOGIN_URL, "Admin": "/admin/"}

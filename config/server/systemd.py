@@ -1,0 +1,19 @@
+"""What systemd is told of the service: that it serves, and what became of a reload."""
+
+import os
+import socket
+
+
+def notify(state: str) -> None:
+    """Sends a state by the protocol of sd_notify(3), such as `READY=1`, if systemd has started the service.
+
+    Args:
+        state: the assignments, a line each.
+    """
+    address = os.environ.get("NOTIFY_SOCKET")
+    if not address:
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as connection:
+        # An abstract address is written with @ in the place of its NUL.
+        connection.connect(f"\0{address[1:]}" if address.startswith("@") else address)
+        connection.sendall(state.encode())
