@@ -12,19 +12,31 @@ logger = logging.getLogger(__name__)
 
 
 def client_address(request: Any) -> IPv4Address | IPv6Address:
-    """The address of the client of a request."""
-    return read_client_address(request.META)
+    """The client's address."""
+    environ = request.META
+    return _find_address(environ.get("HTTP_X_FORWARDED_FOR"), environ.get("REMOTE_ADDR", ""), settings.TRUSTED_PROXIES)
 
 
-def read_client_address(environ: Mapping[str, Any]) -> IPv4Address | IPv6Address:
-    """The client's address, with X-Forwarded-For believed from as many proxies as TRUSTED_PROXIES says.
+def format_client_address(environ: Mapping[str, Any]) -> str:
+    """The client's address, for the log."""
+    return _format_address(
+        environ.get("HTTP_X_FORWARDED_FOR"), environ.get("REMOTE_ADDR", ""), settings.TRUSTED_PROXIES
+    )
+
+
+@lru_cache(maxsize=1024)
+def _format_address(forwarded: str | None, remote: str, proxies: int) -> str:
+    return str(_find_address(forwarded, remote, proxies))
+
+
+def _find_address(forwarded: str | None, remote: str, proxies: int) -> IPv4Address | IPv6Address:
+    """The client's address, with X-Forwarded-For believed from as many proxies as there are.
 
     Each trusted proxy appends the address it was called from, so the entry that counts is that many from the end. Where
     that entry is no address, the proxy that wrote it stands for its client: the next entry is that proxy's address.
     """
-    forwarded = environ.get("HTTP_X_FORWARDED_FOR")
-    chain = [*(forwarded.split(",") if forwarded else ()), environ.get("REMOTE_ADDR", "")]
-    entries = chain[max(-1 - settings.TRUSTED_PROXIES, -len(chain)) :]
+    chain = [*(forwarded.split(",") if forwarded else ()), remote]
+    entries = chain[max(-1 - proxies, -len(chain)) :]
     for entry in entries:
         found = _parse_address(entry)
         if found is not None:
@@ -34,7 +46,6 @@ def read_client_address(environ: Mapping[str, Any]) -> IPv4Address | IPv6Address
     return IPv4Address(0)
 
 
-@lru_cache(maxsize=1024)
 def _parse_address(entry: str) -> IPv4Address | IPv6Address | None:
     """The address in an entry of X-Forwarded-For; None for `unknown` and its like.
 

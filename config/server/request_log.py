@@ -13,7 +13,7 @@ from typing import Any
 
 from django.conf import settings
 
-from config.http.client_address import read_client_address
+from config.http.client_address import format_client_address
 from config.http.request_state import RequestState
 from config.server.log_writer import log
 from config.server.logs import render
@@ -71,7 +71,7 @@ def log_answer(
         "lane": state.lane,
     }
     if settings.LOG_CLIENT_ADDRESS:
-        line["address"] = str(read_client_address(environ))
+        line["address"] = format_client_address(environ)
     log.add(render(line))
 
 

@@ -2,6 +2,7 @@
 
 import os
 import socket
+from contextlib import suppress
 
 
 def notify(state: str) -> None:
@@ -13,7 +14,8 @@ def notify(state: str) -> None:
     address = os.environ.get("NOTIFY_SOCKET")
     if not address:
         return
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as connection:
+    # That nobody listens is no reason to end.
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as connection, suppress(OSError):
         # An abstract address is written with @ in the place of its NUL.
         connection.connect(f"\0{address[1:]}" if address.startswith("@") else address)
         connection.sendall(state.encode())

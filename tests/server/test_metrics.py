@@ -56,6 +56,10 @@ def test_request_is_counted_by_its_route_and_never_by_its_address(user, *, metho
     assert requests(shown, route, status) == before + 1
 
 
+def test_machine_is_scraped_by_its_address(db):
+    assert send("GET", "/metrics", headers=BEARER | {"Host": "203.0.113.10:443"}).status_code == 200
+
+
 def test_no_label_names_who_asks(user):
     user.get(f"/users/{user.user.pk}?email={user.user.email}")
     names = {name for _, labels in samples() for name, _ in labels}
