@@ -1,7 +1,6 @@
 """The address a request comes from."""
 
 import logging
-from collections.abc import Mapping
 from functools import cache, lru_cache
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import Any
@@ -17,15 +16,15 @@ def client_address(request: Any) -> IPv4Address | IPv6Address:
     return _find_address(environ.get("HTTP_X_FORWARDED_FOR"), environ.get("REMOTE_ADDR", ""), settings.TRUSTED_PROXIES)
 
 
-def format_client_address(environ: Mapping[str, Any]) -> str:
-    """The client's address, for the log."""
-    return _format_address(
-        environ.get("HTTP_X_FORWARDED_FOR"), environ.get("REMOTE_ADDR", ""), settings.TRUSTED_PROXIES
-    )
-
-
 @lru_cache(maxsize=1024)
-def _format_address(forwarded: str | None, remote: str, proxies: int) -> str:
+def format_client_address(forwarded: str | None, remote: str, proxies: int) -> str:
+    """The client's address for the log, of which each request has a line.
+
+    Args:
+        forwarded: X-Forwarded-For.
+        remote: the address that the request came from.
+        proxies: TRUSTED_PROXIES.
+    """
     return str(_find_address(forwarded, remote, proxies))
 
 

@@ -71,7 +71,8 @@ def log_answer(
         "lane": state.lane,
     }
     if settings.LOG_CLIENT_ADDRESS:
-        line["address"] = format_client_address(environ)
+        forwarded, remote = environ.get("HTTP_X_FORWARDED_FOR"), environ.get("REMOTE_ADDR", "")
+        line["address"] = format_client_address(forwarded, remote, settings.TRUSTED_PROXIES)
     log.add(render(line))
 
 
