@@ -33,6 +33,7 @@ from accounts.services import create_api_key
 from config.api.handlers import StacksMixin
 from config.api.principal import SCOPES
 from config.management.command import direct_connection
+from config.postgresql import row_counts
 from config.server.logs import Formatter
 from tests import redis_server
 from tests.faults.proxy import Proxy
@@ -253,6 +254,29 @@ def user(make_user: Callable[..., User]) -> Caller:
 @pytest.fixture
 def other(make_user: Callable[..., User]) -> Caller:
     return with_key(make_user("user", name="Otto Other"))
+
+
+def signed_in(user: User) -> Client:
+    """The browser of somebody who is signed in."""
+    client = Client(raise_request_exception=False)
+    client.force_login(user)
+    return client
+
+
+@pytest.fixture
+def chief(make_user: Callable[..., User]) -> User:
+    return make_user("admin", name="Chief", email="chief@example.com")
+
+
+@pytest.fixture
+def pages(chief: User) -> Client:
+    """The browser of an administrator."""
+    return signed_in(chief)
+
+
+def find_wrong_counts() -> list[str]:
+    """The tables whose counts are not what `recount` finds."""
+    return [counts.table for counts in row_counts.get_all_counts() if counts.differences()]
 
 
 @pytest.fixture

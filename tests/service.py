@@ -1,5 +1,6 @@
 """The service as a user starts it: other processes, on a copy of the checkout with a folder of data of its own."""
 
+import json
 import os
 import shutil
 import signal
@@ -9,11 +10,12 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from email.message import Message
+from http.client import HTTPConnection
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO
+from typing import IO, Any, NamedTuple
 from urllib.error import HTTPError, URLError
 
 import psycopg
@@ -145,6 +147,30 @@ class Service:
         finally:
             self.process.kill()
         return self.process.returncode
+
+
+class Reply(NamedTuple):
+    """What a running service has answered, and within how many seconds."""
+
+    status: int
+    headers: Message
+    content: bytes
+    seconds: float
+
+    def json(self) -> Any:
+        return json.loads(self.content)
+
+
+def ask(service: Service, path: str, method: str = "GET", body: Any = None, **headers: str) -> Reply:
+    """Asks on a connection of its own, so that the kernel chooses among the workers; JSON but for bytes."""
+    sent = {name.replace("_", "-"): value for name, value in headers.items()}
+    if body is not None and not isinstance(body, bytes):
+        body, sent["Content-Type"] = json.dumps(body).encode(), "application/json"
+    began = time.monotonic()
+    with closing(HTTPConnection("127.0.0.1", service.port, timeout=30)) as connection:
+        connection.request(method, path, body, sent)
+        answer = connection.getresponse()
+        return Reply(answer.status, answer.headers, answer.read(), time.monotonic() - began)
 
 
 def wait_for(condition: Callable[[], object], seconds: float = DEADLINE) -> float:

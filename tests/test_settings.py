@@ -182,11 +182,6 @@ def test_file_of_a_secret_means_production_and_no_second_value(
     assert told in refuse(values | {"SECRET_KEY_FILE": str(tmp_path / "secret")})
 
 
-def test_earlier_signing_keys_are_a_setting(load: Any) -> None:
-    earlier = ["e-7kfjw9qpzm" * 5, "f-7kfjw9qpzm" * 5]
-    assert load(PRODUCTION | {"JWT_SIGNING_KEY_FALLBACKS": ",".join(earlier)})["JWT_SIGNING_KEY_FALLBACKS"] == earlier
-
-
 def manage(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "manage.py", *arguments],

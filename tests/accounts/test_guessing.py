@@ -38,6 +38,11 @@ def by_the_admin(owner, password):
     return {200: 401, 302: 200}.get(answer.status_code, answer.status_code)
 
 
+def by_the_sign_in_page(owner, password):
+    answer = Client().post("/session/login", {"username": owner.email, "password": password})
+    return {200: 401, 302: 200}.get(answer.status_code, answer.status_code)
+
+
 def by_the_admins_password_page(owner, password):
     client = Client()
     client.force_login(owner)
@@ -46,7 +51,7 @@ def by_the_admins_password_page(owner, password):
     return {200: 401, 302: 200}.get(answer.status_code, answer.status_code)
 
 
-DOORS = [by_login, by_basic, by_current_password, by_the_admin, by_the_admins_password_page]
+DOORS = [by_login, by_basic, by_current_password, by_the_sign_in_page, by_the_admin, by_the_admins_password_page]
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pytest
 from tests.accounts.conftest import log_in, log_out
 from tests.accounts.credentials import BY_PASSWORD, credentials_of, reader, robot, with_bearer
 from tests.accounts.oauth.actors import Person
-from tests.conftest import PASSWORD, Caller
+from tests.conftest import PASSWORD, Caller, new_client
 
 NEW = "four other words instead"
 CODES = {
@@ -67,6 +67,20 @@ def password_changed_in_the_browser(holder, admin):
     assert holder.credentials["session"].patch(f"/users/{holder.user.pk}", body).status == 200
 
 
+def post_password_in_the_admin(holder, admin, **form):
+    browser = new_client(checks_csrf=False)
+    browser.force_login(admin.user)
+    assert browser.post(f"/admin/users/user/{holder.user.pk}/password/", form).status_code == 302
+
+
+def password_changed_in_the_admin(holder, admin):
+    post_password_in_the_admin(holder, admin, password1=NEW, password2=NEW)
+
+
+def password_taken_away_in_the_admin(holder, admin):
+    post_password_in_the_admin(holder, admin, **{"usable_password": "false", "unset-password": "1"})
+
+
 def key_revoked(holder, admin):
     key = holder.credentials["API key"].headers["X-API-Key"]
     (row,) = [row for row in holder.user.api_keys.all() if row.digest == row.get_digest(key)]
@@ -103,6 +117,8 @@ ENDS = [
     (removed, {*CODES}),
     (password_changed, {*BY_PASSWORD}),
     (password_changed_in_the_browser, {*BY_PASSWORD}),
+    (password_changed_in_the_admin, {*BY_PASSWORD}),
+    (password_taken_away_in_the_admin, {*BY_PASSWORD}),
     (key_revoked, {"API key"}),
     (logged_out, {"JWT"}),
     (token_revoked, {"OAuth code"}),

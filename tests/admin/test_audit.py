@@ -4,41 +4,32 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
-import pytest
 from django.db import connection
-from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from config.models import AuditEvent
-from tests.admin.test_pages import signed_in
 
 LIST = "/admin/config/auditevent/"
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture
-def browser(make_user: Any) -> Client:
-    return signed_in(make_user("admin"))
-
-
-def test_list_is_filtered_by_event_along_its_index(browser):
+def test_list_is_filtered_by_event_along_its_index(pages):
     AuditEvent.objects.all().delete()
     for event in ("login", "login.failed", "login"):
         AuditEvent.objects.create(event=event)
     with CaptureQueriesContext(connection) as queries:
-        page = browser.get(f"{LIST}?event=login.failed")
+        page = pages.get(f"{LIST}?event=login.failed")
     assert [row.event for row in page.context["cl"].result_list] == ["login.failed"]
     assert any('ORDER BY "config_auditevent"."at" DESC' in query["sql"] for query in queries)
-    assert 'href="?event=login.failed"' in browser.get(LIST).content.decode()
+    assert 'href="?event=login.failed"' in pages.get(LIST).content.decode()
 
 
-def test_facts_are_read_beside_the_event(browser, make_user):
+def test_facts_are_read_beside_the_event(pages, make_user):
     user = make_user()
     facts = {"door": "basic", "scopes": ["users:read", "<b>"], "by": 7}
     AuditEvent.objects.create(event="login.failed", user=user, facts=facts)
-    page = browser.get(LIST).content.decode()
+    page = pages.get(LIST).content.decode()
     columns = re.findall(r'class="(?:sortable )?column-(\w+)', page)
     assert columns.index("facts_text") == columns.index("event") + 2
     assert "door: basic, scopes: users:read &lt;b&gt;" in page

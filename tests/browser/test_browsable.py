@@ -6,7 +6,6 @@ import re
 import subprocess
 from collections.abc import Callable, Iterator
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Dialog, Locator, Page, Response, expect
@@ -53,11 +52,6 @@ def shown(part: Page | Locator) -> Any:
 
 def shown_header(part: Locator, name: str) -> str:
     return part.locator(f".answer dt:text-is('{name}') + dd").text_content() or ""
-
-
-def path_of(page: Page) -> str:
-    address = urlsplit(page.url)
-    return f"{address.path}?{address.query}" if address.query else address.path
 
 
 # --- Reading
@@ -134,18 +128,6 @@ def test_whole_list_is_saved_as_a_file(at: Callable[[str], Page], watch: Watch, 
     expect(page.locator(".downloads [role=status]")).to_have_text("Saved.")
 
 
-def test_whole_list_after_the_end_of_the_session_is_refused_without_a_dialog(
-    at: Callable[[str], Page], watch: Watch
-) -> None:
-    watch.expected.add(401)
-    page = at("/users")
-    page.context.clear_cookies()
-    with page.expect_response(lambda response: response.status == 401) as refused:
-        page.get_by_role("button", name="NDJSON", exact=True).click()
-    assert refused.value.header_value("WWW-Authenticate") == 'Bearer realm="users"'
-    expect(page.locator(".downloads [role=status]")).to_contain_text("It failed: This needs a credential.")
-
-
 @pytest.mark.parametrize("width", [1280, 390])
 def test_million_orders_are_searched_and_filtered_in_the_heads_without_a_script(
     browser: Browser, service: Service, administrator: tuple[str, str], *, width: int
@@ -173,31 +155,6 @@ def test_million_orders_are_searched_and_filtered_in_the_heads_without_a_script(
     page.get_by_role("columnheader", name="item").get_by_role("link").click()
     expect(page).to_have_url(re.compile(r"/orders\?sort=item&order=asc$"))
     context.close()
-
-
-def test_links_click_and_crumbs_lead_back(at: Callable[[str], Page]) -> None:
-    page = at("/api/v2/users/1")
-    page.get_by_role("link", name="/api/v2/users/1/orders").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("User Orders")
-    page.get_by_role("navigation", name="Breadcrumbs").get_by_role("link", name="1").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("User 1")
-    page.get_by_role("navigation", name="Version").get_by_role("link", name="v1").click()
-    assert path_of(page) == "/api/v1/users/1"
-
-
-def test_anonymous_signs_in_and_is_back(page: Page, administrator: tuple[str, str], watch: Watch, look: Look) -> None:
-    watch.expected = {401}
-    page.goto("/api/v2/orders?limit=2")
-    look(page, "browsable-401")
-    page.locator("main").get_by_role("link", name="Sign in").click()
-    page.get_by_label("Email").fill(administrator[0])
-    page.get_by_label("Password").fill(administrator[1])
-    page.get_by_role("button", name="Sign in").click()
-    assert path_of(page) == "/api/v2/orders?limit=2"
-    expect(page.get_by_role("banner")).to_contain_text(administrator[0])
-    page.get_by_role("button", name="Sign out").click()
-    expect(page.get_by_role("banner")).to_contain_text("Not signed in")
-    assert path_of(page) == "/api/v2/orders?limit=2"
 
 
 def test_page_reads_without_scripts_and_sends_nothing(
@@ -411,15 +368,6 @@ def test_payment_sent_twice_with_its_key_is_made_once_and_exact(
     assert shown(page)["meta"]["total"] == before + 1
 
 
-def test_amount_of_version_2_is_sent_as_text(at: Callable[[str], Page]) -> None:
-    page = at("/api/v2/payments")
-    tool = form_of(page, "POST")
-    tool.get_by_label("amount").fill("12.3")
-    send(tool)
-    expect(status_of(tool)).to_have_text(re.compile("201"))
-    assert shown(tool)["data"]["amount"] == "12.30"
-
-
 @pytest.fixture
 def no_dialog(signed_in: Page) -> Iterator[None]:
     """Fails when a script of somebody's text runs."""
@@ -478,30 +426,6 @@ def test_key_is_made_with_markup_in_its_name_and_shown_once(at: Callable[[str], 
 
 
 # --- How it looks, and how soon
-
-
-@pytest.mark.parametrize(
-    ("name", "path", "status"),
-    [
-        ("entry", "/", 200),
-        ("list", "/api/v2/posts?limit=2", 200),
-        ("resource", "/api/v2/users/2", 200),
-        ("keys", "/api-keys", 200),
-        ("login", "/api/login", 405),
-        ("nowhere", "/api/v1/nowhere", 404),
-    ],
-)
-def test_pages_fit_a_desk_and_a_telephone(
-    at: Callable[[str], Page], watch: Watch, look: Look, *, name: str, path: str, status: int
-) -> None:
-    watch.expected = {status}
-    for width in (1280, 400):
-        page = at("/")
-        page.set_viewport_size({"width": width, "height": 900})
-        page.goto(path)
-        page.locator(".tool, .filter").evaluate_all("(tools) => tools.forEach((tool) => { tool.open = true; })")
-        look(page, f"browsable-{name}-{width}")
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import pytest
-from playwright.sync_api import BrowserContext, Locator, Page, Route, expect
+from playwright.sync_api import BrowserContext, Locator, Page, expect
 
 from tests.browser.conftest import Watch
 
@@ -117,16 +117,6 @@ def test_index_is_filtered_by_all_words_of_method_address_and_summary(reference:
     expect(reference.get_by_role("heading", name="Create payment")).to_be_focused(timeout=PATIENCE)
     field.fill("nothing is called so")
     expect(links).to_have_count(0)
-
-
-def test_filter_that_was_typed_before_the_index_was_read_applies_to_it(page: Page) -> None:
-    waiting: list[Route] = []
-    page.route("**/openapi.json*", lambda route: waiting.append(route))  # noqa: PLW0108 - it marks what it is given
-    with page.expect_request("**/openapi.json*"):
-        page.goto("/docs", wait_until="domcontentloaded")
-    page.get_by_label("Filter the endpoints").fill("POST payment")
-    waiting[0].continue_()
-    expect(index_of(page).get_by_role("link")).to_have_count(1, timeout=PATIENCE)
 
 
 def test_viewer_is_loaded_when_an_endpoint_is_chosen(page: Page) -> None:

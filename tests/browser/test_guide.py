@@ -7,7 +7,6 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from config.site.documentation import PAGES
-from tests.browser.conftest import AXE
 from tests.service import Service
 
 
@@ -21,15 +20,6 @@ def test_page_keeps_nobody_out(page: Page, look: Callable[[Page, str], None], na
     look(page, f"guide-{name}-small")
     # On these pages nothing is somebody else's markup, so that lesser faults are not there either.
     assert page.evaluate("axe.run(document)")["violations"] == []
-
-
-def test_page_in_the_dark(browser: Browser, service: Service) -> None:
-    context = browser.new_context(base_url=service.url, color_scheme="dark")
-    page = context.new_page()
-    page.goto("/docs/errors")
-    page.evaluate(AXE.read_text())
-    assert page.evaluate("axe.run(document)")["violations"] == []
-    context.close()
 
 
 def test_keyboard_skips_to_the_content(page: Page) -> None:

@@ -81,20 +81,3 @@ def test_opened_operation_fits_on_a_phone(page: Page, look: Look, scheme: str) -
         right = block.evaluate("block => block.getBoundingClientRect().right")
         assert right <= 390
         look(page, f"shell-operation-{method}-{scheme}")
-
-
-def test_two_tabs_of_a_user_in_the_admin(signed_in: Page, look: Look) -> None:
-    path = "/admin/users/user/13/change/"
-    signed_in.goto(path)
-    other = signed_in.context.new_page()
-    other.goto(path)
-    other.get_by_label("Name:").fill("Saved in another tab")
-    other.get_by_role("button", name="Save", exact=True).click()
-    expect(other.get_by_text("was changed successfully")).to_be_visible()
-    signed_in.get_by_label("Role:").select_option("support")
-    signed_in.get_by_role("button", name="Save", exact=True).click()
-    expect(signed_in.get_by_role("heading", name="What somebody else changed")).to_be_visible()
-    expect(signed_in.get_by_label("Name:")).to_have_value("Saved in another tab")
-    look(signed_in, "admin-conflict")
-    signed_in.get_by_role("button", name="Save", exact=True).click()
-    expect(signed_in.get_by_text("was changed successfully")).to_be_visible()

@@ -118,9 +118,3 @@ def test_wrong_password_is_told_beside_the_form(
     page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_role("alert")).to_be_visible()
     look(page, "sign-in-refused")
-
-
-def test_who_signed_in_sees_the_authorised_applications(signed_in: Page, look: Callable[[Page, str], None]) -> None:
-    signed_in.goto("/oauth/grants")
-    expect(signed_in.get_by_role("heading", level=1)).to_be_visible()
-    look(signed_in, "grants")

@@ -13,8 +13,6 @@ from django.db import connection
 
 from tests.cluster.installation import write_haproxy_servers
 from tests.cluster.programs import DEPLOY
-from tests.cluster.trial import Outcome, Strike, longest_gap
-from tests.faults.report import Report
 from tests.system.proxies import find_program
 
 PATRONI = yaml.safe_load(Template((DEPLOY / "patroni.yml").read_text()).substitute(defaultdict(lambda: "128MB")))
@@ -47,23 +45,6 @@ def test_postgresql_knows_its_parameters() -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT name FROM pg_settings WHERE lower(name) = ANY(%s)", [[*given]])
         assert {name.lower() for (name,) in cursor.fetchall()} == given.keys()
-
-
-def test_gap_begins_with_the_fault_and_ends_with_the_next_effect() -> None:
-    strike = Strike("primary killed", at=10.0, whole=20.0)
-    assert longest_gap([9.5, 13.0, 14.0, 19.0], strike) == 5.0
-    assert longest_gap([9.5, 16.0, 17.0, 19.9], strike) == 6.0
-    assert longest_gap([9.5], strike) == 10.0
-
-
-@pytest.mark.parametrize(
-    ("written", "read", "quick"),
-    [([14.0, 18.0], [11.5, 13.0], True), ([14.0, 18.0], [12.5, 13.0], False), ([15.5, 18.0], [11.5, 13.0], False)],
-)
-def test_verdict_has_a_bound_for_writes_and_one_for_reads(written: list[float], read: list[float], quick: bool) -> None:
-    strike = Strike("switchover", at=10.0, whole=20.0)
-    reads = [*read, *range(14, 20)]
-    assert Outcome([strike], Report(), written, reads, [], payments=0, seconds=10.0).quick is quick
 
 
 def test_superuser_is_let_in_from_few_addresses() -> None:

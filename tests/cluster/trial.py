@@ -15,11 +15,11 @@ from http.client import HTTPException, HTTPSConnection
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.cluster.evidence import Evidence, Refusal
 from tests.cluster.installation import FOLDER, NODES, Installation, running
 from tests.cluster.machines import PATIENCE, Machine
 from tests.faults.clients import TIMEOUT, Client
-from tests.faults.report import Report, compare, last_ids, read_lines
+from tests.faults.logs import read_log
+from tests.faults.report import Report, compare, last_ids
 from tests.faults.trial import let_work
 from tests.service import wait_for
 from tests.system.proxies import HOST
@@ -59,7 +59,6 @@ class Outcome:
     report: Report
     answered: list[float]
     read: list[float]
-    refusals: list[tuple[float, float]]
     payments: int
     seconds: float
     evidence: list[str] = field(default_factory=list)
@@ -80,9 +79,9 @@ class Outcome:
     def lines(self) -> Iterator[str]:
         yield (
             "| Fault | Times | Seconds without a write, median | worst | allowed | without a read, median | worst"
-            " | allowed | Writes refused | Last refusal after s | Wait for a refusal s, median | longest |"
+            " | allowed |"
         )
-        yield "|---" * 12 + "|"
+        yield "|---" * 8 + "|"
         for kind in FAULTS:
             if strikes := [strike for strike in self.strikes if strike.kind == kind]:
                 yield self._row(kind, strikes)
@@ -99,26 +98,9 @@ class Outcome:
     def _row(self, kind: str, strikes: list[Strike]) -> str:
         gaps = [longest_gap(self.answered, strike) for strike in strikes]
         gaps_of_reads = [longest_gap(self.read, strike) for strike in strikes]
-        refused = [
-            (ended - strike.at, ended - began)
-            for strike in strikes
-            for began, ended in self.refusals
-            if strike.at < ended < strike.whole
-        ]
-        waits = [wait for _, wait in refused] or [0.0]
-        seconds = [
-            statistics.median(gaps),
-            max(gaps),
-            FAULTS[kind].most_seconds,
-            statistics.median(gaps_of_reads),
-            max(gaps_of_reads),
-            MOST_SECONDS_WITHOUT_READ,
-            max((after for after, _ in refused), default=0.0),
-            statistics.median(waits),
-            max(waits),
-        ]
+        seconds = [statistics.median(gaps), max(gaps), FAULTS[kind].most_seconds]
+        seconds += [statistics.median(gaps_of_reads), max(gaps_of_reads), MOST_SECONDS_WITHOUT_READ]
         cells = [kind, str(len(strikes)), *(f"{figure:.1f}" for figure in seconds)]
-        cells.insert(8, str(len(refused)))
         return f"| {' | '.join(cells)} |"
 
 
@@ -128,7 +110,6 @@ class Reader(threading.Thread):
     def __init__(self, installation: Installation) -> None:
         super().__init__(daemon=True)
         self.answered: list[float] = []
-        self.refusals: list[Refusal] = []
         self.stopping = threading.Event()
         self._headers = {"X-API-Key": installation.started["API key"]}
         context = ssl.create_default_context(cafile=installation.certificate.certificate)
@@ -138,35 +119,22 @@ class Reader(threading.Thread):
         for path in itertools.cycle(("/api/v2/users/1", "/api/v2/orders?limit=5")):
             if self.stopping.wait(SECONDS_BETWEEN_READS):
                 break
-            began = time.monotonic()
             try:
                 self._connection.request("GET", path, headers=self._headers)
                 response = self._connection.getresponse()
-                content = response.read()
-            except (OSError, HTTPException) as error:
+                response.read()
+            except (OSError, HTTPException):
                 self._connection.close()
-                self.refusals.append(Refusal(began, time.monotonic(), f"{path}: {error!r}"))
             else:
-                ended = time.monotonic()
                 if response.status == 200:
-                    self.answered.append(ended)
-                else:
-                    name = response.headers["Request-Id"]
-                    what = f"{path}: {response.status} {content.decode(errors='replace')}, Request-Id {name}"
-                    self.refusals.append(Refusal(began, ended, what))
+                    self.answered.append(time.monotonic())
         self._connection.close()
 
 
-def find_longest_gap(answered: list[float], strike: Strike) -> tuple[float, float]:
+def longest_gap(answered: list[float], strike: Strike) -> float:
     """The longest time without an answer, from a fault to the end of it; `answered` are the times of all."""
     times = [strike.at, *sorted(at for at in answered if strike.at < at < strike.whole), strike.whole]
-    return max(itertools.pairwise(times), key=lambda gap: gap[1] - gap[0])
-
-
-def longest_gap(answered: list[float], strike: Strike) -> float:
-    """How many seconds it has."""
-    start, end = find_longest_gap(answered, strike)
-    return end - start
+    return max(end - start for start, end in itertools.pairwise(times))
 
 
 def run(faults: int, payments: int, folder: Path, enough: threading.Event) -> Outcome:
@@ -213,37 +181,23 @@ def run(faults: int, payments: int, folder: Path, enough: threading.Event) -> Ou
             report,
             answered,
             reader.answered,
-            _read_refusals(ledger),
             _count_payments(clients),
             seconds,
-            [*_find_evidence(report, strikes, reader)],
+            [*_find_evidence(report)],
         )
 
 
-def _find_evidence(report: Report, strikes: list[Strike], reader: Reader) -> Iterator[str]:
-    """What tells why an answer was none of those that are expected, and why a reader had no rows for too long."""
-    evidence = Evidence([FOLDER / f"{address}.log" for address in NODES])
-    for answer in report.unexpected:
-        yield f"unexpected: {answer}"
-        yield from evidence.of_answer(answer)
-    for strike in strikes:
-        start, end = find_longest_gap(reader.answered, strike)
-        if end - start > MOST_SECONDS_WITHOUT_READ:
-            yield f"{strike.kind} at {strike.at:.2f}"
-            yield from evidence.of_gap(start, end, reader.refusals)
+def _find_evidence(report: Report) -> Iterator[str]:
+    """What the nodes have logged of answers that nobody should get: their logs end with the installation."""
+    unexpected = {answer.get("request_id") for answer in report.unexpected}
+    for address in NODES:
+        for line in read_log(FOLDER / f"{address}.log"):
+            if line.get("request_id") in unexpected:
+                yield f"{address} {line}"
 
 
 def _count_payments(clients: list[Client]) -> int:
     return sum(intent.kind == "payments" for client in clients for intent in [*client.done])
-
-
-def _read_refusals(ledger: Path) -> list[tuple[float, float]]:
-    """When the requests began and ended that had another answer than an effect or a refusal of the key."""
-    return [
-        (line["began"], line["ended"])
-        for line in read_lines(ledger)
-        if "outcome" in line and line["status"] not in {201, 409, 422} and not line.get("cut")
-    ]
 
 
 def _strike(

@@ -12,16 +12,11 @@ from django.db import connection
 from config import erasure
 from config.erasure import eraser
 from config.models import Erasure
-from config.postgresql import row_counts
 from posts.models import Comment, Post
-from tests.conftest import wait_until_somebody_waits_for, with_key
+from tests.conftest import find_wrong_counts, wait_until_somebody_waits_for, with_key
 from users.models import User
 
 ROUNDS = 3
-
-
-def wrong() -> dict[str, int]:
-    return {counts.table: different for counts in row_counts.get_all_counts() if (different := counts.differences())}
 
 
 def in_thread(call: Any) -> Thread:
@@ -61,10 +56,10 @@ def test_removal_waits_for_a_deletion_that_is_not_committed_and_counts_it_once(a
     wait_until_somebody_waits_for(elsewhere)
     elsewhere.commit()
     removal.join()
-    assert wrong() == {}
+    assert find_wrong_counts() == []
     assert admin.get("/posts").meta["total"] == 8
     assert erasure.erase() == 1
-    assert wrong() == {}
+    assert find_wrong_counts() == []
 
 
 def test_erasures_writers_and_removals_that_cross_do_not_fail(at_once, make_user, small_steps, monkeypatch):
@@ -103,7 +98,7 @@ def test_erasures_writers_and_removals_that_cross_do_not_fail(at_once, make_user
             assert (post["comments_count"], len(post["comments"])) == (1, 1)
         assert not Post._base_manager.filter(user__in=users).exists()
         assert not Comment._base_manager.filter(user__in=users).exists()
-        assert wrong() == {}
+        assert find_wrong_counts() == []
 
 
 def test_conditional_write_is_not_refused_because_a_hidden_comment_is_erased(elsewhere, make_user, transactional_db):

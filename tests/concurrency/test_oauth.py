@@ -7,9 +7,7 @@ from functools import partial
 import pytest
 from oauth2_provider.models import get_access_token_model, get_refresh_token_model
 
-from config import erasure
 from tests.accounts.oauth.actors import Person, bearer, register
-from tests.conftest import with_key
 
 USES = 20
 
@@ -68,22 +66,3 @@ def test_a_grant_that_ends_while_it_is_refreshed_is_over(at_once, person):
             if answer.status == 200:
                 assert bearer(answer.body["access_token"]).get("/api/protected").status == 401
                 assert client.refresh(answer.body["refresh_token"]).status == 400
-
-
-def test_nothing_of_a_user_outlives_a_removal_that_races_its_tokens(at_once, make_user):
-    client = register()
-    for _ in range(5):
-        person, admin = Person(make_user()), with_key(make_user("admin"))
-        tokens, code = person.tokens(client), person.code(client)
-        refreshed, exchanged, removed = at_once(
-            [
-                partial(client.refresh, tokens["refresh_token"]),
-                partial(client.exchange, code),
-                partial(admin.delete, f"/users/{person.user.pk}"),
-            ]
-        )
-        assert removed.status == 204
-        assert {refreshed.status, exchanged.status} <= {200, 400}
-        assert erasure.erase() == 1
-        assert not get_access_token_model().objects.filter(user_id=person.user.pk).exists()
-        assert not get_refresh_token_model().objects.filter(user_id=person.user.pk).exists()

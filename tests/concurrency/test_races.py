@@ -8,7 +8,7 @@ import pytest
 
 from config import erasure
 from posts.models import Comment, Post
-from tests.conftest import PASSWORD, with_key, with_password
+from tests.conftest import with_key
 from users.models import User
 
 ROUNDS = 5
@@ -122,10 +122,3 @@ def test_order_for_a_user_who_is_being_removed_is_there_before_or_refused(at_onc
             ]
         )
         assert (ordered.status, removed.status) in {(201, 204), (400, 204)}
-
-
-def test_a_password_is_refused_from_the_request_after_its_change(make_user):
-    caller = with_password(make_user(password=PASSWORD))
-    new = {"password": "another long phrase", "current_password": PASSWORD}
-    assert caller.patch(f"/users/{caller.user.pk}", new).status == 200
-    assert caller.get("/api/protected").status == 401

@@ -10,11 +10,9 @@ from config.api.principal import SCOPES
 from config.management.command import direct_connection
 from orders.models import Order
 from payments.models import Payment
-from tests.conftest import own_session, wait_until
-from tests.faults.proxy import FATES
 from tests.server.received import Received, respond_to
 
-POSITIONS = {"first": 0, "middle": 2, "last": 4, "only": None}
+POSITIONS = {"middle": 2, "only": None}
 TABLES = {"orders": Order, "payments": Payment}
 # What a trigger does where a row is added, and the answer to who adds it.
 FAILURES = {
@@ -134,51 +132,3 @@ def test_connection_that_is_lost_is_503_and_nothing_is_stored_that_was_not_answe
         answered = [request.body["data"]["id"] for request in arrival.others if request.status == 201]
         assert arrival.get_stored() == sorted(answered)
     arrival.assert_told_the_truth()
-
-
-def is_cut_connection_open():
-    """Whether the server still has the connection that was cut, and perhaps something to read from it."""
-    others = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
-    with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {others} AND backend_type = 'client backend'")
-        return cursor.fetchone() is not None
-
-
-@own_session
-@pytest.mark.parametrize("position", ["first", "only"])
-@of_each_kind
-@pytest.mark.parametrize("fate", FATES)
-def test_connection_that_is_cut_at_a_commit_is_503_and_the_retry_learns_the_truth(proxy, arrive, kind, position, fate):
-    arrival, before = arrive(kind, position), arrive(kind, position)
-    # What is prepared by now, the proxy meets at work.
-    before.send()
-    proxy.rate, proxy.fates = 1, (fate,)
-    arrival.send()
-    proxy.rate = 0
-    assert proxy.cuts[fate] >= 1
-    assert {request.status for request in arrival.requests} == {503}
-    wait_until(lambda: not is_cut_connection_open())
-    stored = arrival.get_stored()
-    arrival.send()
-    for request in arrival.requests:
-        assert request.status == 201
-        assert ("Idempotent-Replayed" in request.headers) == (request.body["data"]["id"] in stored)
-    assert len(arrival.get_stored()) == len(before.requests) + len(arrival.requests)
-
-
-@in_each_position
-@of_each_kind
-def test_row_that_cannot_be_loaded_is_the_error_of_who_reads_it(arrive, kind, position):
-    """Python has no infinite time: what others do beside such a read is done, once, and answered so."""
-    arrival = arrive(kind, position)
-    user = arrival.users[arrival.index]
-    with connection.cursor() as cursor:
-        cursor.execute("UPDATE users_user SET created_at = 'infinity' WHERE id = %s", [user.pk])
-    build = arrival._build
-    arrival._build = lambda key, number: (
-        Received(f"/api/v1/users/{user.pk}", key) if number == arrival.index else build(key, number)
-    )
-    arrival.send()
-    assert arrival.failing.status == 500
-    assert [request.status for request in arrival.others] == [201] * len(arrival.others)
-    assert arrival.get_stored() == sorted(request.body["data"]["id"] for request in arrival.others)

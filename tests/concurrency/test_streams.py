@@ -8,10 +8,9 @@ from typing import Any
 import psycopg
 import pytest
 from django.db import InternalError, OperationalError, connection
-from django.test import RequestFactory, override_settings
+from django.test import override_settings
 
 from config.api import streams
-from config.wsgi import application
 from tests.conftest import Caller, connect_elsewhere, end_connection, own_session, wait_until, with_key
 from users import services
 
@@ -72,17 +71,6 @@ def test_user_has_one_stream_at_a_time_and_others_have_theirs(many: Caller) -> N
     assert len(rows_of(fetch(many, "/api/v2/users"))) == 42
 
 
-def test_process_has_a_few_streams_at_a_time(many: Caller) -> None:
-    for _ in range(streams.MAX_STREAMS_OF_A_PROCESS):
-        assert streams._places.acquire(blocking=False)
-    try:
-        refused = many.get("/api/v2/users", Accept=NDJSON)
-    finally:
-        for _ in range(streams.MAX_STREAMS_OF_A_PROCESS):
-            streams._places.release()
-    assert (refused.status, refused.code, refused.headers["Retry-After"]) == (503, "SERVICE_UNAVAILABLE", "5")
-
-
 def test_stream_that_nobody_wants_any_more_gives_everything_back(many: Caller) -> None:
     for _ in range(streams.MAX_STREAMS_OF_A_PROCESS + 1):
         response = fetch(many, "/api/v2/users")
@@ -117,23 +105,3 @@ def test_stream_ends_when_its_time_is_over(many: Caller) -> None:
 def is_alive(other: psycopg.Connection[Any], pid: int) -> bool:
     other.commit()
     return bool(other.execute("SELECT 1 FROM pg_stat_activity WHERE pid = %s", [pid]).fetchone())
-
-
-@own_session
-def test_wsgi_server_gets_the_pieces_and_an_error_half_way(many: Caller) -> None:
-    for ends in (False, True):
-        started: list[str] = []
-        request = RequestFactory().get("/api/v2/users", headers={**(many.headers or {}), "Accept": NDJSON})
-        body: Any = application(request.environ, lambda status, headers, started=started: started.append(status))
-        pieces = iter(body)
-        lines = next(pieces).count(b"\n")
-        if ends:
-            end_connection()
-            with pytest.raises(OperationalError):
-                list(pieces)
-        else:
-            rest = list(pieces)
-            assert len(rest) > 5
-            assert lines + b"".join(rest).count(b"\n") == 41
-        body.close()
-        assert started == ["200 OK"]

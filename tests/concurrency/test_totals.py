@@ -6,19 +6,15 @@ import threading
 from functools import partial
 
 import psycopg
-import pytest
 from django.db import connection, transaction
 
 from config.models import RowCount
 from config.postgresql import row_counts
 from orders.models import Order
+from tests.conftest import find_wrong_counts
 from users.models import User
 
 WRITERS, ROUNDS = 50, 4
-
-
-def wrong():
-    return {counts.table: different for counts in row_counts.get_all_counts() if (different := counts.differences())}
 
 
 def insert_in_bulk(owner, rounds=3):
@@ -54,20 +50,11 @@ def test_bulk_and_single_writers_folding_and_recounting_at_once_leave_exact_coun
         + [partial(write_singly, owner, number) for number in range(WRITERS)]
         + [lambda: [row_counts.compact() for _ in range(ROUNDS)], lambda: [recount() for _ in range(ROUNDS)]]
     )
-    assert wrong() == {}
+    assert find_wrong_counts() == []
     assert Order.objects.count() == 9_000 + WRITERS * ROUNDS // 2
     row_counts.compact()
-    assert wrong() == {}
+    assert find_wrong_counts() == []
     assert set(RowCount.objects.values_list("slot", flat=True)) == {0}
-
-
-@pytest.fixture
-def elsewhere(transactional_db):
-    """A connection to the same database, with a transaction of its own."""
-    given = connection.get_connection_params()
-    names = {"dbname", "user", "password", "host", "port"} & given.keys()
-    with psycopg.connect(**{name: given[name] for name in names}) as opened:
-        yield opened
 
 
 INSERT = "INSERT INTO orders_order (user_id, item, qty) SELECT %s, 'x', 1 FROM generate_series(1, %s)"
@@ -86,7 +73,7 @@ def test_write_that_stays_open_keeps_no_other_waiting_and_is_not_seen(elsewhere,
             cursor.execute("RESET lock_timeout")
     elsewhere.commit()
     assert admin.get("/orders").meta["total"] == 5_001
-    assert wrong() == {}
+    assert find_wrong_counts() == []
 
 
 def test_total_and_rows_of_a_page_are_of_one_moment(at_once, admin):
@@ -122,4 +109,4 @@ def test_count_that_a_snapshot_does_not_see_is_not_lost(elsewhere, admin):
         elsewhere.commit()
     except psycopg.errors.SerializationFailure:
         elsewhere.rollback()
-    assert wrong() == {}
+    assert find_wrong_counts() == []

@@ -1,13 +1,11 @@
 """Where nobody knows whether a COMMIT was executed, nothing is run again, and a retry learns the truth."""
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
-from django.db import InternalError, connection, transaction
+from django.db import connection
 
-from config.api import exceptions
 from config.management.command import direct_connection
 from orders.models import Order
 from payments.models import Payment
@@ -143,17 +141,3 @@ def test_standby_is_told_by_oauth_in_its_own_words_and_in_one_line(transactional
     assert (away.status, away.body["error"], away.headers["Retry-After"]) == (503, "temporarily_unavailable", "1")
     assert [line["logger"] for line in told() if line["level"] == "ERROR"] == ["config.api.exceptions"]
     assert machine.act().status == 200
-
-
-@own_session
-def test_transaction_that_slept_too_long_is_a_database_that_is_busy(transactional_db):
-    def sleep():
-        with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute("SET LOCAL idle_in_transaction_session_timeout = '10ms'")
-            time.sleep(0.2)
-            cursor.execute("SELECT 1")
-
-    with pytest.raises(InternalError) as ended:
-        sleep()
-    connection.close()
-    assert exceptions.get_problem(ended.value).status == 503

@@ -19,7 +19,6 @@ DEPLOY = ROOT / "deploy"
 UNITS = DEPLOY / "systemd"
 _ROW = re.compile(r"^\| (?P<names>`[^|]+`) \| (?P<meaning>.+) \| (?P<default>[^|]+) \|$", re.MULTILINE)
 _LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
-_VARIABLE = re.compile(r"^#? ?([A-Z_]+)=", re.MULTILINE)
 
 
 def read_documented() -> dict[str, tuple[str, str]]:

@@ -6,7 +6,6 @@ from dataclasses import replace
 from datetime import date
 from html import unescape
 from html.parser import HTMLParser
-from itertools import pairwise
 
 import pytest
 from django.core.checks import run_checks
@@ -14,7 +13,7 @@ from django.utils.html import strip_tags
 
 from config.http.errors import ErrorCode
 from config.site import documentation
-from tests.api.wire import error_of, send
+from tests.api.wire import send
 from tests.conftest import Caller
 
 
@@ -91,15 +90,6 @@ def test_every_code_has_an_entry_that_says_what_to_do(db):
         assert fragment in ids
 
 
-def test_page_that_there_is_not_is_an_error_like_any_other(db):
-    error_of(send("GET", "/docs/nothing"), 404, "NOT_FOUND")
-    error_of(send("GET", "/docs/nothing/here"), 404, "NOT_FOUND")
-
-
-def test_guide_begins_with_its_first_page(db):
-    assert send("GET", "/docs/guide").headers["Location"] == "/docs/first-request"
-
-
 def test_page_of_versions_tells_what_the_settings_say(db, settings, freshly_rendered):
     first, second = settings.API_VERSIONS
     settings.API_VERSIONS = (first, replace(second, deprecated=date(2031, 2, 3), sunset=date(2033, 4, 5)))
@@ -107,11 +97,6 @@ def test_page_of_versions_tells_what_the_settings_say(db, settings, freshly_rend
     for told in ("2026-12-01", "2028-12-01", "2031-02-03", "2033-04-05"):
         assert f"<td>{told}</td>" in text
     assert all(change.split("`")[0] in text for change in second.changes)
-
-
-def test_page_of_versions_leads_programs_to_the_same_facts(db):
-    address = send("GET", "/docs/versions").headers["Link"].partition(">")[0].removeprefix("<")
-    assert [row["version"] for row in Caller().get(address).data] == [1, 2]
 
 
 def test_pages_name_the_service_that_shows_them(db, settings, freshly_rendered):
@@ -161,12 +146,6 @@ def test_each_page_describes_itself_to_search_engines_in_its_own_words(db):
     assert unescape(found["/docs/first-request"]) in " ".join(strip_tags(text_of("/docs/first-request")).split())
 
 
-def test_pages_lead_to_their_neighbours(db):
-    for before, after in pairwise(documentation.PAGES):
-        assert f'rel="next" href="/docs/{after}"' in text_of(f"/docs/{before}")
-        assert f'rel="prev" href="/docs/{before}"' in text_of(f"/docs/{after}")
-
-
 def test_search_finds_every_section_at_an_address_that_there_is(db):
     index = json.loads(send("GET", "/docs/search.json").content)
     ids = {name: set(Document(text_of(f"/docs/{name}")).ids) for name in documentation.PAGES}
@@ -214,10 +193,6 @@ def test_reference_is_of_the_version_that_was_asked_for_or_the_newest(db, query,
     text = text_of(f"/docs{query}")
     assert f'data-schema="/openapi.json?version={version}"' in text
     assert f'<a href="?version={version}" aria-current="page">' in text
-
-
-def test_reference_of_a_version_that_there_is_not(db):
-    error_of(send("GET", "/docs?version=9"), 400, "UNSUPPORTED_VERSION")
 
 
 def test_service_without_its_guide_does_not_start(tmp_path, monkeypatch, freshly_rendered):

@@ -15,7 +15,7 @@ from config.models import Erasure
 from config.postgresql import row_counts
 from config.postgresql.row_counts import NARROW, WIDE
 from posts.models import Comment, Post
-from tests.conftest import Caller, with_key
+from tests.conftest import Caller, find_wrong_counts, with_key
 from users import services
 
 SORTS = ["id", "title", "created_at", "updated_at"]
@@ -77,13 +77,6 @@ def walk(caller: Caller, query: str) -> Iterator[list[int]]:
         cursor = page.meta["prevCursor"]
 
 
-def wrong() -> dict[str, int]:
-    """The tables whose counts are wrong, as `recount` finds them."""
-    tables = row_counts.get_all_counts()
-    found = {counts.table: counts.differences() for counts in tables}
-    return {table: number for table, number in found.items() if number}
-
-
 @pytest.mark.parametrize("near", [0, 1_000])
 def test_everything_looks_the_same_before_during_and_after_the_erasure(admin, world, small_steps, monkeypatch, near):
     monkeypatch.setattr(keyset, "MAX_NEAR_OFFSET", near)
@@ -103,7 +96,7 @@ def test_everything_looks_the_same_before_during_and_after_the_erasure(admin, wo
             now = look(reader, posts)
             # An erased comment is not asked for any more.
             assert now == {path: first[path] for path in now}
-            assert wrong() == {}
+            assert find_wrong_counts() == []
         return False
 
     assert erasure.erase(rest=0, is_stopped=look_again) == 2
@@ -112,7 +105,7 @@ def test_everything_looks_the_same_before_during_and_after_the_erasure(admin, wo
     assert last == {path: first[path] for path in last}
     assert {path for path in first.keys() - last.keys() if first[path] != 404} == set()
     assert not Post._base_manager.exclude(user=stays).exists()
-    assert wrong() == {}
+    assert find_wrong_counts() == []
 
 
 def test_totals_of_the_dashboard_leave_out_what_is_still_to_be_erased(admin, world):
@@ -154,7 +147,7 @@ def test_erasure_that_is_killed_between_two_batches_is_finished_by_another_proce
     Erasure.objects.update(claimed_until="2020-01-01T00:00:00Z")
     assert erasure.erase() == 2
     assert not Post._base_manager.filter(user__in=users[:2]).exists()
-    assert wrong() == {}
+    assert find_wrong_counts() == []
 
 
 def test_erasure_that_is_asked_to_stop_leaves_the_rest_to_the_next_at_once(admin, world, small_steps):

@@ -65,15 +65,6 @@ def test_rows_are_those_of_django_for_every_value(name: str) -> None:
             ]
 
 
-def test_query_is_compiled_once() -> None:
-    query = CompiledQuery(users.filter(pk=BindParameter("pk")))
-    with CaptureQueriesContext(connection) as captured:
-        assert [row.pk for pk in (1001, 1002, 1003, 1002) for row in query.fetch_instances(pk=pk)] == [
-            *(1001, 1002, 1003, 1002)
-        ]
-    assert len({each["sql"].partition("WHERE")[0] for each in captured}) == 1
-
-
 def test_first_row_and_the_columns_of_a_greater_statement() -> None:
     wrap_sql = "SELECT found.*, 7, 'more' FROM ({}) AS found".format
     query = CompiledQuery(users.filter(pk__gte=BindParameter("pk")), wrap_sql)

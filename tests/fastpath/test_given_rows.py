@@ -6,11 +6,10 @@ from decimal import Decimal
 import http_sf
 import pytest
 from django.db import connection
-from psycopg import Binary
 
 from accounts.services import create_api_key
 from config.api.principal import SCOPES
-from config.fastpath.postgresql.given_rows import GivenRows, bind_given, build_given
+from config.fastpath.postgresql.given_rows import GivenRows, build_given
 from config.models import IdempotencyRecord
 from orders.models import Order
 from tests.conftest import own_session
@@ -33,17 +32,6 @@ def test_value_arrives_as_it_is(transactional_db, kind):
     sql = f"WITH {build_given({'value': kind})} SELECT value, given_number FROM given"  # noqa: S608 - of constants
     given = GivenRows([{"value": value} for value in values])
     assert connection.run((sql, [given])) == [[(value, number) for number, value in enumerate(values)]]
-
-
-def test_what_django_sends_of_bytes_arrives_as_it_is(transactional_db):
-    sql = f"WITH {build_given({'value': 'bytea'})} SELECT value FROM given"  # noqa: S608 - of constants
-    assert connection.run((sql, [GivenRows([{"value": Binary(b"\0\xff")}])])) == [[(b"\0\xff",)]]
-
-
-def test_placeholders_become_columns_but_for_those_that_stay():
-    assert bind_given("a = %s AND b = %s OR c = %s", ["x", None, "x"]) == ('a = given."x" AND b = %s OR c = given."x"')
-    with pytest.raises(ValueError, match=r"shorter|longer"):
-        bind_given("a = %s", [])
 
 
 # --- Requests
@@ -110,28 +98,6 @@ def test_payments_that_are_made_together_have_ids_of_their_own(transactional_db,
     requests = respond_to(*(Received("/api/v1/payments", key, {"amount": 1}, idempotency_key="k") for key in keys))
     assert [request.status for request in requests] == [201] * 4
     assert len({request.body["data"]["id"] for request in requests}) == 4
-
-
-def test_stored_answer_is_found_by_its_key_and_not_among_all_of_its_user(db):
-    """Also where users have one key each, of which the planner would know, but for one who has many."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "INSERT INTO users_user (name, email, role, status, password)"
-            " SELECT 'n', number || '@example.com', 'user', 'active', '!' FROM generate_series(1, 2000) AS number"
-        )
-        cursor.execute(
-            "INSERT INTO config_idempotencyrecord"
-            " (user_id, operation, key, fingerprint, status, location, body, replays)"
-            " SELECT id, 'POST /payments', 'k' || id, 'f', 201, '', '{}', 0 FROM users_user"
-        )
-        cursor.execute("ANALYZE config_idempotencyrecord")
-        cursor.execute(
-            "EXPLAIN SELECT FROM (SELECT users_user.id FROM users_user LIMIT 3) AS credential CROSS JOIN LATERAL ("
-            "SELECT FROM config_idempotencyrecord WHERE user_id = credential.id AND operation = 'POST /payments'"
-            " AND key = 'k' || credential.id OFFSET 0) AS answer"
-        )
-        plan = "\n".join(line for (line,) in cursor.fetchall())
-    assert "idempotency_records_unique" in plan, plan
 
 
 def test_replay_takes_no_id(transactional_db, make_user):

@@ -344,15 +344,6 @@ def test_requests_go_on_while_another_one_holds_a_thread(run_together):
     assert ended == ["read", "read", "computed"]
 
 
-def test_error_of_what_holds_a_thread_is_raised_where_it_was_begun(run_together):
-    def compute():
-        with pytest.raises(ZeroDivisionError):
-            get_blocking_backend().run(lambda: 1 / 0)
-        return "raised"
-
-    assert run_together(compute) == ["raised"]
-
-
 def test_database_that_is_away_is_an_error_at_once(run_together, monkeypatch):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -1,7 +1,6 @@
 """A prepared statement does what it does in a cursor of Django, and is parsed once for a connection."""
 
-import signal
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
@@ -20,8 +19,6 @@ from django.db import (
 from django.db.transaction import TransactionManagementError
 from django.test.utils import CaptureQueriesContext
 
-from config.fastpath.postgresql.prepared_statements import MAX_STATEMENTS
-from config.management.command import direct_connection
 from orders.models import Order
 from tests.conftest import own_session
 
@@ -140,39 +137,6 @@ def test_error_is_that_of_a_cursor_and_breaks_the_transaction(db, user, sql, err
             run("SELECT 1")
 
 
-@own_session
-def test_statement_that_takes_too_long_is_cancelled(transactional_db):
-    run("SELECT set_config('statement_timeout', '50ms', false)")
-    with pytest.raises(OperationalError) as caught:
-        run("SELECT pg_sleep(%s)", 5)
-    assert type(caught.value.__cause__) is psycopg.errors.QueryCanceled
-    assert connection.errors_occurred
-    connection.close()
-
-
-@contextmanager
-def interrupted():
-    """Ctrl-C after a moment, and the connection is good for the next statement."""
-
-    def interrupt(*_):
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, 0.2)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            yield
-    finally:
-        signal.signal(signal.SIGALRM, before)
-    assert run("SELECT 1") == [(1,)]
-
-
-@own_session
-def test_interrupt_cancels_the_statement(transactional_db):
-    with interrupted():
-        run("SELECT pg_sleep(%s)", 10)
-
-
 # --- Transactions
 
 
@@ -193,19 +157,6 @@ def test_transaction_begins_with_it_and_ends_as_django_ends_it(transactional_db,
         run(insert, owner, "gone")
         transaction.set_rollback(True)
     assert list(Order.objects.values_list("item", flat=True)) == ["first", "last"]
-
-
-@own_session
-def test_lost_connection_is_an_error_and_is_made_anew(transactional_db):
-    assert run("SELECT %s::int", 7) == [(7,)]
-    with psycopg.connect(connection.connection.info.dsn, autocommit=True) as other:
-        other.execute("SELECT pg_terminate_backend(%s, 5000)", [connection.connection.info.backend_pid])
-    with pytest.raises(OperationalError) as caught:
-        run("SELECT %s::int", 7)
-    assert isinstance(caught.value.__cause__, psycopg.errors.AdminShutdown)
-    connection.close_if_unusable_or_obsolete()
-    assert prepared() == []
-    assert run("SELECT %s::int", 7) == [(7,)]
 
 
 # --- Several at once
@@ -252,51 +203,6 @@ def test_statement_behind_one_that_fails_is_not_run_and_the_transaction_is_broke
     assert get_committed_items() == []
 
 
-@contextmanager
-def refusing_at_commit():
-    """The server says at COMMIT what it says of a statement that it does not know: in a deferred trigger."""
-    with direct_connection(), connection.cursor() as cursor:
-        cursor.execute("""
-            CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
-            $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = 'feature_not_supported'; END $$;
-            CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON orders_order
-            DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.item = 'first') EXECUTE FUNCTION refuse()
-        """)
-    try:
-        yield
-    finally:
-        with direct_connection(), connection.cursor() as cursor:
-            cursor.execute("DROP TRIGGER refuse ON orders_order; DROP FUNCTION refuse()")
-
-
-@pytest.mark.parametrize("begin", [False, True])
-def test_commit_that_fails_is_an_error_and_nothing_is_left(transactional_db, owner, begin):
-    with refusing_at_commit():
-        with pytest.raises(NotSupportedError), transaction.atomic() if begin else nullcontext():
-            connection.run((INSERT, [owner, "first"]), (INSERT, [owner, "second"]))
-        assert get_committed_items() == []
-
-
-def test_transaction_is_broken_for_whoever_catches_the_error(transactional_db, owner):
-    done = []
-
-    def write():
-        transaction.on_commit(lambda: done.append("committed"))
-        with suppress(IntegrityError):
-            connection.run((INSERT, [owner, ""]))
-        with pytest.raises(TransactionManagementError):
-            connection.run((INSERT, [owner, "second"]))
-
-    with transaction.atomic():
-        write()
-    assert (done, get_committed_items()) == ([], [])
-
-
-def test_interrupt_cancels_several_statements(transactional_db):
-    with interrupted(), transaction.atomic():
-        connection.run(("SELECT pg_sleep(%s)", [10]), ("SELECT pg_sleep(%s)", [10]))
-
-
 @own_session
 @pytest.mark.parametrize("begin", [False, True])
 def test_lost_connection_is_an_error_of_several_statements(transactional_db, begin):
@@ -316,35 +222,6 @@ def test_longer_values_than_a_socket_takes_at_once(transactional_db):
 
 
 # --- What stays prepared
-
-
-def test_statement_is_parsed_once_also_when_its_transaction_is_rolled_back(transactional_db):
-    for _ in range(3):
-        with transaction.atomic():
-            run("SELECT %s::int AS once", 7)
-            transaction.set_rollback(True)
-    assert len(prepared("%AS once")) == 1
-
-
-@own_session
-def test_the_statements_that_were_used_last_stay_prepared(transactional_db):
-    connection.close()
-    for number in range(MAX_STATEMENTS + 20):
-        assert run(f"SELECT {number}") == [(number,)]
-        assert run("SELECT 'often'") == [("often",)]
-    names = {statement for _, statement in prepared()}
-    assert len(names) == MAX_STATEMENTS
-    assert {"SELECT 'often'", f"SELECT {MAX_STATEMENTS + 19}"} < names
-    assert "SELECT 20" not in names
-    assert run("SELECT 20") == [(20,)]
-
-
-@own_session
-def test_statements_that_the_server_was_made_to_forget_are_prepared_anew(transactional_db):
-    assert run("SELECT %s::int", 1) == [(1,)]
-    with connection.cursor() as cursor:
-        cursor.execute("DEALLOCATE ALL")
-    assert run("SELECT %s::int", 2) == [(2,)]
 
 
 @own_session

@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
-from types import SimpleNamespace
 
 import pytest
 from django.conf import settings
@@ -12,17 +11,14 @@ from hypothesis import strategies as st
 from rest_framework import serializers
 
 from accounts.serializers import APIKeySerializer
-from config.api.principal import ALL_SCOPES, Principal
 from config.api.viewsets import get_readable_fields
 from config.fastpath import serializers as fast
-from config.http.errors import DomainError
-from config.http.json import UnusableNumber, to_json
+from config.http.json import to_json
 from orders.models import Order
 from orders.serializers import OrderSerializer
 from posts.models import Comment, Post
 from posts.serializers import PostSerializer
 from tests.contract.routes import resource_routes
-from users.models import User
 from users.serializers import UserSerializer
 
 SERIALIZERS = sorted({route.view.serializer_class for route in resource_routes()}, key=lambda each: each.__name__)
@@ -125,67 +121,6 @@ def test_comments_of_a_post_are_compiled_with_it():
 
 
 # --- Validation
-
-PRINCIPALS = {
-    role: Principal(User(pk=7, name="N", email="n@example.com", role=role), ALL_SCOPES, "jwt")
-    for role in ("user", "admin")
-}
-# Of each field something that it takes; what others take is wrong for it in one way or another.
-GOOD = {
-    "amount": Decimal("12.30"),
-    "body": "One\nTwo",
-    "current_password": "four plain words here",
-    "email": "m@example.com",
-    "expires_at": "2030-01-31T12:00:00Z",
-    "item": "Tea",
-    "name": "M",
-    "password": "five quite plain words here",
-    "qty": 2,
-    "role": "user",
-    "scopes": ["users:read"],
-    "status": "active",
-    "text": "Welcome!",
-    "title": "Hello",
-    "user_id": 7,
-}
-WRONG = [None, "", " ", "a\0", "x" * 30_000, 0, -1, 1.5, True, 2**63, Decimal("0.001"), [], {}, UnusableNumber("1e999")]
-bodies = st.fixed_dictionaries(
-    {},
-    optional={
-        **{name: st.just(value) | st.sampled_from([*WRONG, *GOOD.values()]) for name, value in GOOD.items()},
-        "id": st.just(1),
-        "nothing": st.none(),
-    },
-)
-
-
-def get_outcome(serializer_class, body, version, role):
-    """The values that a serializer makes of a body, or what it says of it."""
-    context = {"version": version, "principal": PRINCIPALS[role], "view": SimpleNamespace(password_checks=[])}
-    serializer = serializer_class(data=body, context=context)
-    try:
-        if not serializer.is_valid():
-            return serializer.errors
-    except DomainError as error:
-        return error.code, error.message, error.details
-    return {name: (type(value), repr(value)) for name, value in serializer.validated_data.items()}
-
-
-@pytest.mark.parametrize("version", settings.API_VERSIONS, ids=str)
-@pytest.mark.parametrize("serializer_class", SERIALIZERS)
-@given(data=st.data())
-def test_body_is_validated_as_by_the_serializer(serializer_class, version, data):
-    accelerated = fast.accelerate(serializer_class)
-    assert accelerated is not serializer_class
-    accepted = {name: value for name, value in GOOD.items() if name in serializer_class().fields}
-    body = data.draw(st.just(accepted) | bodies | bodies.map(lambda body: accepted | body))
-    # Another user would be looked for in the database.
-    body = {name: value for name, value in body.items() if name != "user_id" or value in (7, None, "", True)}
-    role = data.draw(st.sampled_from(sorted(PRINCIPALS)))
-    expected = get_outcome(serializer_class, body, version, role)
-    for _ in range(2):
-        # Its fields are bound once, and know nothing of the serializers before it.
-        assert get_outcome(accelerated, body, version, role) == expected
 
 
 def test_serializers_of_one_class_share_no_field():

@@ -15,7 +15,7 @@ from rest_framework import serializers
 
 from accounts.serializers import LoginSerializer, RefreshTokenSerializer
 from config.api.principal import ALL_SCOPES, Principal
-from config.api.representation.fields import MAX_ID, CharField
+from config.api.representation.fields import MAX_ID
 from config.api.representation.serializers import ResourceSerializer
 from config.fastpath.serializers import accelerate
 from config.http.errors import DomainError
@@ -122,47 +122,6 @@ def test_problems_of_each_field_are_those_of_drf(serializer_class: Any, version:
 
 def context_of(**more: Any) -> dict[str, Any]:
     return {"version": settings.API_VERSIONS[0], "principal": Principal(User(pk=CALLER), ALL_SCOPES, "basic"), **more}
-
-
-def test_fields_of_a_serializer_are_its_own() -> None:
-    one, other = (OrderSerializer(context=context_of(number=number)) for number in (1, 2))
-    one.fields["item"].required = False
-    one.fields.pop("qty")
-    assert list(one.fields) == ["id", "user_id", "item", "created_at"]
-    assert other.fields["item"].required
-    assert [field.context["number"] for field in other.fields.values()] == [2] * 5
-    assert list(OrderSerializer().fields) == ["id", "user_id", "item", "qty", "created_at"]
-
-
-class Chosen(OrderSerializer):
-    """Takes the names of its fields from the request, as DRF lets a serializer do."""
-
-    def get_fields(self) -> dict[str, Any]:
-        fields = super().get_fields()
-        return {name: fields[name] for name in self.context["names"]}
-
-
-def test_serializer_that_looks_at_the_request_for_its_fields_is_asked_each_time() -> None:
-    for names in (["item"], ["item", "qty"]):
-        chosen = Chosen(data={"item": "Tea", "qty": 0}, context=context_of(names=names))
-        assert list(chosen.fields) == names
-        assert chosen.is_valid() == ("qty" not in names)
-
-
-class Knowing(CharField):
-    """A field that asks the serializer for something as soon as it belongs to it."""
-
-    def bind(self, field_name: str, parent: Any) -> None:
-        super().bind(field_name, parent)
-        self.number = parent.context.get("number")
-
-
-class Known(OrderSerializer):
-    item = Knowing()
-
-
-def test_field_is_bound_in_its_own_way_to_each_serializer() -> None:
-    assert [Known(context=context_of(number=number)).fields["item"].number for number in (1, 2)] == [1, 2]
 
 
 def refuse_three(attrs: dict[str, Any]) -> None:

@@ -9,21 +9,9 @@ from tests.api.wire import send
 from tests.conftest import PASSWORD
 
 PAGES = [
-    "/admin/",
-    "/admin/login/",
-    "/admin/users/user/",
-    "/admin/users/user/add/",
-    "/admin/accounts/application/add/",
-    "/admin/config/auditevent/",
-    "/docs",
-    "/docs/versions",
-    "/",
-    "/users",
-    "/users/0",
-    "/api/v1/posts",
-    "/session/login",
-    "/oauth/grants",
-    "/oauth/authorize",
+    *("/admin/", "/admin/login/", "/admin/users/user/", "/admin/users/user/add/"),
+    *("/admin/accounts/application/add/", "/admin/config/auditevent/", "/docs", "/docs/versions", "/", "/users"),
+    *("/users/0", "/api/v1/posts", "/session/login", "/oauth/grants", "/oauth/authorize"),
 ]
 
 

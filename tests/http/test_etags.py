@@ -13,21 +13,7 @@ from users.models import User
 STRONG = re.compile(r'"[0-9a-f]{16}-[0-9a-f]{32}"')
 OF_A_LIST = re.compile(r'"[0-9a-f]{32}"')
 MALFORMED = [
-    "",
-    " ",
-    ",",
-    "x",
-    '"x',
-    'x"',
-    '"',
-    "'x'",
-    '*, "x"',
-    '"x", *',
-    '"a" "b"',
-    '"a"b',
-    'w/"a"',
-    'W/ "a"',
-    '"a b"',
+    *("", " ", ",", "x", '"x', 'x"', '"', "'x'", '*, "x"', '"x", *', '"a" "b"', '"a"b', 'w/"a"', 'W/ "a"', '"a b"'),
 ]
 MALFORMED += ["**", "W/", "W/*", '"a";q=1', '"' * 4_001, " " * 8_000 + "x", '"a"' * 2_000]
 BODIES = {
@@ -86,11 +72,6 @@ def test_what_shapes_the_bytes_shapes_the_tag(admin, path, shaped):
 def test_links_that_the_caller_is_shown_shape_the_tag(admin, support, path):
     assert admin.get(path).data["_links"] != support.get(path).data["_links"]
     assert tag_of(admin, path) != tag_of(support, path)
-
-
-def test_equal_rows_have_different_tags(admin, make_user):
-    first, second = (make_user(name="Same").pk for _ in range(2))
-    assert tag_of(admin, f"/users/{first}?fields=name") != tag_of(admin, f"/users/{second}?fields=name")
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])

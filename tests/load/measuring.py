@@ -28,6 +28,9 @@ SLICES_LOADED = 3
 MAX_P99 = 50.0
 MIN_SHARE = 0.5
 MAX_HEALTH = 0.05
+# Of a burst, nobody knows how long its requests take.
+MAX_HEALTH_IN_A_BURST = 0.3
+BURSTS = {"abandoned", "bodies"}
 
 
 class Readers(NamedTuple):
@@ -71,8 +74,9 @@ class Row:
             found.append(f"p99 of the readers {self.loaded.p99:.0f} ms > {MAX_P99:.0f} ms")
         if self.share < MIN_SHARE:
             found.append(f"throughput of the readers {self.share:.0%} < {MIN_SHARE:.0%}")
-        if self.health.longest > MAX_HEALTH:
-            found.append(f"/health/live after {self.health.longest * 1000:.0f} ms > {MAX_HEALTH * 1000:.0f} ms")
+        most = MAX_HEALTH_IN_A_BURST if self.case in BURSTS else MAX_HEALTH
+        if self.health.longest > most:
+            found.append(f"/health/live after {self.health.longest * 1000:.0f} ms > {most * 1000:.0f} ms")
         if self.health.statuses.keys() != {200}:
             found.append(f"/health/live answered {dict(self.health.statuses)}")
         return found

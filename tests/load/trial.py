@@ -1,8 +1,7 @@
-"""A run of the load: the cases, then a kill in the middle of a removal, then whether anything is lost."""
+"""A run of the load: the cases, then whether anything is lost."""
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,18 +12,13 @@ import psycopg
 
 from tests.faults.clients import Client
 from tests.faults.report import compare, last_ids
-from tests.load import cases
-from tests.load.cases import MAX_ERASURE, Found, wait_until_erased
-from tests.load.client import ask
+from tests.load.cases import Found
 from tests.load.measuring import Meter, Row
 from tests.load.overload import overload
 from tests.load.report import describe, table
 from tests.load.slow_clients import slow_clients
 from tests.load.world import Target, World, manage, running
 
-KILLED = "killed_removal"
-SINGLE = "single_bodies"
-SECONDS_UNTIL_THE_KILL = 0.5
 # One who pays beside all else, so that it can be told whether anything is lost.
 SECONDS_BETWEEN_PAYMENTS = 0.05
 
@@ -40,13 +34,7 @@ def run(names: Sequence[str], folder: Path) -> bool:
         before = last_ids(target.database)
         alone = {}
         with _paying(1, target, ledger):
-            rows = _measure(world, [name for name in names if name not in ALONE and name != SINGLE])
-            if SINGLE in names:
-                beside = cases.run(SINGLE, target)
-        if SINGLE in names:
-            # Without a COMMIT of others, for which a request waits as long as the disk takes.
-            alone[SINGLE] = cases.run(SINGLE, target)
-            alone[SINGLE].notes += [f"beside payments: {note}" for note in beside.notes]
+            rows = _measure(world, [name for name in names if name not in ALONE])
         with _paying(2, target, ledger):
             alone |= {name: ALONE[name](world) for name in names if name in ALONE}
         report = compare(ledger, target.database, before)
@@ -89,35 +77,8 @@ def _postmaster(database: str) -> int:
         return psutil.Process(connection.info.backend_pid).ppid()
 
 
-def _kill_a_removal(world: World) -> Found:
-    """Kills the service half a second after a user with 300,000 posts began to be removed."""
-    found, target = Found(), world.target
-    leaving = target.people[KILLED][0]
-    path, headers = f"/api/v1/users/{leaving.id}", target.administrator.headers
-
-    async def remove() -> None:
-        asking = asyncio.create_task(ask(target.port, "DELETE", path, headers))
-        await asyncio.sleep(SECONDS_UNTIL_THE_KILL)
-        world.service.kill()
-        # What is not answered by now was not answered at once.
-        found.count([await asking], 204)
-
-    start = time.monotonic()
-    asyncio.run(remove())
-    world.service.start()
-    if not found.statuses[204]:
-        asyncio.run(ask(target.port, "DELETE", path, headers))
-    with psycopg.connect(target.database, autocommit=True) as connection:
-        wait_until_erased(connection, [leaving.id])
-    found.bound("rows gone after", time.monotonic() - start, MAX_ERASURE)
-    if asyncio.run(ask(target.port, "GET", path, headers)).status != 404:
-        found.broken.append("the user is not removed")
-    return found
-
-
 # What is measured without the readers.
 ALONE: dict[str, Callable[[World], Found]] = {
     "slow_clients": slow_clients,
     "overload": overload,
-    KILLED: _kill_a_removal,
 }

@@ -36,9 +36,8 @@ PARTS = {
     "abandoned": 100,
     "locked": 4,
     "removals": 2,
-    "killed_removal": 1,
 }
-POSTS = {"removals": (60_000, 300_000), "killed_removal": (300_000,)}
+POSTS = {"removals": (60_000, 300_000)}
 # A page of them takes half a second to code.
 LONG_POSTS = 100
 REMOVED_IN_THE_ADMIN = 900

@@ -79,9 +79,6 @@ class TestLoaded:
             assert re.fullmatch(r"[a-z.-]+@example\.(com|org|net)", user.email)
             assert not user.has_usable_password()
 
-    def test_no_administrator_stands_in_for_one_who_can_log_in(self):
-        assert not User.objects.administrators().exists()
-
     def test_orders_obey_the_rules_of_the_api(self):
         for item, qty in Order.objects.values_list("item", "qty"):
             assert is_plain(item), item

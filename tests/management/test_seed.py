@@ -44,11 +44,6 @@ def test_seed_adds_what_it_is_told_and_says_so():
     assert list(facts) == [("user.created", None, {"count": 30, "credential": "command"})]
 
 
-def test_seed_adds_users_alone_by_default():
-    run(users="7")
-    assert (User.objects.count(), Order.objects.count(), Post.objects.count()) == (7, 0, 0)
-
-
 def test_seed_in_several_parts_adds_every_user(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(seed, "USERS_PER_BATCH", 8)
     run(users=20, orders_per_user=1)
@@ -75,12 +70,6 @@ def test_seed_gives_users_that_obey_the_rules_and_cannot_log_in():
         assert user.email.endswith(rows.DOMAINS)
         assert not user.has_usable_password()
     assert not User.objects.administrators().exists()
-
-
-def test_user_created_after_a_seed_gets_the_next_id():
-    run(users=5)
-    greatest = User.objects.latest("id").pk
-    assert User.objects.create(name="Next", email="next@example.com").pk == greatest + 1
 
 
 def test_failure_in_the_middle_adds_nothing(monkeypatch: pytest.MonkeyPatch):

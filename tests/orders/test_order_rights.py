@@ -31,13 +31,6 @@ def count(kind):
     return {"orders": Order, "payments": Payment}[kind].objects.count
 
 
-@pytest.mark.parametrize("role", ROLES)
-def test_row_without_user_id_is_the_callers(create, make_user, role):
-    caller = with_key(make_user(role))
-    created = create(caller)
-    assert (created.status, created.data["user_id"]) == (201, caller.user.pk)
-
-
 @pytest.mark.parametrize(("role", "status"), [("user", 403), ("support", 403), ("admin", 201)])
 def test_another_user_is_for_administrators(create, count, make_user, other, *, role, status):
     answer = create(with_key(make_user(role)), user_id=other.user.pk)

@@ -8,8 +8,6 @@ from psycopg.errors import error_from_result
 from config.postgresql.connections import cut_if_waiting
 from config.postgresql.transactions import is_unavailable
 
-RAISE = "DO $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = 'UR001'; END $$"
-
 
 @pytest.mark.django_db(transaction=True)
 def test_loss_of_a_connection_that_libpq_alone_tells_is_unavailability() -> None:
@@ -23,15 +21,6 @@ def test_loss_of_a_connection_that_libpq_alone_tells_is_unavailability() -> None
     # PostgreSQL gives a code to each error that it tells.
     assert type(raised.value) is DatabaseError
     assert is_unavailable(raised.value)
-
-
-@pytest.mark.django_db(transaction=True)
-def test_error_with_a_code_of_no_class_is_a_fault() -> None:
-    with pytest.raises(DatabaseError) as raised, connection.cursor() as cursor:
-        cursor.execute(RAISE)
-    assert type(raised.value) is DatabaseError
-    assert not is_unavailable(raised.value)
-    assert not is_unavailable(DatabaseError("Forced update did not affect any rows."))
 
 
 @pytest.mark.parametrize("error", [psycopg.OperationalError("lost"), psycopg.InterfaceError("closed")])

@@ -86,12 +86,6 @@ def test_posts_of_any_existing_user_are_read_by_everybody(make_user, post, user,
     assert caller.get(f"/users/{caller.user.pk}/posts").data == []
 
 
-def test_posts_of_an_inactive_user_are_still_read(admin, post, user, other):
-    assert admin.patch(f"/users/{user.user.pk}", {"status": "inactive"}).status == 200
-    assert other.get(path_of(post)).status == 200
-    assert [item["id"] for item in other.get(f"/users/{user.user.pk}/posts").data] == [post["id"]]
-
-
 @pytest.mark.parametrize("method", ["GET", "POST"])
 @pytest.mark.parametrize("user_id", ["removed", "0", "999999999", "9223372036854775808", "x"])
 def test_posts_of_nobody_are_not_found(admin, other, method, user_id):

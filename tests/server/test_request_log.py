@@ -76,21 +76,6 @@ def test_address_is_left_out_of_the_log_where_the_operator_wants_it(user: Caller
     assert list(lines()[0]) == FIELDS[:-1]
 
 
-def test_statements_are_those_of_the_request_alone(
-    user: Caller, lines: Lines, django_assert_num_queries: Any, settings: Any
-) -> None:
-    settings.RATE_LIMIT_PRINCIPAL = 0
-    for _ in range(3):
-        user.get("/users")
-    *_, first = lines()
-    with django_assert_num_queries(first["statements"]):
-        user.get("/users")
-    assert [line["statements"] for line in lines()] == [first["statements"]]
-    send("GET", "/health/live")
-    (line,) = lines()
-    assert (line["statements"], line["database_ms"]) == (0, 0)
-
-
 @pytest.mark.parametrize(
     ("sent", "kept"),
     [
@@ -153,18 +138,6 @@ def test_kind_of_the_credential_is_told_and_nothing_of_it(
     assert (line["principal"], line["kind"]) == expected
     assert secret not in json.dumps(line)
     assert person.email not in json.dumps(line)
-
-
-@pytest.mark.django_db(transaction=True)
-def test_pages_tell_who_is_signed_in(make_user: Callable[..., Any], lines: Lines) -> None:
-    from tests.conftest import new_client
-
-    person, client = make_user("admin", password=PASSWORD), new_client(checks_csrf=False)
-    assert client.post("/session/login", {"username": person.email, "password": PASSWORD}).status_code == 302
-    lines()
-    assert client.get("/admin/").status_code == 200
-    (line,) = lines()
-    assert (line["principal"], line["kind"], line["route"]) == (person.pk, "session", "/admin/")
 
 
 def test_addresses_and_methods_of_the_client_are_not_repeated(lines: Lines, db: None) -> None:

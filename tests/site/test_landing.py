@@ -9,7 +9,7 @@ from django.db import OperationalError
 from django.test import Client
 
 from accounts.services import create_api_key
-from tests.conftest import PASSWORD, new_client
+from tests.conftest import new_client
 
 HTML = "text/html,application/xhtml+xml,*/*;q=0.8"
 
@@ -69,12 +69,6 @@ def test_landing_page_without_a_database_says_so(browser, monkeypatch):
         assert "its database does not" in read(browser)
 
 
-def test_signing_in_leads_to_the_landing_page(browser, make_user):
-    user = make_user(password=PASSWORD)
-    answer = browser.post("/session/login", {"username": user.email, "password": PASSWORD})
-    assert (answer.status_code, answer["Location"]) == (302, "/")
-
-
 @pytest.mark.parametrize(
     ("asked", "target"),
     [
@@ -89,10 +83,3 @@ def test_who_is_signed_in_is_not_asked_to_sign_in(browser, make_user, asked, tar
     browser.force_login(make_user())
     answer = browser.get(f"/session/login{asked}")
     assert (answer.status_code, answer["Location"]) == (302, target)
-
-
-def test_applications_page_leads_on(browser, make_user):
-    browser.force_login(make_user())
-    text = read(browser, "/oauth/grants")
-    for address in ("/docs/oauth", "/api/v2/api-keys", "/docs", "/"):
-        assert f'href="{address}"' in text

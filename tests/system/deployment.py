@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
-from http.client import HTTPConnection
+from contextlib import AbstractContextManager, contextmanager
 from itertools import count
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import psycopg
 
 from config.local.cluster import Cluster
-from tests.service import Copy, Service
+from tests.service import Copy, Reply, Service, ask
 from tests.system.standby import Pair, paused, suspend
 
 # For the look at a replica, and a busy machine.
 MARGIN = 1.0
 numbers = count()
-
-
-class Answer(NamedTuple):
-    status: int
-    headers: Any
-    body: Any
 
 
 class Deployment(NamedTuple):
@@ -35,13 +27,9 @@ class Deployment(NamedTuple):
     user: str
     path: str
 
-    def call(self, credential: str, method: str, path: str, body: object = None, **headers: str) -> Answer:
-        """The answer to a request on a connection of its own, which any worker may get; empty is no credential."""
-        sent = {"Content-Type": "application/json", **({"X-API-Key": credential} if credential else {}), **headers}
-        with closing(HTTPConnection("127.0.0.1", self.service.port, timeout=30)) as connection:
-            connection.request(method, path, None if body is None else json.dumps(body), sent)
-            answer = connection.getresponse()
-            return Answer(answer.status, answer.headers, answer.read())
+    def call(self, credential: str, method: str, path: str, body: object = None, **headers: str) -> Reply:
+        """The answer to a request; empty is no credential."""
+        return ask(self.service, path, method, body, **({"X-API-Key": credential} if credential else {}), **headers)
 
     def rename(self, credential: str) -> str:
         """The new name of the user."""
@@ -49,13 +37,13 @@ class Deployment(NamedTuple):
         assert self.call(credential, "PATCH", self.path, {"name": name}).status == 200
         return name
 
-    def get(self, credential: str) -> Answer:
+    def get(self, credential: str) -> Reply:
         return self.call(credential, "GET", self.path)
 
     def read_name(self) -> str:
         answer = self.get(self.user)
         assert answer.status == 200, answer
-        return str(json.loads(answer.body)["data"]["name"])
+        return str(answer.json()["data"]["name"])
 
     def paused(self) -> AbstractContextManager[None]:
         return paused(self.pair.standby)

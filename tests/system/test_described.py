@@ -44,24 +44,7 @@ FAULTS = {
         """response.content = b'{"success": true, "data": {"status": "fine"}}'""",
         'GET /health/live 200: the body is not as described: data/status: "fine" is not one of "ok"',
     ),
-    "a field too many": (
-        """response.content = b'{"success": true, "data": {"status": "ok", "since": 1}}'""",
-        "GET /health/live 200: the body is not as described: data: Additional properties are not allowed",
-    ),
-    "a header too many": ("response['Location'] = '/'", "GET /health/live 200: the header Location is not described"),
     "a header too few": ("del response['ETag']", "GET /health/live 200: the header ETag is missing"),
-    "a header of another form": (
-        "response['ETag'] = 'W/x'",
-        'GET /health/live 200: the header ETag "W/x" does not match ',
-    ),
-    "a content type": (
-        "response['Content-Type'] = 'text/plain'",
-        "GET /health/live 200: the content type text/plain is not described",
-    ),
-    "a page that nobody asked for": (
-        "response['Content-Type'] = 'text/html'",
-        "GET /health/live 200: the content type text/html is not described",
-    ),
     "an operation": (
         """
             from django.urls import path
@@ -97,14 +80,3 @@ def test_answer_that_is_not_described_fails_the_run_and_is_named(spoiled, name):
     assert f"{len(FAULTS) + 1} passed" in spoiled.stdout
     lines = [line for line in spoiled.stdout.splitlines() if f"test_it.py::test_that_asks[{name}])" in line]
     assert any(line.startswith(FAULTS[name][1]) for line in lines), spoiled.stdout
-
-
-def test_worker_tells_the_process_that_started_it(tmp_path):
-    spoil, told = FAULTS["a status"]
-    done = run(tmp_path, {"a status": spoil}, "-n", "1")
-    assert (done.returncode, told in done.stdout) == (1, True), done.stdout
-
-
-def test_answers_as_they_are_described_pass(tmp_path):
-    done = run(tmp_path, {"nothing": ""})
-    assert (done.returncode, "not describe" in done.stdout) == (0, False), done.stdout

@@ -70,13 +70,6 @@ def test_clients_that_do_not_read_a_big_answer_keep_nobody_waiting(service: Serv
         assert answers_at_once(service)
 
 
-def test_http_2_is_not_spoken(service: Service) -> None:
-    with socket.create_connection(("127.0.0.1", service.port), timeout=5) as connection:
-        connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(3) + b"\x04" + bytes(5))
-        # A server that speaks it begins with its settings (RFC 9113, section 3.4).
-        assert connection.recv(9)[3:4] != b"\x04"
-
-
 @pytest.fixture(scope="module")
 def impatient(checkout: Copy, first_start: list[str]) -> Iterator[Wire]:
     """A service of one worker that waits for a body a second and not longer."""
@@ -136,15 +129,6 @@ def test_body_that_comes_in_time_is_accepted_although_the_worker_is_busy_past_it
         time.sleep(1.2)
         blocking.rollback()
         assert [Response(busy).status, Response(coming).status] == [200, 201]
-
-
-def test_whole_request_is_executed_although_nobody_reads_the_answer(wire: Wire) -> None:
-    body = creation("left@example.com")
-    headers = ["Content-Type: application/json", wire.key, f"Content-Length: {len(body)}"]
-    with wire.sent(f"POST {USERS}", headers, body):
-        # Who leaves before the request was handed on may find it executed or not.
-        time.sleep(0.5)
-    wait_for(lambda: wire.known("left@example.com"), seconds=3)
 
 
 def test_long_bodies_on_their_way_occupy_bounded_memory(checkout: Copy, first_start: list[str]) -> None:

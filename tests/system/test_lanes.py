@@ -1,6 +1,5 @@
 """No request stops another one: short ones are answered while others wait, hash, or are far too many."""
 
-import json
 import os
 import signal
 import statistics
@@ -9,13 +8,12 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from http.client import HTTPConnection, HTTPResponse
 from typing import Any
 
 import psycopg
 import pytest
 
-from tests.service import INCOMPRESSIBLE_POSTS, Copy, Service, get_rest, wait_for
+from tests.service import INCOMPRESSIBLE_POSTS, Copy, Reply, Service, ask, wait_for
 
 PASSWORD = "four plain words here"
 MAX_IN_FLIGHT = 4
@@ -33,18 +31,6 @@ def single(checkout: Copy, first_start: list[str]) -> Iterator[Service]:
 def other_key(single: Service) -> dict[str, str]:
     """Of an ordinary user."""
     return {"X-API-Key": single.copy.manage("create_api_key", "olena.shevchenko@example.org").stdout.strip()}
-
-
-def ask(service: Service, path: str, method: str = "GET", body: Any = None, **headers: str) -> HTTPResponse:
-    connection = HTTPConnection("127.0.0.1", service.port, timeout=30)
-    sent = None if body is None else json.dumps(body).encode()
-    began = time.monotonic()
-    connection.request(method, path, sent, {**headers, **({"Content-Type": "application/json"} if sent else {})})
-    response = connection.getresponse()
-    response.content = response.read()  # type: ignore[attr-defined]
-    response.seconds = time.monotonic() - began  # type: ignore[attr-defined]
-    connection.close()
-    return response
 
 
 @contextmanager
@@ -75,24 +61,11 @@ def test_write_that_waits_for_a_lock_delays_no_other_request(
         waiting = in_background(ask, single, "/api/v1/users/5", "PATCH", {"name": "Later"}, **key)
         time.sleep(0.3)
         assert not waiting.done()
-        seconds = [ask(single, "/api/v1/users/1", **other_key).seconds for _ in range(20)]  # type: ignore[attr-defined]
+        seconds = [ask(single, "/api/v1/users/1", **other_key).seconds for _ in range(20)]
         assert statistics.median(seconds) < 0.1
         assert ask(single, "/health/live").status == 200
         assert not waiting.done()
-    assert (waiting.result().status, json.loads(waiting.result().content)["data"]["name"]) == (200, "Later")
-
-
-def test_request_that_leaves_the_fast_lane_is_counted_once(
-    single: Service, key: dict[str, str], database: psycopg.Connection
-) -> None:
-    before = get_rest(ask(single, "/api/v1/users/1", **key).headers)
-    with locked(database, 6):
-        waiting = in_background(ask, single, "/api/v1/users/6", "PATCH", {"name": "Later"}, **key)
-        time.sleep(0.2)
-    assert waiting.result().status == 200
-    after = get_rest(ask(single, "/api/v1/users/1", **key).headers)
-    # Unless a new minute began meanwhile.
-    assert (get_rest(waiting.result().headers), after) == (before - 1, before - 2) or after > before
+    assert (waiting.result().status, waiting.result().json()["data"]["name"]) == (200, "Later")
 
 
 def test_payment_that_waits_in_both_lanes_is_made_once(
@@ -102,7 +75,7 @@ def test_payment_that_waits_in_both_lanes_is_made_once(
     before = count_payments(database)
     headers = {"Idempotency-Key": f"lanes-{time.monotonic_ns()}", **key}
 
-    def pay(number: int) -> HTTPResponse:
+    def pay(number: int) -> Reply:
         time.sleep(number * 0.05)
         return ask(single, "/api/v1/payments", "POST", {"amount": 1.5, "user_id": 7}, **headers)
 
@@ -129,7 +102,7 @@ def test_log_ins_delay_no_other_request(single: Service, other_key: dict[str, st
         for _ in range(MAX_IN_FLIGHT):
             pool.submit(log_in)
         time.sleep(0.2)
-        seconds = sorted(ask(single, "/api/v1/users/1", **other_key).seconds for _ in range(100))  # type: ignore[attr-defined]
+        seconds = sorted(ask(single, "/api/v1/users/1", **other_key).seconds for _ in range(100))
         ended.set()
     assert seconds[50] < 0.1
 
@@ -151,7 +124,7 @@ def test_long_pages_in_gzip_delay_no_other_request(
     with ThreadPoolExecutor(2) as pool:
         reading = [pool.submit(read) for _ in range(2)]
         time.sleep(0.2)
-        seconds = sorted(ask(single, "/api/v1/users/1", **other_key).seconds for _ in range(100))  # type: ignore[attr-defined]
+        seconds = sorted(ask(single, "/api/v1/users/1", **other_key).seconds for _ in range(100))
         ended.set()
     database.execute("DELETE FROM posts_post WHERE title = 'Incompressible'")
     assert {answer for each in reading for answer in each.result()} == {(200, "gzip")}
@@ -173,7 +146,7 @@ def test_caller_with_too_many_requests_is_refused_and_nobody_else(
         assert ask(single, "/health/live").status == 200
     for response in refused:
         assert response.status == 429
-        assert json.loads(response.content)["error"]["code"] == "RATE_LIMITED"  # type: ignore[attr-defined]
+        assert response.json()["error"]["code"] == "RATE_LIMITED"
         assert response.headers["RateLimit-Policy"] == f'"inflight";q={MAX_IN_FLIGHT};qu="concurrent-requests"'
         assert response.headers["RateLimit"] == '"inflight";r=0'
         assert response.headers["Retry-After"] == "1"
@@ -181,17 +154,6 @@ def test_caller_with_too_many_requests_is_refused_and_nobody_else(
         assert response.headers["Request-Id"]
         assert response.seconds < 0.5
     assert [each.result().status for each in sent].count(200) == MAX_IN_FLIGHT
-
-
-def test_made_up_credentials_count_for_their_address(single: Service, database: psycopg.Connection) -> None:
-    keys = iter(range(1000))
-
-    def guess() -> int:
-        return ask(single, "/api/v1/users", "GET", Authorization=f"Basic {next(keys)}eDp5").status
-
-    with ThreadPoolExecutor(8 * MAX_IN_FLIGHT) as pool:
-        statuses = [each.result() for each in [pool.submit(guess) for _ in range(20 * MAX_IN_FLIGHT)]]
-    assert 429 in statuses
 
 
 @contextmanager
@@ -235,21 +197,11 @@ def test_reads_go_on_while_a_commit_waits(
         while time.monotonic() - began < 5:
             answer = ask(single, "/api/v1/users/1", **key)
             statuses.append(answer.status)
-            longest = max(longest, answer.seconds)  # type: ignore[attr-defined]
+            longest = max(longest, answer.seconds)
     assert {*statuses} == {200}
     assert longest < 0.5
     assert len(statuses) > 50
     assert {payment.result() for payment in payments} <= {201, 503}
-
-
-def test_batch_that_waits_for_the_database_leaves_the_loop_to_others(single: Service, key: dict[str, str]) -> None:
-    assert ask(single, "/api/v1/users/1", **key).status == 200
-    with silent_database(single):
-        waiting = [in_background(ask, single, f"/api/v1/users/{number}", **key) for number in (1, 2)]
-        time.sleep(0.2)
-        for _ in range(5):
-            assert ask(single, "/health/live").seconds < 0.2
-    assert [each.result().status for each in waiting] == [200, 200]
 
 
 def test_health_is_answered_while_requests_wait_for_a_silent_database(single: Service, key: dict[str, str]) -> None:
@@ -267,27 +219,4 @@ def test_health_is_answered_while_requests_wait_for_a_silent_database(single: Se
         assert waiting.result().status == 503
     wait_for(lambda: single.status() == 200, seconds=10)
     assert also_waiting.result().status in {200, 503}
-    wait_for(lambda: ask(single, "/api/v1/users/1", **key).status == 200, seconds=10)
-
-
-def test_health_is_answered_while_many_who_waited_find_the_database_silent(
-    single: Service, key: dict[str, str], other_key: dict[str, str]
-) -> None:
-    """Each of them would connect anew, in the thread of the loop."""
-    for credential in (key, other_key):
-        assert ask(single, "/api/v1/users/1", **credential).status == 200
-    longest = 0.0
-    with silent_database(single):
-        waiting = [in_background(ask, single, "/api/v1/users/1", **key)]
-        time.sleep(0.3)
-        # They wait for the batch that waits for the database.
-        credentials = (key, other_key) * (MAX_IN_FLIGHT - 1)
-        waiting += [in_background(ask, single, "/api/v1/users/1", **credential) for credential in credentials]
-        began = time.monotonic()
-        while time.monotonic() - began < 9:
-            longest = max(longest, ask(single, "/health/live").seconds)  # type: ignore[attr-defined]
-            time.sleep(0.02)
-    assert longest < 0.5
-    # Those that the slow lane has taken wait there.
-    assert {each.result().status for each in waiting} <= {200, 503}
     wait_for(lambda: ask(single, "/api/v1/users/1", **key).status == 200, seconds=10)

@@ -5,14 +5,13 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from http.client import HTTPResponse
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.redis_server import RedisServer
-from tests.service import Copy, Service, get_rest, wait_for
-from tests.system.test_workers import TOKEN, ask
+from tests.service import Copy, Reply, Service, ask, get_rest, wait_for
+from tests.system.test_workers import TOKEN
 
 QUOTA = 100
 WORKERS = 2
@@ -40,7 +39,7 @@ def key(counting: Service, redis: RedisServer) -> dict[str, str]:
 
 
 def get_uncounted(service: Service) -> float:
-    text = ask(service, "/metrics", Authorization=f"Bearer {TOKEN}").content.decode()  # type: ignore[attr-defined]
+    text = ask(service, "/metrics", Authorization=f"Bearer {TOKEN}").content.decode()
     families = text_string_to_metric_families(text)
     (family,) = (family for family in families if family.name == "quota_uncounted")
     return sum(sample.value for sample in family.samples if sample.name == "quota_uncounted_total")
@@ -52,7 +51,7 @@ def get_outages(service: Service) -> list[str]:
     return [line["message"] for line in lines if line["logger"] == "config.api.limits.quotas"]
 
 
-def is_counted(response: HTTPResponse) -> bool:
+def is_counted(response: Reply) -> bool:
     return "RateLimit" in response.headers
 
 
@@ -78,7 +77,7 @@ def test_quota_of_100_lets_100_of_200_through_over_all_processes(counting: Servi
 def test_answers_go_on_in_time_while_redis_does_not_answer(
     counting: Service, redis: RedisServer, key: dict[str, str], outage: Callable[..., AbstractContextManager[None]]
 ) -> None:
-    def read() -> tuple[HTTPResponse, float]:
+    def read() -> tuple[Reply, float]:
         began = time.monotonic()
         return ask(counting, "/api/v1/users", **key), time.monotonic() - began
 

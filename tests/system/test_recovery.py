@@ -1,17 +1,14 @@
 """What dies is started again."""
 
 import json
-import logging
 import os
 import signal
 
 import psycopg
 import pytest
-from granian.log import LogLevels, configure_logging
 
 from config.local.account import get_accessible_folder
 from config.local.cluster import Cluster
-from config.management.commands.serve import LOGGING_OF_GRANIAN
 from tests.service import Service, wait_for
 
 
@@ -24,16 +21,6 @@ def test_killed_worker_returns_however_often_it_is_killed(service: Service) -> N
     assert service.process.poll() is None
     told = [line for line in map(json.loads, service.log.read_text().splitlines()) if line["logger"] == "_granian"]
     assert [line["level"] for line in told] == ["ERROR"] * 3
-
-
-def test_granian_writes_no_lines_of_its_own_form() -> None:
-    granian = logging.getLogger("_granian")
-    before = granian.handlers, granian.level, granian.propagate
-    try:
-        configure_logging(LogLevels.error, LOGGING_OF_GRANIAN)
-        assert (granian.handlers, granian.level, granian.propagate) == ([], logging.ERROR, True)
-    finally:
-        granian.handlers, granian.level, granian.propagate = before
 
 
 @pytest.mark.parametrize("part", ["postmaster", "backend"])

@@ -20,8 +20,7 @@ import pytest
 from config import VERSION
 from config.local.account import get_accessible_folder
 from config.local.cluster import Cluster
-from tests.service import Copy, Service, wait_for
-from tests.system.test_workers import ask
+from tests.service import Copy, Service, ask, wait_for
 
 TOKENS = ("the-token-of-before", "the-token-of-after")
 CLIENTS = 4
@@ -106,7 +105,7 @@ class Load:
 def get_version(service: Service, token: str) -> str:
     """That of the build, by `/metrics`; nothing where the token is refused."""
     answer = ask(service, "/metrics", Authorization=f"Bearer {token}")
-    found = re.search(r'build_info{.*version="([^"]+)"', answer.content.decode())  # type: ignore[attr-defined]
+    found = re.search(r'build_info{.*version="([^"]+)"', answer.content.decode())
     return found[1] if found else ""
 
 
@@ -155,16 +154,6 @@ def test_release_that_does_not_start_changes_nothing(service: Service, token: Pa
     assert service.stop() == 0
 
 
-def test_change_that_follows_at_once_leaves_no_worker_of_before(service: Service) -> None:
-    before = service.workers()
-    for _ in range(2):
-        service.process.send_signal(signal.SIGHUP)
-        first = service.workers()
-        wait_for(lambda: set(service.workers()) - set(first), 60)  # noqa: B023 - called at once
-    wait_for(lambda: len(service.workers()) == len(before) and not {*before, *first} & set(service.workers()), 60)
-    assert service.stop() == 0
-
-
 def test_stop_in_the_middle_of_a_change_ends_what_was_begun(service: Service, database: str) -> None:
     key = service.copy.manage("create_api_key", "admin@example.com").stdout.strip()
     statuses: list[int] = []
@@ -190,7 +179,7 @@ def test_stop_in_the_middle_of_a_change_ends_what_was_begun(service: Service, da
 
 def test_metrics_go_on_with_the_counts_of_before_and_tell_a_change_from_a_death(service: Service) -> None:
     def count(series: str = r'http_requests_total{.*route="/health/live".*}') -> float:
-        text = ask(service, "/metrics", Authorization=f"Bearer {TOKENS[0]}").content.decode()  # type: ignore[attr-defined]
+        text = ask(service, "/metrics", Authorization=f"Bearer {TOKENS[0]}").content.decode()
         return sum(float(value) for value in re.findall(rf"{series} (.+)", text))
 
     for _ in range(20):

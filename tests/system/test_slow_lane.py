@@ -1,8 +1,6 @@
 """The slow lane when it is full, when clients leave it, and when its process stands still or dies."""
 
 import json
-import os
-import socket
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -16,7 +14,6 @@ import psutil
 import psycopg
 import pytest
 
-from config.server import slow_process
 from config.server.slow_lane import MAX_OF_A_CALLER, MAX_WAITING
 from tests.service import Copy, Service, wait_for
 
@@ -150,20 +147,6 @@ def test_slow_process_that_dies_is_started_again_with_its_worker_and_nothing_is_
     wait_for(lambda: single.workers() not in ([], [worker]) and single.status() == 200)
     assert ask(single, *build_long_post(title), **key).status == 201
     assert count_posts(database, title) == 2
-
-
-def test_fault_of_a_thread_ends_the_process() -> None:
-    """The worker would wait for the thread for ever."""
-    ours, theirs = socket.socketpair()
-    child = os.fork()
-    if not child:
-        try:
-            slow_process._serve_channel(None, theirs, [])
-        finally:
-            os._exit(0)
-    with ours, theirs:
-        ours.sendall((4).to_bytes(8) + b"what")
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
 
 
 def test_slow_request_is_answered_although_the_service_is_stopped(checkout: Copy, first_start: list[str]) -> None:

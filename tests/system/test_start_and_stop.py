@@ -16,7 +16,6 @@ import pytest
 
 from config.local.account import get_accessible_folder
 from config.local.cluster import Cluster
-from config.server.processes import end_with_parent
 from tests.service import Copy, Service, get_key, wait_for
 
 
@@ -154,26 +153,6 @@ def test_killed_service_takes_its_workers_along_and_starts_again(checkout: Copy,
     assert again.status() == 200
     assert again.stop() == 0
     assert checkout.processes() == {}
-
-
-def test_worker_whose_service_died_right_after_the_fork_ends() -> None:
-    """The kernel tells a worker of the death of its parent only once it was asked to."""
-    reading, writing = os.pipe()
-    if (service := os.fork()) == 0:
-        parent = os.getpid()
-        if os.fork():
-            os._exit(0)
-        wait_for(lambda: os.getppid() != parent)
-        try:
-            end_with_parent(parent)
-        except SystemExit:
-            os.write(writing, b"ended")
-        finally:
-            os._exit(0)
-    os.close(writing)
-    os.waitpid(service, 0)
-    with os.fdopen(reading, "rb") as told:
-        assert told.read() == b"ended"
 
 
 def test_port_in_use_ends_the_start_with_one_line(service: Service) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import socket
 import time
@@ -16,7 +15,7 @@ import psutil
 import psycopg
 import pytest
 
-from tests.service import LONG_POSTS, Copy, Service, long_posts, wait_for
+from tests.service import LONG_POSTS, Copy, Service, ask, long_posts, wait_for
 from tests.system.overridden_settings import override
 from tests.system.test_slow_lane import get_slow_process
 
@@ -101,18 +100,9 @@ def open_stream() -> Iterator[Callable[..., Stream]]:
         yield open_one
 
 
-def fetch(service: Service, key: dict[str, str], path: str, **headers: str) -> Any:
-    connection = HTTPConnection("127.0.0.1", service.port, timeout=60)
-    with closing(connection):
-        connection.request("GET", path, headers={**key, **headers})
-        response = connection.getresponse()
-        response.content = response.read()  # type: ignore[attr-defined]
-        return response
-
-
 def wait_for_place(service: Service, key: dict[str, str]) -> None:
     """Until nothing is left of an earlier stream."""
-    wait_for(lambda: fetch(service, key, "/api/v2/users?fields=id", Accept=NDJSON).status == 200, 10)
+    wait_for(lambda: ask(service, "/api/v2/users?fields=id", **key, Accept=NDJSON).status == 200, 10)
 
 
 def test_short_list_is_an_ordinary_response(single: Service, key: dict[str, str]) -> None:
@@ -146,7 +136,7 @@ def test_memory_does_not_grow_with_a_client_that_reads_slowly(
 ) -> None:
     (worker,) = single.workers()
     processes = [psutil.Process(worker), get_slow_process(single)]
-    fetch(single, key, posts, Accept=NDJSON)
+    ask(single, posts, **key, Accept=NDJSON)
     before = [process.memory_info().rss for process in processes]
     stream = open_stream(single, key, posts)
     stream.read_some()
@@ -163,26 +153,9 @@ def test_client_that_does_not_read_is_cut(
 ) -> None:
     stream = open_stream(single, key, posts)
     stream.read_some()
-    assert fetch(single, key, posts, Accept=NDJSON).status == 429
+    assert ask(single, posts, **key, Accept=NDJSON).status == 429
     wait_for_place(single, key)
     assert stream.is_cut()
-
-
-def test_client_that_reads_very_slowly_is_cut(
-    open_stream: Callable[..., Stream], checkout: Copy, key: dict[str, str], posts: str
-) -> None:
-    """It never stands still for long, and one piece of rows lasts for minutes."""
-    limited = Service(checkout, WORKERS="1", **override(MAX_STREAM_SECONDS=2))
-    try:
-        stream = open_stream(limited, key, posts)
-        began = time.monotonic()
-        while time.monotonic() - began < 3:
-            assert stream.socket.recv(4096)
-            time.sleep(0.05)
-        wait_for_place(limited, key)
-        assert stream.is_cut()
-    finally:
-        limited.stop()
 
 
 def test_client_that_leaves_makes_room_at_once(
@@ -210,7 +183,7 @@ def test_stream_whose_database_fails_is_cut(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'FETCH%' AND pid <> pg_backend_pid()"
     ).fetchall()
     assert stream.is_cut()
-    assert fetch(single, key, "/api/v2/users/1").status == 200
+    assert ask(single, "/api/v2/users/1", **key).status == 200
 
 
 def test_stream_whose_process_dies_is_cut_and_the_worker_is_replaced(
@@ -222,18 +195,7 @@ def test_stream_whose_process_dies_is_cut_and_the_worker_is_replaced(
     get_slow_process(single).kill()
     assert stream.is_cut()
     wait_for(lambda: single.workers() not in ([], [worker]) and single.status() == 200, 10)
-    assert fetch(single, key, posts, Accept=NDJSON).content.count(b"\n") == LONG_POSTS
-
-
-def test_stream_whose_worker_dies_is_cut(
-    open_stream: Callable[..., Stream], single: Service, key: dict[str, str], posts: str
-) -> None:
-    (worker,) = single.workers()
-    stream = open_stream(single, key, posts)
-    stream.read_some()
-    os.kill(worker, signal.SIGKILL)
-    assert stream.is_cut()
-    wait_for(lambda: single.workers() not in ([], [worker]) and single.status() == 200, 10)
+    assert ask(single, posts, **key, Accept=NDJSON).content.count(b"\n") == LONG_POSTS
 
 
 def test_stream_is_completed_while_workers_are_replaced(
@@ -281,13 +243,13 @@ def test_few_streams_of_a_worker_leave_room_for_other_slow_requests(
     others = [single.copy.manage("create_api_key", email).stdout.strip() for (email,) in emails]
     keys = [key, *({"X-API-Key": other} for other in others)]
     # An unknown credential counts for its address, and all of an address for one caller.
-    assert [fetch(single, each, "/api/v2/posts?limit=1").status for each in keys] == [200] * 3
+    assert [ask(single, "/api/v2/posts?limit=1", **each).status for each in keys] == [200] * 3
     running = [open_stream(single, each, posts) for each in keys[:2]]
     for stream in running:
         stream.read_some()
     began = time.monotonic()
-    refused = fetch(single, keys[2], posts, Accept=NDJSON)
-    page = fetch(single, keys[2], "/api/v2/users", Accept="text/html")
+    refused = ask(single, posts, **keys[2], Accept=NDJSON)
+    page = ask(single, "/api/v2/users", **keys[2], Accept="text/html")
     seconds = time.monotonic() - began
     assert (refused.status, refused.headers["Retry-After"]) == (503, "5")
     assert page.status == 200

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
-from http.client import HTTPConnection, HTTPResponse
+from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from accounts.models import PREFIX_CHARACTERS
 from config.management.demo.load import USER_COUNT
 from config.management.demo.rows import START, build_user
-from tests.service import Copy, Service, get_rest, wait_for
+from tests.service import Copy, Service, ask, get_rest, wait_for
 from users.models import Status
 
 TOKEN = "the-token-of-prometheus"
@@ -47,19 +47,9 @@ def key(limited: Service) -> dict[str, str]:
     return {"X-API-Key": limited.copy.manage("create_api_key", next(_UNUSED)).stdout.strip()}
 
 
-def ask(service: Service, path: str, method: str = "GET", body: bytes | None = None, **headers: str) -> HTTPResponse:
-    """Asks on a connection of its own, so that the kernel chooses among the workers."""
-    connection = HTTPConnection("127.0.0.1", service.port, timeout=30)
-    connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
-    response = connection.getresponse()
-    response.content = response.read()  # type: ignore[attr-defined]
-    connection.close()
-    return response
-
-
 def samples(service: Service) -> dict[tuple[str, str], float]:
     """The sum of each metric by route, version or cause."""
-    text = ask(service, "/metrics", Authorization=f"Bearer {TOKEN}").content.decode()  # type: ignore[attr-defined]
+    text = ask(service, "/metrics", Authorization=f"Bearer {TOKEN}").content.decode()
     found: Counter[tuple[str, str]] = Counter()
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
@@ -195,7 +185,7 @@ def test_lines_of_all_workers_are_written_before_the_service_ends_and_add_up_to_
     assert len(told) == 150
     assert key not in service.log.read_text()
     samples: Counter[tuple[str, str]] = Counter()
-    for family in text_string_to_metric_families(scraped.content.decode()):  # type: ignore[attr-defined]
+    for family in text_string_to_metric_families(scraped.content.decode()):
         for sample in family.samples:
             samples[sample.name, sample.labels.get("lane", "")] += sample.value
     assert samples["http_requests_total", ""] == 151

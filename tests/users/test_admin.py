@@ -3,30 +3,16 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import pytest
-from django.contrib.admin.models import LogEntry
 from django.test import Client
 
 import users.admin
-from posts.models import Comment, Post
-from tests.admin.test_pages import signed_in
-from tests.conftest import PASSWORD
+from tests.conftest import PASSWORD, signed_in
 from users import services
 from users.models import User
 
 NEW = "another long phrase"
-
-
-@pytest.fixture
-def chief(make_user: Any) -> User:
-    return make_user("admin", name="Chief", password=PASSWORD)
-
-
-@pytest.fixture
-def pages(chief: User) -> Client:
-    return signed_in(chief)
 
 
 def build_form(user: User, **changes: str) -> dict[str, str]:
@@ -92,42 +78,6 @@ def test_password_form_does_not_restore_a_user_removed_meanwhile(make_user, chie
     tombstone = User._base_manager.get(pk=user.pk)
     assert (tombstone.name, tombstone.email, tombstone.password) == ("", "", "")
     assert tombstone.removed_at is not None
-
-
-def test_password_form_keeps_concurrent_changes(make_user, chief, monkeypatch):
-    user = make_user(password=PASSWORD)
-    change_password = users.admin._change_password
-
-    def after_a_change(stale: User, password: str) -> User:
-        User.objects.filter(pk=user.pk).update(name="Changed", status="inactive")
-        return change_password(stale, password)
-
-    monkeypatch.setattr(users.admin, "_change_password", after_a_change)
-    form = {"password1": NEW, "password2": NEW, "usable_password": "true"}
-    assert signed_in(chief).post(f"/admin/users/user/{user.pk}/password/", form).status_code == 302
-    user.refresh_from_db()
-    assert (user.name, user.status) == ("Changed", "inactive")
-    assert user.check_password(NEW)
-
-
-def test_unchanged_save_keeps_the_line_breaks_of_a_post(pages, make_user):
-    post = Post.objects.create(user=make_user(), title=" T ", body="First\nSecond ")
-    page = pages.get(f"/admin/posts/post/{post.pk}/change/")
-    assert b"<textarea" in page.content
-    pages.post(f"/admin/posts/post/{post.pk}/change/", {"title": " T ", "body": "First\r\nSecond "})
-    post.refresh_from_db()
-    assert (post.title, post.body) == (" T ", "First\nSecond ")
-
-
-def test_admin_log_contains_no_names(pages, make_user):
-    author = make_user(name="Writer Named")
-    post = Post.objects.create(user=author, title="I am Writer Named")
-    comment = Comment.objects.create(user=author, post=post, text="call Writer Named")
-    pages.post(f"/admin/posts/comment/{comment.pk}/change/", {"text": "still Writer Named"})
-    pages.post(f"/admin/posts/post/{post.pk}/delete/", {"post": "yes"})
-    pages.post(f"/admin/users/user/{author.pk}/delete/", {"post": "yes"})
-    assert LogEntry.objects.exists()
-    assert not any("Named" in entry.object_repr + entry.change_message for entry in LogEntry.objects.all())
 
 
 @pytest.mark.parametrize(

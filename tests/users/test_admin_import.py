@@ -11,16 +11,11 @@ from django.contrib.admin.models import LogEntry
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from tests.admin.test_pages import signed_in
+from tests.conftest import signed_in
 from users import admin_import
 from users.models import User
 
 IMPORT = "/admin/users/user/import/"
-
-
-@pytest.fixture
-def pages(make_user: Any) -> Client:
-    return signed_in(make_user("admin", email="chief@example.com"))
 
 
 def choose(pages: Client, content: str | bytes) -> Any:

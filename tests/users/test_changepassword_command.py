@@ -1,10 +1,7 @@
-"""manage.py changepassword EMAIL, by the rules of the API, and what else Django's commands would do."""
+"""manage.py changepassword EMAIL, by the rules of the API."""
 
 import io
-import os
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -16,7 +13,6 @@ from tests.accounts.oauth.actors import bearer
 from tests.conftest import PASSWORD, with_password
 from users.models import User
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 NEW = "four other words instead"
 
 
@@ -70,29 +66,3 @@ def test_what_the_api_refuses_is_one_line_and_changes_nothing(run, owner, email,
     assert len(str(refused.value).splitlines()) == 1
     assert User.objects.get(pk=owner.pk).password == owner.password
     assert not AuditEvent.objects.exists()
-
-
-def test_password_set_by_djangos_own_means_is_noted_and_ends_logins(owner):
-    jwt = bearer(str(logins.log_in(owner).access))
-    user = User.objects.get(pk=owner.pk)
-    user.set_password(NEW)
-    user.save()
-    assert jwt.get("/api/protected").status == 401
-    assert AuditEvent.objects.filter(event="password.changed", user=owner).count() == 1
-
-
-@pytest.mark.parametrize(
-    ("name", "instead"),
-    [
-        ("createsuperuser", "create_user EMAIL --name N --role admin"),
-        ("createapplication", "create_oauth_application"),
-        ("cleartokens", "purge"),
-        ("clearsessions", "purge"),
-        ("clearcimdapplications", "purge"),
-    ],
-)
-def test_command_that_goes_around_the_rules_names_the_one_that_does_not(name, instead):
-    command = [sys.executable, "manage.py", name, "--noinput"]
-    refused = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False, env={**os.environ})
-    assert (refused.returncode, refused.stdout) == (1, "")
-    assert refused.stderr == f"manage.py: There is no {name} here; use: manage.py {instead}\n"

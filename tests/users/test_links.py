@@ -50,13 +50,3 @@ def test_links_have_address_and_method(admin, other):
 def test_link_that_needs_a_missing_scope_is_absent(user, missing, gone):
     limited = with_key(user.user, set(SCOPES) - {missing})
     assert set(limited.get(f"/users/{user.user.pk}").data["_links"]) == (READ | WRITE) - gone
-
-
-@pytest.mark.parametrize("prefix", ["/users", "/api/users"])
-def test_links_and_location_keep_the_version_parameter(admin, prefix):
-    created = admin.post(f"{prefix}?version=1", {"name": "Ann", "email": "ann@example.com"})
-    path = f"{prefix}/{created.data['id']}"
-    assert created.headers["Location"] == f"{path}?version=1"
-    links = admin.get(f"{path}?version=1").data["_links"]
-    assert links["self"]["href"] == f"{path}?version=1"
-    assert links["orders"]["href"] == f"{path}/orders?version=1"

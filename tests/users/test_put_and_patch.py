@@ -113,14 +113,6 @@ def test_patch_that_merges_into_a_plain_value_is_refused(admin, sue, patch):
     assert read(admin, sue) == before
 
 
-@pytest.mark.parametrize("unknown", [{"nickname": None}, {"nickname": {"a": {"b": None}}}, {"created_at": None}])
-def test_patch_that_removes_what_is_not_there_changes_nothing(admin, sue, unknown):
-    before = admin.get(f"/users/{sue.pk}")
-    answer = admin.patch(f"/users/{sue.pk}", unknown, content_type=MERGE)
-    assert (answer.status, answer.data) == (200, before.data)
-    assert answer.headers["ETag"] == before.headers["ETag"]
-
-
 def test_accept_patch_tells_the_patch_formats(admin, sue):
     expected = f"application/json, {MERGE}"
     assert admin("OPTIONS", f"/users/{sue.pk}").headers["Accept-Patch"] == expected

@@ -1,5 +1,7 @@
 """A list takes as many queries for twenty rows as for one."""
 
+import re
+
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -79,3 +81,10 @@ def test_posts_are_read_with_their_comments_in_one_query(queries_of, other, path
     with_comments, _ = queries_of(other, path)
     without, _ = queries_of(other, f"{path}{'&' if '?' in path else '?'}fields=id,title")
     assert with_comments == without
+
+
+@pytest.mark.parametrize("query", ["page=1", "cursor=", "offset=1", "sort=name&order=desc&page=2&limit=1"])
+def test_no_hash_of_a_password_leaves_the_database_with_a_list(admin, other, query):
+    with CaptureQueriesContext(connection) as captured:
+        assert admin.get(f"/users?{query}").status == 200
+    assert not [each["sql"] for each in captured if re.search(r"\bpassword\b", each["sql"])]

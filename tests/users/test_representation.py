@@ -3,8 +3,6 @@
 import re
 from datetime import UTC, datetime, timedelta
 
-from users.models import User
-
 SHOWN = {"id", "name", "email", "role", "status", "created_at", "updated_at"}
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z")
 ANN = {"name": "Ann Lee", "email": "ann@example.com"}
@@ -53,9 +51,3 @@ def test_created_user_has_the_defaults_and_is_where_location_says(admin):
     read = admin.get(answer.headers["Location"])
     assert read.status == 200
     assert read.data == answer.data
-
-
-def test_created_user_without_password_has_none_that_works(admin):
-    created = admin.post("/users", ANN).data
-    row = User.objects.get(pk=created["id"])
-    assert not row.has_usable_password()

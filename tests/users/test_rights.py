@@ -92,15 +92,3 @@ def test_role_that_stays_as_it_is_needs_no_password(admin, support, method):
     body = {"name": "New", "email": support.user.email, "role": "support"}
     answer = admin(method, f"/users/{support.user.pk}", body)
     assert (answer.status, answer.data["name"], answer.data["role"]) == (200, "New", "support")
-
-
-def test_role_and_status_take_effect_from_the_next_request(admin, make_user):
-    caller = with_key(make_user("support"))
-    assert caller.get(f"/users/{admin.user.pk}").status == 200
-    assert admin.patch(f"/users/{caller.user.pk}", {"role": "user"}).status == 200
-    assert caller.get(f"/users/{admin.user.pk}").status == 404
-    assert admin.patch(f"/users/{caller.user.pk}", {"status": "inactive"}).status == 200
-    refused = caller.get("/users")
-    assert (refused.status, refused.code) == (401, "INVALID_CREDENTIALS")
-    assert admin.patch(f"/users/{caller.user.pk}", {"status": "active"}).status == 200
-    assert caller.get("/users").status == 200

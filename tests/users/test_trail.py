@@ -8,21 +8,9 @@ import pytest
 from django.core.management import call_command
 
 from config.models import AuditEvent
-from tests.conftest import PASSWORD, Caller, new_client, with_bearer_of, with_key
+from tests.conftest import PASSWORD, Caller, with_bearer_of, with_key
 from tests.users.test_admin_import import choose, confirm
 from users.models import User
-
-
-@pytest.fixture
-def chief(make_user):
-    return make_user("admin", name="Chief", password=PASSWORD)
-
-
-@pytest.fixture
-def pages(chief):
-    browser = new_client(checks_csrf=False)
-    browser.force_login(chief)
-    return browser
 
 
 @pytest.fixture

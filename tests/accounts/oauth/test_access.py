@@ -9,9 +9,7 @@ from django.utils import timezone
 from oauth2_provider.models import get_access_token_model
 
 from accounts.models import Application
-from config import erasure
 from tests.accounts.oauth.actors import bearer
-from tests.conftest import with_key
 
 
 @pytest.fixture
@@ -51,11 +49,6 @@ def test_token_in_a_form_is_no_credential(token):
     assert answer.status_code in {401, 415}
 
 
-def test_token_beside_another_credential_is_a_conflict(token, make_user):
-    answer = with_key(make_user()).get("/users", Authorization=f"Bearer {token}")
-    assert (answer.status, answer.code) == (400, "CREDENTIAL_CONFLICT")
-
-
 @pytest.mark.parametrize("made", ["", "none", "x" * 5000, "é", "a b"])
 def test_token_that_is_none_is_refused(db, made):
     assert refused(made)
@@ -69,13 +62,6 @@ def test_expired_token_is_refused(token):
 def test_token_lives_a_quarter_of_an_hour(token):
     left = get_access_token_model().objects.get().expires - timezone.now()
     assert timedelta(minutes=14, seconds=50) < left <= timedelta(minutes=15)
-
-
-def test_token_is_refused_from_the_request_after_its_user_was_removed(person, token, admin):
-    assert admin.delete(f"/users/{person.user.pk}").status == 204
-    assert refused(token)
-    erasure.erase()
-    assert not get_access_token_model().objects.exists()
 
 
 def test_token_is_refused_from_the_request_after_its_application_was_removed(client, token):

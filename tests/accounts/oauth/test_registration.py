@@ -6,7 +6,6 @@ import re
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.test import Client
 
 from accounts.models import Application
 from config.models import AuditEvent
@@ -95,13 +94,6 @@ def test_command_takes_http_on_loopback_while_debugging(run, settings):
         run("--redirect-uri", "http://client.example/cb", grant="authorization-code")
 
 
-@pytest.fixture
-def browser(make_user):
-    found = Client(raise_request_exception=False)
-    found.force_login(make_user("admin"))
-    return found
-
-
 def form(**changes):
     filled = {
         "name": "Robot",
@@ -114,16 +106,16 @@ def form(**changes):
     return filled | changes
 
 
-def test_admin_shows_the_secret_once_and_keeps_it_nowhere(browser, person):
-    answer = browser.post(ADD, form())
+def test_admin_shows_the_secret_once_and_keeps_it_nowhere(pages, person):
+    answer = pages.post(ADD, form())
     assert answer.status_code == 200
     assert "no-store" in answer["Cache-Control"]
     secret = re.search(r"Client secret: <code>(.+?)</code>", answer.content.decode())[1]
     row = Application.objects.get()
     assert row.owner is None
     assert person.tokens(Registered(row, secret))["scope"] == "users:read orders:read"
-    assert not any(secret in cookie.value for cookie in browser.cookies.values())
-    shown = browser.get(f"/admin/accounts/application/{row.pk}/change/").content.decode()
+    assert not any(secret in cookie.value for cookie in pages.cookies.values())
+    shown = pages.get(f"/admin/accounts/application/{row.pk}/change/").content.decode()
     assert secret not in shown
     assert row.client_secret not in shown
     assert row.client_id in shown
@@ -141,18 +133,18 @@ def test_admin_shows_the_secret_once_and_keeps_it_nowhere(browser, person):
         ({"owner": "999999"}, "owner"),
     ],
 )
-def test_admin_refuses_what_the_command_refuses(browser, changes, field):
-    answer = browser.post(ADD, form(**changes))
+def test_admin_refuses_what_the_command_refuses(pages, changes, field):
+    answer = pages.post(ADD, form(**changes))
     assert answer.status_code == 200
     assert field in answer.context["adminform"].form.errors
     assert not Application.objects.exists()
 
 
-def test_admin_changes_scopes_and_not_the_kind(browser, client, person):
+def test_admin_changes_scopes_and_not_the_kind(pages, client, person):
     token = person.tokens(client)["access_token"]
     path = f"/admin/accounts/application/{client.row.pk}/change/"
     changed = form(name="Reader", allowed_scopes=["orders:read"], authorization_grant_type="client-credentials")
-    assert browser.post(path, changed).status_code == 302
+    assert pages.post(path, changed).status_code == 302
     assert bearer(token).get("/api/protected").data["scopes"] == ["orders:read"]
     client.row.refresh_from_db()
     assert client.row.authorization_grant_type == "authorization-code"
@@ -163,16 +155,16 @@ def test_admin_changes_scopes_and_not_the_kind(browser, client, person):
 LIST = "/admin/accounts/application/"
 
 
-def rotate(browser, *clients, **more):
+def rotate(pages, *clients, **more):
     chosen = {"action": "rotate_secret", "_selected_action": [client.row.pk for client in clients], **more}
-    return browser.post(LIST, chosen)
+    return pages.post(LIST, chosen)
 
 
-def test_admin_gives_a_new_secret_once_and_the_old_one_ends(browser, machine):
+def test_admin_gives_a_new_secret_once_and_the_old_one_ends(pages, machine):
     token = machine.act().body["access_token"]
-    assert "is refused from now on" in rotate(browser, machine).content.decode()
+    assert "is refused from now on" in rotate(pages, machine).content.decode()
     assert machine.act().status == 200
-    answer = rotate(browser, machine, post="yes")
+    answer = rotate(pages, machine, post="yes")
     assert "no-store" in answer["Cache-Control"]
     secret = re.search(r"Client secret: <code>(.+?)</code>", answer.content.decode())[1]
     assert machine.act().body["error"] == "invalid_client"
@@ -182,9 +174,9 @@ def test_admin_gives_a_new_secret_once_and_the_old_one_ends(browser, machine):
     assert AuditEvent.objects.get(event="oauth_application.secret_rotated").user == machine.row.owner
 
 
-def test_admin_gives_a_secret_to_one_confidential_application_alone(browser, client, public, machine):
+def test_admin_gives_a_secret_to_one_confidential_application_alone(pages, client, public, machine):
     for chosen in ([public], [client, machine]):
-        answer = rotate(browser, *chosen, post="yes")
+        answer = rotate(pages, *chosen, post="yes")
         assert answer.status_code == 302
     public.row.refresh_from_db()
     assert public.row.client_secret == ""
@@ -197,13 +189,13 @@ def test_support_gives_no_secret(make_user, machine):
 
 
 @pytest.mark.parametrize("door", ["single", "bulk"])
-def test_admin_removes_an_application_with_its_tokens(browser, client, person, door):
+def test_admin_removes_an_application_with_its_tokens(pages, client, person, door):
     token = person.tokens(client)["access_token"]
     if door == "single":
-        answer = browser.post(f"/admin/accounts/application/{client.row.pk}/delete/", {"post": "yes"})
+        answer = pages.post(f"/admin/accounts/application/{client.row.pk}/delete/", {"post": "yes"})
     else:
         chosen = {"action": "delete_selected", "_selected_action": [client.row.pk], "post": "yes"}
-        answer = browser.post("/admin/accounts/application/", chosen)
+        answer = pages.post("/admin/accounts/application/", chosen)
     assert answer.status_code == 302
     assert not Application.objects.exists()
     assert bearer(token).get("/api/protected").status == 401

@@ -6,7 +6,6 @@ import re
 
 import pytest
 
-from config.api.browsable import navigation
 from config.http.errors import DomainError
 from config.http.request_limits import screen
 from config.models import AuditEvent
@@ -89,13 +88,6 @@ def test_breadcrumbs_link_to_the_paths_above(ada, uma, page_of):
     assert {"/api/v2", "/api/v2/users", f"/api/v2/users/{uma.pk}"} <= set(page.links)
     page = page_of(ada("/health/live"))
     assert "/health" not in page.links
-
-
-def test_breadcrumbs_of_a_very_long_path_are_few(ada, page_of, monkeypatch):
-    asked = []
-    monkeypatch.setattr(navigation, "has_route", lambda path: bool(asked.append(path)))
-    page_of(ada("/api/v2" + "/a" * 3_900), 404)
-    assert len(asked) == 4
 
 
 @pytest.mark.parametrize(

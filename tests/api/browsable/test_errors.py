@@ -30,19 +30,6 @@ def test_error_is_a_page_with_the_same_facts(ada, method, path, status, code):
         assert f'data-field="{detail["field"]}"' in response.content.decode()
 
 
-def test_quota_that_is_used_up_is_a_page(ada, settings, page_of):
-    settings.RATE_LIMIT_PRINCIPAL = 1
-    ada("/users")
-    response = ada("/users")
-    page_of(response, 429)
-    assert int(response.headers["Retry-After"]) > 0
-
-
-def test_page_of_an_error_has_the_policy_of_pages(ada):
-    refused = ada("/session/logout", "POST")
-    assert "script-src 'self'" in refused.headers["Content-Security-Policy"]
-
-
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("path", ["/users", "/health/ready"])
 def test_database_that_is_away_is_a_page(ada, path):

@@ -3,7 +3,7 @@
 from rest_framework.decorators import action
 
 from orders.views import OrderViewSet
-from tests.api.hooks.probes import items_of, probe
+from tests.api.hooks.probes import probe
 
 
 @probe
@@ -60,9 +60,3 @@ def test_action_refuses_other_methods_and_unknown_parameters_like_the_others(cal
     assert (response.status_code, response["Allow"]) == (405, "GET, HEAD, OPTIONS")
     assert call("/acting/newest-first", method="OPTIONS").data["methods"] == ["GET", "HEAD", "OPTIONS"]
     assert call("/acting/newest-first", method="HEAD").content == b""
-
-
-def test_collection_beside_actions_is_as_ever(call, orders):
-    assert items_of(call("/acting")) == ["a", "b", "c"]
-    assert call(f"/acting/{orders[2].pk}").data["item"] == "c"
-    assert call("/acting", {"item": "d", "qty": 4}).status_code == 201

@@ -95,16 +95,6 @@ def test_requests_are_answered_uncounted_while_redis_is_away_and_counted_when_it
     assert line.getMessage().startswith("Requests are not counted against their quotas: Error 111 connecting to")
 
 
-def test_outage_is_told_once_a_minute(hasty, user, caplog, monkeypatch):
-    with hasty.away():
-        for _ in range(3):
-            user.get("/users")
-        monkeypatch.setattr(quotas._outage, "_next_line", quotas._outage._next_line - quotas.SECONDS_BETWEEN_LINES)
-        for _ in range(3):
-            user.get("/users")
-    assert len([record for record in caplog.records if record.name == quotas.logger.name]) == 2
-
-
 def test_silent_redis_is_waited_for_once(hasty, user, monkeypatch):
     # Longer than a busy machine delays anything.
     monkeypatch.setattr(redis_counters, "MAX_SECONDS_OF_AN_ANSWER", 0.5)

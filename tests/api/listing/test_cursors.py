@@ -84,23 +84,7 @@ def test_cursor_in_another_spelling_is_refused(admin: Caller, cursor: str, spoil
 
 
 JUNK = [
-    "a",
-    "0",
-    "-1",
-    "null",
-    "{}",
-    "[]",
-    "true",
-    "=",
-    "====",
-    ".",
-    "-",
-    "_",
-    "~",
-    "%",
-    "😀",
-    "\ufffd",
-    "../..",
+    *("a", "0", "-1", "null", "{}", "[]", "true", "=", "====", ".", "-", "_", "~", "%", "😀", "\ufffd", "../.."),
     "undefined",
 ]
 JUNK += ["A" * length for length in (1, 2, 3, 4, 20, 21, 22, 23, 24, 32, 43, 64, 4_097)]
@@ -122,27 +106,11 @@ def test_huge_junk_is_refused_at_once(admin: Caller, junk: str) -> None:
 
 
 LISTS = [
-    "/users?",
-    "/users?order=desc",
-    "/users?sort=name",
-    "/users?sort=name&order=desc",
-    "/users?sort=email",
-    "/users?sort=created_at",
-    "/users?sort=updated_at",
-    "/users?role=user",
-    "/users?role=support",
-    "/users?status=active",
-    "/users?status=active&role=user",
-    "/orders?",
-    "/orders?sort=created_at",
-    "/payments?",
-    "/posts?",
-    "/posts?sort=created_at",
-    "/users/{first}/orders?",
-    "/users/{second}/orders?",
-    "/users/{first}/posts?",
-    "/users/{second}/posts?",
-    "/posts/{post}/comments?",
+    *("/users?", "/users?order=desc", "/users?sort=name", "/users?sort=name&order=desc", "/users?sort=email"),
+    *("/users?sort=created_at", "/users?sort=updated_at", "/users?role=user", "/users?role=support"),
+    *("/users?status=active", "/users?status=active&role=user", "/orders?", "/orders?sort=created_at"),
+    *("/payments?", "/posts?", "/posts?sort=created_at", "/users/{first}/orders?", "/users/{second}/orders?"),
+    *("/users/{first}/posts?", "/users/{second}/posts?", "/posts/{post}/comments?"),
 ]
 
 

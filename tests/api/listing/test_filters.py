@@ -20,7 +20,7 @@ from orders.models import Order
 from orders.views import OrderViewSet
 from payments.models import Payment
 from payments.views import PaymentViewSet
-from posts.models import Comment, Post
+from posts.models import Post
 from posts.views import PostViewSet
 from tests.conftest import Caller, with_bearer_of
 from tests.contract.world import rolled_back
@@ -260,14 +260,6 @@ def test_combinations_are_those_of_the_declared_indexes() -> None:
     for sort in UserViewSet.sortable:
         assert has_index(User, ["role", "status", *Ordering(sort).columns]), sort
     assert not has_index(Order, ["qty", "created_at", "id"])
-
-
-def test_filter_without_an_index_in_the_order_is_refused_with_the_way_out() -> None:
-    values = {"user_id": "1,2"}
-    told = dict(find_refusals(OrderViewSet.filterset_class, Payment, values, Ordering("amount")))
-    assert told == {}
-    told = dict(find_refusals(OrderViewSet.filterset_class, Comment, values, Ordering("created_at")))
-    assert told == {"user_id": "Cannot be combined with sort=created_at; leave out one of the two."}
 
 
 @pytest.mark.parametrize(

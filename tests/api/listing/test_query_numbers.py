@@ -10,22 +10,7 @@ from tests.conftest import Caller
 
 TOTAL = 25
 NOT_A_NUMBER = [
-    "",
-    "abc",
-    "٢",
-    "²",
-    "½",
-    "１",
-    "1a",
-    "a1",
-    "0x10",
-    "1_0",
-    "1,000",
-    "NaN",
-    "Infinity",
-    "inf",
-    "null",
-    "true",
+    *("", "abc", "٢", "²", "½", "１", "1a", "a1", "0x10", "1_0", "1,000", "NaN", "Infinity", "inf", "null", "true"),
 ]
 NOT_A_NUMBER += ["--1", "1-1", "[]", "1 2", "😀", "%", "'", "e5", "\ufffd"]
 REFUSED_NUMBER = ["0", "00", "-0", "-1", "1.5", "1.0", "0.5", ".5", "1e1", "1E2", "1e+1", "1e-1", "1e400", "-1e400"]

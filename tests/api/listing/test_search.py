@@ -86,21 +86,7 @@ def make_common(monkeypatch: pytest.MonkeyPatch, *, most: int, probed: int = 2) 
 
 
 PIECES = [
-    "anna",
-    "Änna",
-    "an",
-    "a",
-    "MEYER",
-    "meyerh",
-    "o",
-    "brien",
-    "p1",
-    "x",
-    "x7",
-    "example",
-    "com",
-    "小",
-    "王小",
+    *("anna", "Änna", "an", "a", "MEYER", "meyerh", "o", "brien", "p1", "x", "x7", "example", "com", "小", "王小"),
     "タ",
 ]
 PIECES += ["東京", "京タワ", "tower", "ใบ", "strasse", "straße", "7", "marie", "nobody", "nna"]

@@ -54,7 +54,7 @@ def world(django_db_setup: None, django_db_blocker: Any) -> Iterator[World]:
         yield World()
 
 
-@pytest.fixture(autouse=True, params=["short", "long"])
+@pytest.fixture(params=["short", "long"])
 def length(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Whether a list is sent as a whole, or piece by piece."""
     if request.param == "long":
@@ -108,6 +108,7 @@ QUERIES: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.usefixtures("length")
 @pytest.mark.django_db
 @pytest.mark.parametrize(("path", "query"), QUERIES)
 @pytest.mark.parametrize("who", ["admin", "user"])
@@ -152,6 +153,7 @@ def test_bytes_of_a_row_are_those_of_the_page(world: World, length: str) -> None
     assert fetch(world.admin, "/api/v2/posts").streaming == (length == "long")
 
 
+@pytest.mark.usefixtures("length")
 @pytest.mark.django_db
 def test_search_for_common_words_gives_all_rows(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(words, "MAX_ROWS", 2)
@@ -189,6 +191,7 @@ def test_total_is_told_where_a_page_tells_it(
         assert told == (None if page["total"] is None else str(page["total"]))
 
 
+@pytest.mark.usefixtures("length")
 @pytest.mark.django_db
 def test_no_row_is_an_empty_stream(world: World) -> None:
     path = "/api/v2/users?role=admin&status=inactive&fields=id,name"
@@ -262,6 +265,7 @@ def test_best_type_is_answered(world: World, accept: str, content_type: str) -> 
     assert response.headers["API-Version"] == "2"
 
 
+@pytest.mark.usefixtures("length")
 @pytest.mark.django_db
 def test_stream_is_compressed_for_programs_that_accept_it(world: World) -> None:
     plain = read(fetch(world.admin, "/api/v2/users"))

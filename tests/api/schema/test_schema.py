@@ -173,35 +173,12 @@ def test_example_of_a_refused_version_names_those_there_are(nobody, document, se
         assert nobody.get(path).body == document["components"]["examples"][code]["value"]
 
 
-def test_every_tag_is_described_by_a_sentence_without_a_path(document, version):
-    descriptions = {tag["name"]: tag["description"] for tag in document["tags"]}
-    assert set(descriptions) == {tag for _, _, operation in operations(document) for tag in operation["tags"]}
-    assert descriptions["entry"] == document["paths"][f"/api/v{version}"]["get"]["description"]
-    assert all(re.fullmatch(r"[A-Z][^/]+\.", sentence) for sentence in descriptions.values())
-
-
-def test_tags_stand_in_the_order_of_the_reference(document):
-    first = ["users", "orders", "payments", "posts", "comments", "api-keys", "sign-in", "oauth", "service"]
-    assert [tag["name"] for tag in document["tags"]] == [*first, "entry", "versions"]
-
-
 def test_every_operation_is_described_for_callers(document):
     summaries = [operation["summary"] for _, _, operation in operations(document)]
     assert len(set(summaries)) == len(summaries)
     for path, method, operation in operations(document):
         assert re.fullmatch(r"[A-Z][^.:;]+", operation["summary"]), (path, method)
         assert re.match(r"[A-Z][^\n]+\.", operation["description"]), (path, method)
-
-
-def walk_subclasses(one: type) -> Iterator[type]:
-    for subclass in one.__subclasses__():
-        yield subclass
-        yield from walk_subclasses(subclass)
-
-
-def walk_patterns(patterns: Any) -> Iterator[Any]:
-    for pattern in patterns:
-        yield from walk_patterns(pattern.url_patterns) if hasattr(pattern, "url_patterns") else [pattern]
 
 
 def test_answers_are_described_as_one_type(document):

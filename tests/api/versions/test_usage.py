@@ -39,13 +39,6 @@ def test_requests_are_counted_by_version_and_credential(make_user, nobody):
     }
 
 
-def test_counts_of_a_day_add_up(nobody):
-    for _ in range(2):
-        nobody.get("/")
-        assert written()
-    assert written() == {(1, None, "", ""): 2}
-
-
 def test_what_is_no_request_to_the_api_is_not_counted(nobody):
     for path in ("/health/live", "/openapi.json", "/oauth/token"):
         nobody.get(path)
@@ -58,16 +51,6 @@ def test_nothing_is_written_of_a_user_who_was_removed_meanwhile(make_user, admin
     nobody.get("/")
     assert admin.delete(f"/users/{user.pk}").status == 204
     assert {user_id for _, user_id, _, _ in written()} == {None, admin.user.pk}
-
-
-def test_an_administrator_reads_who_uses_which_version(make_user, client):
-    user = make_user()
-    with_key(user).get("/api/v1/users")
-    uses.write()
-    client.force_login(make_user("admin"))
-    page = client.get("/admin/config/versionuse/?version=1").content.decode()
-    assert user.api_keys.get().prefix in page
-    assert client.get("/admin/config/versionuse/add/").status_code == 403
 
 
 def test_version_that_there_never_was_is_nobodys_use(user):
