@@ -51,10 +51,10 @@ def test_token_tells_when_it_ends(pair):
     assert told == time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(claims_of(pair["access_token"])["exp"]))
 
 
-@pytest.mark.parametrize("path", ["/users", "/orders", "/payments", "/posts", "/api/v1/users", "/api/protected"])
-@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
-def test_token_works_on_every_endpoint_whatever_the_case_of_the_scheme(pair, path, scheme):
-    assert Caller(headers={"Authorization": f"{scheme} {pair['access_token']}"}).get(path).status == 200
+def test_token_works_on_every_endpoint_whatever_the_case_of_the_scheme(pair):
+    for path in ["/users", "/orders", "/payments", "/posts", "/api/v1/users", "/api/protected"]:
+        for scheme in ["Bearer", "bearer", "BEARER"]:
+            assert Caller(headers={"Authorization": f"{scheme} {pair['access_token']}"}).get(path).status == 200
 
 
 FORGERIES = {
@@ -116,11 +116,11 @@ def test_pair_of_a_node_whose_clock_is_seconds_ahead_is_taken(owner):
 GARBAGE = ["x", "..", "a.b.c", "a.b", "a.b.c.d", "é.é.é", "x" * 15_000, ("x" * 3000 + ".") * 2 + "x", "\x7f.\x7f.\x7f"]
 
 
-@pytest.mark.parametrize("garbage", [*GARBAGE, segment(b"[" * 2900) + ".e30.x", segment(b'{"a":' * 600) + ".e30.x"])
-def test_garbage_is_refused(db, garbage):
-    assert refused(with_bearer(garbage).get("/api/protected"))
-    answer = refresh(garbage)
-    assert refused(answer) or (answer.status, answer.fields) == (400, {"refresh_token"}), answer
+def test_garbage_is_refused(db):
+    for garbage in [*GARBAGE, segment(b"[" * 2900) + ".e30.x", segment(b'{"a":' * 600) + ".e30.x"]:
+        assert refused(with_bearer(garbage).get("/api/protected"))
+        answer = refresh(garbage)
+        assert refused(answer) or (answer.status, answer.fields) == (400, {"refresh_token"}), answer
 
 
 def test_altered_token_is_refused(pair):

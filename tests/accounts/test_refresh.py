@@ -87,13 +87,11 @@ def test_reuse_ends_one_session_and_leaves_the_others(owner, pair):
     assert works(another)
 
 
-@pytest.mark.parametrize(
-    "body", [{}, {"refresh_token": None}, {"refresh_token": 5}, {"refresh_token": ""}, {"refresh_token": ["x"]}]
-)
 @pytest.mark.parametrize("path", ["/api/token/refresh", "/api/logout"])
-def test_body_without_a_token_is_400(nobody, path, body):
-    answer = nobody.post(path, body)
-    assert (answer.status, answer.code, answer.fields) == (400, "VALIDATION_ERROR", {"refresh_token"})
+def test_body_without_a_token_is_400(nobody, path):
+    for body in [{}, {"refresh_token": None}, {"refresh_token": 5}, {"refresh_token": ""}, {"refresh_token": ["x"]}]:
+        answer = nobody.post(path, body)
+        assert (answer.status, answer.code, answer.fields) == (400, "VALIDATION_ERROR", {"refresh_token"})
 
 
 def test_logout_ends_access_and_refresh_tokens(pair):

@@ -33,10 +33,10 @@ def test_search_matches_id_or_prefix_of_name_or_email(pages, make_user, term):
     assert get_ids(pages, f"{USERS}?q={term.format(user)}") == [user.pk]
 
 
-@pytest.mark.parametrize("term", ["oë", "@example.com", "%", "_oë", "9" * 30, "٣", "-1", "zoë", "\U000584ed"])
-def test_search_ignores_other_parts_of_a_text(pages, make_user, term):
+def test_search_ignores_other_parts_of_a_text(pages, make_user):
     make_user(name="Zoë Zuse", email="zoe@example.com")
-    assert get_ids(pages, f"{USERS}?q={term.replace('%', '%25')}") == []
+    for term in ["oë", "@example.com", "%", "_oë", "9" * 30, "٣", "-1", "zoë", "\U000584ed"]:
+        assert get_ids(pages, f"{USERS}?q={term.replace('%', '%25')}") == []
 
 
 @pytest.mark.parametrize(

@@ -59,19 +59,16 @@ def test_values_are_exact(pages, chief):
     assert (row["item"], row["qty"]) == (order.item, "3")
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
+def test_formula_is_escaped_in_csv_and_unchanged_in_json(pages, chief):
+    names = [
         *('=HYPERLINK("http://x","y")', "+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1", "  =1", "\n=1", "\u00a0=1"),
         *("\uff1d1", "\uff0b1"),
-    ],
-)
-def test_formula_is_escaped_in_csv_and_unchanged_in_json(pages, chief, name):
-    Order.objects.create(user=chief, item=name, qty=1)
-    (row,) = read_csv(pages.post("/admin/orders/order/export/", {"format": "csv"}))
-    assert row["item"] == f"'{name}"
-    (row,) = json.loads(pages.post("/admin/orders/order/export/", {"format": "json"}).content)
-    assert row["item"] == name
+    ]
+    Order.objects.bulk_create(Order(user=chief, item=name, qty=1) for name in names)
+    rows = read_csv(pages.post("/admin/orders/order/export/", {"format": "csv"}))
+    assert {row["item"] for row in rows} == {f"'{name}" for name in names}
+    rows = json.loads(pages.post("/admin/orders/order/export/", {"format": "json"}).content)
+    assert {row["item"] for row in rows} == {*names}
 
 
 @pytest.mark.parametrize("cell", [None, "", "a=b", "1", 5, "a@example.com", "Ann-Marie"])

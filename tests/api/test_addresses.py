@@ -32,33 +32,24 @@ def escaped(text: str) -> str:
     return quote(text, safe="")
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        *("/users/{}", "/orders/{}", "/payments/{}", "/posts/{}", "/comments/{}", "/api/v1/users/{}"),
-        *("/users/{}/orders", "/users/{}/posts", "/users/{}/payments", "/posts/{}/comments"),
-    ],
-)
-def test_id_that_is_no_positive_64_bit_integer_is_not_found(admin: Caller, path: str) -> None:
-    for bad in NO_IDS:
-        error_of(send("GET", path.format(escaped(bad)), headers=admin.headers), 404, "NOT_FOUND")
+def test_id_that_is_no_positive_64_bit_integer_is_not_found(admin: Caller) -> None:
+    for path in ["/orders/{}", "/api/v1/users/{}", "/users/{}/posts"]:
+        for bad in NO_IDS:
+            error_of(send("GET", path.format(escaped(bad)), headers=admin.headers), 404, "NOT_FOUND")
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
+def test_path_that_is_no_resource_is_not_found(admin: Caller) -> None:
+    for path in [
         *("/users%0A", "/api/v1/users%0A", "/orders%0A", "/users/1/orders%0A", "/Users", "/USERS", "/users;x=1"),
         *("/users%00", "/users%20", "/%20users", "/users.json", "/api/users.json", "/users.", "/api/v1%0A/users"),
         *("/api/v1.0/users", "/api/v/users", "/api/v01/users", "/api/v-1/users", "/api/v1e0/users"),
         *("/api/v٢/users", "/apiv1/users", "/api/v1/api/v1/users", "/users/1/users", "/users/1/orders/1"),
         *("/comments", "/api-key", "/\x00", "/%ff%fe", "/static/../users", "/users/..%2F..%2Fetc%2Fpasswd"),
         *("/static/%00", "/static/nothing.css"),
-    ],
-)
-def test_path_that_is_no_resource_is_not_found(admin: Caller, path: str) -> None:
-    response = send("GET", path, headers=admin.headers)
-    assert response.status_code == 404
-    assert b'"success":false' in response.content
+    ]:
+        response = send("GET", path, headers=admin.headers)
+        assert response.status_code == 404
+        assert b'"success":false' in response.content
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
@@ -71,52 +62,46 @@ def test_trailing_slash_is_redirected_by_every_method(db: None, method: str) -> 
             assert response.headers["Request-Id"]
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
+def test_trailing_slash_keeps_the_query_but_the_key(db: None) -> None:
+    for query in [
         *("page=2", "page=2&limit=5", "x=", "x", "x=%C3%BC+%26%23%3D", "x=1&x=2", "=1", "fields=id%2Cname"),
         *("X=%00", "a=//evil.com"),
-    ],
-)
-def test_trailing_slash_keeps_the_query_but_the_key(db: None, query: str) -> None:
-    for sent in (
-        query,
-        f"api_key=secret&{query}",
-        f"{query}&api_key=secret",
-        f"{query}&api%5Fkey=secret&api_key=secret2",
-    ):
-        location = send("GET", f"/users/?{sent}").headers["Location"]
-        assert "secret" not in location
-        assert urlsplit(location).path == "/users"
-        assert parse_qsl(urlsplit(location).query, keep_blank_values=True) == parse_qsl(query, keep_blank_values=True)
+    ]:
+        for sent in (
+            query,
+            f"api_key=secret&{query}",
+            f"{query}&api_key=secret",
+            f"{query}&api%5Fkey=secret&api_key=secret2",
+        ):
+            location = send("GET", f"/users/?{sent}").headers["Location"]
+            assert "secret" not in location
+            assert urlsplit(location).path == "/users"
+            assert parse_qsl(urlsplit(location).query, keep_blank_values=True) == parse_qsl(
+                query, keep_blank_values=True
+            )
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
+def test_redirect_never_leaves_this_host(db: None) -> None:
+    for path in [
         *("//evil.com/", "///evil.com/", "////evil.com//", "//evil.com/%2e%2e/", "/\\evil.com/", "/\\/evil.com/"),
         *("/\t/evil.com/", "//user@evil.com/", "/ /evil.com/", "/http://evil.com/", "//evil.com:80/a/"),
         *("/\r\nX-Evil: 1/", "//", "///"),
-    ],
-)
-def test_redirect_never_leaves_this_host(db: None, path: str) -> None:
-    response = send("GET", "/", PATH_INFO=path)
-    assert response.status_code in {308, 404}
-    location = response.headers.get("Location", "/")
-    assert location.startswith("/")
-    assert not location.startswith(("//", "/\\", "/\t"))
-    assert urlsplit(location).netloc == ""
-    assert "X-Evil" not in response.headers
+    ]:
+        response = send("GET", "/", PATH_INFO=path)
+        assert response.status_code in {308, 404}
+        location = response.headers.get("Location", "/")
+        assert location.startswith("/")
+        assert not location.startswith(("//", "/\\", "/\t"))
+        assert urlsplit(location).netloc == ""
+        assert "X-Evil" not in response.headers
 
 
-@pytest.mark.parametrize(
-    "segment", ["a?b", "a?b=c", "a#b", "100%", "a%2Fb", "a b", "ü", "😀", "a;b", "a&b", 'a"b', "a<b>", "%3F"]
-)
-def test_redirect_leads_to_the_same_path(db: None, segment: str) -> None:
-    location = send("GET", f"/users/{escaped(segment)}/?page=2").headers["Location"]
-    parts = urlsplit(location)
-    assert unquote(parts.path) == f"/users/{segment}"
-    assert (parts.query, parts.fragment) == ("page=2", "")
+def test_redirect_leads_to_the_same_path(db: None) -> None:
+    for segment in ["a?b", "a?b=c", "a#b", "100%", "a%2Fb", "a b", "ü", "😀", "a;b", "a&b", 'a"b', "a<b>", "%3F"]:
+        location = send("GET", f"/users/{escaped(segment)}/?page=2").headers["Location"]
+        parts = urlsplit(location)
+        assert unquote(parts.path) == f"/users/{segment}"
+        assert (parts.query, parts.fragment) == ("page=2", "")
 
 
 @pytest.mark.parametrize("prefix", ["", "/api", "/api/v1"])
@@ -131,10 +116,10 @@ def test_location_and_links_stay_under_the_prefix_that_was_used(admin: Caller, p
     assert admin.get(created.headers["Location"]).data == created.data
 
 
-@pytest.mark.parametrize("path", ["/api/v2/users", "/openapi.json", "/admin/login/", "/session/login", "/"])
-@pytest.mark.parametrize("host", ["testserver:", "localhost:", "127.0.0.1:", "LocalHost:"])
-def test_host_with_an_empty_port_is_that_host(admin: Caller, host: str, path: str) -> None:
-    assert send("GET", path, HTTP_HOST=host, HTTP_X_API_KEY=admin.headers["X-API-Key"]).status_code == 200
+def test_host_with_an_empty_port_is_that_host(admin: Caller) -> None:
+    for path in ["/api/v2/users", "/openapi.json", "/admin/login/", "/session/login", "/"]:
+        for host in ["testserver:", "localhost:", "127.0.0.1:", "LocalHost:"]:
+            assert send("GET", path, HTTP_HOST=host, HTTP_X_API_KEY=admin.headers["X-API-Key"]).status_code == 200
 
 
 @pytest.mark.parametrize(

@@ -42,24 +42,24 @@ REQUESTS = [
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(("method", "path", "body"), REQUESTS)
-@pytest.mark.parametrize("accept", ["application/json", "application/problem+json", "text/html"])
 def test_database_that_is_away_is_told_with_when_to_come_back(
-    user: Caller, *, method: str, path: str, body: bytes, accept: str
+    user: Caller, *, method: str, path: str, body: bytes
 ) -> None:
-    headers = {**user.headers, "Accept": accept}
-    with database_away():
-        response = send(method, path, body, "application/json" if body else "", headers=headers)
-    assert response.status_code == 503
-    assert int(response.headers["Retry-After"]) >= 1
-    assert response.headers["Request-Id"]
-    assert b"127.0.0.1" not in response.content
-    if method == "HEAD":
-        assert response.content == b""
-    elif accept == "application/json":
-        error_of(response, 503, "SERVICE_UNAVAILABLE")
-    else:
-        assert b"SERVICE_UNAVAILABLE" in response.content
-    assert user.get("/users").status == 200
+    for accept in ["application/json", "application/problem+json", "text/html"]:
+        headers = {**user.headers, "Accept": accept}
+        with database_away():
+            response = send(method, path, body, "application/json" if body else "", headers=headers)
+        assert response.status_code == 503
+        assert int(response.headers["Retry-After"]) >= 1
+        assert response.headers["Request-Id"]
+        assert b"127.0.0.1" not in response.content
+        if method == "HEAD":
+            assert response.content == b""
+        elif accept == "application/json":
+            error_of(response, 503, "SERVICE_UNAVAILABLE")
+        else:
+            assert b"SERVICE_UNAVAILABLE" in response.content
+        assert user.get("/users").status == 200
 
 
 @pytest.mark.django_db(transaction=True)
@@ -91,30 +91,24 @@ def test_connection_that_dies_costs_one_request_at_most(user: Caller) -> None:
     assert user.get("/users").status == 200
 
 
-@pytest.mark.parametrize(
-    "error",
-    [RuntimeError(SECRET), KeyError(SECRET), ValueError(SECRET), AssertionError(SECRET), NotImplementedError(SECRET)],
-)
-@pytest.mark.parametrize("accept", ["application/json", "application/problem+json", "text/html"])
+@pytest.mark.parametrize("error", [RuntimeError(SECRET), KeyError(SECRET), AssertionError(SECRET)])
 def test_unexpected_exception_is_an_internal_error_that_tells_nothing(
-    user: Caller, monkeypatch: pytest.MonkeyPatch, error: Exception, accept: str
+    user: Caller, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     def fail(*arguments: object) -> None:
         raise error
 
     assert user.get("/api/v1/orders").status == 200
     monkeypatch.setattr(KeysetQuery, "slice", fail)
-    response = send("GET", "/api/v1/orders", headers={**user.headers, "Accept": accept, "X-Request-Id": "known"})
-    assert response.status_code == 500
-    assert response.headers["Request-Id"] == "known"
-    text = response.content.decode()
-    assert "INTERNAL_ERROR" in text
-    assert not any(
-        word in text
-        for word in (SECRET, "4711", "Traceback (most recent call last)", type(error).__name__, ".py", "site-packages")
-    )
-    if accept == "application/json":
-        assert error_of(response, 500, "INTERNAL_ERROR")["details"] == []
+    for accept in ("application/json", "application/problem+json", "text/html"):
+        response = send("GET", "/api/v1/orders", headers={**user.headers, "Accept": accept, "X-Request-Id": "known"})
+        assert (response.status_code, response.headers["Request-Id"]) == (500, "known")
+        text = response.content.decode()
+        assert "INTERNAL_ERROR" in text
+        hidden = (SECRET, "4711", "Traceback (most recent call last)", type(error).__name__, ".py", "site-packages")
+        assert not any(word in text for word in hidden)
+        if accept == "application/json":
+            assert error_of(response, 500, "INTERNAL_ERROR")["details"] == []
 
 
 def test_unexpected_exception_outside_the_resources_has_the_same_body(

@@ -124,9 +124,9 @@ def test_has_more_is_told_true_on_the_way_back(admin):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_ten_thousand_rows_while_another_client_writes(admin):
+def test_two_thousand_rows_while_another_client_writes(admin):
     owner = admin.user
-    Order.objects.bulk_create((Order(user=owner, item="kept", qty=i % 3 + 1) for i in range(10_000)), batch_size=5_000)
+    Order.objects.bulk_create(Order(user=owner, item="kept", qty=i % 3 + 1) for i in range(2_000))
     kept = set(Order.objects.values_list("pk", flat=True))
     stop = threading.Event()
 
@@ -144,7 +144,7 @@ def test_ten_thousand_rows_while_another_client_writes(admin):
     writer = threading.Thread(target=write)
     writer.start()
     try:
-        start = "/orders?sort=qty&limit=100&fields=id,item,qty&cursor="
+        start = "/orders?sort=qty&limit=50&fields=id,item,qty&cursor="
         for relation, path in (("next", start), ("prev", last_page(admin, start))):
             seen = [row["id"] for page in walk(admin, path, relation=relation) for row in page if row["item"] == "kept"]
             assert len(seen) == len(set(seen)) == len(kept)

@@ -66,11 +66,11 @@ def test_every_prefix_serves_the_same_view(user, ids, route, prefix):
 
 
 @pytest.mark.parametrize("route", BODY_IS_CREDENTIAL, ids=str)
-@pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer none"}, {"X-API-Key": "none"}])
-def test_where_the_body_is_the_credential_no_other_is_looked_at(db, route, headers):
-    answer = Caller(headers=headers).post(route.path(), {})
-    assert (answer.status, answer.code) == (400, "VALIDATION_ERROR")
-    assert answer.headers["Cache-Control"] == "no-store"
+def test_where_the_body_is_the_credential_no_other_is_looked_at(db, route):
+    for headers in [{}, {"Authorization": "Bearer none"}, {"X-API-Key": "none"}]:
+        answer = Caller(headers=headers).post(route.path(), {})
+        assert (answer.status, answer.code) == (400, "VALIDATION_ERROR")
+        assert answer.headers["Cache-Control"] == "no-store"
 
 
 @pytest.mark.parametrize("route", LISTS, ids=str)
@@ -98,10 +98,10 @@ def test_every_single_resource_links_to_itself(user, ids, route):
 
 
 @pytest.mark.parametrize("route", ITEMS, ids=str)
-@pytest.mark.parametrize("wrong", ["0", "-1", "1.0", "x", "9223372036854775808", "9" * 40, "%00", "%D9%A2"])
-def test_an_id_that_is_none_is_404(admin, ids, route, wrong):
-    answer = admin.get(route.path(id=wrong))
-    assert (answer.status, answer.code) == (404, "NOT_FOUND")
+def test_an_id_that_is_none_is_404(admin, ids, route):
+    for wrong in ["0", "-1", "1.0", "x", "9223372036854775808", "9" * 40, "%00", "%D9%A2"]:
+        answer = admin.get(route.path(id=wrong))
+        assert (answer.status, answer.code) == (404, "NOT_FOUND")
 
 
 @pytest.mark.parametrize("route", READ, ids=str)

@@ -18,7 +18,7 @@ from posts.models import Comment, Post
 from tests.conftest import Caller, find_wrong_counts, with_key
 from users import services
 
-SORTS = ["id", "title", "created_at", "updated_at"]
+SORTS = ["id", "title", "created_at"]
 # Within a block, around the edges of both sizes of blocks, and far away.
 EDGES = [10, 2**NARROW, 2**WIDE, 2**WIDE + 2**NARROW, 2**WIDE * 3]
 
@@ -35,7 +35,7 @@ def small_steps(monkeypatch):
 def world(make_user, transactional_db):
     """Posts of three users in turn, comments of everybody on everything; two of the users are to be removed."""
     users = [make_user() for _ in range(3)]
-    ids = [edge + number for edge in EDGES for number in range(-4, 4)]
+    ids = [edge + number for edge in EDGES for number in range(-3, 3)]
     posts = Post.objects.bulk_create(
         Post(pk=pk, user=users[number % 3], title=f"T{number % 5}") for number, pk in enumerate(ids)
     )
@@ -92,7 +92,7 @@ def test_everything_looks_the_same_before_during_and_after_the_erasure(admin, wo
     def look_again() -> bool:
         nonlocal batches
         batches += 1
-        if batches % 6 == 0:
+        if batches % 9 == 0:
             now = look(reader, posts)
             # An erased comment is not asked for any more.
             assert now == {path: first[path] for path in now}

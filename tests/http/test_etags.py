@@ -272,29 +272,29 @@ def test_key_is_revoked_only_in_the_state_that_was_read(make_user):
 # --- What comes before
 
 
-@pytest.mark.parametrize("value", MALFORMED, ids=lambda value: repr(value[:12]))
-def test_malformed_header_is_refused_by_name_at_once(admin, sue, path, value):
-    for method, body in {"GET": None, **BODIES}.items():
-        with quickly():
-            answer = admin(method, path, body, if_match=value, if_none_match=value)
-        assert (answer.status, answer.code) == (400, "VALIDATION_ERROR")
-        assert answer.fields == {"If-Match", "If-None-Match"}
-    assert admin.get(path, if_none_match=value).fields == {"If-None-Match"}
-    assert name_of(sue) == "Sue"
+def test_malformed_header_is_refused_by_name_at_once(admin, sue, path):
+    for value in MALFORMED:
+        for method, body in {"GET": None, **BODIES}.items():
+            with quickly():
+                answer = admin(method, path, body, if_match=value, if_none_match=value)
+            assert (answer.status, answer.code) == (400, "VALIDATION_ERROR")
+            assert answer.fields == {"If-Match", "If-None-Match"}
+        assert admin.get(path, if_none_match=value).fields == {"If-None-Match"}
+        assert name_of(sue) == "Sue"
 
 
-@pytest.mark.parametrize("header", ["if_match", "if_none_match"])
-@pytest.mark.parametrize("value", ["*", '"other"'])
-def test_other_refusals_come_first(admin, user, nobody, *, path, header, value):
-    condition = {header: value}
-    assert admin.patch("/users/999999999", {}, **condition).status == 404
-    assert nobody.patch(path, {}, **condition).status == 401
-    assert user.patch(path, {}, **condition).status == 404
-    assert user.post(path, {}, **condition).status == 405
-    assert admin("PATCH", path, raw=b"x", content_type="text/plain", **condition).status == 415
-    assert admin("PATCH", path, raw=b"{", **condition).code == "MALFORMED_JSON"
-    read_only = with_key(admin.user, ["users:read"])
-    assert read_only.patch(path, {}, **condition).code == "INSUFFICIENT_SCOPE"
+def test_other_refusals_come_first(admin, user, nobody, *, path):
+    for header in ["if_match", "if_none_match"]:
+        for value in ["*", '"other"']:
+            condition = {header: value}
+            assert admin.patch("/users/999999999", {}, **condition).status == 404
+            assert nobody.patch(path, {}, **condition).status == 401
+            assert user.patch(path, {}, **condition).status == 404
+            assert user.post(path, {}, **condition).status == 405
+            assert admin("PATCH", path, raw=b"x", content_type="text/plain", **condition).status == 415
+            assert admin("PATCH", path, raw=b"{", **condition).code == "MALFORMED_JSON"
+            read_only = with_key(admin.user, ["users:read"])
+            assert read_only.patch(path, {}, **condition).code == "INSUFFICIENT_SCOPE"
 
 
 def test_condition_comes_before_what_the_content_says(admin, path):
@@ -310,9 +310,9 @@ def test_post_and_options_look_at_no_condition(user, value):
         assert user("OPTIONS", "/orders", **{header: value}).status == 200
 
 
-@pytest.mark.parametrize("header", ["if_modified_since", "if_unmodified_since"])
 @pytest.mark.parametrize("date", ["Sat, 01 Jan 2000 00:00:00 GMT", "Fri, 01 Jan 2100 00:00:00 GMT", "x"])
-def test_dates_are_no_condition(admin, path, header, date):
-    assert "Last-Modified" not in admin.get(path).headers
-    assert admin.get(path, **{header: date}).status == 200
-    assert admin.patch(path, {"name": "New"}, **{header: date}).status == 200
+def test_dates_are_no_condition(admin, path, date):
+    for header in ["if_modified_since", "if_unmodified_since"]:
+        assert "Last-Modified" not in admin.get(path).headers
+        assert admin.get(path, **{header: date}).status == 200
+        assert admin.patch(path, {"name": "New"}, **{header: date}).status == 200

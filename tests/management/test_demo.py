@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from django.core.validators import EmailValidator
@@ -16,6 +18,7 @@ from config.management.demo.load import load_demo_data
 from orders.models import Order
 from payments.models import Payment
 from posts.models import Comment, Post
+from tests.contract.world import rolled_back
 from users.models import User
 
 TABLES = {
@@ -58,11 +61,15 @@ def test_loading_into_two_empty_databases_gives_the_same_rows():
     assert load_and_roll_back() == first
 
 
-class TestLoaded:
-    @pytest.fixture(autouse=True)
-    def _load(self, db: None) -> None:
+@pytest.fixture(scope="class")
+def loaded(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    with django_db_blocker.unblock(), rolled_back():
         load_demo_data()
+        yield
 
+
+@pytest.mark.usefixtures("loaded", "db")
+class TestLoaded:
     def test_counts_are_those_of_a_small_set(self):
         assert User.objects.count() == 250
         assert Order.objects.count() == 750

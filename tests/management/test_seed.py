@@ -83,13 +83,13 @@ def test_failure_in_the_middle_adds_nothing(monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("value", ["-1", "1.5", "1e3", "", "ten", "٣", " 3", "100000001", "9" * 5000])
-@pytest.mark.parametrize("option", ["users", "orders_per_user", "posts_per_user"])
-def test_wrong_number_is_refused_in_one_line(option: str, value: str):
-    name = "--" + option.replace("_", "-")
-    with pytest.raises(CommandError, match=rf"\A{name} must be a whole number from 0 to [0-9,]+, not [^\n]*\Z"):
-        run(**{"users": 1, option: value})
-    assert is_empty()
+def test_wrong_number_is_refused_in_one_line():
+    for option in ["users", "orders_per_user", "posts_per_user"]:
+        for value in ["-1", "1.5", "1e3", "", "ten", "٣", " 3", "100000001", "9" * 5000]:
+            name = "--" + option.replace("_", "-")
+            with pytest.raises(CommandError, match=rf"\A{name} must be a whole number from 0 to [0-9,]+, not [^\n]*\Z"):
+                run(**{"users": 1, option: value})
+            assert is_empty()
 
 
 @pytest.mark.django_db(transaction=True)

@@ -44,11 +44,11 @@ def test_another_user_is_for_administrators(create, count, make_user, other, *, 
 NOBODY = [None, 0, -1, 2**62, 2**63 - 1, 2**63, -(2**63), 10**30, 10**60, "1", "", True, 1.0, [], {}]
 
 
-@pytest.mark.parametrize("user_id", NOBODY)
-def test_user_id_that_is_no_users_is_refused(create, count, admin, user_id):
-    refused = create(admin, user_id=user_id)
-    assert (refused.status, refused.code, refused.fields) == (400, "VALIDATION_ERROR", {"user_id"})
-    assert count() == 0
+def test_user_id_that_is_no_users_is_refused(create, count, admin):
+    for user_id in NOBODY:
+        refused = create(admin, user_id=user_id)
+        assert (refused.status, refused.code, refused.fields) == (400, "VALIDATION_ERROR", {"user_id"})
+        assert count() == 0
 
 
 @pytest.mark.parametrize("role", ["user", "support"])
@@ -58,14 +58,14 @@ def test_user_id_that_is_null_is_refused(create, count, make_user, role):
 
 
 @pytest.mark.parametrize("role", ["user", "support"])
-@pytest.mark.parametrize("user_id", NOBODY[1:])
-def test_who_may_name_nobody_else_is_not_told_whether_there_is_such_a_user(create, count, make_user, role, user_id):
+def test_who_may_name_nobody_else_is_not_told_whether_there_is_such_a_user(create, count, make_user, role):
     """Nor what else is wrong: the field is refused before any value is looked at."""
-    caller = with_key(make_user(role))
-    for others in ({}, {"item": "", "qty": "x", "amount": 0, "colour": "red"}):
-        refused = create(caller, user_id=user_id, **others)
-        assert (refused.status, refused.code, refused.fields) == (403, "FORBIDDEN", {"user_id"})
-    assert count() == 0
+    for user_id in NOBODY[1:]:
+        caller = with_key(make_user(role))
+        for others in ({}, {"item": "", "qty": "x", "amount": 0, "colour": "red"}):
+            refused = create(caller, user_id=user_id, **others)
+            assert (refused.status, refused.code, refused.fields) == (403, "FORBIDDEN", {"user_id"})
+        assert count() == 0
 
 
 def test_user_id_of_a_removed_user_is_refused(create, count, admin, other):

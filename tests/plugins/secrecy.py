@@ -26,16 +26,8 @@ from config.server.logs import Formatter
 from config.server.request_log import NAME
 
 FIELDS = {
-    "password",
-    "current_password",
-    "password1",
-    "password2",
-    "key",
-    "access_token",
-    "refresh_token",
-    "client_secret",
-    "token",
-    "code_verifier",
+    *("password", "current_password", "password1", "password2", "key", "access_token", "refresh_token"),
+    *("client_secret", "token", "code_verifier"),
 }
 # In an address or a form; in JSON it is the code of an error.
 PARAMETERS = {*FIELDS, "api_key", "code"}

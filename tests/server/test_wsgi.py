@@ -41,19 +41,17 @@ def test_long_address_is_refused() -> None:
     assert body["error"]["code"] == "VALIDATION_ERROR"
 
 
-@pytest.mark.parametrize(
-    ("path", "limit"), [("/orders", 16 * 1024), ("/posts/5", 256 * 1024), ("/oauth/token", 16 * 1024)]
-)
-@pytest.mark.parametrize("method", ["PUT", "DELETE"])
-@pytest.mark.parametrize("chunked", [True, False])
-def test_long_body_is_refused_before_it_is_read(path: str, limit: int, method: str, *, chunked: bool) -> None:
-    limit = limit if method == "PUT" else 16 * 1024
-    stream = BytesIO(b" " * 2 * 1024 * 1024)
-    length = {"HTTP_TRANSFER_ENCODING": "chunked"} if chunked else {"CONTENT_LENGTH": str(limit + 1)}
-    status, _, body = call(PATH_INFO=path, REQUEST_METHOD=method, **{"wsgi.input": stream}, **length)
-    assert status.startswith("413 ")
-    assert f"The body is longer than {limit} bytes." in str(body)
-    assert stream.tell() == (limit + 1 if chunked else 0)
+def test_long_body_is_refused_before_it_is_read() -> None:
+    for path, limit in [("/orders", 16 * 1024), ("/posts/5", 256 * 1024), ("/oauth/token", 16 * 1024)]:
+        for method in ["PUT", "DELETE"]:
+            for chunked in [True, False]:
+                most = limit if method == "PUT" else 16 * 1024
+                stream = BytesIO(b" " * 2 * 1024 * 1024)
+                length = {"HTTP_TRANSFER_ENCODING": "chunked"} if chunked else {"CONTENT_LENGTH": str(most + 1)}
+                status, _, body = call(PATH_INFO=path, REQUEST_METHOD=method, **{"wsgi.input": stream}, **length)
+                assert status.startswith("413 ")
+                assert f"The body is longer than {most} bytes." in str(body)
+                assert stream.tell() == (most + 1 if chunked else 0)
 
 
 def test_chunked_body_is_read() -> None:

@@ -80,9 +80,8 @@ def test_password_form_does_not_restore_a_user_removed_meanwhile(make_user, chie
     assert tombstone.removed_at is not None
 
 
-@pytest.mark.parametrize(
-    "address",
-    [
+def test_forged_query_string_is_no_server_error(pages):
+    for address in [
         "users/user/?email=%00",
         "users/user/?role__exact=%00",
         "users/user/?name__regex=%28",
@@ -94,10 +93,8 @@ def test_password_form_does_not_restore_a_user_removed_meanwhile(make_user, chie
         "accounts/apikey/?scopes=%7B",
         "payments/payment/?amount__gt=1e999999999",
         "posts/post/?title=%00",
-    ],
-)
-def test_forged_query_string_is_no_server_error(pages, address):
-    assert pages.get(f"/admin/{address}").status_code in {200, 302, 400}
+    ]:
+        assert pages.get(f"/admin/{address}").status_code in {200, 302, 400}
 
 
 @pytest.mark.parametrize("selected", ["x", "\0", "-1", "9" * 30])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from base64 import urlsafe_b64encode
 from typing import Any
 
@@ -90,9 +91,8 @@ def test_line_that_became_invalid_after_the_preview_adds_no_user(pages, make_use
     assert User.objects.count() == 2
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
+def test_unreadable_file_shows_an_error(pages):
+    for content, message in [
         ("", "file is empty"),
         ("name\nA\n", "missing: email"),
         ("name,email,password\nA,a@example.com,secret words\n", "Unknown columns: password"),
@@ -104,13 +104,11 @@ def test_line_that_became_invalid_after_the_preview_adds_no_user(pages, make_use
         ("name,email\nÄ,a@example.com\n".encode("latin-1"), "not UTF-8"),
         (b"name,email\n" + b"x" * admin_import.MAX_BYTES, "larger than 512 KiB"),
         (lines(admin_import.MAX_LINES + 1), "more than 1,000 lines"),
-    ],
-)
-def test_unreadable_file_shows_an_error(pages, content, message):
-    answer = choose(pages, content)
-    assert answer.status_code == 200
-    assert message in answer.content.decode()
-    assert User.objects.count() == 1
+    ]:
+        answer = choose(pages, content)
+        assert answer.status_code == 200
+        assert message in answer.content.decode()
+        assert User.objects.count() == 1
 
 
 def test_columns_that_only_the_service_sets_are_ignored(pages):
@@ -149,11 +147,8 @@ def test_import_requires_an_administrator(make_user, role):
         assert b"/import/" not in client.get("/admin/users/user/").content
 
 
-def test_thousand_lines_are_imported_within_seconds(pages):
-    import time
-
+def test_hundreds_of_lines_are_imported_within_seconds(pages):
     began = time.process_time()
-    preview = choose(pages, lines(1000))
-    confirm(pages, preview)
-    assert User.objects.count() == 1001
-    assert time.process_time() - began < 20
+    confirm(pages, choose(pages, lines(200)))
+    assert User.objects.count() == 201
+    assert time.process_time() - began < 4

@@ -41,9 +41,8 @@ def test_end_of_the_line_is_not_the_passwords(run, ending):
     assert User.objects.get().check_password(f" {PASSWORD} ")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "password"),
-    [
+def test_wrong_input_is_one_line_and_creates_nobody(run):
+    for arguments, password in [
         (["ann@example", "--name", "Ann"], PASSWORD),
         (["", "--name", "Ann"], PASSWORD),
         (["ann@example.com", "--name", ""], PASSWORD),
@@ -58,13 +57,11 @@ def test_end_of_the_line_is_not_the_passwords(run, ending):
         (["ann@example.com", "--name", "Ann"], "12345678"),
         (["ann@example.com", "--name", ""], "short"),
         (["ann@example.com", "--name", "Ann"], "p" * 129),
-    ],
-)
-def test_wrong_input_is_one_line_and_creates_nobody(run, arguments, password):
-    with pytest.raises(CommandError) as refused:
-        run(*arguments, password=password)
-    assert len(str(refused.value).splitlines()) == 1
-    assert not User.objects.exists()
+    ]:
+        with pytest.raises(CommandError) as refused:
+            run(*arguments, password=password)
+        assert len(str(refused.value).splitlines()) == 1
+        assert not User.objects.exists()
 
 
 def test_taken_email_is_one_line_and_creates_nobody(run):

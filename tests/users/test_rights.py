@@ -59,15 +59,15 @@ WRONG = [None, "", "captain", "x" * 9000, 5, True, 1.5, [], {}, ["admin"], {"rol
 
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
-@pytest.mark.parametrize("value", WRONG)
-@pytest.mark.parametrize("field", ["role", "status"])
-def test_field_of_administrators_is_refused_before_any_value_is_looked_at(make_user, *, version, method, field, value):
+def test_field_of_administrators_is_refused_before_any_value_is_looked_at(make_user, *, version, method):
     caller = with_key(make_user("support"))
-    if (field, method, value) == ("status", "PATCH", None):
-        pytest.skip("The default, which it is.")
-    body = {"name": "", "email": 5, field: value, "password": "weak", "colour": "red"}
-    answer = caller(method, f"/api/v{version}/users/{caller.user.pk}", body)
-    assert (answer.status, answer.code, answer.fields) == (403, "FORBIDDEN", {field, "password"})
+    for field in ["role", "status"]:
+        for value in WRONG:
+            if (field, method, value) == ("status", "PATCH", None):
+                continue  # The default, which it is.
+            body = {"name": "", "email": 5, field: value, "password": "weak", "colour": "red"}
+            answer = caller(method, f"/api/v{version}/users/{caller.user.pk}", body)
+            assert (answer.status, answer.code, answer.fields) == (403, "FORBIDDEN", {field, "password"})
 
 
 @pytest.mark.parametrize("given", ["admin", "support"])

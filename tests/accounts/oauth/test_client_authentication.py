@@ -87,14 +87,14 @@ def test_checking_a_secret_takes_no_password_hash(machine):
             machine.act()
 
 
-@pytest.mark.parametrize("path", ENDPOINTS)
-@pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE", "PROPFIND"])
-def test_other_method_is_405_in_json(nobody, path, method):
-    answer = nobody(method, f"{path}?token=x&grant_type=client_credentials")
-    assert answer.status == 405
-    assert answer.body["error"] == "invalid_request"
-    assert answer.headers["Allow"] == "POST, OPTIONS"
-    assert answer.headers["Cache-Control"] == "no-store"
+def test_other_method_is_405_in_json(nobody):
+    for path in ENDPOINTS:
+        for method in ["GET", "PUT", "PATCH", "DELETE", "PROPFIND"]:
+            answer = nobody(method, f"{path}?token=x&grant_type=client_credentials")
+            assert answer.status == 405
+            assert answer.body["error"] == "invalid_request"
+            assert answer.headers["Allow"] == "POST, OPTIONS"
+            assert answer.headers["Cache-Control"] == "no-store"
 
 
 @pytest.mark.parametrize("path", [*ENDPOINTS, "/oauth/authorize", "/oauth/grants", "/session/login", "/session/logout"])
@@ -103,9 +103,8 @@ def test_options_tells_the_methods(nobody, path):
 
 
 @pytest.mark.parametrize("path", ENDPOINTS)
-@pytest.mark.parametrize(
-    ("body", "headers", "status"),
-    [
+def test_hostile_body_is_refused_in_oauths_own_words(db, path):
+    for body, headers, status in [
         (b"", {}, 400),
         (b"grant_type=", {}, 400),
         (b"%ZZ=%ZZ&&&=", {}, 400),
@@ -123,13 +122,11 @@ def test_options_tells_the_methods(nobody, path):
         (b"grant_type=x", {"Content-Encoding": "gzip"}, 415),
         (b"x=" + b"y" * 2_000_000, {}, 413),
         (b"&".join(b"a%d=1" % n for n in range(2000)), {}, 400),
-    ],
-)
-def test_hostile_body_is_refused_in_oauths_own_words(db, path, body, headers, status):
-    answer = send(path, body, **headers)
-    expected = {status, 401} if status == 400 else {status}
-    assert answer.status in expected
-    assert answer.body["error"] in {"invalid_request", "invalid_client", "unsupported_grant_type"}
+    ]:
+        answer = send(path, body, **headers)
+        expected = {status, 401} if status == 400 else {status}
+        assert answer.status in expected
+        assert answer.body["error"] in {"invalid_request", "invalid_client", "unsupported_grant_type"}
 
 
 @pytest.mark.parametrize("path", [*ENDPOINTS, "/.well-known/oauth-authorization-server"])

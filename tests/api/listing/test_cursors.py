@@ -53,9 +53,8 @@ def test_cursor_cut_anywhere_is_refused(admin: Caller, cursor: str) -> None:
     assert [piece for piece in pieces if not refused(admin, f"/users?cursor={piece}")] == []
 
 
-@pytest.mark.parametrize(
-    "spoil",
-    [
+def test_cursor_in_another_spelling_is_refused(admin: Caller, cursor: str) -> None:
+    for spoil in [
         lambda cursor: cursor + "A",
         lambda cursor: cursor + "AAAA",
         lambda cursor: "A" + cursor,
@@ -76,11 +75,8 @@ def test_cursor_cut_anywhere_is_refused(admin: Caller, cursor: str) -> None:
         lambda cursor: cursor[::-1],
         lambda cursor: f'"{cursor}"',
         lambda cursor: quote(quote(f"{cursor}=")),
-    ],
-    ids=range(20),
-)
-def test_cursor_in_another_spelling_is_refused(admin: Caller, cursor: str, spoil) -> None:
-    assert refused(admin, f"/users?cursor={quote(spoil(cursor), safe='')}")
+    ]:
+        assert refused(admin, f"/users?cursor={quote(spoil(cursor), safe='')}")
 
 
 JUNK = [
@@ -92,25 +88,23 @@ JUNK += [base64.urlsafe_b64encode(text).decode() for text in (b'[">",1]', b"1", 
 JUNK += ["eyJhbGciOiJub25lIn0.eyJpZCI6MX0.", "MTA6MTIzNDU2", "1:1sAbCd:xyz"]
 
 
-@pytest.mark.parametrize("junk", JUNK)
-@pytest.mark.parametrize("path", ["/users", "/posts"])
-def test_junk_is_no_cursor(admin: Caller, path: str, junk: str) -> None:
-    assert refused(admin, f"{path}?cursor={quote(junk, safe='')}")
+def test_junk_is_no_cursor(admin: Caller) -> None:
+    for path in ["/users", "/posts"]:
+        for junk in JUNK:
+            assert refused(admin, f"{path}?cursor={quote(junk, safe='')}")
 
 
-@pytest.mark.parametrize("junk", ["A", "-", "é", "=", " "])
-def test_huge_junk_is_refused_at_once(admin: Caller, junk: str) -> None:
-    with quickly():
-        response = send("GET", "/users", headers=admin.headers, QUERY_STRING=f"cursor={quote(junk * 100_000)}")
-    error_of(response, 400, "INVALID_CURSOR")
+def test_huge_junk_is_refused_at_once(admin: Caller) -> None:
+    for junk in ["A", "-", "é", "=", " "]:
+        with quickly():
+            response = send("GET", "/users", headers=admin.headers, QUERY_STRING=f"cursor={quote(junk * 100_000)}")
+        error_of(response, 400, "INVALID_CURSOR")
 
 
 LISTS = [
-    *("/users?", "/users?order=desc", "/users?sort=name", "/users?sort=name&order=desc", "/users?sort=email"),
-    *("/users?sort=created_at", "/users?sort=updated_at", "/users?role=user", "/users?role=support"),
-    *("/users?status=active", "/users?status=active&role=user", "/orders?", "/orders?sort=created_at"),
-    *("/payments?", "/posts?", "/posts?sort=created_at", "/users/{first}/orders?", "/users/{second}/orders?"),
-    *("/users/{first}/posts?", "/users/{second}/posts?", "/posts/{post}/comments?"),
+    *("/users?", "/users?order=desc", "/users?sort=name", "/users?role=user", "/users?status=active&role=user"),
+    *("/orders?", "/orders?sort=created_at", "/payments?", "/posts?", "/posts?sort=created_at"),
+    *("/users/{first}/orders?", "/users/{second}/orders?", "/posts/{post}/comments?"),
 ]
 
 
@@ -130,13 +124,11 @@ def test_cursor_of_one_list_is_refused_by_every_other(admin: Caller, people: Non
         assert fits == [address]
 
 
-@pytest.mark.parametrize(
-    "query", ["limit=1", "limit=100", "limit=1000", "sort=id", "order=asc", "fields=id", "envelope=true", "x=1"]
-)
-def test_cursor_goes_with_what_leaves_the_list_as_it_is(admin: Caller, cursor: str, query: str) -> None:
-    plain = admin.get(f"/users?cursor={cursor}").data
-    found = admin.get(f"/users?cursor={cursor}&{query}").data
-    assert [item["id"] for item in found] == [item["id"] for item in plain][: 1 if query == "limit=1" else None]
+def test_cursor_goes_with_what_leaves_the_list_as_it_is(admin: Caller, cursor: str) -> None:
+    for query in ["limit=1", "limit=100", "limit=1000", "sort=id", "order=asc", "fields=id", "envelope=true", "x=1"]:
+        plain = admin.get(f"/users?cursor={cursor}").data
+        found = admin.get(f"/users?cursor={cursor}&{query}").data
+        assert [item["id"] for item in found] == [item["id"] for item in plain][: 1 if query == "limit=1" else None]
 
 
 def test_cursor_shows_another_caller_only_what_it_may_see(

@@ -262,9 +262,8 @@ def test_combinations_are_those_of_the_declared_indexes() -> None:
     assert not has_index(Order, ["qty", "created_at", "id"])
 
 
-@pytest.mark.parametrize(
-    ("name", "query", "field"),
-    [
+def test_what_is_no_value_is_refused_by_name(rows: Rows) -> None:
+    for name, query, field in [
         ("users", "created_at[gte]=2026-01-01", "created_at[gte]"),
         ("users", "created_at[gte]=2026-13-01T00:00:00Z", "created_at[gte]"),
         ("users", "created_at[gte]=2026-01-01T00:00:00+01:00", "created_at[gte]"),
@@ -301,13 +300,11 @@ def test_combinations_are_those_of_the_declared_indexes() -> None:
         ("payments", "amount[lt]=1.005", "amount[lt]"),
         ("payments", "amount[lt]=NaN", "amount[lt]"),
         ("payments", "amount[lt]=12345678901", "amount[lt]"),
-    ],
-)
-def test_what_is_no_value_is_refused_by_name(rows: Rows, name: str, query: str, field: str) -> None:
-    sort = field.partition("[")[0]
-    sorted_by = f"&sort={sort}" if "[" in field and sort in VIEWS[name].sortable else ""
-    answer = rows.callers["admin"].get(f"/api/v2/{name}?{query}{sorted_by}")
-    assert (answer.status, answer.code, answer.fields) == (400, "VALIDATION_ERROR", {field})
+    ]:
+        sort = field.partition("[")[0]
+        sorted_by = f"&sort={sort}" if "[" in field and sort in VIEWS[name].sortable else ""
+        answer = rows.callers["admin"].get(f"/api/v2/{name}?{query}{sorted_by}")
+        assert (answer.status, answer.code, answer.fields) == (400, "VALIDATION_ERROR", {field})
 
 
 @pytest.mark.parametrize(
@@ -389,14 +386,8 @@ _NAMES: Sequence[str] = (
 _TEXTS: Sequence[str] = (
     *("1", "1,2,3", "-1", "0", "admin", "admin,support", "active", "%", "_", "*", "'", '"', "\\", "1;DROP", "1 OR 1=1"),
     *(
-        "2026-01-01T00:00:00Z",
-        "2026-01-01T00:00:00-23:59",
-        "9999-12-31T23:59:59-14:00",
-        "0001-01-01T00:00:00+14:00",
-        "1.5",
-        "12.30",
-        "é",
-        "\U0001f600",
+        *("2026-01-01T00:00:00Z", "2026-01-01T00:00:00-23:59", "9999-12-31T23:59:59-14:00"),
+        *("0001-01-01T00:00:00+14:00", "1.5", "12.30", "é", "\U0001f600"),
     ),
     *("\x00", "\ud800".encode("utf-8", "surrogatepass").decode("latin-1"), ",", ",,", "a" * 2000, "1," * 1500, "٣"),
     *("created_at", "qty", "asc", "desc", "id", "null", "true", "[1,2]", "{}", "9" * 30, "../..", "\r\nX: y"),
@@ -424,11 +415,11 @@ def test_hostile_queries_are_answered_or_refused(rows: Rows, name: str) -> None:
     check()
 
 
-@pytest.mark.parametrize("page", ["page=1", "page=2", "page=500", "offset=9000", "cursor=", "q=tea", "q=tea&cursor="])
-@pytest.mark.parametrize("bound", ["lt", "lte"])
-def test_bound_below_all_that_a_column_can_hold_leaves_no_rows(admin: Caller, bound: str, page: str) -> None:
+def test_bound_below_all_that_a_column_can_hold_leaves_no_rows(admin: Caller) -> None:
     """Django asks no database then."""
-    Order.objects.create(user=admin.user, item="Tea", qty=1)
-    answer = admin.get(f"/api/v2/orders?sort=qty&qty[{bound}]=-1&{page}")
-    assert (answer.status, answer.data) == (200, [])
-    assert answer.meta.get("total", 0) == 0
+    for bound in ["lt", "lte"]:
+        for page in ["page=1", "page=2", "page=500", "offset=9000", "cursor=", "q=tea", "q=tea&cursor="]:
+            Order.objects.create(user=admin.user, item="Tea", qty=1)
+            answer = admin.get(f"/api/v2/orders?sort=qty&qty[{bound}]=-1&{page}")
+            assert (answer.status, answer.data) == (200, [])
+            assert answer.meta.get("total", 0) == 0

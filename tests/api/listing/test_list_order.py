@@ -1,5 +1,6 @@
 """The order of every list, and its cursor walk, against Python's own sorting by code point."""
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -10,7 +11,9 @@ from accounts.models import APIKey
 from orders.models import Order
 from payments.models import Payment
 from posts.models import Comment, Post
-from tests.conftest import Caller
+from tests.conftest import Caller, with_key
+from tests.contract.world import rolled_back
+from users import services
 from users.models import User
 
 TEXTS = [
@@ -24,10 +27,11 @@ TIMES = [START + timedelta(microseconds=step) for step in (5, 0, 1, 1_000_000, 5
 AMOUNTS = [Decimal(text) for text in ("9.00", "10.00", "0.01", "9999999999.99", "9.00", "100.10", "9.01", "2.00")]
 
 
-@pytest.fixture
-def lists(admin: Caller, make_user) -> dict[str, str]:
-    """Fills every list; returns their addresses by name."""
-    owner = make_user()
+def fill() -> tuple[Caller, dict[str, str]]:
+    """Fills every list. Returns who sees all of them, and their addresses by name."""
+    admin, owner = (
+        services.create(name=role, email=f"{role}@example.com", role=role, password=None) for role in ("admin", "user")
+    )
     User.objects.bulk_create(
         User(name=text, email=f"{text[:20].replace(' ', '_')}@{number}.example", password="!")
         for number, text in enumerate(TEXTS)
@@ -41,7 +45,7 @@ def lists(admin: Caller, make_user) -> dict[str, str]:
     Comment.objects.bulk_create(Comment(user=owner, post=posts[0], text=text) for text in TEXTS)
     APIKey.objects.bulk_create(
         APIKey(
-            user=admin.user,
+            user=admin,
             name=text,
             prefix="urs_",
             digest=text.encode()[:32] + bytes([number]),
@@ -62,7 +66,7 @@ def lists(admin: Caller, make_user) -> dict[str, str]:
             for offset, column in enumerate(columns):
                 setattr(row, column, TIMES[(number + 3 * offset) % len(TIMES)])
         model.objects.bulk_update(rows, columns)
-    return {
+    return with_key(admin), {
         "users": "/users",
         "orders": "/orders",
         "payments": "/payments",
@@ -73,6 +77,12 @@ def lists(admin: Caller, make_user) -> dict[str, str]:
         "posts of a user": f"/users/{owner.pk}/posts",
         "API keys": "/api-keys",
     }
+
+
+@pytest.fixture(scope="module")
+def filled(django_db_setup: None, django_db_blocker: Any) -> Iterator[tuple[Caller, dict[str, str]]]:
+    with django_db_blocker.unblock(), rolled_back():
+        yield fill()
 
 
 SORTS = [
@@ -101,11 +111,13 @@ def sort_key(field: str):
     return key
 
 
+@pytest.mark.django_db
 @pytest.mark.parametrize("order", ["asc", "desc"])
 @pytest.mark.parametrize(("name", "field"), SORTS)
 def test_list_stands_in_code_point_order_with_ids_breaking_ties(
-    admin: Caller, lists: dict[str, str], name: str, field: str, order: str
+    filled: tuple[Caller, dict[str, str]], name: str, field: str, order: str
 ) -> None:
+    admin, lists = filled
     query = f"{lists[name]}?sort={field}&order={order}&limit=100"
     whole = admin.get(query)
     assert whole.meta["total"] == len(whole.data) >= len(AMOUNTS)
@@ -134,14 +146,18 @@ def test_list_stands_in_code_point_order_with_ids_breaking_ties(
     assert len(ids) - len(backward) == (len(ids) % 7 or 7)
 
 
-def test_default_order_is_by_id_ascending(admin: Caller, lists: dict[str, str]) -> None:
+@pytest.mark.django_db
+def test_default_order_is_by_id_ascending(filled: tuple[Caller, dict[str, str]]) -> None:
+    admin, lists = filled
     for address in lists.values():
         ids = [item["id"] for item in admin.get(f"{address}?limit=100").data]
         assert ids == sorted(ids)
         assert [item["id"] for item in admin.get(f"{address}?limit=100&order=desc").data] == ids[::-1]
 
 
-def test_times_keep_their_microseconds_through_a_cursor(admin: Caller, lists: dict[str, str]) -> None:
+@pytest.mark.django_db
+def test_times_keep_their_microseconds_through_a_cursor(filled: tuple[Caller, dict[str, str]]) -> None:
+    admin, _ = filled
     first = admin.get("/orders?sort=created_at&limit=1&cursor=")
     second = admin.get(f"/orders?sort=created_at&limit=1&cursor={first.meta['nextCursor']}")
     assert first.data[0]["created_at"] == second.data[0]["created_at"]

@@ -69,10 +69,10 @@ def test_list_is_sorted_by_its_sortable_fields_and_nothing_else(admin: Caller, a
         assert refusal(admin, f"{address(path)}?sort={quote(name)}") == (400, "VALIDATION_ERROR", {"sort"})
 
 
-@pytest.mark.parametrize("value", ["", "ASC", "Desc", "DESC", "ascending", "up", "1", "-", " asc", "asc ", "asc,desc"])
-def test_order_is_asc_or_desc_in_lower_case(admin: Caller, value: str) -> None:
-    for query in (f"order={quote(value)}", f"cursor=&sort=name&order={quote(value)}"):
-        assert refusal(admin, f"/users?{query}") == (400, "VALIDATION_ERROR", {"order"})
+def test_order_is_asc_or_desc_in_lower_case(admin: Caller) -> None:
+    for value in ["", "ASC", "Desc", "DESC", "ascending", "up", "1", "-", " asc", "asc ", "asc,desc"]:
+        for query in (f"order={quote(value)}", f"cursor=&sort=name&order={quote(value)}"):
+            assert refusal(admin, f"/users?{query}") == (400, "VALIDATION_ERROR", {"order"})
 
 
 @pytest.mark.parametrize("path", READABLE)
@@ -100,10 +100,10 @@ def test_chosen_fields_leave_a_single_resource_without_links_and_a_page_with_its
     assert admin.get("/users?fields=name").body["_links"]["self"] == {"href": "/users?fields=name"}
 
 
-@pytest.mark.parametrize("value", ["", "1", "0", "yes", "TRUE", "False", "true ", " false", "null", "true,false"])
 @pytest.mark.parametrize("path", ["/users", "/users/{id}", "/orders", "/posts/{post}", "/posts/{post}/comments"])
-def test_envelope_is_true_or_false(admin: Caller, address, path: str, value: str) -> None:
-    assert refusal(admin, f"{address(path)}?envelope={quote(value)}") == (400, "VALIDATION_ERROR", {"envelope"})
+def test_envelope_is_true_or_false(admin: Caller, address, path: str) -> None:
+    for value in ["", "1", "0", "yes", "TRUE", "False", "true ", " false", "null", "true,false"]:
+        assert refusal(admin, f"{address(path)}?envelope={quote(value)}") == (400, "VALIDATION_ERROR", {"envelope"})
 
 
 @pytest.mark.parametrize(
@@ -128,23 +128,15 @@ def test_filters_narrow_a_list_and_its_total(admin: Caller, make_user) -> None:
     assert admin.get("/users?role=admin&status=inactive").data == []
 
 
-@pytest.mark.parametrize(
-    "asked", ["%", "_", "a%", "person@example.co_", " person@example.com", "person@example.com ", "*"]
-)
-def test_email_is_compared_whole(admin: Caller, make_user, asked: str) -> None:
+def test_email_is_compared_whole(admin: Caller, make_user) -> None:
     make_user(email="person@example.com")
-    assert (
-        admin.get("/users?email=person%40example.com").meta["total"],
-        admin.get(f"/users?email={quote(asked)}").data,
-    ) == (
-        1,
-        [],
-    )
+    assert admin.get("/users?email=person%40example.com").meta["total"] == 1
+    for asked in ["%", "_", "a%", "person@example.co_", " person@example.com", "person@example.com ", "*"]:
+        assert admin.get(f"/users?email={quote(asked)}").data == []
 
 
-@pytest.mark.parametrize(
-    ("path", "query"),
-    [
+def test_repeated_parameter_is_refused_by_name(admin: Caller, address) -> None:
+    for path, query in [
         ("/users", "page=1&page=1"),
         ("/users", "page=&page="),
         ("/users", "limit=1&limit=2"),
@@ -160,10 +152,8 @@ def test_email_is_compared_whole(admin: Caller, make_user, asked: str) -> None:
         ("/users/{id}", "fields=id&fields=id"),
         ("/users/{id}", "envelope=true&envelope=false"),
         ("/posts/{post}/comments", "limit=1&limit=1"),
-    ],
-)
-def test_repeated_parameter_is_refused_by_name(admin: Caller, address, path: str, query: str) -> None:
-    assert refusal(admin, f"{address(path)}?{query}") == (400, "VALIDATION_ERROR", {query.partition("=")[0]})
+    ]:
+        assert refusal(admin, f"{address(path)}?{query}") == (400, "VALIDATION_ERROR", {query.partition("=")[0]})
 
 
 def test_every_wrong_parameter_is_named_at_once(admin: Caller) -> None:
@@ -176,33 +166,32 @@ def test_every_wrong_parameter_is_named_at_once(admin: Caller) -> None:
 @pytest.mark.parametrize(
     "name", ["sort", "order", "fields", "envelope", "status", "role", "cursor", "page", "limit", "offset", "email"]
 )
-@pytest.mark.parametrize("value", ["%00", "id%00", "%01", "%0A", "%7F", "%C2%85", "%1B%5B0m", "asc%0D%0AX-Evil:1"])
-def test_control_character_in_a_parameter_never_gets_through(admin: Caller, name: str, value: str) -> None:
-    answer = admin.get(f"/users?{name}={value}")
-    if name in {"page", "limit", "offset", "email"}:
-        assert (answer.status, answer.body.get("meta", {}).get("limit") or answer.fields) in [(200, 20), (400, {name})]
-    else:
-        assert (answer.status, answer.fields) == (400, {name})
-    assert "X-Evil" not in answer.headers
+def test_control_character_in_a_parameter_never_gets_through(admin: Caller, name: str) -> None:
+    for value in ["%00", "id%00", "%01", "%0A", "%7F", "%C2%85", "%1B%5B0m", "asc%0D%0AX-Evil:1"]:
+        answer = admin.get(f"/users?{name}={value}")
+        if name in {"page", "limit", "offset", "email"}:
+            assert (answer.status, answer.body.get("meta", {}).get("limit") or answer.fields) in [
+                (200, 20),
+                (400, {name}),
+            ]
+        else:
+            assert (answer.status, answer.fields) == (400, {name})
+        assert "X-Evil" not in answer.headers
 
 
-@pytest.mark.parametrize(
-    "junk", ["%", "%z", "%zz", "%f", "%ff", "%C3", "%ED%A0%80", "%C0%80", "%F4%90%80%80", "%u0041"]
-)
-def test_broken_percent_encoding_is_no_fault_of_ours(admin: Caller, junk: str) -> None:
-    assert admin.get(f"/users?page={junk}").meta["page"] == 1
-    assert admin.get(f"/users?email={junk}").data == []
-    assert refusal(admin, f"/users?sort={junk}")[2] == {"sort"}
-    assert admin.get(f"/users?{junk}={junk}").status == 200
-    assert admin.get(f"/users?cursor={junk}").code == "INVALID_CURSOR"
+def test_broken_percent_encoding_is_no_fault_of_ours(admin: Caller) -> None:
+    for junk in ["%", "%z", "%zz", "%f", "%ff", "%C3", "%ED%A0%80", "%C0%80", "%F4%90%80%80", "%u0041"]:
+        assert admin.get(f"/users?page={junk}").meta["page"] == 1
+        assert admin.get(f"/users?email={junk}").data == []
+        assert refusal(admin, f"/users?sort={junk}")[2] == {"sort"}
+        assert admin.get(f"/users?{junk}={junk}").status == 200
+        assert admin.get(f"/users?cursor={junk}").code == "INVALID_CURSOR"
 
 
-@pytest.mark.parametrize(
-    "query", ["x=1", "x", "=", "&&&", "=1", "?", "page", "page[]=5", "format=xml", "X=%00", "id=7", "search=a"]
-)
-def test_unknown_parameter_is_ignored(admin: Caller, query: str) -> None:
-    answer = admin.get(f"/users?{query}")
-    assert (answer.status, answer.meta["total"], answer.headers["Content-Type"]) == (200, 1, "application/json")
+def test_unknown_parameter_is_ignored(admin: Caller) -> None:
+    for query in ["x=1", "x", "=", "&&&", "=1", "?", "page", "page[]=5", "format=xml", "X=%00", "id=7", "search=a"]:
+        answer = admin.get(f"/users?{query}")
+        assert (answer.status, answer.meta["total"], answer.headers["Content-Type"]) == (200, 1, "application/json")
 
 
 @pytest.mark.parametrize("query", ["foo=1", "foo=1&cursor=", "foo=1&page=1", "foo=1&offset=0"])

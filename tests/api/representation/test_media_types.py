@@ -27,17 +27,17 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize("content_type", TAKEN)
-def test_json_is_taken_under_every_spelling_of_its_type(user: Caller, content_type: str) -> None:
-    assert send("POST", "/orders", ORDER, content_type, headers=user.headers).status_code == 201
+def test_json_is_taken_under_every_spelling_of_its_type(user: Caller) -> None:
+    for content_type in TAKEN:
+        assert send("POST", "/orders", ORDER, content_type, headers=user.headers).status_code == 201
 
 
-@pytest.mark.parametrize("content_type", REFUSED)
-def test_other_content_type_is_refused_and_has_no_effect(user: Caller, content_type: str) -> None:
-    response = send("POST", "/orders", ORDER, content_type, headers=user.headers)
-    error_of(response, 415, "UNSUPPORTED_MEDIA_TYPE")
-    assert response.headers["Accept"] == "application/json"
-    assert not Order.objects.exists()
+def test_other_content_type_is_refused_and_has_no_effect(user: Caller) -> None:
+    for content_type in REFUSED:
+        response = send("POST", "/orders", ORDER, content_type, headers=user.headers)
+        error_of(response, 415, "UNSUPPORTED_MEDIA_TYPE")
+        assert response.headers["Accept"] == "application/json"
+        assert not Order.objects.exists()
 
 
 @pytest.mark.parametrize("content_type", [*TAKEN, *(kind.replace("/json", "/merge-patch+json") for kind in TAKEN[:1])])
@@ -47,13 +47,13 @@ def test_patch_takes_json(user: Caller, content_type: str) -> None:
     assert user.get(f"/users/{user.user.pk}").data["name"] == "New"
 
 
-@pytest.mark.parametrize("content_type", REFUSED)
-def test_other_content_type_of_a_patch_is_refused_with_what_a_patch_may_be(user: Caller, content_type: str) -> None:
-    response = send("PATCH", f"/users/{user.user.pk}", b'{"name": "New"}', content_type, headers=user.headers)
-    error_of(response, 415, "UNSUPPORTED_MEDIA_TYPE")
-    offered = {one.strip() for one in response.headers["Accept-Patch"].split(",")}
-    assert offered == {"application/json", MERGE_PATCH}
-    assert user.get(f"/users/{user.user.pk}").data["name"] == "Uma User"
+def test_other_content_type_of_a_patch_is_refused_with_what_a_patch_may_be(user: Caller) -> None:
+    for content_type in REFUSED:
+        response = send("PATCH", f"/users/{user.user.pk}", b'{"name": "New"}', content_type, headers=user.headers)
+        error_of(response, 415, "UNSUPPORTED_MEDIA_TYPE")
+        offered = {one.strip() for one in response.headers["Accept-Patch"].split(",")}
+        assert offered == {"application/json", MERGE_PATCH}
+        assert user.get(f"/users/{user.user.pk}").data["name"] == "Uma User"
 
 
 @pytest.mark.parametrize("content_type", [MERGE_PATCH, f"{MERGE_PATCH}; charset=utf-8", MERGE_PATCH.upper()])
@@ -72,22 +72,25 @@ def test_merge_patch_is_taken_by_patch_only(user: Caller, content_type: str) -> 
     assert user.get(path).data["name"] == "New"
 
 
-@pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "zstd", "identity", "gzip, identity", "nonsense"])
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH"])
-def test_content_encoding_is_refused(user: Caller, method: str, coding: str) -> None:
-    path = "/orders" if method == "POST" else f"/users/{user.user.pk}"
-    headers = {**user.headers, "Content-Encoding": coding}
-    response = send(method, path, ORDER, "application/json", headers=headers)
-    error_of(response, 415, "UNSUPPORTED_MEDIA_TYPE")
-    assert not Order.objects.exists()
+def test_content_encoding_is_refused(user: Caller, method: str) -> None:
+    for coding in ["gzip", "deflate", "br", "zstd", "identity", "gzip, identity", "nonsense"]:
+        path = "/orders" if method == "POST" else f"/users/{user.user.pk}"
+        headers = {**user.headers, "Content-Encoding": coding}
+        response = send(method, path, ORDER, "application/json", headers=headers)
+        error_of(response, 415, "UNSUPPORTED_MEDIA_TYPE")
+        assert not Order.objects.exists()
 
 
-@pytest.mark.parametrize(
-    "parameters",
-    ["; " * 22 + "!", " ;" * 22 + " !", ";\t" * 22 + '"', "; a=b" * 1_000 + "@", ';a="' * 2_001, "a" * 16_000],
-    ids=["semicolons", "blanks", "tabs", "parameters", "quotes", "letters"],
-)
-def test_content_type_made_to_be_hard_to_read_is_refused_at_once(user: Caller, parameters: str) -> None:
-    with quickly():
-        response = send("POST", "/orders", ORDER, f"application/json{parameters}", headers=user.headers)
-    error_of(response, 415, "UNSUPPORTED_MEDIA_TYPE")
+def test_content_type_made_to_be_hard_to_read_is_refused_at_once(user: Caller) -> None:
+    for parameters in [
+        "; " * 22 + "!",
+        " ;" * 22 + " !",
+        ";\t" * 22 + '"',
+        "; a=b" * 1_000 + "@",
+        ';a="' * 2_001,
+        "a" * 16_000,
+    ]:
+        with quickly():
+            response = send("POST", "/orders", ORDER, f"application/json{parameters}", headers=user.headers)
+        error_of(response, 415, "UNSUPPORTED_MEDIA_TYPE")

@@ -29,19 +29,16 @@ QTY = '{{"item": "a", "qty": {}}}'
 AMOUNT = '{{"amount": {}}}'
 
 
-@pytest.mark.parametrize("number", [*TOO_LONG.values(), *LONG_BUT_USABLE.values()], ids=[*TOO_LONG, *LONG_BUT_USABLE])
 @pytest.mark.parametrize(
     ("path", "frame", "field"), [("/orders", QTY, "qty"), ("/payments", AMOUNT, "amount")], ids=["qty", "amount"]
 )
-def test_number_out_of_reach_is_an_error_of_its_field(
-    user: Caller, path: str, frame: str, field: str, number: str
-) -> None:
-    with quickly():
-        answer = user("POST", path, raw=frame.format(number).encode(), idempotency_key="k")
-    assert (answer.status, answer.code, answer.fields) == (400, "VALIDATION_ERROR", {field})
+def test_number_out_of_reach_is_an_error_of_its_field(user: Caller, path: str, frame: str, field: str) -> None:
+    for number in [*TOO_LONG.values(), *LONG_BUT_USABLE.values()]:
+        with quickly():
+            answer = user("POST", path, raw=frame.format(number).encode(), idempotency_key="k")
+        assert (answer.status, answer.code, answer.fields) == (400, "VALIDATION_ERROR", {field})
 
 
-@pytest.mark.parametrize("number", TOO_LONG.values(), ids=TOO_LONG)
 @pytest.mark.parametrize(
     ("method", "path", "frame", "field"),
     [
@@ -57,29 +54,26 @@ def test_number_out_of_reach_is_an_error_of_its_field(
     ],
 )
 def test_number_out_of_reach_is_an_error_of_any_field(
-    admin: Caller, *, method: str, path: str, frame: str, field: str, number: str
+    admin: Caller, *, method: str, path: str, frame: str, field: str
 ) -> None:
-    answer = admin(method, path.replace("{id}", str(admin.user.pk)), raw=frame.format(number).encode())
-    assert (answer.status, answer.code, answer.fields) == (400, "VALIDATION_ERROR", {field})
+    for number in TOO_LONG.values():
+        answer = admin(method, path.replace("{id}", str(admin.user.pk)), raw=frame.format(number).encode())
+        assert (answer.status, answer.code, answer.fields) == (400, "VALIDATION_ERROR", {field})
 
 
-@pytest.mark.parametrize("number", TOO_LONG.values(), ids=TOO_LONG)
-@pytest.mark.parametrize("member", ['"x": N', '"x": [[N]]', '"id": N', '"created_at": {"y": N}'])
-def test_number_out_of_reach_in_an_ignored_field_is_ignored(user: Caller, member: str, number: str) -> None:
-    body = f'{{"item": "a", "qty": 1, {member.replace("N", number)}}}'
-    assert user("POST", "/orders", raw=body.encode()).status == 201
+def test_number_out_of_reach_in_an_ignored_field_is_ignored(user: Caller) -> None:
+    for member in ['"x": N', '"x": [[N]]', '"id": N', '"created_at": {"y": N}']:
+        for number in TOO_LONG.values():
+            body = f'{{"item": "a", "qty": 1, {member.replace("N", number)}}}'
+            assert user("POST", "/orders", raw=body.encode()).status == 201
 
 
-@pytest.mark.parametrize(
-    "number",
-    ["1" * 15_000, "-" + "9" * 15_000, "1." + "1" * 15_000, "1e" + "1" * 15_000, "0." + "0" * 15_000],
-    ids=["integer", "negative", "fraction", "exponent", "zeros"],
-)
-def test_number_that_fills_a_body_is_refused_at_once(user: Caller, number: str) -> None:
-    for path, frame, field in (("/orders", QTY, "qty"), ("/payments", AMOUNT, "amount")):
-        with quickly():
-            answer = user("POST", path, raw=frame.format(number).encode(), idempotency_key="k")
-        assert (answer.code, answer.fields) == ("VALIDATION_ERROR", {field})
+def test_number_that_fills_a_body_is_refused_at_once(user: Caller) -> None:
+    for number in ["1" * 15_000, "-" + "9" * 15_000, "1." + "1" * 15_000, "1e" + "1" * 15_000, "0." + "0" * 15_000]:
+        for path, frame, field in (("/orders", QTY, "qty"), ("/payments", AMOUNT, "amount")):
+            with quickly():
+                answer = user("POST", path, raw=frame.format(number).encode(), idempotency_key="k")
+            assert (answer.code, answer.fields) == ("VALIDATION_ERROR", {field})
 
 
 @pytest.mark.parametrize("qty", ["1", "1000000"])
@@ -88,16 +82,13 @@ def test_quantity_within_its_bounds_is_kept(user: Caller, qty: str) -> None:
     assert (answer.status, answer.data["qty"]) == (201, int(qty))
 
 
-@pytest.mark.parametrize(
-    "qty",
-    [
+def test_quantity_that_is_no_integer_within_its_bounds_is_refused(user: Caller) -> None:
+    for qty in [
         *("0", "-0", "-1", "1000001", "2147483648", "9223372036854775808", "1.0", "2.0", "1e0", "1e3", "1E+3"),
         *("0.5", '"2"', '""', "true", "false", "null", "[]", "[1]", "{}", '{"a": 1}'),
-    ],
-)
-def test_quantity_that_is_no_integer_within_its_bounds_is_refused(user: Caller, qty: str) -> None:
-    answer = user("POST", "/orders", raw=QTY.format(qty).encode())
-    assert (answer.status, answer.code, answer.fields) == (400, "VALIDATION_ERROR", {"qty"})
+    ]:
+        answer = user("POST", "/orders", raw=QTY.format(qty).encode())
+        assert (answer.status, answer.code, answer.fields) == (400, "VALIDATION_ERROR", {"qty"})
 
 
 @pytest.mark.parametrize(
@@ -123,14 +114,11 @@ def test_amount_is_exact_from_the_wire_and_back(user: Caller, sent: str, answere
         assert b'"amount":' + answered in answer.response.content.replace(b" ", b"")
 
 
-@pytest.mark.parametrize(
-    "amount",
-    [
+def test_amount_that_is_no_number_within_its_bounds_is_refused(user: Caller) -> None:
+    for amount in [
         *("0", "-0.0", "0.001", "0.009", "-1", "10000000000", "9999999999.991", "1.001", "1.005"),
         *("10.10000000000000000001", "12e-3", "1e10", "1e20", '"1.00"', '""', "true", "null", "[]", "{}"),
         '{"value": 1}',
-    ],
-)
-def test_amount_that_is_no_number_within_its_bounds_is_refused(user: Caller, amount: str) -> None:
-    answer = user("POST", "/payments", raw=AMOUNT.format(amount).encode(), idempotency_key="k")
-    assert (answer.status, answer.code, answer.fields) == (400, "VALIDATION_ERROR", {"amount"})
+    ]:
+        answer = user("POST", "/payments", raw=AMOUNT.format(amount).encode(), idempotency_key="k")
+        assert (answer.status, answer.code, answer.fields) == (400, "VALIDATION_ERROR", {"amount"})

@@ -101,9 +101,8 @@ def test_empty_text_passes_in_a_body_only(write, field: Field) -> None:
 
 
 @EVERY_FIELD
-@pytest.mark.parametrize(
-    "character",
-    [
+def test_control_character_or_lone_surrogate_is_refused(write, field: Field) -> None:
+    for character in [
         "\x00",
         "\x01",
         "\x07",
@@ -118,13 +117,10 @@ def test_empty_text_passes_in_a_body_only(write, field: Field) -> None:
         chr(0xDBFF),
         chr(0xDC00),
         chr(0xDFFF),
-    ],
-    ids=lambda character: f"U+{ord(character):04X}",
-)
-def test_control_character_or_lone_surrogate_is_refused(write, field: Field, character: str) -> None:
-    for value in (character, f"a{character}", f"{character}b", f"a{character}b"):
-        answer = write(field, value)
-        assert (answer.status, answer.code, answer.fields) == (400, "VALIDATION_ERROR", {field.name})
+    ]:
+        for value in (character, f"a{character}", f"{character}b", f"a{character}b"):
+            answer = write(field, value)
+            assert (answer.status, answer.code, answer.fields) == (400, "VALIDATION_ERROR", {field.name})
 
 
 @EVERY_FIELD
@@ -154,10 +150,10 @@ def test_length_counts_code_points(write, field: Field, character: str) -> None:
 
 
 @EVERY_FIELD
-@pytest.mark.parametrize("value", [None, True, False, 0, 1, 1.5, [], ["a"], {}, {"a": "b"}], ids=repr)
-def test_text_of_another_type_is_refused(write, field: Field, value: Any) -> None:
-    answer = write(field, value)
-    assert (answer.status, answer.code, answer.fields) == (400, "VALIDATION_ERROR", {field.name})
+def test_text_of_another_type_is_refused(write, field: Field) -> None:
+    for value in [None, True, False, 0, 1, 1.5, [], ["a"], {}, {"a": "b"}]:
+        answer = write(field, value)
+        assert (answer.status, answer.code, answer.fields) == (400, "VALIDATION_ERROR", {field.name})
 
 
 LONGEST_EMAIL = f"{'a' * 64}@{'b' * 63}.{'c' * 63}.{'d' * 57}.com"
@@ -170,9 +166,8 @@ def test_email_is_kept_as_given(admin: Caller, email: str) -> None:
     assert admin.get(created.headers["Location"]).data["email"] == email
 
 
-@pytest.mark.parametrize(
-    "email",
-    [
+def test_email_that_is_none_is_refused(admin: Caller) -> None:
+    for email in [
         "",
         " ",
         "a",
@@ -195,23 +190,16 @@ def test_email_is_kept_as_given(admin: Caller, email: str) -> None:
         [],
         {},
         ["a@example.com"],
-    ],
-    ids=repr,
-)
-def test_email_that_is_none_is_refused(admin: Caller, email: Any) -> None:
-    answer = admin.post("/users", {"name": "a", "email": email})
-    assert (answer.status, answer.code, answer.fields) == (400, "VALIDATION_ERROR", {"email"})
+    ]:
+        answer = admin.post("/users", {"name": "a", "email": email})
+        assert (answer.status, answer.code, answer.fields) == (400, "VALIDATION_ERROR", {"email"})
 
 
 @pytest.mark.parametrize("field", ["role", "status"])
-@pytest.mark.parametrize(
-    "value",
-    ["", " ", "USER", "Active", "user ", "\x00", "\ud800", "superuser", None, True, 0, [], {}, ["user"]],
-    ids=repr,
-)
-def test_unknown_choice_is_refused(admin: Caller, field: str, value: Any) -> None:
-    answer = admin.post("/users", {"name": "a", "email": "new@example.com", field: value})
-    assert (answer.status, answer.code, answer.fields) == (400, "VALIDATION_ERROR", {field})
+def test_unknown_choice_is_refused(admin: Caller, field: str) -> None:
+    for value in ["", " ", "USER", "Active", "user ", "\x00", "\ud800", "superuser", None, True, 0, [], {}, ["user"]]:
+        answer = admin.post("/users", {"name": "a", "email": "new@example.com", field: value})
+        assert (answer.status, answer.code, answer.fields) == (400, "VALIDATION_ERROR", {field})
 
 
 @pytest.mark.parametrize("password", ["  outer blanks too  ", "пароль на память 😀", "x9-" * 42 + "ab"])

@@ -184,14 +184,14 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize("bad", BAD, ids=lambda bad: bad[:20])
 @pytest.mark.parametrize("query", ["", "?partial=false", "?dry_run=true"])
-def test_line_that_is_no_object_is_malformed(admin: Caller, bad: bytes, query: str) -> None:
-    good = b'{"item": "Tea", "qty": 1}'
-    answer = send(admin, f"/orders{query}", b"\n".join([good, good, bad, good, bad, good]))
-    assert (answer.status, answer.code) == (400, "MALFORMED_JSON"), answer
-    assert answer.fields == {"lines[3]", "lines[5]"}
-    assert not Order.objects.exists()
+def test_line_that_is_no_object_is_malformed(admin: Caller, query: str) -> None:
+    for bad in BAD:
+        good = b'{"item": "Tea", "qty": 1}'
+        answer = send(admin, f"/orders{query}", b"\n".join([good, good, bad, good, bad, good]))
+        assert (answer.status, answer.code) == (400, "MALFORMED_JSON"), answer
+        assert answer.fields == {"lines[3]", "lines[5]"}
+        assert not Order.objects.exists()
 
 
 @pytest.mark.parametrize("bad", [*BAD, b'{"a":[' + b"1," * 10_000 + b"1]}"], ids=lambda bad: bad[:20])
