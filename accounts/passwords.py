@@ -41,15 +41,11 @@ def prove(request: AnyRequest, email: str, password: str, *, door: str, check: C
             # Always hashed: the time of a quicker check would tell who is there, or that the password is right.
             check_password(password, user.password if user else UNUSABLE_PASSWORD_PREFIX)
             right.append(False)
-            raise wrong_password()
+            raise DomainError(ErrorCode.INVALID_CREDENTIALS)
         right.append(check(password, user.password))
         if not any(right):
-            raise wrong_password()
+            raise DomainError(ErrorCode.INVALID_CREDENTIALS)
         return user
-
-
-def wrong_password() -> DomainError:
-    return DomainError(ErrorCode.INVALID_CREDENTIALS, "The email or the password is wrong.")
 
 
 class RememberedChecks:

@@ -29,9 +29,7 @@ class PrincipalAuthentication(BaseAuthentication):
         headers = split_credentials(request.META.get("HTTP_AUTHORIZATION"), ("bearer", "basic"))
         presented += [(bearer if header.lower().startswith("bearer ") else basic, header) for header in headers]
         if len(presented) > 1:
-            raise DomainError(
-                ErrorCode.CREDENTIAL_CONFLICT, "The request carries more than one credential; send exactly one."
-            )
+            raise DomainError(ErrorCode.CREDENTIAL_CONFLICT)
         if presented:
             ((kind, value),) = presented
             principal = kind.resolve(value, request)

@@ -4,7 +4,7 @@ from base64 import b64decode
 
 from rest_framework.request import Request
 
-from accounts.passwords import RememberedChecks, prove, wrong_password
+from accounts.passwords import RememberedChecks, prove
 from config.api.principal import ALL_SCOPES, Principal
 from config.http.errors import DomainError, ErrorCode
 from config.http.headers import OPTIONAL_WHITESPACE
@@ -32,5 +32,5 @@ def resolve(header: str, request: Request) -> Principal:
     try:
         email, _, password = b64decode(pair.strip(OPTIONAL_WHITESPACE), validate=True).decode().partition(":")
     except ValueError:
-        raise wrong_password() from None
+        raise DomainError(ErrorCode.INVALID_CREDENTIALS) from None
     return Principal(prove(request, email, password, door="basic", check=_check), ALL_SCOPES, "basic")

@@ -3,6 +3,7 @@
 import logging
 import sys
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import BadRequest, DisallowedHost, PermissionDenied, RequestDataTooBig, SuspiciousOperation
@@ -40,12 +41,18 @@ _CODES = {
 _NO_STORE = {"Cache-Control": "no-store"}
 
 
-def handle(exception: Exception, context: Mapping[str, object]) -> Response:
+def handle(exception: Exception, context: Mapping[str, Any]) -> Response:
     """DRF's hook: every exception of a view becomes an error body."""
     problem = get_problem(exception)
     request = context["request"]
     _log(problem, request, exception)
-    return _answer(problem, request)
+    if prefers_problem_json(request.META.get("HTTP_ACCEPT", "")):
+        body: object = envelope.problem_details(problem)
+        request.accepted_renderer, request.accepted_media_type = ProblemRenderer(), PROBLEM_JSON
+    else:
+        body = envelope.error(problem)
+        render_as_data(request)
+    return Response(body, problem.status, headers=_get_headers(problem))
 
 
 def _log(problem: DomainError, request: Request, exception: BaseException | None) -> None:
@@ -54,18 +61,6 @@ def _log(problem: DomainError, request: Request, exception: BaseException | None
         logger.error("%s in %s %s", problem.code, request.method, request.path, exc_info=exception)
     elif problem.code == ErrorCode.SERVICE_UNAVAILABLE:
         logger.error("%s in %s %s: %s", problem.code, request.method, request.path, exception)
-
-
-def _answer(problem: DomainError, request: Request) -> Response:
-    if prefers_problem_json(request.META.get("HTTP_ACCEPT", "")):
-        response = Response(envelope.problem_details(problem), problem.status, content_type=PROBLEM_JSON)
-        request.accepted_renderer, request.accepted_media_type = ProblemRenderer(), PROBLEM_JSON
-    else:
-        response = Response(envelope.error(problem), problem.status)
-        render_as_data(request)
-    for name, value in _get_headers(problem).items():
-        response[name] = value
-    return response
 
 
 def _get_headers(problem: DomainError) -> dict[str, str]:
@@ -87,7 +82,7 @@ def get_problem(exception: BaseException | None) -> DomainError:
         case Http404() | drf.NotFound():
             return not_found()
         case PermissionDenied():
-            return DomainError(ErrorCode.FORBIDDEN, "You may not do this.")
+            return DomainError(ErrorCode.FORBIDDEN)
         case RequestDataTooBig():
             return body_too_long(settings.DATA_UPLOAD_MAX_MEMORY_SIZE or 0)
         case DisallowedHost():
@@ -97,8 +92,8 @@ def get_problem(exception: BaseException | None) -> DomainError:
         case drf.APIException() if exception.status_code in _CODES:
             return DomainError(_CODES[exception.status_code], str(exception.detail))
         case _ if is_unavailable(exception):
-            return DomainError(ErrorCode.SERVICE_UNAVAILABLE, "The database is away or busy; try again.")
-    return DomainError(ErrorCode.INTERNAL_ERROR, "Something failed on our side; the Request-Id finds it in the log.")
+            return DomainError(ErrorCode.SERVICE_UNAVAILABLE)
+    return DomainError(ErrorCode.INTERNAL_ERROR)
 
 
 def _flatten(detail: object, path: str = "") -> Iterator[Detail]:

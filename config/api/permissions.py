@@ -16,15 +16,16 @@ if TYPE_CHECKING:
 
 
 def require_scope(principal: Principal, scope: str) -> None:
-    """Raises DomainError, an INSUFFICIENT_SCOPE with RFC 6750's challenge, unless the credential allows `scope`."""
+    """Raises DomainError, an INSUFFICIENT_SCOPE, unless the credential allows `scope`."""
     if scope not in principal.scopes:
-        message = f"The credential lacks the scope {scope}."
-        raise DomainError(
-            ErrorCode.INSUFFICIENT_SCOPE,
-            message,
-            [Detail("scope", message)],
-            headers={"WWW-Authenticate": f'Bearer error="insufficient_scope", scope="{scope}"'},
-        )
+        raise insufficient_scope(scope)
+
+
+def insufficient_scope(scope: str) -> DomainError:
+    """The refusal with RFC 6750's challenge."""
+    message = f"The credential lacks the scope {scope}."
+    headers = {"WWW-Authenticate": f'Bearer error="insufficient_scope", scope="{scope}"'}
+    return DomainError(ErrorCode.INSUFFICIENT_SCOPE, message, [Detail("scope", message)], headers=headers)
 
 
 class ResourcePermission(BasePermission):
@@ -52,7 +53,7 @@ class ResourcePermission(BasePermission):
         if principal is None:
             if self.allows_anonymous(request):
                 return True
-            raise DomainError(ErrorCode.UNAUTHENTICATED, "This needs a credential.")
+            raise DomainError(ErrorCode.UNAUTHENTICATED)
         scope = view.required_scope(request.method)
         if scope and request.method != "OPTIONS":
             require_scope(principal, scope)

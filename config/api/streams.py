@@ -3,12 +3,11 @@
 All rows under the filters, the search, the order and `fields` of the request, in one snapshot and in constant memory.
 """
 
-import hashlib
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain, islice
 from threading import BoundedSemaphore
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from django.conf import settings
 from django.db.models import QuerySet
@@ -22,17 +21,12 @@ from config.api.listing.query import INCLUDE
 from config.api.representation.renderers import CSVRenderer, NDJSONRenderer, StreamRenderer
 from config.api.versions.table import Change, has
 from config.api.versions.versioning import find_response_version
+from config.api.views import ConventionsMixin
 from config.http import compression
 from config.http.errors import Detail, DomainError, ErrorCode, invalid
 from config.http.streams import FIRST_BYTES, StreamResponse
 from config.postgresql.snapshots import snapshot
-from config.postgresql.transactions import try_advisory_lock
-
-if TYPE_CHECKING:
-    # What the mixin stands in front of.
-    from config.api.views import ConventionsMixin as _View
-else:
-    _View = object
+from config.postgresql.transactions import get_lock_number, try_advisory_lock
 
 SINCE = Change.NO_UNKNOWN_NAMES
 # What a row costs in memory is bounded, too: a post has up to 20,000 characters.
@@ -43,7 +37,7 @@ RETRY_AFTER_SECONDS = 5
 _places = BoundedSemaphore(MAX_STREAMS_OF_A_PROCESS)
 
 
-class StreamMixin(_View):
+class StreamMixin(ConventionsMixin):
     """What a viewset does with a list that is asked for as a stream.
 
     Attributes:
@@ -169,33 +163,16 @@ def open_snapshot(user_id: int, alias: str) -> Iterator[None]:
     Raises:
         DomainError: RATE_LIMITED for a user that has a stream already, SERVICE_UNAVAILABLE where there are too many.
     """
-    with _place(), snapshot(alias, settings.MAX_STREAM_SECONDS):
-        _take_slot(user_id, alias)
-        yield
-
-
-@contextmanager
-def _place() -> Iterator[None]:
+    seconds = {"Retry-After": str(RETRY_AFTER_SECONDS)}
     if not _places.acquire(blocking=False):
         message = "Too many lists are streamed at the same time. Try again."
-        raise DomainError(ErrorCode.SERVICE_UNAVAILABLE, message, headers={"Retry-After": str(RETRY_AFTER_SECONDS)})
+        raise DomainError(ErrorCode.SERVICE_UNAVAILABLE, message, headers=seconds)
     try:
-        yield
+        with snapshot(alias, settings.MAX_STREAM_SECONDS):
+            # Held until the transaction ends, also where its process dies.
+            if not try_advisory_lock(get_lock_number(f"stream {user_id}"), alias):
+                message = "One of your lists is being streamed; wait for its end."
+                raise DomainError(ErrorCode.RATE_LIMITED, message, headers=seconds)
+            yield
     finally:
         _places.release()
-
-
-def _take_slot(user_id: int, alias: str) -> None:
-    """Holds the place of a user until the transaction ends, also where its process dies.
-
-    Raises:
-        DomainError: RATE_LIMITED where it is held.
-    """
-    if not try_advisory_lock(_get_lock_number(user_id), alias):
-        message = "One of your lists is being streamed; wait for its end."
-        raise DomainError(ErrorCode.RATE_LIMITED, message, headers={"Retry-After": str(RETRY_AFTER_SECONDS)})
-
-
-def _get_lock_number(user_id: int) -> int:
-    name = f"stream {user_id}".encode()
-    return int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), "big", signed=True)

@@ -50,6 +50,33 @@ class ErrorCode(StrEnum):
     SERVICE_UNAVAILABLE = 503, "SERVICE_UNAVAILABLE"
 
 
+# What an error says that has nothing more to tell. The reference shows it as the example of its code.
+MESSAGES = {
+    ErrorCode.VALIDATION_ERROR: "The request is not valid; see details.",
+    ErrorCode.INVALID_CURSOR: "Not a cursor of this list in this order; start again with an empty one.",
+    ErrorCode.IDEMPOTENCY_KEY_REQUIRED: (
+        "Send the header Idempotency-Key with a value of your own that is new for each payment, such as a UUID."
+    ),
+    ErrorCode.IDEMPOTENCY_KEY_INVALID: (
+        'Send the header once, with 1 to 255 visible ASCII characters: abc-1 or "abc-1".'
+    ),
+    ErrorCode.IDEMPOTENCY_IN_PROGRESS: "A request with this key is still running; send it again to get its answer.",
+    ErrorCode.IDEMPOTENCY_KEY_REUSED: (
+        "This key was used for another request; send a new key with this body, or the old body with this key."
+    ),
+    ErrorCode.CREDENTIAL_CONFLICT: "The request carries more than one credential; send exactly one.",
+    ErrorCode.UNAUTHENTICATED: "This needs a credential.",
+    ErrorCode.INVALID_TOKEN: "The token is not valid, or no longer valid.",
+    ErrorCode.INVALID_CREDENTIALS: "The email or the password is wrong.",
+    ErrorCode.FORBIDDEN: "You may not do this.",
+    ErrorCode.NOT_FOUND: "There is no such resource, or you may not see it.",
+    ErrorCode.PRECONDITION_FAILED: "The resource is not as the request expects it.",
+    ErrorCode.INTERNAL_ERROR: "Something failed on our side; the Request-Id finds it in the log.",
+    ErrorCode.NOT_IMPLEMENTED: "The only transfer coding is chunked; send the body unencoded.",
+    ErrorCode.SERVICE_UNAVAILABLE: "The database is away or busy; try again.",
+}
+
+
 class Detail(NamedTuple):
     """One problem: the field it is about (dotted when nested) and the way out."""
 
@@ -62,7 +89,7 @@ class DomainError(Exception):
 
     Args:
         code: the error code.
-        message: one sentence for the reader.
+        message: one sentence for the reader; that of the code if None.
         details: the single problems, if they can be told apart.
         headers: what the answer carries beside the body, `WWW-Authenticate` for one.
         status: instead of the code's own status, where the contract gives one code several.
@@ -71,15 +98,15 @@ class DomainError(Exception):
     def __init__(
         self,
         code: ErrorCode,
-        message: str,
+        message: str | None = None,
         details: Iterable[Detail] = (),
         *,
         headers: Mapping[str, str] | None = None,
         status: int | None = None,
     ) -> None:
-        super().__init__(message)
+        self.message = MESSAGES[code] if message is None else message
+        super().__init__(self.message)
         self.code = code
-        self.message = message
         self.details = list(details)
         self.headers = dict(headers or {})
         self.status = status or code.status
@@ -91,7 +118,7 @@ class DomainError(Exception):
 
 def invalid(*details: Detail) -> DomainError:
     """A VALIDATION_ERROR that names every problem."""
-    return DomainError(ErrorCode.VALIDATION_ERROR, "The request is not valid; see details.", details)
+    return DomainError(ErrorCode.VALIDATION_ERROR, details=details)
 
 
 def forbidden(message: str, *fields: str) -> DomainError:
@@ -100,13 +127,10 @@ def forbidden(message: str, *fields: str) -> DomainError:
 
 
 def not_found() -> DomainError:
-    return DomainError(ErrorCode.NOT_FOUND, "There is no such resource, or you may not see it.")
+    return DomainError(ErrorCode.NOT_FOUND)
 
 
 def invalid_token() -> DomainError:
     """The answer to every bearer or refresh token that is refused, whatever the reason (RFC 6750, section 3.1)."""
-    return DomainError(
-        ErrorCode.INVALID_TOKEN,
-        "The token is not valid, or no longer valid.",
-        headers={"WWW-Authenticate": 'Bearer realm="users", error="invalid_token"'},
-    )
+    challenge = 'Bearer realm="users", error="invalid_token"'
+    return DomainError(ErrorCode.INVALID_TOKEN, headers={"WWW-Authenticate": challenge})

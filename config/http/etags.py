@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
 from operator import attrgetter
-from typing import TypeVar
+from typing import Any
 
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
@@ -21,8 +21,6 @@ from django.http import HttpRequest, HttpResponse
 from config.http import compression
 from config.http.blocking import get_blocking_backend
 from config.http.errors import Detail, DomainError, ErrorCode, invalid
-
-Result = TypeVar("Result")
 
 _VARIABLES = {"If-Match": "HTTP_IF_MATCH", "If-None-Match": "HTTP_IF_NONE_MATCH"}
 _GIVEN_IN = frozenset(_VARIABLES.values())
@@ -75,13 +73,13 @@ class Preconditions:
             tag == _ANY or (_parse_version_digest(tag) == version_digest and not tag.startswith(_WEAK))
             for tag in self.match
         ):
-            raise _failed("If-Match", HAS_CHANGED)
+            raise failed_precondition("If-Match", HAS_CHANGED)
 
     def check(self, version_digest: str) -> None:
         """Raises DomainError, a PRECONDITION_FAILED, unless a row of this version may be written."""
         self.check_match(version_digest)
         if any(tag == _ANY or _parse_version_digest(tag) == version_digest for tag in self.none_match or ()):
-            raise _failed("If-None-Match", "It is there, in a state that the header excludes.")
+            raise failed_precondition("If-None-Match", "It is there, in a state that the header excludes.")
 
     def excludes(self, present: str) -> bool:
         """Whether If-None-Match names the tag of the answer, by weak comparison: the client has it already."""
@@ -97,10 +95,8 @@ def _parse_version_digest(tag: str) -> str:
     return tag.removeprefix(_WEAK).strip('"').partition("-")[0]
 
 
-def _failed(header: str, message: str) -> DomainError:
-    return DomainError(
-        ErrorCode.PRECONDITION_FAILED, "The resource is not as the request expects it.", [Detail(header, message)]
-    )
+def failed_precondition(header: str, message: str) -> DomainError:
+    return DomainError(ErrorCode.PRECONDITION_FAILED, details=[Detail(header, message)])
 
 
 def parse_preconditions(request: HttpRequest) -> Preconditions:
@@ -155,10 +151,8 @@ def finalize_etag(
         DomainError: PRECONDITION_FAILED for a read whose If-Match fails.
     """
     coding = None if is_page else compression.choose_coding(request, response)
-    if len(response.content) > (MAX_SHORT_CODED_CONTENT if coding else MAX_SHORT_CONTENT):
-        run = get_blocking_backend().run
-    else:
-        run = _run
+    is_long = len(response.content) > (MAX_SHORT_CODED_CONTENT if coding else MAX_SHORT_CONTENT)
+    run: Any = get_blocking_backend().run if is_long else lambda function: function()
     if _is_representation(request, response, version_digest):
         content = run(lambda: blake2b(f"{salt}\n".encode() + response.content, digest_size=16).hexdigest())
         tag = f'"{"-".join(filter(None, (version_digest, content, coding)))}"'
@@ -170,10 +164,6 @@ def finalize_etag(
                 return
     if coding:
         run(lambda: compression.compress(response))
-
-
-def _run(function: Callable[[], Result]) -> Result:
-    return function()
 
 
 def _is_representation(request: HttpRequest, response: HttpResponse, version_digest: str | None) -> bool:

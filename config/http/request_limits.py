@@ -55,12 +55,8 @@ def _check_transfer_encoding(given: str | None) -> None:
     if last != "chunked" or "chunked" in others:
         raise invalid(Detail("Transfer-Encoding", "Must end in chunked, once."))
     if others:
-        raise unknown_transfer_coding()
-
-
-def unknown_transfer_coding() -> DomainError:
-    """The refusal of a body that is compressed on its way; one with a Content-Encoding is refused elsewhere."""
-    return DomainError(ErrorCode.NOT_IMPLEMENTED, "The only transfer coding is chunked; send the body unencoded.")
+        # A body that is compressed on its way; one with a Content-Encoding is refused elsewhere.
+        raise DomainError(ErrorCode.NOT_IMPLEMENTED)
 
 
 def body_too_long(limit: int) -> DomainError:

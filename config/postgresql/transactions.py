@@ -1,6 +1,7 @@
 """Writing in one transaction, again where PostgreSQL asks for it; its locks; and whether PostgreSQL is unavailable."""
 
 from collections.abc import Callable
+from hashlib import blake2b
 from typing import TypeVar
 
 import psycopg
@@ -96,6 +97,11 @@ def is_unavailable(exception: BaseException | None) -> bool:
         return exception.__cause__.diag.sqlstate is None
     cause = exception.__cause__ if isinstance(exception, InternalError | NotSupportedError) else None
     return isinstance(cause, IdleInTransactionSessionTimeout) or is_refused_by_standby(cause)
+
+
+def get_lock_number(name: str) -> int:
+    """The number of the advisory lock of something. Two names with one number would at the worst be told to wait."""
+    return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "big", signed=True)
 
 
 def advisory_lock(number: int) -> None:

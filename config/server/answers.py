@@ -212,8 +212,7 @@ def _get_short_stack() -> Callable[[HttpRequest], HttpResponse]:
 
 def failure(exception: BaseException, environ: Environ) -> Answer:
     """INTERNAL_ERROR, and a line in the log under the Request-Id of the response."""
-    message = "Something failed on our side; the Request-Id finds it in the log."
-    problem = DomainError(ErrorCode.INTERNAL_ERROR, message)
+    problem = DomainError(ErrorCode.INTERNAL_ERROR)
     request = HttpRequest()
     request.META = environ
     response = RequestMiddleware(lambda request: plain_response(problem, request))(request)

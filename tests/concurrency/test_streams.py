@@ -11,6 +11,7 @@ from django.db import InternalError, OperationalError, connection
 from django.test import override_settings
 
 from config.api import streams
+from config.postgresql.transactions import get_lock_number
 from tests.conftest import Caller, connect_elsewhere, end_connection, own_session, wait_until, with_key
 from users import services
 
@@ -62,7 +63,7 @@ def test_stream_shows_one_moment(many: Caller) -> None:
 
 def test_user_has_one_stream_at_a_time_and_others_have_theirs(many: Caller) -> None:
     with connect_elsewhere() as other:
-        number = streams._get_lock_number(many.user.pk)
+        number = get_lock_number(f"stream {many.user.pk}")
         other.execute("SELECT pg_advisory_xact_lock(%s)", [number])
         refused = many.get("/api/v2/users", Accept=NDJSON)
         assert (refused.status, refused.code, refused.headers["Retry-After"]) == (429, "RATE_LIMITED", "5")

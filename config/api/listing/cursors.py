@@ -18,7 +18,7 @@ from django.core.signing import b64_decode, b64_encode
 from django.db.models import Model
 from django.utils.crypto import salted_hmac
 
-from config.http.errors import Detail, DomainError, ErrorCode
+from config.http.errors import MESSAGES, Detail, DomainError, ErrorCode
 
 _OPPOSITES = {">": "<=", ">=": "<", "<": ">=", "<=": ">"}
 
@@ -65,10 +65,14 @@ def open_cursor(cursor: str, binding: bytes, model: type[Model], columns: Sequen
             raise ValueError(cursor)
         comparison, *key = orjson.loads(_decrypt(sealed, binding))
     except (ValueError, InvalidTag):
-        message = "Not a cursor of this list in this order; start again with an empty one."
-        raise DomainError(ErrorCode.INVALID_CURSOR, message, [Detail("cursor", message)]) from None
+        raise invalid_cursor() from None
     fields: list[Any] = [model._meta.get_field(column) for column in columns]
     return CursorPosition(comparison, tuple([field.to_python(value) for field, value in zip(fields, key, strict=True)]))
+
+
+def invalid_cursor() -> DomainError:
+    code = ErrorCode.INVALID_CURSOR
+    return DomainError(code, details=[Detail("cursor", MESSAGES[code])])
 
 
 def _decrypt(sealed: bytes, binding: bytes) -> bytes:

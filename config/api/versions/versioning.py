@@ -12,6 +12,7 @@ from urllib.parse import unquote_plus
 from django.conf import settings
 from django.core.exceptions import SuspiciousOperation
 from django.http import HttpRequest, HttpResponse
+from django.urls.converters import StringConverter
 from django.utils.http import http_date
 from rest_framework.request import Request
 from rest_framework.versioning import BaseVersioning
@@ -134,16 +135,10 @@ _OAUTH_ENDPOINT = re.compile(
 )
 
 
-class VersionConverter:
+class VersionConverter(StringConverter):
     """What stands behind `/api/v` in an address of the URL map; `/api/versions` is none."""
 
     regex = _NUMBER
-
-    def to_python(self, value: str) -> str:
-        return value
-
-    def to_url(self, value: object) -> str:
-        return str(value)
 
 
 def get_prefix(path: str) -> str:
@@ -228,9 +223,18 @@ def _asked(path: str | None, query: str | None, header: str, versions: tuple[Ver
                 raise unsupported(number, status)
             asked[version.number] = version
     if len(asked) > 1:
-        message = f"The request asks for the versions {' and '.join(map(str, sorted(asked)))}; name one."
-        raise DomainError(ErrorCode.VERSION_CONFLICT, message)
+        raise conflicting(*sorted(asked))
     return next(iter(asked.values()), versions[-1] if media_type == HTML else None)
+
+
+def conflicting(*numbers: int) -> DomainError:
+    message = f"The request asks for the versions {' and '.join(map(str, numbers))}; name one."
+    return DomainError(ErrorCode.VERSION_CONFLICT, message)
+
+
+def retired(version: Version) -> DomainError:
+    message = f"Version {version} has been retired. Supported: {format_supported()}; see `Link` for the successor."
+    return DomainError(ErrorCode.VERSION_RETIRED, message)
 
 
 def unsupported(number: str, status: int) -> DomainError:
@@ -263,10 +267,7 @@ class Versioning(BaseVersioning):
     def determine_version(self, request: Request, *args: object, **kwargs: object) -> Version:
         version = get_state(request.META).version = get_version(request._request)
         if version.status == Status.RETIRED:
-            message = (
-                f"Version {version} has been retired. Supported: {format_supported()}; see `Link` for the successor."
-            )
-            raise DomainError(ErrorCode.VERSION_RETIRED, message)
+            raise retired(version)
         return version
 
 
@@ -290,7 +291,7 @@ class VersionMiddleware:
             set_headers(response, headers)
             vary_on(response, "Accept")
             if links:
-                newest = _prefix_of_newest(tuple(settings.API_VERSIONS))
+                newest = f"/api/v{settings.API_VERSIONS[-1]}"
                 links = f'{links}, <{build_address(newest, request)}>; rel="successor-version"'
                 present = response.headers.get("Link")
                 response.headers["Link"] = f"{present}, {links}" if present else links
@@ -311,11 +312,6 @@ def _notice(version: Version) -> tuple[Mapping[str, str], str]:
             headers["Sunset"] = http_date(midnight(version.sunset))
             relations.append("sunset")
     return headers, ", ".join(f'<{_PAGE}>; rel="{relation}"' for relation in relations)
-
-
-@lru_cache(maxsize=2)
-def _prefix_of_newest(versions: tuple[Version, ...]) -> str:
-    return f"/api/v{max(version.number for version in versions)}"
 
 
 def build_address(prefix: str, request: HttpRequest) -> str:

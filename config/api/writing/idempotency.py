@@ -5,7 +5,6 @@ Contract section 7. A view declares what it does with the header in one line; `R
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import re
@@ -27,10 +26,10 @@ from rest_framework.response import Response
 
 from config.api.versions.usage import uses
 from config.api.versions.versioning import strip_prefix
-from config.http.errors import Detail, DomainError, ErrorCode
+from config.http.errors import MESSAGES, Detail, DomainError, ErrorCode
 from config.http.json import RefusedLine, UnusableNumber, to_json
 from config.models import MAX_KEY_LENGTH, IdempotencyRecord
-from config.postgresql.transactions import ConcurrentWrite, try_advisory_lock
+from config.postgresql.transactions import ConcurrentWrite, get_lock_number, try_advisory_lock
 
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotent-Replayed"
@@ -88,9 +87,8 @@ class IdempotencyKey(NamedTuple):
 
     @property
     def lock_number(self) -> int:
-        """The advisory lock of the key. Two keys with one number would at the worst be told to come again."""
-        name = f"{self.user_id} {self.operation} {self.key}".encode()
-        return int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), "big", signed=True)
+        """The advisory lock of the key."""
+        return get_lock_number(f"{self.user_id} {self.operation} {self.key}")
 
     def fetch_replay(self, *, is_counted: bool = True) -> Replay | None:
         """The stored response where the key was used for this request before; None where it is new.
@@ -113,7 +111,8 @@ class IdempotencyKey(NamedTuple):
             # The key is new again, as it will be when the record is erased.
             record.delete()
         if not is_alone:
-            raise _in_progress()
+            REPEATED.labels("in_progress").inc()
+            raise refuse_key(ErrorCode.IDEMPOTENCY_IN_PROGRESS)
         return None
 
     def build_replay(self, record: IdempotencyRecord | StoredAnswer, *, is_counted: bool = True) -> Replay:
@@ -127,11 +126,8 @@ class IdempotencyKey(NamedTuple):
             DomainError: IDEMPOTENCY_KEY_REUSED when the record is of another request.
         """
         if bytes(record.fingerprint) not in {self.fingerprint, *self.earlier_fingerprints}:
-            message = (
-                "This key was used for another request; send a new key with this body, or the old body with this key."
-            )
             REPEATED.labels("reused").inc()
-            raise _refused(ErrorCode.IDEMPOTENCY_KEY_REUSED, message)
+            raise refuse_key(ErrorCode.IDEMPOTENCY_KEY_REUSED)
         if is_counted:
             REPEATED.labels("replayed").inc()
             uses.count_replay(record.id)
@@ -223,16 +219,14 @@ def parse_header(request: Request, policy: KeyPolicy) -> str | None:
     header = None if policy is KeyPolicy.IGNORED else request.META.get(_VARIABLE)
     if header is None:
         if policy is KeyPolicy.REQUIRED:
-            message = f"Send the header {HEADER} with a value of your own that is new for each payment, such as a UUID."
-            raise _refused(ErrorCode.IDEMPOTENCY_KEY_REQUIRED, message)
+            raise refuse_key(ErrorCode.IDEMPOTENCY_KEY_REQUIRED)
         return None
     if policy is KeyPolicy.REFUSED:
         message = "The answer holds a secret and is not stored; send the request without the header."
-        raise _refused(ErrorCode.IDEMPOTENCY_KEY_INVALID, message)
+        raise refuse_key(ErrorCode.IDEMPOTENCY_KEY_INVALID, message)
     key = _parse_value(header.strip(" \t"))
     if key is None:
-        message = f'Send the header once, with 1 to {MAX_KEY_LENGTH} visible ASCII characters: abc-1 or "abc-1".'
-        raise _refused(ErrorCode.IDEMPOTENCY_KEY_INVALID, message)
+        raise refuse_key(ErrorCode.IDEMPOTENCY_KEY_INVALID)
     return key
 
 
@@ -248,16 +242,10 @@ def _parse_value(value: str) -> str | None:
     return re.sub(r"\\(.)", r"\1", quoted[1]) if quoted else None
 
 
-def _refused(code: ErrorCode, message: str) -> DomainError:
-    return DomainError(code, message, [Detail(HEADER, message)])
-
-
-def _in_progress() -> DomainError:
-    REPEATED.labels("in_progress").inc()
-    message = "A request with this key is still running; send it again to get its answer."
-    return DomainError(
-        ErrorCode.IDEMPOTENCY_IN_PROGRESS, message, [Detail(HEADER, message)], headers={"Retry-After": "1"}
-    )
+def refuse_key(code: ErrorCode, message: str | None = None) -> DomainError:
+    """The error of a code that is about the header, in its own words if the message is None."""
+    headers = {"Retry-After": "1"} if code is ErrorCode.IDEMPOTENCY_IN_PROGRESS else {}
+    return DomainError(code, message, [Detail(HEADER, message or MESSAGES[code])], headers=headers)
 
 
 # --- The fingerprint of a body: a keyed digest of what it means, however it is written
