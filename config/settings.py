@@ -290,8 +290,6 @@ else:
     CREDENTIAL_BACKEND = "config.api.limits.quotas.CredentialBackend"
     QUOTA_BACKEND = f"config.api.limits.quotas.{'Redis' if QUOTA_URL else 'Database'}Quotas"
     REPRESENTATION_BACKEND = "config.api.representation.serializers.RepresentationBackend"
-if not (RATE_LIMIT_PRINCIPAL or RATE_LIMIT_ANONYMOUS):
-    QUOTA_BACKEND = "config.api.limits.quotas.NoQuotas"
 # How a request does what would hold its thread for long.
 BLOCKING_BACKEND = (
     "config.fastpath.greenlets.GreenletBlockingBackend" if FAST_PATH else "config.http.blocking.BlockingBackend"
@@ -604,7 +602,6 @@ SPECTACULAR_SETTINGS = {
     "OAS_VERSION": "3.1.0",
     "COMPONENT_SPLIT_REQUEST": True,
     "ENFORCE_NON_BLANK_FIELDS": True,
-    "GET_LIB_DOC_EXCLUDES": "config.api.schema.get_doc_excludes",
     "SCHEMA_PATH_PREFIX": r"/api/v[0-9]+",
     "DEFAULT_GENERATOR_CLASS": "config.api.schema.Generator",
     "POSTPROCESSING_HOOKS": [

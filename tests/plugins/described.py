@@ -32,8 +32,6 @@ FORMS: Sequence[Mapping[str, str]] = (
     {"envelope": "false"},
     {"fields": "", "envelope": "false"},
 )
-# The body that is described beside those that clients are generated from (config.api.schema.lines).
-LINES_CONTENT = "x-content"
 _WITHOUT_BODY = frozenset({204, 304})
 # The headers of a page, which a whole list does not have.
 _NOT_OF_STREAMS = frozenset({"ETag", "Link"})
@@ -64,11 +62,13 @@ class Answer:
 
     Attributes:
         headers: those it may have, by name.
+        text: in which the content types are told of which no client is generated.
         bodies: the schema of each content type.
         codes: the codes of an error; empty where the document names none.
     """
 
     headers: Mapping[str, Header]
+    text: str
     bodies: Mapping[str, Any]
     codes: frozenset[str]
 
@@ -121,13 +121,37 @@ class Reference:
         return self._answers[place]
 
     def _compiled(self, response: Mapping[str, Any]) -> Answer:
-        content = response.get("content", {}) | response.get(LINES_CONTENT, {})
+        content = response.get("content", {})
         codes = {code for media in content.values() for code in media.get("examples", ())}
         return Answer(
             {name: self._header(one) for name, one in response.get("headers", {}).items()},
-            {kind: media.get("schema") or media.get("itemSchema") for kind, media in content.items()},
+            response["description"],
+            {kind: media["schema"] for kind, media in content.items()},
             frozenset(codes),
         )
+
+    def describe_lines(self, created: Answer) -> Mapping[str, Any]:
+        """The bodies that tell what became of lines, by the answer to a single one: the document has an example."""
+        single = self._resolved(created.bodies["application/json"])["properties"]["data"]
+        row = self._partial(single) | {"required": [], "minProperties": 1}
+        properties = {
+            "line": {"type": "integer", "minimum": 1},
+            "status": {"type": "integer", "minimum": 201},
+            "data": row,
+            "error": {"$ref": "#/components/schemas/ErrorBody"},
+        }
+        line = {"type": "object", "properties": properties, "required": ["line", "status"], "maxProperties": 3}
+        body = {
+            "type": "object",
+            "properties": {
+                "success": {"const": True},
+                "data": {"type": "array", "items": {**line, "minProperties": 3, "additionalProperties": False}},
+                "meta": {"type": "object", "properties": {"created": {"type": "integer"}}, "required": ["created"]},
+            },
+            "required": ["success", "data", "meta"],
+            "additionalProperties": False,
+        }
+        return {"application/json": body}
 
     def validate(self, schema: Mapping[str, Any], body: Any, query: Mapping[str, str]) -> str | None:
         """The first fault of a body. Two parameters leave out parts of what is described, as they say of themselves."""
@@ -143,11 +167,10 @@ class Reference:
             schema = {**schema, "properties": {**schema["properties"], "data": data}}
         return first_error(self._validator(json.dumps(schema)), body)
 
-    def validate_rows(
-        self, schema: Mapping[str, Any] | None, rows: Iterable[Any], query: Mapping[str, str]
-    ) -> str | None:
-        """The first fault of the rows of a stream."""
-        row = self._partial(schema) if schema and "fields" in query else self._resolved(schema or {})
+    def validate_rows(self, page: Mapping[str, Any], rows: Iterable[Any], query: Mapping[str, str]) -> str | None:
+        """The first fault of the rows of a stream, which are those of a page."""
+        row = self._resolved(self._resolved(page)["properties"]["data"]["items"])
+        row = self._partial(row) if "fields" in query else row
         validator = self._validator(json.dumps(row))
         return next(filter(None, (first_error(validator, each) for each in rows)), None)
 
@@ -155,7 +178,7 @@ class Reference:
         """The fields that `fields` names, none of which is `_links`."""
         properties = {name: one for name, one in self._resolved(schema)["properties"].items() if name != "_links"}
         if "line" in properties:
-            return {**self._resolved(schema), "properties": properties | {"data": self._partial(properties["data"])}}
+            return schema
         return {**self._resolved(schema), "properties": properties, "required": [], "minProperties": 1}
 
     def _header(self, header: Mapping[str, Any]) -> Header:
@@ -214,9 +237,7 @@ class Watch:
         if template is not None and reference.has(template, known_as):
             answer = reference.answer(template, known_as, response.status_code)
             if is_ndjson(response.wsgi_request) and response.status_code in {200, 201} and answer:
-                # What became of lines is described once.
-                lines = reference.answer(template, known_as, 207)
-                answer = lines and replace(answer, bodies=lines.bodies)
+                answer = replace(answer, bodies=reference.describe_lines(answer))
             faults = faults_of(reference, answer, method, response)
         elif is_operation(path, known_as):
             faults = ["the operation is not described"]
@@ -313,12 +334,12 @@ def is_stream(response: Any) -> bool:
 
 
 def _of_stream(reference: Reference, answer: Answer, kind: str, response: Any) -> Faults:
-    if kind not in answer.bodies:
+    if kind not in answer.text:
         yield f"the content type {kind} is not described"
     elif kind.endswith("ndjson") and not response.streaming and "Content-Encoding" not in response.headers:
         # One that is sent piece by piece is the test's to read.
         rows = map(json.loads, response.content.splitlines())
-        if fault := reference.validate_rows(answer.bodies[kind], rows, response.wsgi_request.GET.dict()):
+        if fault := reference.validate_rows(answer.bodies["application/json"], rows, response.wsgi_request.GET.dict()):
             yield f"a row is not as described: {fault}"
 
 

@@ -95,9 +95,6 @@ class CredentialBackend:
 class QuotaBackend(ABC):
     """What QUOTA_BACKEND names: where requests are counted."""
 
-    def prepare(self) -> None:  # noqa: B027 - most have nothing to prepare
-        """Is called when a worker starts, before its first request."""
-
     @abstractmethod
     def count(self, request: AnyRequest, key: str, limit: int) -> counters.Usage | None:
         """Counts a request under a key; None, and no count, where the limit is 0.
@@ -117,23 +114,11 @@ class DatabaseQuotas(QuotaBackend):
 
 
 class RedisQuotas(QuotaBackend):
-    def prepare(self) -> None:
-        from config.api.limits import redis_counters
-
-        redis_counters.prepare()
-
     def count(self, request: AnyRequest, key: str, limit: int) -> counters.Usage | None:
         # What nobody uses shall take no memory.
         from config.api.limits import redis_counters
 
         return redis_counters.increment([key])[0] if limit else None
-
-
-class NoQuotas(QuotaBackend):
-    """Where both limits are 0."""
-
-    def count(self, request: AnyRequest, key: str, limit: int) -> None:
-        return None
 
 
 def find_stand_in_for(request: AnyRequest | None) -> str | None:

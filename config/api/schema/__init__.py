@@ -4,7 +4,7 @@ drf-spectacular derives endpoints and serializers. What it cannot derive of the 
 each: bounds of fields, parameters, success and error responses with their headers, security, examples.
 """
 
-from config.api.schema.generator import Generator, get_doc_excludes, get_document, postprocess_document
+from config.api.schema.generator import Generator, get_document, postprocess_document
 from config.api.schema.operations import Schema
 
-__all__ = ["Generator", "Schema", "get_doc_excludes", "get_document", "postprocess_document"]
+__all__ = ["Generator", "Schema", "get_document", "postprocess_document"]

@@ -8,11 +8,9 @@ from typing import Any
 from django.http import HttpRequest
 from rest_framework.request import Request
 
-from config.api.permissions import ResourcePermission
 from config.api.requests import METHODS_WITH_BODY
 from config.api.schema.fields import build_integer, build_object, build_string
-from config.api.schema.views import DescribedView, takes_lines
-from config.api.versions.table import Change, has
+from config.api.schema.views import is_later, takes_lines
 from config.api.versions.versioning import is_versioned
 from config.api.viewsets import ResourceViewSet
 from config.api.writing.idempotency import KeyPolicy
@@ -46,7 +44,7 @@ SCHEMAS: JSONObject = {
 }
 
 
-def allows_anonymous(view: DescribedView, method: str) -> bool:
+def allows_anonymous(view: Any, method: str) -> bool:
     """Whether an operation may be called without a credential.
 
     Args:
@@ -58,15 +56,10 @@ def allows_anonymous(view: DescribedView, method: str) -> bool:
     """
     request = HttpRequest()
     request.method = method
-    permissions = [permission() for permission in view.permission_classes]
-    return all(
-        permission.allows_anonymous(Request(request))
-        for permission in permissions
-        if isinstance(permission, ResourcePermission)
-    )
+    return all(permission().allows_anonymous(Request(request)) for permission in view.permission_classes)
 
 
-def get_error_codes(view: DescribedView, path: str, method: str) -> CodesByStatus:
+def get_error_codes(view: Any, path: str, method: str) -> CodesByStatus:
     """The error codes of an operation.
 
     Args:
@@ -86,11 +79,11 @@ def get_error_codes(view: DescribedView, path: str, method: str) -> CodesByStatu
     return codes
 
 
-def _has_version(view: DescribedView, path: str) -> bool:
+def _has_version(view: Any, path: str) -> bool:
     return is_versioned(path) or view.names_version
 
 
-def _iterate_codes(view: DescribedView, path: str, method: str) -> Iterator[ErrorCode]:
+def _iterate_codes(view: Any, path: str, method: str) -> Iterator[ErrorCode]:
     yield from (ErrorCode.VALIDATION_ERROR, ErrorCode.NOT_ACCEPTABLE)
     yield from (ErrorCode.INTERNAL_ERROR, ErrorCode.SERVICE_UNAVAILABLE)
     if is_versioned(path):
@@ -111,7 +104,7 @@ def _iterate_codes(view: DescribedView, path: str, method: str) -> Iterator[Erro
     yield from view.own_errors.get(method, ())
 
 
-def _iterate_credential_codes(view: DescribedView, method: str) -> Iterator[ErrorCode]:
+def _iterate_credential_codes(view: Any, method: str) -> Iterator[ErrorCode]:
     yield from (ErrorCode.CREDENTIAL_CONFLICT, ErrorCode.INVALID_TOKEN, ErrorCode.INVALID_CREDENTIALS)
     if not allows_anonymous(view, method) or takes_lines(view, method):
         yield ErrorCode.UNAUTHENTICATED
@@ -122,14 +115,10 @@ def _iterate_credential_codes(view: DescribedView, method: str) -> Iterator[Erro
         yield ErrorCode.FORBIDDEN
 
 
-def _takes_later(view: Any) -> bool:
-    return has(view.described_version, Change.NO_UNKNOWN_NAMES)
-
-
 def _iterate_resource_codes(view: ResourceViewSet, path: str, method: str) -> Iterator[ErrorCode]:
     if view.action == "list":
         yield ErrorCode.INVALID_CURSOR
-        if _takes_later(view) and not set(view.staff_filters).isdisjoint(view.filterset_class.later):
+        if is_later(view) and not set(view.staff_filters).isdisjoint(view.filterset_class.later):
             yield ErrorCode.FORBIDDEN
     if "{" in path:
         yield ErrorCode.NOT_FOUND

@@ -3,8 +3,9 @@
 import json
 from collections.abc import Mapping
 from types import SimpleNamespace
+from typing import Any
 
-from rest_framework.serializers import BaseSerializer, ListSerializer, Serializer
+from rest_framework.serializers import ListSerializer, Serializer
 
 from config.api.listing.pagination import DEFAULT_LIMIT, build_page
 from config.api.representation import envelope
@@ -16,31 +17,26 @@ from config.http.json import JSONObject, to_json
 _IDS = {"user_id": 42, "post_id": 17, "api_key_id": 3}
 
 
-def build_request_example(
-    serializer: Serializer | type[Serializer] | None, version: Version, method: str
-) -> JSONObject | None:
+def build_request_example(serializer: Any, version: Version, method: str) -> JSONObject | None:
     """A body that can be sent as it is: the required fields, and of a PATCH one field.
 
     Args:
-        serializer: the serializer of the body, or its class.
+        serializer: the serializer of the body, or its class; None for no body.
         version: the version of the operation.
         method: its HTTP method.
 
     Returns:
         The body; None where the serializer declares no example.
     """
-    if serializer is None:
-        return None
     instance = _instantiate(serializer)
-    declared: Mapping[str, object] = getattr(instance, "example", {})
-    if not declared:
+    shown = _represent(instance, version)
+    if shown is None:
         return None
-    instance.context["version"] = version
-    shown = _represent(instance, declared)
+    shown = {**instance.example, **shown}
     body = {
-        name: shown.get(name, declared.get(name))
+        name: shown[name]
         for name, field in instance.fields.items()
-        if not field.read_only and not getattr(field, "unchanged_if_absent", False) and name in declared
+        if not field.read_only and not getattr(field, "unchanged_if_absent", False) and name in instance.example
     }
     return dict(list(body.items())[:1]) if method == "PATCH" else body
 
@@ -58,15 +54,13 @@ def build_resource_example(view: ResourceViewSet, version: Version, path: str, s
         The body; None where the serializer declares no example.
     """
     serializer = view.get_serializer()
-    declared = serializer.example
-    if not declared:
+    shown = _represent(serializer, version)
+    if shown is None:
         return None
-    serializer.context["version"] = version
-    shown = _represent(serializer, declared)
     if status != 201:
         shown = {name: value for name, value in shown.items() if name not in serializer.shown_once}
     if view.action != "list":
-        return envelope.single({**shown, LINKS: _build_links(view, version, declared)})
+        return envelope.single({**shown, LINKS: _build_links(view, version, serializer.example)})
     return _build_page(shown, version, path.format(**_IDS))
 
 
@@ -81,28 +75,23 @@ def _build_page(shown: JSONObject, version: Version, path: str) -> JSONObject:
     return build_page([shown], meta, links)
 
 
-def build_response_example(serializer: object) -> JSONObject | None:
+def build_response_example(serializer: Any, version: Version) -> JSONObject | None:
     """The response of an endpoint that is no resource.
 
     Args:
         serializer: what the endpoint declares as its response: a serializer or the class of one, or a schema.
+        version: the version of the operation.
 
     Returns:
         The body; None where no serializer with an example is declared.
     """
-    if not isinstance(serializer, Serializer | ListSerializer | type):
-        return None
     instance = _instantiate(serializer)
     many = isinstance(instance, ListSerializer)
-    single = instance.child if many else instance
-    declared: Mapping[str, object] = getattr(single, "example", {})
-    if not declared:
-        return None
-    shown = _represent(single, declared)
-    return envelope.single([shown] if many else shown)
+    shown = _represent(instance.child if many else instance, version)
+    return shown and envelope.single([shown] if many else shown)
 
 
-def _instantiate(serializer: BaseSerializer | type[BaseSerializer]) -> BaseSerializer:
+def _instantiate(serializer: Any) -> Any:
     return serializer() if isinstance(serializer, type) else serializer
 
 
@@ -115,12 +104,13 @@ def _build_links(view: ResourceViewSet, version: Version, declared: Mapping[str,
     }
 
 
-def _represent(serializer: Serializer, declared: Mapping[str, object]) -> JSONObject:
-    if any(not field.write_only and field.source not in declared for field in serializer.fields.values()):
-        # The serializer of a request only: its example cannot be represented.
-        return _read_json(declared)
-    return _read_json(serializer.to_representation(declared))
-
-
-def _read_json(value: object) -> JSONObject:
-    return json.loads(to_json(value))
+def _represent(serializer: Any, version: Version) -> JSONObject | None:
+    """The example of a serializer; None for one without, and for what is none."""
+    declared: Mapping[str, object] = getattr(serializer, "example", {})
+    if not declared or not isinstance(serializer, Serializer):
+        return None
+    serializer.context["version"] = version
+    # That of a serializer of requests alone cannot be represented.
+    is_shown = all(field.write_only or field.source in declared for field in serializer.fields.values())
+    shown: JSONObject = json.loads(to_json(serializer.to_representation(declared) if is_shown else declared))
+    return shown

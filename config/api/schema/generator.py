@@ -1,19 +1,18 @@
 """The OpenAPI document as a whole: which endpoints it describes, and its components."""
 
 import json
+import zlib
 from functools import cache
 from threading import Lock
+from typing import Any
 
 from django.conf import settings
 from drf_spectacular.generators import EndpointEnumerator, SchemaGenerator
-from drf_spectacular.plumbing import get_lib_doc_excludes
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from config.api.representation.serializers import ResourceSerializer, StrictSerializer
 from config.api.schema import errors, headers, parameters, responses
 from config.api.schema.error_examples import build_error_examples
-from config.api.schema.views import DescribedView
 from config.api.versions import versioning
 from config.api.versions.table import Version
 from config.api.versions.versioning import is_versioned
@@ -38,11 +37,6 @@ def _build_document(version: Version) -> JSONObject:
     return Generator(api_version=str(version)).get_schema(public=True)
 
 
-def get_doc_excludes() -> list[type]:
-    """The classes whose docstrings are written for developers of the service, not for its consumers."""
-    return [*get_lib_doc_excludes(), ResourceSerializer, StrictSerializer]
-
-
 class CanonicalEndpointEnumerator(EndpointEnumerator):
     """Leaves out the endpoints that repeat those of the canonical prefix under another one."""
 
@@ -63,7 +57,7 @@ class Generator(SchemaGenerator):
     def described_version(self) -> Version:
         return versioning.get_versions()[str(self.api_version or settings.DEFAULT_API_VERSION)]
 
-    def create_view(self, callback: View, method: str, request: Request | None = None) -> DescribedView:
+    def create_view(self, callback: View, method: str, request: Request | None = None) -> Any:
         view = super().create_view(callback, method, request)
         view.versioning_class = None
         view.described_version = self.described_version
@@ -87,16 +81,18 @@ def postprocess_document(result: JSONObject, generator: Generator, **options: ob
     Returns:
         The document.
     """
-    components = result.setdefault("components", {})
-    components.setdefault("schemas", {}).update(responses.SCHEMAS | errors.SCHEMAS)
-    _share_error_responses(result)
-    for kind, available in {
+    components = result["components"]
+    components["responses"] = _share_error_responses(result)
+    available = {
+        "schemas": responses.SCHEMAS | errors.SCHEMAS,
         "headers": headers.COMPONENTS,
         "parameters": parameters.COMPONENTS,
         "examples": build_error_examples(),
-    }.items():
-        text = json.dumps([result["paths"], components["responses"]], default=str)
-        components[kind] = {name: one for name, one in available.items() if f'"#/components/{kind}/{name}"' in text}
+    }
+    text = json.dumps([result["paths"], components, available["schemas"]], default=str)
+    for kind, ours in available.items():
+        used = {name: one for name, one in ours.items() if f'"#/components/{kind}/{name}"' in text}
+        components[kind] = components.get(kind, {}) | used
     result["tags"] = _describe_tags(result)
     return result
 
@@ -113,27 +109,15 @@ def _describe_tags(result: JSONObject) -> list[dict[str, str]]:
     return [*result["tags"], *(tags[name] for name in sorted(tags.keys() - told))]
 
 
-def _share_error_responses(result: JSONObject) -> None:
-    """Moves equal error responses into components: they would be most of the document.
-
-    Those of the few paths without a quota stay, since hardly two of them are equal.
-    """
-    shared: JSONObject = result["components"].setdefault("responses", {})
-    names: dict[str, str] = {}
+def _share_error_responses(result: JSONObject) -> JSONObject:
+    """Replaces error responses by references to components, which it returns: they would be most of the document."""
+    shared: dict[str, JSONObject] = {}
     for operations in result["paths"].values():
         for operation in operations.values():
-            for status, response in operation["responses"].items():
-                if status < "400" or "RateLimit" not in response["headers"]:
-                    continue
+            for status in [status for status in operation["responses"] if status >= "400"]:
+                response = operation["responses"][status]
                 text = json.dumps(response, default=str)
-                if text not in names:
-                    names[text] = _choose_name(response, shared)
-                    shared[names[text]] = response
-                operation["responses"][status] = {"$ref": f"#/components/responses/{names[text]}"}
-
-
-def _choose_name(response: JSONObject, shared: JSONObject) -> str:
-    """`NotFound`, and for further responses of that status `NotFound2`, `NotFound3`."""
-    phrase = response["description"].partition(":")[0].strip(".").title().replace(" ", "")
-    count = sum(name.startswith(phrase) for name in shared)
-    return f"{phrase}{count + 1 if count else ''}"
+                name = f"Error{status}-{zlib.crc32(text.encode()):08x}"
+                shared[name] = response
+                operation["responses"][status] = {"$ref": f"#/components/responses/{name}"}
+    return shared

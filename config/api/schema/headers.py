@@ -1,14 +1,13 @@
 """The headers of responses, as components, and which response carries which."""
 
 from collections.abc import Collection
+from typing import Any
 
-from config.api.bulk import MULTI_STATUS
 from config.api.schema.fields import PRINTABLE, REQUEST_ID, build_integer, build_string
-from config.api.schema.views import DescribedView, takes_dry_run, takes_lines
+from config.api.schema.views import takes_dry_run, takes_lines
 from config.api.versions.table import Version
 from config.api.viewsets import DRY_RUN_HEADER, ResourceViewSet
-from config.api.writing import idempotency
-from config.api.writing.idempotency import KeyPolicy
+from config.api.writing.idempotency import REPLAYED, KeyPolicy
 from config.http.errors import ErrorCode
 from config.http.json import JSONObject
 
@@ -38,7 +37,7 @@ _HEADERS: dict[str, tuple[str, JSONObject]] = {
     "Location": ("The address of what was made.", build_string(1024, "^/")),
     "Content-Location": ("The address of what the body represents.", build_string(32_768, "^/")),
     "X-Total-Count": ("The exact total of a list without its envelope, or of a stream.", build_integer()),
-    idempotency.REPLAYED: ("On the answer to a retry: nothing was made now.", {"type": "boolean", "const": True}),
+    REPLAYED: ("On the answer to a retry: nothing was made now.", {"type": "boolean", "const": True}),
     DRY_RUN_HEADER: ("On the answer to a dry run: nothing was changed.", {"type": "boolean", "const": True}),
     "Retry-After": ("The seconds to wait.", build_integer(1, 86_400)),
     "WWW-Authenticate": (
@@ -53,6 +52,13 @@ COMPONENTS: JSONObject = {
     f"{prefix}{name}": {"description": description, "required": bool(prefix), "schema": schema}
     for name, (description, schema) in _HEADERS.items()
     for prefix in ("", REQUIRED)
+}
+# What a write may tell of the row that it leaves. A dry run tells no address, a replay no entity tag.
+_OF_WRITTEN = {
+    "POST": ("Location", "ETag"),
+    "PUT": ("ETag", "Content-Location"),
+    "PATCH": ("ETag", "Content-Location"),
+    "DELETE": (),
 }
 
 
@@ -98,7 +104,7 @@ def get_version_headers(version: Version, codes: Collection[ErrorCode] = ()) -> 
     return build_references(("API-Version", "Vary", *notice))
 
 
-def get_success_headers(view: DescribedView, method: str, status: int) -> JSONObject:
+def get_success_headers(view: Any, method: str, status: int) -> JSONObject:
     """The headers that a success response has beside the common ones.
 
     Args:
@@ -109,43 +115,22 @@ def get_success_headers(view: DescribedView, method: str, status: int) -> JSONOb
     Returns:
         The `headers` of the response.
     """
-    always: tuple[str, ...] = ("ETag",) if method == "GET" else ()
-    sometimes: tuple[str, ...] = ()
+    if method == "GET":
+        is_list = isinstance(view, ResourceViewSet) and view.action == "list"
+        return build_references(("ETag", "Link"), ("X-Total-Count",)) if is_list else build_references(("ETag",))
     if not isinstance(view, ResourceViewSet):
-        return build_references(always)
-    if view.action == "list":
-        always += ("Link",)
-        sometimes += ("X-Total-Count",)
-    has_key = takes_lines(view, method) or view.idempotency in {KeyPolicy.REQUIRED, KeyPolicy.HONOURED}
-    if status == MULTI_STATUS:
-        sometimes += (idempotency.REPLAYED,)
-    if status == 201:
-        always, sometimes = _get_headers_of_created(view, has_key=has_key, has_address=not takes_lines(view, method))
-    if method in {"PUT", "PATCH"}:
-        always += ("ETag", "Content-Location")
+        return {}
+    sometimes: tuple[str, ...] = _OF_WRITTEN[method]
+    if method == "POST" and (takes_lines(view, method) or view.idempotency in {KeyPolicy.REQUIRED, KeyPolicy.HONOURED}):
+        sometimes += (REPLAYED,)
     if status == 200 and takes_dry_run(view, method):
-        if method == "POST" and has_key:
-            sometimes += (idempotency.REPLAYED,)
-        # What is only tried has neither an address nor a version: of what a PUT or PATCH does, both are told.
-        if method in {"PUT", "PATCH"}:
-            always, sometimes = (), (*sometimes, *always, DRY_RUN_HEADER)
-        else:
-            always += (DRY_RUN_HEADER,)
-    return build_references(always, sometimes)
+        sometimes += (DRY_RUN_HEADER,)
+    # Many rows have no one address.
+    has_address = status == 201 and not takes_lines(view, method)
+    return build_references(("Location",) if has_address else (), sometimes)
 
 
-def _get_headers_of_created(
-    view: ResourceViewSet, *, has_key: bool, has_address: bool
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The headers that a 201 always has, and those that it may have; many resources have no one address."""
-    address, absent = (("Location",), ()) if has_address else ((), ("Location",))
-    if has_key:
-        # A replayed response is no current representation, so it has no entity tag.
-        return address, (*absent, idempotency.REPLAYED, "ETag")
-    return (*address, *(("ETag",) if "no-store" not in view.cache_control else ())), absent
-
-
-def get_error_headers(view: DescribedView | None, status: int, codes: Collection[ErrorCode]) -> JSONObject:
+def get_error_headers(view: Any, status: int, codes: Collection[ErrorCode]) -> JSONObject:
     """The headers that an error response has beside the common ones.
 
     Args:

@@ -1,9 +1,11 @@
 """One operation of the OpenAPI document, from what its view declares."""
 
+import json
 import re
 from collections.abc import Collection
 from typing import Any
 
+from django.conf import settings
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.plumbing import ComponentRegistry
 from drf_spectacular.utils import OpenApiResponse
@@ -12,16 +14,16 @@ from rest_framework.serializers import BaseSerializer, ListSerializer
 from config.api.bulk import MULTI_STATUS
 from config.api.listing.pagination import MAX_LIMIT
 from config.api.representation import envelope
+from config.api.representation.envelope import LINKS
 from config.api.representation.fields import StrictField
 from config.api.requests import find_parsers
-from config.api.schema import errors, examples, fields, headers, lines, parameters, responses
-from config.api.schema.fields import Field
-from config.api.schema.views import is_streamed, takes_dry_run, takes_lines
-from config.api.versions.table import Change, has
+from config.api.schema import errors, examples, fields, headers, parameters, responses
+from config.api.schema.fields import Field, build_string
+from config.api.schema.views import is_later, is_streamed, takes_dry_run, takes_lines
 from config.api.versions.versioning import is_versioned, strip_prefix
 from config.api.viewsets import ResourceViewSet
 from config.http.errors import ErrorCode
-from config.http.json import JSONObject
+from config.http.json import MAX_LINES, JSONObject
 from config.http.media_types import NDJSON
 
 _VERBS = {
@@ -71,8 +73,9 @@ class Schema(AutoSchema):
         description = self._describe()
         if is_streamed(self.view):
             description += (
-                "\n\nWith `Accept: application/x-ndjson` or `text/csv` it is the whole list, as a stream, without "
-                "`page`, `offset`, `cursor`, `limit`, `include` and an envelope."
+                "\n\nWith `Accept: application/x-ndjson` or `text/csv` it is the whole list, as a stream, "
+                "without `page`, `offset`, `cursor`, `limit`, `include` and an envelope. It has neither `ETag` nor "
+                "`Link`, and is complete where it ends as HTTP says: a stream that fails is cut off."
             )
         scope = self.view.required_scope(self.method)
         return f"{description}\n\nScope: `{scope}`." if scope else description
@@ -118,7 +121,7 @@ class Schema(AutoSchema):
                 nested.setdefault("maxItems", MAX_LIMIT)
         if direction == "response":
             mapped["required"] = list(mapped["properties"])
-        elif has(self.view.described_version, Change.NO_UNKNOWN_NAMES):
+        elif is_later(self.view):
             mapped["additionalProperties"] = False
         return mapped
 
@@ -142,12 +145,17 @@ class Schema(AutoSchema):
         body["required"] = True
         serializer = self.get_request_serializer()
         example = examples.build_request_example(serializer, self.view.described_version, self.method)
-        for name, media_type in body["content"].items():
-            if name == NDJSON:
-                media_type["schema"] = lines.build_request(media_type["schema"])
-                _add_example(media_type, lines.build_request_example(example))
-            else:
-                _add_example(media_type, example)
+        for media_type in body["content"].values():
+            _add_example(media_type, example)
+        if lines := body["content"].get(NDJSON):
+            lines["example"] = json.dumps(example, ensure_ascii=False) + "\n"
+            lines["schema"] = build_string(
+                settings.DATA_UPLOAD_MAX_MEMORY_SIZE or 0,
+                "^[^\\u0000]*$",
+                contentMediaType=NDJSON,
+                contentSchema=lines["schema"],
+                description=f"A JSON object a line, up to {MAX_LINES} lines: many at once, all of them or none.",
+            )
 
     # --- Responses
 
@@ -167,7 +175,7 @@ class Schema(AutoSchema):
         if takes_dry_run(self.view, self.method):
             found.setdefault("200", self._build_dry_run())
         if takes_lines(self.view, self.method):
-            found[str(MULTI_STATUS)] = self._add_headers(MULTI_STATUS, self._build_multi_status())
+            found[str(MULTI_STATUS)] = self._add_headers(MULTI_STATUS, self._build_multi_status(found["201"]))
         if self.method == "GET":
             found["304"] = self._add_headers(304, {"description": "What the client has is still the same."})
         for status, codes in errors.get_error_codes(self.view, self.path, self.method).items():
@@ -180,24 +188,33 @@ class Schema(AutoSchema):
         if self.method == "POST":
             response = self._build_resource_response(201)
         else:
-            schema = responses.register_component(
-                self.registry, "NothingAnswer", responses.build_envelope({"type": ["object", "null"]})
-            )
+            schema = {"$ref": "#/components/schemas/NothingAnswer"}
             response = {"content": {"application/json": {"schema": schema, "example": envelope.single(None)}}}
         return self._add_headers(200, {**response, "description": "What would have been answered, of a dry run."})
 
-    def _build_multi_status(self) -> JSONObject:
-        """The response that tells what became of each line."""
-        single = self._build_resource_response(201)["content"]["application/json"]
-        properties = self._map_serializer(self.view.get_serializer(), "response")["properties"]
-        schema = responses.ResourceSchemas(self.view, properties, self.registry).build_lines()
-        return lines.build_response(schema, lines.build_example(single["example"]))
+    def _build_multi_status(self, created: JSONObject) -> JSONObject:
+        """The response that tells what became of each line, in words.
+
+        Of several successful bodies a generated client makes one type that can be any of them, and who creates a single
+        resource would have to find out which one came.
+        """
+        single = created["content"]["application/json"]["example"]["data"]
+        data = {name: value for name, value in single.items() if name != LINKS}
+        example = envelope.lines([{"line": 1, "status": 201, "data": data}], created=1)
+        description = (
+            "What became of each line, of NDJSON with `partial=true`. The body is `application/json` as below. So is "
+            "that of the 201 to NDJSON without `partial=true`, and that of the 200 to a dry run. A line that was "
+            "refused has `error` in the place of `data`."
+            f"\n\n```json\n{json.dumps(example, indent=2, ensure_ascii=False)}\n```"
+        )
+        return {"description": description}
 
     def _build_success(self, status: int, response: JSONObject) -> JSONObject:
         if isinstance(self.view, ResourceViewSet):
             response = response if status == 204 else self._build_resource_response(status)
         else:
-            example = examples.build_response_example(self.get_response_serializers())
+            serializer = self.get_response_serializers()
+            example = examples.build_response_example(serializer, self.view.described_version)
             for media_type in response.get("content", {}).values():
                 if self.view.envelope_known:
                     media_type["schema"] = self._build_enveloped(media_type["schema"])
@@ -207,19 +224,17 @@ class Schema(AutoSchema):
 
     def _build_resource_response(self, status: int) -> JSONObject:
         properties = self._map_serializer(self.view.get_serializer(), "response")["properties"]
-        schemas = responses.ResourceSchemas(self.view, properties, self.registry)
-        is_list = self.view.action == "list"
-        media_type = {"schema": schemas.build_page() if is_list else schemas.build_single(created=status == 201)}
+        if self.view.action == "list":
+            schema = responses.build_page(self.view, properties, self.registry)
+        else:
+            schema = responses.build_single(self.view, properties, self.registry, created=status == 201)
+        media_type = {"schema": schema}
         version = self.view.described_version
         _add_example(media_type, examples.build_resource_example(self.view, version, self.path, status))
-        description, more = f"{self.get_summary()}.", {}
+        description = f"{self.get_summary()}."
         if is_streamed(self.view):
-            description += (
-                " A page; or the whole list, as `application/x-ndjson` or `text/csv`, which has neither `ETag` nor "
-                "`Link`, and is complete where it ends as HTTP says: a stream that fails is cut off."
-            )
-            more = {lines.CONTENT: lines.build_streams(schemas.build_row())}
-        return {"description": description, "content": {"application/json": media_type}, **more}
+            description += " A page; or the whole list, as `application/x-ndjson` or `text/csv`."
+        return {"description": description, "content": {"application/json": media_type}}
 
     def _build_enveloped(self, data: JSONObject) -> JSONObject:
         name = data.get("items", data)["$ref"].rpartition("/")[2]

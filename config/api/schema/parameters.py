@@ -1,6 +1,7 @@
 """The parameters of operations: path, query and headers."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from django_filters import Filter
 
@@ -20,8 +21,7 @@ from config.api.listing.filter_values import (
 from config.api.listing.pagination import DEFAULT_LIMIT, MAX_LIMIT, MAX_POSITION
 from config.api.listing.query import INCLUDE
 from config.api.schema.fields import MAX_TIME_LENGTH, build_integer, build_string
-from config.api.schema.views import DescribedView, takes_dry_run, takes_include, takes_lines
-from config.api.versions.table import Change, has
+from config.api.schema.views import is_later, takes_dry_run, takes_include, takes_lines
 from config.api.viewsets import ResourceViewSet
 from config.api.writing import idempotency
 from config.api.writing.idempotency import KeyPolicy
@@ -38,78 +38,78 @@ _ENTITY_TAGS = r'^(\*|(W/)?"[!#-~]*"( *, *(W/)?"[!#-~]*")*)$'
 _MAX_FILTER_VALUE = 254
 
 
-def _build_query_parameter(name: str, schema: JSONObject, description: str, **members: object) -> JSONObject:
-    return {"name": name, "in": "query", "description": description, "schema": schema, **members}
+def _build_parameter(
+    name: str, schema: JSONObject, description: str, where: str = "query", **more: object
+) -> JSONObject:
+    return {"name": name, "in": where, "description": description, "schema": schema, **more}
 
 
-def _build_header_parameter(name: str, schema: JSONObject, description: str) -> JSONObject:
-    return {"name": name, "in": "header", "description": description, "schema": schema}
-
-
-_EXAMPLE_OF_KEY = "8e03978e-40d5-43e8-bc93-6894a57f9324"
-_KEY = {
-    "name": idempotency.HEADER,
-    "schema": build_string(_MAX_QUOTED_KEY, f"^({_BARE_KEY}|{_QUOTED_KEY})$", minLength=1),
-    "description": "A key of your own, new for each thing to make: a retry with it gets the first answer.",
-}
+_KEY = _build_parameter(
+    idempotency.HEADER,
+    build_string(_MAX_QUOTED_KEY, f"^({_BARE_KEY}|{_QUOTED_KEY})$", minLength=1),
+    "A key of your own, new for each thing to make: a retry with it gets the first answer.",
+    "header",
+    required=False,
+)
+_FLAG = {"type": "boolean"}
 # Defaults stand in descriptions: the reference sends whatever a schema has for `default`, or a parameter for `example`.
-COMPONENTS: JSONObject = {
-    "page": _build_query_parameter(
-        "page", build_integer(1, MAX_POSITION), "Page from 1, instead of `offset` and `cursor`."
-    ),
-    "offset": _build_query_parameter(
-        "offset", build_integer(0, MAX_POSITION), "Items to skip, instead of `page` and `cursor`."
-    ),
-    "cursor": _build_query_parameter(
+_SHARED = (
+    _build_parameter("page", build_integer(1, MAX_POSITION), "Page from 1, instead of `offset` and `cursor`."),
+    _build_parameter("offset", build_integer(0, MAX_POSITION), "Items to skip, instead of `page` and `cursor`."),
+    _build_parameter(
         "cursor",
         build_string(MAX_TARGET, "^[A-Za-z0-9_=-]*$"),
         "Place in the list, instead of `page` and `offset`; empty starts.",
         allowEmptyValue=True,
     ),
-    "limit": _build_query_parameter(
+    _build_parameter(
         "limit",
         build_integer(1, MAX_LIMIT),
         f"Page size, {DEFAULT_LIMIT} by default; above {MAX_LIMIT}, {MAX_LIMIT} is used.",
     ),
-    "order": _build_query_parameter(
-        "order", {"type": "string", "enum": ["asc", "desc"]}, "Direction of the sort, `asc` by default."
-    ),
-    "envelope": _build_query_parameter(
+    _build_parameter("order", {"type": "string", "enum": ["asc", "desc"]}, "Direction of the sort, `asc` by default."),
+    _build_parameter(
         "envelope",
-        {"type": "boolean"},
+        _FLAG,
         "`false` answers what stands under `data`, bare; a list then tells its links in `Link` and its total in "
         "`X-Total-Count`.",
     ),
-    "dry_run": _build_query_parameter(
+    _build_parameter(
         "dry_run",
-        {"type": "boolean"},
+        _FLAG,
         "`true` checks everything and changes nothing: 200 with `Dry-Run: true` and what would have been answered, or "
         "the error. An id in it is not kept.",
     ),
-    PARTIAL: _build_query_parameter(
+    _build_parameter(
         PARTIAL,
-        {"type": "boolean"},
+        _FLAG,
         "For NDJSON alone: `true` adds the lines that are good, and answers 207 with what became of each.",
     ),
-    "If-None-Match": _build_header_parameter(
+    _build_parameter(
         "If-None-Match",
         build_string(MAX_HEADER, _ENTITY_TAGS),
         "The tag of what one has: 304 when it is still the same.",
+        "header",
     ),
-    "If-Match": _build_header_parameter(
+    _build_parameter(
         "If-Match",
         build_string(MAX_HEADER, _ENTITY_TAGS),
         "The tag of what one has: 412 when it has changed since.",
+        "header",
     ),
-    "X-Request-Id": _build_header_parameter(
+    _build_parameter(
         "X-Request-Id",
         # No pattern: a value of another form is replaced, and not refused.
         {"type": "string", "maxLength": MAX_HEADER},
         "Comes back as `Request-Id`, and stands in the log. "
         f"One that is not 1 to {MAX_REQUEST_ID_LENGTH} of the characters `A-Za-z0-9._~-` is replaced.",
+        "header",
     ),
-    "Idempotency-Key": {**_KEY, "in": "header", "required": False},
-    "Idempotency-Key-required": {**_KEY, "in": "header", "required": True, "example": _EXAMPLE_OF_KEY},
+    _KEY,
+)
+COMPONENTS: JSONObject = {
+    **{parameter["name"]: parameter for parameter in _SHARED},
+    "Idempotency-Key-required": {**_KEY, "required": True, "example": "8e03978e-40d5-43e8-bc93-6894a57f9324"},
 }
 _IDEMPOTENCY_KEYS = {KeyPolicy.REQUIRED: "Idempotency-Key-required", KeyPolicy.HONOURED: "Idempotency-Key"}
 
@@ -119,7 +119,7 @@ def build_references(*names: str) -> list[JSONObject]:
     return [{"$ref": f"#/components/parameters/{name}"} for name in names]
 
 
-def build_parameters(view: DescribedView, method: str, path_variables: Sequence[str]) -> list[JSONObject]:
+def build_parameters(view: Any, method: str, path_variables: Sequence[str]) -> list[JSONObject]:
     """All parameters of an operation.
 
     Args:
@@ -137,11 +137,11 @@ def build_parameters(view: DescribedView, method: str, path_variables: Sequence[
         parameters += [_build_include_parameter(view)] if takes_include(view) else []
     if view.names_version:
         description = "The version to describe, instead of the default."
-        parameters.append(_build_query_parameter("version", build_string(10, "^[0-9]+$"), description))
+        parameters.append(_build_parameter("version", build_string(10, "^[0-9]+$"), description))
     return parameters + build_references(*_get_shared_names(view, method), "X-Request-Id")
 
 
-def _get_shared_names(view: DescribedView, method: str) -> list[str]:
+def _get_shared_names(view: Any, method: str) -> list[str]:
     """The components that an operation has by its method."""
     names = ["envelope"] if method != "DELETE" and view.envelope_known else []
     if takes_dry_run(view, method):
@@ -161,14 +161,14 @@ def _get_shared_names(view: DescribedView, method: str) -> list[str]:
 def _build_path_parameter(name: str) -> JSONObject:
     target = "resource" if name == "id" else name.removesuffix("_id").replace("_", " ")
     description = f"The id of the {target}."
-    return {"name": name, "in": "path", "required": True, "description": description, "schema": build_integer(1)}
+    return _build_parameter(name, build_integer(1), description, "path", required=True)
 
 
 def _build_fields_parameter(view: ResourceViewSet) -> JSONObject:
     names = view.readable_fields
     name = f"({'|'.join(names)})"
     schema = build_string(len(",".join(names)), f"^{name}(,{name})*$")
-    return _build_query_parameter(
+    return _build_parameter(
         "fields",
         schema,
         "Comma-separated names of the fields to answer, each once; no other is there then, and no `_links`.",
@@ -184,11 +184,11 @@ def _build_include_parameter(view: ResourceViewSet) -> JSONObject:
 def _build_list_parameters(view: ResourceViewSet) -> list[JSONObject]:
     sortable = {"type": "string", "enum": list(view.sortable)}
     default = "`id` by default"
-    if has(view.described_version, Change.NO_UNKNOWN_NAMES):
+    if is_later(view):
         default += ", or the field that has a bound"
     return [
         *build_references("page", "offset", "cursor", "limit"),
-        _build_query_parameter("sort", sortable, f"The field to sort by, {default}; `id` breaks ties."),
+        _build_parameter("sort", sortable, f"The field to sort by, {default}; `id` breaks ties."),
         *build_references("order"),
         *_build_filter_parameters(view),
     ]
@@ -196,10 +196,9 @@ def _build_list_parameters(view: ResourceViewSet) -> list[JSONObject]:
 
 def _build_filter_parameters(view: ResourceViewSet) -> Iterator[JSONObject]:
     filters = view.filterset_class.base_filters
-    takes_later = has(view.described_version, Change.NO_UNKNOWN_NAMES)
     for name in view.filterset_class.first:
-        yield _build_filter_parameter(name, filters[name], takes_several=takes_later)
-    for name in view.filterset_class.later if takes_later else ():
+        yield _build_filter_parameter(name, filters[name], takes_several=is_later(view))
+    for name in view.filterset_class.later if is_later(view) else ():
         yield _build_later_parameter(view, name)
 
 
@@ -209,12 +208,12 @@ def _build_filter_parameter(name: str, declared: Filter, *, takes_several: bool)
         schema = {"type": "string", "enum": [value for value, _ in declared.extra["choices"]]}
         if takes_several:
             return _build_list_parameter(name, schema, f"Only those with one of these, by commas: {name}.")
-    return _build_query_parameter(name, schema, f"Only those with this {name}.")
+    return _build_parameter(name, schema, f"Only those with this {name}.")
 
 
 def _build_list_parameter(name: str, items: JSONObject, description: str) -> JSONObject:
     schema = {"type": "array", "items": items, "minItems": 1, "maxItems": MAX_VALUES}
-    return _build_query_parameter(name, schema, description, style="form", explode=False)
+    return _build_parameter(name, schema, description, style="form", explode=False)
 
 
 def _build_later_parameter(view: ResourceViewSet, name: str) -> JSONObject:
@@ -233,7 +232,7 @@ def _build_later_parameter(view: ResourceViewSet, name: str) -> JSONObject:
             schema = build_string(14, MONEY_PATTERN)
     column = declared.field_name
     description = f"Only those whose {column} is {BOUNDS[declared.lookup_expr]}. Sorts by {column}."
-    return _build_query_parameter(name, schema, description)
+    return _build_parameter(name, schema, description)
 
 
 def _build_search_parameter(name: str, declared: SearchFilter) -> JSONObject:
@@ -243,4 +242,4 @@ def _build_search_parameter(name: str, declared: SearchFilter) -> JSONObject:
         f"most {MAX_WORDS} words. In scripts without blanks it is found inside a run. Where many rows have the words, "
         "a page may have fewer rows than `limit`, or none, while `hasMore` is true."
     )
-    return _build_query_parameter(name, build_string(MAX_SEARCH, minLength=1), description)
+    return _build_parameter(name, build_string(MAX_SEARCH, minLength=1), description)

@@ -4,7 +4,6 @@ They are described as they are without `fields` and `envelope=false`, which leav
 say so. A schema of every form, an `anyOf` in an `anyOf`, made clients that had to find out which one they got.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 from drf_spectacular.plumbing import ComponentRegistry, ResolvedComponent
@@ -14,10 +13,9 @@ from config.api.listing.bounded import MAX_COUNTED
 from config.api.listing.pagination import MAX_LIMIT, MAX_POSITION
 from config.api.representation.envelope import LINKS
 from config.api.schema.fields import PATH, build_integer, build_object, build_string
-from config.api.schema.views import takes_include
-from config.api.versions.table import Change, has
+from config.api.schema.views import is_later, takes_include
 from config.api.viewsets import ResourceViewSet
-from config.http.json import MAX_LINES, JSONObject
+from config.http.json import JSONObject
 from config.http.request_limits import MAX_TARGET
 
 _LINK = {"$ref": "#/components/schemas/Link"}
@@ -25,6 +23,8 @@ _LINK = {"$ref": "#/components/schemas/Link"}
 _HREF = build_string(32_768, PATH)
 _CURSOR = {"type": ["string", "null"], "maxLength": MAX_TARGET, "pattern": "^[A-Za-z0-9_=-]+$"}
 _LINK_METHOD = {"type": "string", "enum": ["POST", "PUT", "DELETE"], "description": "GET when it is not told."}
+# Null. openapi-generator has no type for that alone.
+_UNKNOWN = build_integer() | {"type": ["integer", "null"]}
 SCHEMAS: JSONObject = {
     "Link": build_object({"href": _HREF, "method": _LINK_METHOD}, optional=("method",)),
     "PageLinks": build_object(
@@ -43,21 +43,19 @@ SCHEMAS: JSONObject = {
         {"nextCursor": _CURSOR, "prevCursor": _CURSOR, "hasMore": {"type": "boolean"}},
         description="Of a page by `cursor`.",
     ),
+    "BoundedPageMeta": build_object(
+        {
+            "page": build_integer(1, MAX_COUNTED),
+            "limit": build_integer(1, MAX_LIMIT),
+            "total": _UNKNOWN,
+            "totalPages": _UNKNOWN,
+            "totalAtLeast": build_integer(0, MAX_COUNTED),
+        },
+        description="Of a page by `page` or `offset` of a list with more rows than are counted under its filters.",
+    ),
+    # Of a dry run of what is answered 204.
+    "NothingAnswer": build_object({"success": {"const": True}, "data": {"type": ["object", "null"]}}),
 }
-_METAS = [{"$ref": "#/components/schemas/PageMeta"}, {"$ref": "#/components/schemas/CursorMeta"}]
-_PAGE_LINKS: JSONObject = {LINKS: {"$ref": "#/components/schemas/PageLinks"}}
-# Null. openapi-generator has no type for that alone.
-_UNKNOWN = build_integer() | {"type": ["integer", "null"]}
-_BOUNDED_META = build_object(
-    {
-        "page": build_integer(1, MAX_COUNTED),
-        "limit": build_integer(1, MAX_LIMIT),
-        "total": _UNKNOWN,
-        "totalPages": _UNKNOWN,
-        "totalAtLeast": build_integer(0, MAX_COUNTED),
-    },
-    description="Of a page by `page` or `offset` of a list with more rows than are counted under its filters.",
-)
 
 
 def build_envelope(data: JSONObject, **members: JSONObject) -> JSONObject:
@@ -74,96 +72,66 @@ def build_envelope(data: JSONObject, **members: JSONObject) -> JSONObject:
     return build_object({"success": {"const": True}, "data": data, **members}, optional)
 
 
-class ResourceSchemas:
-    """Registers the components of one resource, as the view of an operation represents it.
+def build_single(view: ResourceViewSet, properties: JSONObject, registry: ComponentRegistry, *, created: bool) -> Any:
+    """The schema of a response with one resource, which refers to registered components.
 
     Args:
         view: the view of the operation.
         properties: the schema of each field in a response.
         registry: the components of the document.
+        created: whether it is the response that created the resource, which alone shows its `shown_once` fields.
     """
+    # Not `New`, which is how Go calls constructors.
+    prefix = "Created" if created and view.get_serializer().shown_once else ""
+    relations, name = [link.rel for link in view.links], _get_name(view)
+    links = build_object(dict.fromkeys(relations, _LINK), tuple(relations))
+    fields = {**_get_shown(view, properties, created=created), LINKS: links}
+    whole = register_component(registry, f"{prefix or 'Single'}{name}", build_object(fields))
+    if takes_include(view):
+        answer = build_envelope(whole, included=_build_included(view))
+        return register_component(registry, f"{prefix}{name}ReadAnswer", answer)
+    return register_component(registry, f"{prefix}{name}Answer", build_envelope(whole))
 
-    def __init__(self, view: ResourceViewSet, properties: JSONObject, registry: ComponentRegistry) -> None:
-        self._serializer = view.get_serializer()
-        self._links = tuple(link.rel for link in view.links)
-        # openapi-generator's Go has a type APIKey of its own.
-        self._name = self._serializer.Meta.model.__name__.replace("API", "Api")
-        self._properties = properties
-        self._registry = registry
-        described: Any = view
-        has_later = has(described.described_version, Change.NO_UNKNOWN_NAMES)
-        self._view = view
-        self._includes = takes_include(described)
-        self._is_bounded = has_later and bool(view.filterset_class.later)
 
-    def build_single(self, *, created: bool) -> JSONObject:
-        """The schema of a response with one resource.
+def build_page(view: ResourceViewSet, properties: JSONObject, registry: ComponentRegistry) -> JSONObject:
+    """The schema of a response with a page of the list. The arguments are those of `build_single`."""
+    row = build_object(_get_shown(view, properties, created=False))
+    serializer_class = type(view.get_serializer())
+    items = {
+        "type": "array",
+        "items": register_component(registry, _get_name(view), row, serializer_class),
+        "maxItems": MAX_LIMIT,
+    }
+    is_bounded = is_later(view) and bool(view.filterset_class.later)
+    metas = ("PageMeta", "CursorMeta", *(("BoundedPageMeta",) if is_bounded else ()))
+    members: JSONObject = {
+        "meta": {"anyOf": [{"$ref": f"#/components/schemas/{name}"} for name in metas]},
+        LINKS: {"$ref": "#/components/schemas/PageLinks"},
+    }
+    if takes_include(view):
+        members["included"] = _build_included(view)
+    return register_component(registry, f"{_get_name(view)}Page", build_envelope(items, **members))
 
-        Args:
-            created: whether it is the response that created the resource, which alone shows its `shown_once` fields.
 
-        Returns:
-            The schema, which refers to the registered components.
-        """
-        properties = self._get_properties(created=created)
-        # Not `New`, which is how Go calls constructors.
-        prefix = "Created" if created and self._serializer.shown_once else ""
-        links = build_object(dict.fromkeys(self._links, _LINK), self._links)
-        whole = self._register(f"{prefix or 'Single'}{self._name}", build_object({**properties, LINKS: links}))
-        if self._includes:
-            members = {"included": self._build_included()}
-            return self._register(f"{prefix}{self._name}ReadAnswer", build_envelope(whole, **members))
-        return self._register(f"{prefix}{self._name}Answer", build_envelope(whole))
+def _get_name(view: ResourceViewSet) -> str:
+    # openapi-generator's Go has a type APIKey of its own.
+    return view.get_serializer().Meta.model.__name__.replace("API", "Api")
 
-    def build_row(self) -> JSONObject:
-        """The schema of a row of the list."""
-        properties = self._get_properties(created=False)
-        return self._register(self._name, build_object(properties), type(self._serializer))
 
-    def build_page(self) -> JSONObject:
-        """The schema of a response with a page of the list."""
-        items = {"type": "array", "items": self.build_row(), "maxItems": MAX_LIMIT}
-        metas = [*_METAS, self._register("BoundedPageMeta", _BOUNDED_META)] if self._is_bounded else _METAS
-        members = {"meta": {"anyOf": metas}, **_PAGE_LINKS}
-        if self._includes:
-            members["included"] = self._build_included()
-        return self._register(f"{self._name}Page", build_envelope(items, **members))
+def _get_shown(view: ResourceViewSet, properties: JSONObject, *, created: bool) -> JSONObject:
+    hidden = () if created else view.get_serializer().shown_once
+    return {name: schema for name, schema in properties.items() if name not in hidden}
 
-    def build_lines(self) -> JSONObject:
-        """The schema of a response that tells what became of each line.
 
-        It is no component, since nothing that a generator looks at would refer to it.
-        """
-        properties = {
-            "line": build_integer(1, MAX_LINES),
-            "status": build_integer(201, 599),
-            "data": self.build_row(),
-            "error": {"$ref": "#/components/schemas/ErrorBody"},
-        }
-        description = "What became of a line: it has `data`, or `error`."
-        line = build_object(properties, ("data", "error"), description=description)
-        meta = build_object({"created": build_integer(0, MAX_LINES)})
-        items = {"type": "array", "items": line, "minItems": 1, "maxItems": MAX_LINES}
-        return build_envelope(items, meta=meta)
-
-    def _build_included(self) -> JSONObject:
-        """What is included, by name: resources as their lists show them."""
-        view_class: Any = type(self._view)
-        relations = get_relations(view_class)
-        properties: JSONObject = {}
-        for name in get_names(self._view):
-            model = relations[name].view_class.serializer_class.Meta.model.__name__
-            data = {"type": "array", "items": {"$ref": f"#/components/schemas/{model}"}, "maxItems": MAX_LIMIT}
-            following = build_object({"next": _LINK})
-            properties[name] = build_object({"data": data, LINKS: following}, (LINKS,))
-        return build_object(properties, tuple(properties), description="What `include` names.")
-
-    def _get_properties(self, *, created: bool) -> JSONObject:
-        hidden: Sequence[str] = () if created else self._serializer.shown_once
-        return {name: schema for name, schema in self._properties.items() if name not in hidden}
-
-    def _register(self, name: str, schema: JSONObject, identity: object = None) -> JSONObject:
-        return register_component(self._registry, name, schema, identity)
+def _build_included(view: Any) -> JSONObject:
+    """What is included, by name: resources as their lists show them."""
+    relations = get_relations(type(view))
+    properties: JSONObject = {}
+    for name in get_names(view):
+        model = relations[name].view_class.serializer_class.Meta.model.__name__
+        data = {"type": "array", "items": {"$ref": f"#/components/schemas/{model}"}, "maxItems": MAX_LIMIT}
+        properties[name] = build_object({"data": data, LINKS: build_object({"next": _LINK})}, (LINKS,))
+    return build_object(properties, tuple(properties), description="What `include` names.")
 
 
 def register_component(
@@ -182,4 +150,4 @@ def register_component(
     """
     component = ResolvedComponent(name, ResolvedComponent.SCHEMA, schema, identity or name)
     registry.register_on_missing(component)
-    return {"$ref": f"#/components/schemas/{name}"}
+    return component.ref
