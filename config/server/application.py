@@ -20,7 +20,6 @@ from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS
 from rest_framework.permissions import SAFE_METHODS
 
-from config.api.backends import get_backend
 from config.api.requests import find_max_body
 from config.api.versions.usage import SECONDS_BETWEEN_WRITES, uses
 from config.http.errors import Detail, DomainError, ErrorCode, invalid
@@ -113,7 +112,6 @@ class Application:
 
             self._engine = Engine(loop, _is_given_up)
             await self._engine.start()
-        await asyncio.to_thread(get_backend(settings.QUOTA_BACKEND).prepare)
         self._writing.start()
         if self.slow_process:
             self._slow = SlowLane(loop, self.slow_process)

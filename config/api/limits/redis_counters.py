@@ -7,21 +7,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from concurrent.futures import Future, wait
 from functools import lru_cache
-from threading import Lock, Thread
+from threading import Lock
+from typing import Any
 
 from django.conf import settings
 from redis import ConnectionPool
-from redis.connection import ConnectionInterface
 from redis.exceptions import RedisError
 
 from config.api.limits.counters import WINDOW_SECONDS, CountersUnavailable, Usage
 
 # On a busy machine Redis and the thread that asks it wait for a processor.
 MAX_SECONDS_OF_AN_ANSWER = 0.2
-# After a failure, nobody waits for Redis before it has counted for the thread that connects anew.
-SECONDS_BETWEEN_TRIALS = 1.0
+# After a failure, one request in so many seconds tries Redis, and those that come meanwhile are not counted.
+SECONDS_BETWEEN_TRIALS = 10.0
 
 # A hash has one field, which is the present window by the clock of Redis: what a row of config.models.Counter has.
 INCREMENT = f"""
@@ -39,8 +38,6 @@ end
 answer[#KEYS + 1] = (window + {WINDOW_SECONDS} - now[1]) * 1000000 - now[2]
 return answer
 """
-# A Redis that is full, or a replica that only reads, answers and does not count.
-TRIAL = ("quota:trial",)
 
 
 def increment(keys: Sequence[str]) -> list[Usage]:
@@ -53,14 +50,9 @@ def increment(keys: Sequence[str]) -> list[Usage]:
         Where the counter of each stands after it.
 
     Raises:
-        CountersUnavailable: after 200 ms the first time, and then at once until Redis counts again.
+        CountersUnavailable: after 200 ms where Redis is tried, at once between two trials.
     """
     return _get_counters(settings.QUOTA_URL).increment(keys)
-
-
-def prepare() -> None:
-    """Connects before the first request, where Redis answers within a second."""
-    _get_counters(settings.QUOTA_URL).prepare()
 
 
 @lru_cache(maxsize=1)
@@ -71,103 +63,56 @@ def _get_counters(url: str) -> RedisCounters:
 class RedisCounters:
     """The counters of one Redis, which the threads of a process ask over one connection.
 
-    A thread of its own connects, so that no request waits for a name server, or for a Redis that is away.
-
     Args:
         url: of the settings.
     """
 
     def __init__(self, url: str) -> None:
-        self._url = url
+        # The second version of the protocol begins without an exchange.
+        pool = ConnectionPool.from_url(
+            url,
+            socket_timeout=MAX_SECONDS_OF_AN_ANSWER,
+            socket_connect_timeout=MAX_SECONDS_OF_AN_ANSWER,
+            protocol=2,
+            driver_info=None,
+        )
+        self._connection: Any = pool.make_connection()
         self._lock = Lock()
-        self._connected: Future[ConnectionInterface] | None = None
-        self._failure = "It has not answered yet."
-
-    def prepare(self) -> None:
-        """See `prepare` of the module."""
-        with self._lock:
-            connected = self._connected = self._connected or self._connect()
-        wait([connected], SECONDS_BETWEEN_TRIALS)
+        self._failure = ""
+        self._next_trial = 0.0
 
     def increment(self, keys: Sequence[str]) -> list[Usage]:
         """See `increment` of the module."""
+        self._check()
         with self._lock:
-            connection = self._get_connection()
+            # Of the request that had the lock before.
+            self._check()
+            # Those that come now do not wait for what this one finds out.
+            self._next_trial = time.monotonic() + SECONDS_BETWEEN_TRIALS
             try:
-                return ask(connection, keys)
+                counts = self._ask(keys)
             except RedisError as error:
-                connection.disconnect()  # type: ignore[no-untyped-call]  # the library leaves it out
+                self._connection.disconnect()
                 self._failure = str(error)
-                self._connected = self._connect(after=SECONDS_BETWEEN_TRIALS)
                 raise CountersUnavailable(self._failure) from error
+            self._failure = ""
+            return counts
 
-    def _get_connection(self) -> ConnectionInterface:
-        connected = self._connected
-        if connected is None or (connected.done() and _is_closed(connected.result())):
-            connected = self._connected = self._connect()
-            wait([connected], MAX_SECONDS_OF_AN_ANSWER)
-        if not connected.done():
+    def _check(self) -> None:
+        """Raises CountersUnavailable between two trials."""
+        if self._failure and time.monotonic() < self._next_trial:
             raise CountersUnavailable(self._failure)
-        return connected.result()
 
-    def _connect(self, after: float = 0.0) -> Future[ConnectionInterface]:
-        """Has a thread connect, again and again until Redis counts.
+    def _ask(self, keys: Sequence[str]) -> list[Usage]:
+        if self._has_ended():
+            self._connection.disconnect()
+        self._connection.send_command("EVAL", INCREMENT, len(keys), *keys)
+        *counts, microseconds = self._connection.read_response()
+        return [Usage(count, microseconds / 1_000_000) for count in counts]
 
-        Args:
-            after: seconds until the first trial.
-        """
-        connected: Future[ConnectionInterface] = Future()
-
-        def run() -> None:
-            time.sleep(after)
-            while True:
-                try:
-                    connection = connect(self._url, MAX_SECONDS_OF_AN_ANSWER)
-                    ask(connection, TRIAL)
-                except Exception as error:  # noqa: BLE001 - whatever it is, it is told with what is not counted
-                    self._failure = str(error)
-                    time.sleep(SECONDS_BETWEEN_TRIALS)
-                else:
-                    connected.set_result(connection)
-                    return
-
-        Thread(target=run, name="redis", daemon=True).start()
-        return connected
-
-
-def connect(url: str, seconds: float) -> ConnectionInterface:
-    """A connection to Redis.
-
-    Args:
-        url: of the settings.
-        seconds: that it may take to connect, and each answer after that.
-
-    Raises:
-        RedisError: it is away, or refuses the password.
-    """
-    # The second version of the protocol begins without an exchange.
-    pool = ConnectionPool.from_url(
-        url, socket_timeout=seconds, socket_connect_timeout=seconds, protocol=2, driver_info=None
-    )
-    connection = pool.make_connection()
-    connection.connect()  # type: ignore[no-untyped-call]  # the library leaves it out
-    return connection
-
-
-def ask(connection: ConnectionInterface, keys: Sequence[str]) -> list[Usage]:
-    """Counts as `increment` does, over a connection.
-
-    Raises:
-        RedisError: it was not counted, or nobody knows whether it was.
-    """
-    connection.send_command("EVAL", INCREMENT, len(keys), *keys)  # type: ignore[no-untyped-call]  # the library leaves it out
-    *counts, microseconds = connection.read_response()
-    return [Usage(count, microseconds / 1_000_000) for count in counts]
-
-
-def _is_closed(connection: ConnectionInterface) -> bool:
-    """Whether Redis has ended a connection: between two answers it sends nothing else."""
-    try:
-        return connection.can_read()
-    except RedisError:
-        return True
+    def _has_ended(self) -> bool:
+        """Whether Redis has ended the connection: between two answers it sends nothing else."""
+        try:
+            return bool(self._connection.is_connected and self._connection.can_read())
+        except RedisError:
+            return True
