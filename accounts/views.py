@@ -26,7 +26,6 @@ from config.api.viewsets import ResourceViewSet, parse_id
 from config.api.writing.idempotency import KeyPolicy
 from config.http.errors import ErrorCode, forbidden, not_found
 from config.http.lanes import Lane
-from config.http.request_limits import MAX_SHORT_BODY
 from users.models import User
 
 # Under what the reference lists the endpoints of tokens.
@@ -61,8 +60,6 @@ class TokenView(View):
     cache_control = "no-store"
     # Log-ins hash, and all of them write more than once.
     lanes = {"POST": Lane.SLOW}
-    # Tokens are shorter, and nothing bounds a text that is none.
-    max_body = MAX_SHORT_BODY
     authentication_classes: ClassVar[list[type]] = []
     serializer_class: ClassVar[type[serializers.Serializer]] = RefreshTokenSerializer
 

@@ -22,6 +22,7 @@ class PostViewSet(ResourceViewSet):
     permission_classes = [AuthorPermission]
     scope = "posts"
     sortable = ("id", "title", "created_at", "updated_at")
+    max_body = 256 * 1024
     # Everybody sees everybody's.
     staff_filters = ()
     http_method_names = ["get", "put", "patch", "delete", "head", "options"]
@@ -73,6 +74,7 @@ class CommentViewSet(ResourceViewSet):
     permission_classes = [AuthorPermission]
     scope = "posts"
     sortable = ("id", "created_at", "updated_at")
+    max_body = 64 * 1024
     links = (
         Link("self", "/comments/{0.id}", "posts:read"),
         Link("post", "/posts/{0.post_id}", "posts:read"),

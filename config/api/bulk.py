@@ -5,7 +5,7 @@ serializer adds them by `create_many`.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from django.db.models import Model
 from rest_framework.exceptions import ValidationError
@@ -29,14 +29,8 @@ MULTI_STATUS = 207
 Outcome = Model | DomainError
 Line = JSONObject | RefusedLine
 
-if TYPE_CHECKING:
-    # What the mixin stands in front of.
-    _View = ConventionsMixin
-else:
-    _View = object
 
-
-class BulkMixin(_View):
+class BulkMixin(ConventionsMixin):
     """What a viewset of resources does with lines.
 
     Attributes:

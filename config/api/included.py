@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from rest_framework.response import Response
 
@@ -15,13 +15,8 @@ from config.api.listing.cursors import CursorPosition, build_binding, seal_curso
 from config.api.listing.query import INCLUDE
 from config.api.permissions import require_scope
 from config.api.representation.envelope import LINKS, Link, build_address
+from config.api.views import ConventionsMixin
 from config.http.url_map import find_view
-
-if TYPE_CHECKING:
-    # What the mixin stands in front of.
-    from config.api.views import ConventionsMixin as _View
-else:
-    _View = object
 
 # Of a collection.
 MAX_INCLUDED = 20
@@ -62,44 +57,6 @@ def get_names(view: Any) -> list[str]:
     return [name for name, relation in relations.items() if view.action == "retrieve" or not relation.is_list]
 
 
-def parse_include(view: Any) -> Sequence[str]:
-    """The names that the request of a view includes. What is wrong with them is refused in its parameters.
-
-    Raises:
-        DomainError: INSUFFICIENT_SCOPE.
-    """
-    parameters, known = view.parameters, get_names(view)
-    value = parameters.get(INCLUDE) if known else None
-    if value is None:
-        return ()
-    names = value.split(",")
-    if unknown := [name for name in names if name not in known]:
-        shown = ", ".join(dict.fromkeys(unknown))
-        parameters.refuse(INCLUDE, f"Cannot be included here: {shown or 'an empty name'}. Known: {', '.join(known)}.")
-        return ()
-    if len({*names}) < len(names):
-        parameters.refuse(INCLUDE, "Must not name one twice.")
-    if not view.enveloped:
-        parameters.refuse(INCLUDE, "Needs the envelope; leave out envelope=false.")
-    relations = get_relations(view.__class__)
-    for name in names:
-        if scope := relations[name].link.scope:
-            require_scope(view.principal, scope)
-    return names
-
-
-def fetch_included(view: Any, names: Sequence[str], rows: Sequence[Any]) -> dict[str, Any]:
-    """What rows of a view are related to, by name; one statement for each.
-
-    Args:
-        view: with its request and its principal.
-        names: of relations.
-        rows: those of the response.
-    """
-    relations = get_relations(view.__class__)
-    return {name: _fetch(view, relations[name], rows) for name in names}
-
-
 def _fetch(view: Any, relation: Relation, rows: Sequence[Any]) -> dict[str, Any]:
     related = relation.view_class(action="list", request=view.request, principal=view.principal, format_kwarg=None)
     if relation.is_list:
@@ -126,21 +83,43 @@ def _fetch_beginning(related: Any, relation: Relation, row: Any) -> dict[str, An
     return included
 
 
-class IncludeMixin(_View):
+class IncludeMixin(ConventionsMixin):
     """What a viewset does with `?include=`.
 
     Attributes:
-        included: what the request includes.
+        included: the names that the request includes.
     """
 
     included: Sequence[str] = ()
 
-    def parse_include(self) -> None:
-        if INCLUDE in self.parameters.query:
-            self.included = parse_include(self)
+    def parse_include(self: Any) -> None:
+        """Reads what the request includes. What is wrong with it is refused in the parameters.
 
-    def include(self, response: Response, rows: Sequence[Any]) -> Response:
-        """The response with what the request includes beside its rows."""
+        Raises:
+            DomainError: INSUFFICIENT_SCOPE.
+        """
+        parameters, known = self.parameters, get_names(self)
+        value = parameters.get(INCLUDE) if known and INCLUDE in parameters.query else None
+        if value is None:
+            return
+        names = value.split(",")
+        if unknown := [name for name in names if name not in known]:
+            shown = ", ".join(dict.fromkeys(unknown)) or "an empty name"
+            parameters.refuse(INCLUDE, f"Cannot be included here: {shown}. Known: {', '.join(known)}.")
+            return
+        if len({*names}) < len(names):
+            parameters.refuse(INCLUDE, "Must not name one twice.")
+        if not self.enveloped:
+            parameters.refuse(INCLUDE, "Needs the envelope; leave out envelope=false.")
+        relations = get_relations(type(self))
+        for name in names:
+            if scope := relations[name].link.scope:
+                require_scope(self.principal, scope)
+        self.included = names
+
+    def include(self: Any, response: Response, rows: Sequence[Any]) -> Response:
+        """The response with what the request includes beside its rows; one statement for each name."""
         if self.included:
-            response.data["included"] = fetch_included(self, self.included, rows)
+            relations = get_relations(type(self))
+            response.data["included"] = {name: _fetch(self, relations[name], rows) for name in self.included}
         return response

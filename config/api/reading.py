@@ -1,6 +1,6 @@
 """What views and middlewares do for reads on replicas (config.postgresql.replicas)."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import MiddlewareNotUsed
@@ -10,22 +10,17 @@ from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from config.api.views import ConventionsMixin
 from config.http.middleware import GetResponse
 from config.http.request_state import get_state
 from config.postgresql.replicas import begin_read, fall_back, note_position
-
-if TYPE_CHECKING:
-    # What the mixin stands in front of.
-    from config.api.views import ConventionsMixin as _View
-else:
-    _View = object
 
 # What is refused with these was refused before a row was looked at; a read with 400, too. But 403 tells that the row of
 # the address is there, and so does the 400 of a write.
 _UNSEEN = frozenset({401, 413, 415, 429})
 
 
-class ReplicaMixin(_View):
+class ReplicaMixin(ConventionsMixin):
     """What a viewset does to read from replicas.
 
     Attributes:

@@ -5,14 +5,13 @@ And its parsers, and how long its body may be: as long as its view can use.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import IO, Any
 
 from django.conf import settings
 from django.http import HttpRequest
 from rest_framework.parsers import BaseParser
 from rest_framework.request import Request
-from rest_framework.serializers import BaseSerializer
 
 from config.api.versions.table import Change, Version, has
 from config.http.errors import Detail, DomainError, ErrorCode, invalid
@@ -23,8 +22,6 @@ from config.http.request_state import get_state
 from config.http.url_map import find_view, get_declaration
 
 METHODS_WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
-# JSON may write a character as the escapes of two surrogates, `\ud83d\ude00` (RFC 8259, section 7).
-MAX_CHARACTER_BYTES = 12
 
 # RFC 9110, section 8.3.1: a media type and its parameters, each of which may be empty.
 _TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
@@ -118,10 +115,8 @@ def _parse_content_type(header: str) -> tuple[str, list[str]] | None:
 def find_max_body(method: str, path: str, media_type: str = "") -> int:
     """The bytes that a request's body may have, known before the body is read.
 
-    It is what the view at the address declares as `max_body`. A view that does not, and has a serializer, takes what
-    the longest values of the writable fields need when every character is escaped, rounded up to a power of two:
-    MAX_SHORT_BODY at least, DATA_UPLOAD_MAX_MEMORY_SIZE at most. The latter is also what all others take, pages above
-    all. Of NDJSON a view with `bulk` takes as much as is taken of anything.
+    It is what the view at the address declares as `max_body`. Pages, which do not, take DATA_UPLOAD_MAX_MEMORY_SIZE; so
+    does a view with `bulk` of NDJSON.
 
     Args:
         method: methods that have no use for a body leave room for a short one, which is ignored.
@@ -133,18 +128,7 @@ def find_max_body(method: str, path: str, media_type: str = "") -> int:
     view = find_view(path)
     if media_type.lower() == NDJSON and method in NDJSONParser.methods and get_declaration(view, "bulk"):
         return _get_ceiling()
-    return _get_max_body(get_declaration(view, "max_body"), get_declaration(view, "serializer_class"))
-
-
-@cache
-def _get_max_body(declared: int | None, serializer_class: type[BaseSerializer] | None) -> int:
-    if declared is not None:
-        return declared
-    ceiling = _get_ceiling()
-    characters: int | None = getattr(serializer_class and serializer_class(), "max_characters", None)
-    if characters is None:
-        return ceiling
-    return min(max(1 << (characters * MAX_CHARACTER_BYTES - 1).bit_length(), MAX_SHORT_BODY), ceiling)
+    return get_declaration(view, "max_body", _get_ceiling())
 
 
 def _get_ceiling() -> int:
@@ -161,8 +145,7 @@ class JSONParser(BaseParser):
     ) -> JSONObject:
         # On a server that asked before it received the body, this is the second time.
         view = (parser_context or {}).get("view")
-        limit = _get_max_body(getattr(view, "max_body", None), getattr(view, "serializer_class", None))
-        return parse_json(_read(stream, limit))
+        return parse_json(_read(stream, getattr(view, "max_body", MAX_SHORT_BODY)))
 
 
 class MergePatchParser(JSONParser):

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
@@ -21,17 +21,11 @@ from config.http.errors import DomainError, ErrorCode
 from config.http.etags import NO_PRECONDITIONS, Preconditions, finalize_etag, parse_preconditions
 from config.http.headers import set_default_headers, vary_on
 from config.http.lanes import Lane
+from config.http.request_limits import MAX_SHORT_BODY
 from config.http.request_state import get_state
 
 VARY = ("Accept", "Authorization", "X-API-Key", "Cookie")
 ACCEPT_PATCH = f"{JSONParser.media_type}, {MergePatchParser.media_type}"
-
-
-if TYPE_CHECKING:
-    # What the mixin stands in front of.
-    from rest_framework.views import APIView as _View
-else:
-    _View = object
 
 
 def is_browsable(answer: HttpResponseBase | Request) -> bool:
@@ -39,7 +33,7 @@ def is_browsable(answer: HttpResponseBase | Request) -> bool:
     return getattr(getattr(answer, "accepted_renderer", None), "is_page", False)
 
 
-class ConventionsMixin(_View):
+class ConventionsMixin(APIView):
     """What every DRF view here obeys.
 
     Attributes:
@@ -48,7 +42,8 @@ class ConventionsMixin(_View):
         envelope_known: whether it takes `?envelope=` (for config.api.schema).
         names_version: whether it takes `?version=` though its path stands at the root only (for config.api.schema).
         lanes: by method, the lane of a request; the fast one for methods that are not named.
-        max_body: the bytes that a body may have; None, as long as its serializer can use (config.api.requests).
+        max_body: the bytes that a body may have. JSON may write a character of a text as twelve bytes, the escapes of
+            two surrogates (RFC 8259, section 7).
         texts: by method, what it does, in words for callers; by action in a viewset (config.api.descriptions).
         own_security: OpenAPI's security requirements, where a credential is needed that is no user's.
         row: the one row that the response represents, if it represents one; `version_digest` is the row's.
@@ -63,7 +58,7 @@ class ConventionsMixin(_View):
     envelope_known: ClassVar[bool] = True
     names_version: ClassVar[bool] = False
     lanes: ClassVar[Mapping[str, Lane]] = {}
-    max_body: ClassVar[int | None] = None
+    max_body: ClassVar[int] = MAX_SHORT_BODY
     texts: ClassVar[Mapping[str, str]] = {}
     own_security: ClassVar[Sequence[Mapping[str, Sequence[str]]] | None] = None
     enveloped = True
@@ -98,9 +93,8 @@ class ConventionsMixin(_View):
     def build_parameters(self, request: Request) -> QueryParameters:
         # OPTIONS is asked with the parameters of whatever it describes.
         version = None if request.method == "OPTIONS" else request.version
-        # A link to a page gathers parameters on its way, such as `utm_source`.
         is_page = request.method in {"GET", "HEAD"} and is_browsable(request)
-        return QueryParameters(request.query_params, version, ignores_unknown=is_page)
+        return QueryParameters(request.query_params, version, is_page=is_page)
 
     def perform_authentication(self, request: Request) -> None:
         try:
@@ -173,7 +167,7 @@ class ConventionsMixin(_View):
             return refused.render()
 
 
-class View(ConventionsMixin, APIView):
+class View(ConventionsMixin):
     """An endpoint that is no resource."""
 
     def initial(self, request: Request, *args: object, **kwargs: object) -> None:

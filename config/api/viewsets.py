@@ -1,7 +1,6 @@
 """The one base viewset: an app's viewset is declarations, and obeys every convention without saying so."""
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, ClassVar
 
@@ -19,10 +18,17 @@ from rest_framework.viewsets import ViewSetMixin
 from config.api.backends import get_backend
 from config.api.descriptions import RESOURCE_TEXTS
 from config.api.included import IncludeMixin
-from config.api.listing.filters import FilterBackend, OrderingFilter, StrictFilterSet, build_filterset_class
+from config.api.listing.filters import (
+    FilterBackend,
+    Ordering,
+    OrderingFilter,
+    StrictFilterSet,
+    build_filterset_class,
+)
 from config.api.listing.pagination import ListPagination
 from config.api.reading import ReplicaMixin
 from config.api.representation.envelope import LINKS, Link, build_address, build_row_links
+from config.api.representation.fields import is_id
 from config.api.representation.serializers import Representation, ResourceSerializer
 from config.api.streams import StreamMixin
 from config.api.views import ConventionsMixin
@@ -34,8 +40,6 @@ from config.postgresql.transactions import run_in_transaction
 READS = ("GET", "HEAD")
 # On the answer to a write that was only tried.
 DRY_RUN_HEADER = "Dry-Run"
-_MAX_ID = 2**63 - 1
-_ID = re.compile(r"[1-9][0-9]{0,18}")
 
 
 def parse_id(text: str) -> int:
@@ -44,7 +48,7 @@ def parse_id(text: str) -> int:
     Raises:
         DomainError: NOT_FOUND for what is no positive 64-bit integer.
     """
-    if not _ID.fullmatch(text) or int(text) > _MAX_ID:
+    if not is_id(text):
         raise not_found()
     return int(text)
 
@@ -96,6 +100,8 @@ class ResourceViewSet(ViewSetMixin, StreamMixin, IncludeMixin, ReplicaMixin, Con
     lookup_value_regex = "[^/]+"
 
     chosen_fields: frozenset[str] | None = None
+    filter_values: Mapping[str, str] = {}
+    ordering = Ordering()
     parent_id: Any = None
     is_dry_run = is_bulk = False
 
@@ -148,13 +154,11 @@ class ResourceViewSet(ViewSetMixin, StreamMixin, IncludeMixin, ReplicaMixin, Con
         if not page:
             # Rows exist only below a parent that the caller may look into: the statement that read them checked it.
             self.check_parent()
-        response = self.get_paginated_response(self.represent(page or []))
-        return self.include(response, page or []) if self.included else response
+        return self.include(self.get_paginated_response(self.represent(page or [])), page or [])
 
     def retrieve(self, request: Request, *args: object, **kwargs: object) -> Response:
         row = self.get_object()
-        response = self.respond(row)
-        return self.include(response, [row]) if self.included else response
+        return self.include(self.respond(row), [row])
 
     def create(self, request: Request, *args: object, **kwargs: object) -> Response:
         data = request.data

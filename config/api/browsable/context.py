@@ -45,29 +45,27 @@ def build_context(request: HttpRequest, response: HttpResponse) -> Context:
     text = response.content.decode()
     body = json.loads(text, parse_float=Decimal)
     view: APIView | None = getattr(response, "renderer_context", {}).get("view")
-    error = body.get("error") if response.status_code >= 400 and isinstance(body, dict) else None
+    address, status = request.get_full_path(), HTTPStatus(response.status_code)
     return {
-        **_build_request_context(request),
         **_build_view_context(request, view),
         **_build_caller_context(request, response),
-        **_build_response_context(request, response),
         **_build_list_context(request, response, view, body),
-        "body": render_json(text),
-        "error": error,
-        "forms": _build_forms(view, response.status_code, body),
-        "heading": HTTPStatus(response.status_code).phrase if view is None else navigation.build_heading(view),
-    }
-
-
-def _build_request_context(request: HttpRequest) -> Context:
-    address = request.get_full_path()
-    return {
         "method": "GET" if request.method == "HEAD" else request.method,
         "address": address,
         "path": request.path,
         "form_address": navigation.build_address(request, request.path),
         "breadcrumbs": list(navigation.build_breadcrumbs(request)),
         "sign_in": f"{settings.LOGIN_URL}?{urlencode({'next': address})}",
+        "status": status,
+        "heading": status.phrase if view is None else navigation.build_heading(view),
+        "headers": list(_render_headers(request, response)),
+        "etag": response.get("ETag", ""),
+        "location": render_link(response.get("Location", "")),
+        "is_deprecated": "Deprecation" in response,
+        "successor": parse_links(response.get("Link", "")).get("successor-version", ""),
+        "body": render_json(text),
+        "error": body.get("error") if status >= HTTPStatus.BAD_REQUEST and isinstance(body, dict) else None,
+        "forms": _build_forms(view, status, body),
     }
 
 
@@ -99,17 +97,6 @@ def _build_caller_context(request: HttpRequest, response: HttpResponse) -> Conte
     }
 
 
-def _build_response_context(request: HttpRequest, response: HttpResponse) -> Context:
-    return {
-        "status": HTTPStatus(response.status_code),
-        "headers": list(_render_headers(request, response)),
-        "etag": response.get("ETag", ""),
-        "location": render_link(response.get("Location", "")),
-        "is_deprecated": "Deprecation" in response,
-        "successor": next((to for to, rel in parse_links(response.get("Link", "")) if rel == "successor-version"), ""),
-    }
-
-
 def _render_headers(request: HttpRequest, response: HttpResponse) -> Iterator[tuple[str, SafeString]]:
     # RequestMiddleware, which is outside of this one, has not added its header yet.
     headers = {**response.headers, "Request-Id": get_state(request.META).request_id}
@@ -120,7 +107,7 @@ def _render_headers(request: HttpRequest, response: HttpResponse) -> Iterator[tu
 
 def _build_list_context(request: HttpRequest, response: HttpResponse, view: APIView | None, body: object) -> Context:
     context = {"pages": build_page_links(response), "position": describe_position(request, body)}
-    if not is_list_by_query(view, response):
+    if not _is_list_by_query(view, response):
         return context
     query = ListQuery(request, view)
     return {
@@ -133,7 +120,7 @@ def _build_list_context(request: HttpRequest, response: HttpResponse, view: APIV
     }
 
 
-def is_list_by_query(view: APIView | None, response: HttpResponse) -> TypeGuard[ResourceViewSet]:
+def _is_list_by_query(view: APIView | None, response: HttpResponse) -> TypeGuard[ResourceViewSet]:
     """Whether a response is a list, or says what is wrong with the query of one."""
     return isinstance(view, ResourceViewSet) and view.action == "list" and response.status_code in _QUERY_STATUSES
 

@@ -1,7 +1,7 @@
 """JSON and headers as HTML: coloured tokens and links."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
@@ -47,9 +47,9 @@ def render_header(name: str, value: str) -> SafeString:
     )
 
 
-def parse_links(header: str) -> Sequence[tuple[str, str]]:
-    """The target and the relation of each link in a `Link` header of this service."""
-    return _TARGET_AND_RELATION.findall(header)
+def parse_links(header: str) -> Mapping[str, str]:
+    """The target of each link in a `Link` header of this service, by its relation."""
+    return {relation: target for target, relation in _TARGET_AND_RELATION.findall(header)}
 
 
 def render_json(text: str) -> SafeString:

@@ -20,7 +20,7 @@ STREAM_FORMATS = (("CSV", CSV), ("NDJSON", NDJSON))
 
 def build_page_links(response: HttpResponse) -> Sequence[tuple[str, str]]:
     """The relations and targets of the other pages, from `Link`, which a list has with and without its envelope."""
-    targets = {relation: target for target, relation in parse_links(response.get("Link", ""))}
+    targets = parse_links(response.get("Link", ""))
     return [(name, targets[name]) for name in _RELATIONS if name in targets and "self" in targets]
 
 

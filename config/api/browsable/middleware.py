@@ -5,14 +5,12 @@ page: its status, all its headers and its body, unchanged. So an error is a page
 is shown is escaped in one place.
 """
 
-from http import HTTPStatus
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 
-from config.api.browsable.context import build_context, is_list_by_query
-from config.api.browsable.queries import ListQuery
+from config.api.browsable.context import build_context
 from config.api.exceptions import BEARER, CHALLENGE
 from config.api.listing.query import QueryParameters
 from config.api.representation.renderers import JSONRenderer
@@ -34,10 +32,7 @@ class BrowsableMiddleware:
         response = self.get_response(request)
         wants_page = is_browsable(response) or (response.status_code >= 400 and _prefers_page(request))
         if wants_page and response.get("Content-Type") == JSONRenderer.media_type:
-            if address := _find_address_without_empty(request, response):
-                _redirect(response, address)
-            else:
-                _render_page(request, response)
+            _render_page(request, response)
         return response
 
 
@@ -48,26 +43,8 @@ def _prefers_page(request: HttpRequest) -> bool:
     return choose_media_type(request.META.get("HTTP_ACCEPT", "")).media_type == HTML
 
 
-def _find_address_without_empty(request: HttpRequest, response: HttpResponse) -> str | None:
-    """Where a form of a list leads whose empty fields made the answer a 400: a browser sends those, too."""
-    view: Any = getattr(response, "renderer_context", {}).get("view")
-    refused = request.method == "GET" and response.status_code == HTTPStatus.BAD_REQUEST
-    return (
-        ListQuery(request, view).build_address_without_empty() if refused and is_list_by_query(view, response) else None
-    )
-
-
-def _redirect(response: HttpResponse, address: str) -> None:
-    """Replaces an error by a redirect, which keeps the headers that every answer has."""
-    response.status_code = HTTPStatus.FOUND
-    response["Location"] = address
-    response.content = b""
-    response["Content-Type"] = "text/html; charset=utf-8"
-    vary_on(response, "Accept", "Cookie")
-
-
-def _forget_unknown(request: Any, parameters: QueryParameters) -> None:
-    """Takes what the view ignored out of the query, so that no link, form or command of the page repeats it."""
+def _forget_dropped(request: Any, parameters: QueryParameters) -> None:
+    """Takes what the view dropped out of the query, so that no link, form or command of the page repeats it."""
     if parameters.query.keys() != request.GET.keys():
         request.GET = parameters.query
         request.META["QUERY_STRING"] = "&".join(text for _, text in parameters.encode())
@@ -78,7 +55,7 @@ def _render_page(request: HttpRequest, response: HttpResponse) -> None:
     view: Any = getattr(response, "renderer_context", {}).get("view")
     template, more = "config/browsable.html", dict[str, object]()
     if parameters := getattr(view, "parameters", None):
-        _forget_unknown(request, parameters)
+        _forget_dropped(request, parameters)
     if response.status_code < 400 and hasattr(view, "get_page"):
         template, more = view.get_page(request) or (template, more)
     response.content = render_to_string(template, {**build_context(request, response), **more}, request).encode()

@@ -105,11 +105,6 @@ class ListQuery:
         """The address of the list with the parameters of `build_parameters`."""
         return quote_address(self.path, urlencode(self.build_parameters(without, **more)))
 
-    def build_address_without_empty(self) -> str | None:
-        """The address without the parameters of the page's forms that are empty; None where none of them is."""
-        empty = [name for name in (*self.names, "limit", "fields") if self.query.get(name) == ""]
-        return self.build_address(empty) if empty else None
-
     # --- Which go together
 
     def find_left_out(self, sort: str, own: Sequence[str] = ()) -> list[str]:

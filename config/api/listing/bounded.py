@@ -1,6 +1,6 @@
 """Lists whose filters leave any number of rows: read from an index in parts, and counted up to a bound."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.db import connections
@@ -23,6 +23,7 @@ class BoundedKeysetQuery(KeysetQuery):
 
     Args:
         filterset_class: of the filters.
+        is_rare: whether few rows have the words that are searched for.
 
     Attributes:
         listed: of a foreign key for which there are several ids, its column and the ids: the rows of each are read
@@ -36,8 +37,12 @@ class BoundedKeysetQuery(KeysetQuery):
         filters: Mapping[str, str],
         with_related: WithRelated,
         filterset_class: type[StrictFilterSet],
+        *,
+        is_rare: bool = False,
     ) -> None:
-        self._is_small = self.is_small_under(filters, filterset_class)
+        self._is_rare = is_rare
+        # So few rows are left, at any size of the table, that any order of them will do.
+        self._is_small = is_rare or filterset_class.is_small(filters)
         several = {column: ids for column, ids in filterset_class.get_ids(filters).items() if len(ids) > 1}
         self.listed = None if self._is_small else next(iter(several.items()), None)
         super().__init__(queryset, ordering, {}, with_related)
@@ -52,10 +57,6 @@ class BoundedKeysetQuery(KeysetQuery):
             # Nothing but the name of a column of the statement around it.
             self.parts = [queryset.filter(**{self.listed[0]: RawSQL("listed.value", [])})]
 
-    def is_small_under(self, filters: Mapping[str, str], filterset_class: type[StrictFilterSet]) -> bool:
-        """Whether the filters leave so few rows, at any size of the table, that any order of them will do."""
-        return filterset_class.is_small(filters)
-
     @property
     def is_bounded(self) -> bool:
         """Whether the rows are counted up to MAX_COUNTED, and one more."""
@@ -63,16 +64,12 @@ class BoundedKeysetQuery(KeysetQuery):
 
     @property
     def is_paged_up_to_bound(self) -> bool:
-        """Whether pages by offset reach to the item MAX_COUNTED."""
-        return self.is_bounded
+        """Whether pages by offset reach to the item MAX_COUNTED: that may not depend on how many rows have a word."""
+        return self.is_bounded or self._is_rare
 
     def get_least(self, total: int) -> int | None:
         """How many rows there are at least, where `total` does not count all of them."""
         return MAX_COUNTED if self.is_bounded and total > MAX_COUNTED else None
-
-    def fetch(self, build: Callable[..., QuerySet[Any]], *args: Any, **values: Any) -> list[Any]:
-        # Of this class, and not of the one that names it.
-        return list(getattr(self, build.__name__)(*args, **values))
 
     def get_direction(self, *, backwards: bool) -> str:
         return "DESC" if self.ordering.descending != backwards else "ASC"
@@ -81,9 +78,12 @@ class BoundedKeysetQuery(KeysetQuery):
         if not self.is_bounded:
             return super().count()
         sql, params = self._count_up_to_bound()
+        return int(self.run(f"SELECT {sql}", params)[0][0])
+
+    def run(self, sql: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
         with connections[self.queryset.db].cursor() as cursor:
-            cursor.execute(f"SELECT {sql}", params)
-            return int(cursor.fetchone()[0])
+            cursor.execute(sql, params)
+            return list(cursor.fetchall())
 
     def fetch_exact_total(self) -> int | None:
         total = self.count()

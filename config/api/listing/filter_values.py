@@ -14,7 +14,7 @@ from django.core.exceptions import ValidationError
 from django.db import models
 from django_filters import Filter
 
-from config.api.representation.fields import MAX_ID, NOT_RFC_3339, RFC_3339, parse_time
+from config.api.representation.fields import MAX_ID, NOT_RFC_3339, RFC_3339, is_id, parse_time
 
 # The columns that have bounds.
 WITH_BOUNDS = (models.DateTimeField, models.IntegerField, models.DecimalField)
@@ -24,7 +24,6 @@ MAX_VALUES = 100
 SEPARATOR = ","
 MAX_SEARCH = 200
 
-_ID = re.compile(r"[1-9][0-9]{0,18}")
 _WHOLE = re.compile(r"-?[0-9]{1,19}")
 _MONEY = re.compile(r"-?[0-9]{1,10}(\.[0-9]{1,2})?")
 TIME_PATTERN, MONEY_PATTERN = f"^{RFC_3339.pattern}$", f"^{_MONEY.pattern}$"
@@ -65,7 +64,7 @@ class MoneyField(forms.Field):
 class IdsField(forms.Field):
     def clean(self, value: str) -> Sequence[int]:
         values = split_values(value)
-        if any(not _ID.fullmatch(each) or int(each) > MAX_ID for each in values):
+        if not all(map(is_id, values)):
             raise ValidationError(f"Must be ids, separated by commas: whole numbers from 1 to {MAX_ID}.")
         if len(values) > MAX_VALUES:
             raise ValidationError(f"Must be at most {MAX_VALUES} ids.")

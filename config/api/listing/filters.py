@@ -6,7 +6,7 @@ are asked for a single row, too: one that limits rows limits both. The two here 
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from django.core.exceptions import ValidationError
 from django.db.models import Model, QuerySet
@@ -160,16 +160,10 @@ def build_filterset_class(
 class FilterBackend(BaseFilterBackend):
     """Filters a list by the `filterset_class` of the view. A refused value leaves the list as it is."""
 
-    @staticmethod
-    def get_values(view: Any) -> dict[str, str]:
-        """The filters of the view's request, with their values; the paginator asks, too."""
-        values: dict[str, str] = view.filterset_class.parse(view.parameters)
-        return values
-
     def filter_queryset(self, request: Request, queryset: QuerySet[Any], view: Any) -> QuerySet[Any]:
         if view.detail:
             return queryset
-        values = self.get_values(view)
+        values = view.filter_values = view.filterset_class.parse(view.parameters)
         refused = [name for name in values if name in view.staff_filters]
         if refused and not view.principal.user.is_staff:
             raise forbidden("You see your own rows alone, and may not choose by this.", *refused)
@@ -208,19 +202,6 @@ class Ordering(NamedTuple):
 
     field: str = "id"
     descending: bool = False
-
-    @classmethod
-    def from_queryset(cls, queryset: QuerySet[Any]) -> Self:
-        """The order that a queryset was given by `apply`.
-
-        Raises:
-            ValueError: the queryset is in another order, or in none: its pages would overlap.
-        """
-        first, *rest = map(str, queryset.query.order_by or queryset.model._meta.ordering or ["?"])
-        ordering = cls(first.removeprefix("-"), first.startswith("-"))
-        if first == "?" or rest not in ([], ordering.get_order_by()[1:]):
-            raise ValueError(f"A list of {queryset.model.__name__} must be ordered by one field and `id`.")
-        return ordering
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -263,4 +244,6 @@ class OrderingFilter(BaseFilterBackend):
     def filter_queryset(self, request: Request, queryset: QuerySet[Any], view: Any) -> QuerySet[Any]:
         if view.detail:
             return queryset
-        return parse_ordering(view.parameters, view.sortable, view.filterset_class).apply(queryset)
+        view.ordering = parse_ordering(view.parameters, view.sortable, view.filterset_class)
+        ordered: QuerySet[Any] = view.ordering.apply(queryset)
+        return ordered

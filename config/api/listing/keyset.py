@@ -19,6 +19,7 @@ from django.db.models.fields.tuple_lookups import (
 )
 from django.db.models.functions import Coalesce
 
+from config.api.listing.combinations import has_index
 from config.api.listing.cursors import CursorPosition
 from config.api.listing.filters import Ordering
 from config.postgresql import row_counts
@@ -87,14 +88,10 @@ class KeysetQuery:
         self.counted = counts.filter(queryset, filters) if counts else None
 
     def _divide(self, counts: row_counts.Counts, filters: Mapping[str, str]) -> Sequence[QuerySet[Any]]:
-        if filters.keys() - set(counts.columns) or (not filters and self._has_index()):
+        if filters.keys() - set(counts.columns) or (not filters and has_index(self.model, self.ordering.columns)):
             return [self.queryset]
         chosen = {column: [filters[column]] for column in counts.columns if column in filters}
         return divide(self.queryset, counts, chosen)
-
-    def _has_index(self) -> bool:
-        columns = list(self.ordering.columns)
-        return columns == ["id"] or any(index.fields == columns for index in self.model._meta.indexes)
 
     # --- By offset
 
@@ -265,11 +262,11 @@ class KeysetQuery:
         """The rows of a page.
 
         Args:
-            build: the method that makes the queryset.
+            build: the method that makes the queryset, or of which a subclass has its own.
             args: what shapes its SQL.
             values: what differs between two requests for the same SQL.
         """
-        return list(build(self, *args, **values))
+        return list(getattr(self, build.__name__)(*args, **values))
 
 
 def divide(

@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from config.api.listing.bounded import MAX_COUNTED, BoundedKeysetQuery
 from config.api.listing.combinations import find_refusals
 from config.api.listing.cursors import CursorPosition, build_binding, open_cursor, seal_cursor
-from config.api.listing.filters import SEARCH, Ordering
+from config.api.listing.filters import SEARCH
 from config.api.listing.keyset import KeysetQuery
 from config.api.listing.query import QueryParameters
 from config.api.listing.search import build_search, parse_words
@@ -43,15 +43,10 @@ def build_query(queryset: QuerySet[Any], view: Any) -> tuple[KeysetQuery, dict[s
     Args:
         queryset: that of the view, filtered and ordered.
         view: with its parameters.
-
-    Raises:
-        ValueError: the queryset is not ordered.
     """
-    filters: dict[str, str] = {}
-    for backend in view.filter_backends:
-        filters |= backend.get_values(view) if hasattr(backend, "get_values") else {}
+    filters: dict[str, str] = view.filter_values
     with_related = partial(view.with_related, names=view.field_names, single=False)
-    ordering, parameters = Ordering.from_queryset(queryset), view.parameters
+    ordering, parameters = view.ordering, view.parameters
     if not parameters.uses_later or parameters.problems:
         return KeysetQuery(queryset, ordering, filters, with_related), filters
     parent = [view.parent_field] if view.parent_field else []
@@ -59,7 +54,7 @@ def build_query(queryset: QuerySet[Any], view: Any) -> tuple[KeysetQuery, dict[s
     for name, message in find_refusals(view.filterset_class, queryset.model, others, ordering, parent):
         parameters.refuse(name, message)
     words = parse_words(filters[SEARCH], queryset, parameters) if SEARCH in filters else ()
-    build: Any = partial(build_search, looked_for=words) if words else BoundedKeysetQuery
+    build: Any = partial(build_search, words) if words else BoundedKeysetQuery
     return build(queryset, ordering, others, with_related, view.filterset_class), filters
 
 
@@ -81,7 +76,6 @@ class ListPagination(BasePagination):
 
         Raises:
             DomainError: VALIDATION_ERROR naming everything that is wrong with the query, INVALID_CURSOR.
-            ValueError: the queryset is not ordered.
         """
         return self.paginate(*build_query(queryset, view), view)
 
@@ -141,46 +135,8 @@ class ListPagination(BasePagination):
         # A cursor belongs to one list, one order and its filters.
         address = ("list", strip_prefix(self.view.request.path))
         binding = build_binding(address, *filters.items(), ("sort", ordering.field), order)
-        if not cursor:
-            return self._paginate_forwards(query, limit, None, binding)
-        position = open_cursor(cursor, binding, query.model, ordering.columns)
-        paginate = self._paginate_backwards if position.backwards else self._paginate_forwards
-        return paginate(query, limit, position, binding)
-
-    def _paginate_forwards(
-        self, query: KeysetQuery, limit: int, position: CursorPosition | None, binding: bytes
-    ) -> list[Any]:
-        rows, has_earlier, reached = query.seek(position, limit + 1)
-        # Of the last row that is shown, or looked at.
-        last_key = query.ordering.get_key(rows[limit - 1]) if len(rows) > limit else reached
-        del rows[limit:]
-        get_key = query.ordering.get_key
-        previous = None
-        if has_earlier and position is not None:
-            previous = CursorPosition("<", get_key(rows[0])) if rows else position.opposite
-        following = CursorPosition(">", last_key) if last_key else None
-        return self._finish_by_cursor(rows, previous, following, following is not None, binding)
-
-    def _paginate_backwards(
-        self, query: KeysetQuery, limit: int, position: CursorPosition, binding: bytes
-    ) -> list[Any]:
-        rows, has_more, reached = query.seek(position, limit + 1)
-        first_key = query.ordering.get_key(rows[limit - 1]) if len(rows) > limit else reached
-        del rows[limit:]
-        rows.reverse()
-        get_key = query.ordering.get_key
-        following = (CursorPosition(">", get_key(rows[-1])) if rows else position.opposite) if has_more else None
-        previous = CursorPosition("<", first_key) if first_key else None
-        return self._finish_by_cursor(rows, previous, following, has_more, binding)
-
-    def _finish_by_cursor(
-        self,
-        rows: list[Any],
-        previous: CursorPosition | None,
-        following: CursorPosition | None,
-        has_more: bool,
-        binding: bytes,
-    ) -> list[Any]:
+        position = open_cursor(cursor, binding, query.model, ordering.columns) if cursor else None
+        rows, previous, following = _read_side(query, position, limit)
         previous_cursor = seal_cursor(previous, binding) if previous else None
         next_cursor = seal_cursor(following, binding) if following else None
         self.parameter, self.positions = "cursor", {"first": ""}
@@ -188,7 +144,7 @@ class ListPagination(BasePagination):
             self.positions["prev"] = previous_cursor
         if next_cursor:
             self.positions["next"] = next_cursor
-        self.meta = {"nextCursor": next_cursor, "prevCursor": previous_cursor, "hasMore": has_more}
+        self.meta = {"nextCursor": next_cursor, "prevCursor": previous_cursor, "hasMore": following is not None}
         return rows
 
     # --- The response
@@ -212,6 +168,26 @@ class ListPagination(BasePagination):
             build_page(data, self.meta, links) if enveloped else data, headers=headers
         )
         return response
+
+
+def _read_side(
+    query: KeysetQuery, position: CursorPosition | None, limit: int
+) -> tuple[list[Any], CursorPosition | None, CursorPosition | None]:
+    """The rows of a page in list order, and the positions of the pages before and behind it."""
+    rows, has_others, reached = query.seek(position, limit + 1)
+    get_key = query.ordering.get_key
+    # Of the last row that is shown, or looked at.
+    last_key = get_key(rows[limit - 1]) if len(rows) > limit else reached
+    del rows[limit:]
+    backwards = position is not None and position.backwards
+    onwards, back = ("<", ">") if backwards else (">", "<")
+    further = CursorPosition(onwards, last_key) if last_key else None
+    others = None
+    if has_others and position is not None:
+        others = CursorPosition(back, get_key(rows[0])) if rows else position.opposite
+    if backwards:
+        return rows[::-1], further, others
+    return rows, others, further
 
 
 def build_page(items: Sequence[object], meta: Mapping[str, object], links: Mapping[str, object]) -> JSONObject:

@@ -28,16 +28,20 @@ class QueryParameters:
     Args:
         query: the request's.
         version: that the request speaks, which says how strict to be; None is as strict as the first one.
-        ignores_unknown: whether `check()` drops unknown parameters, whatever the version says.
+        is_page: whether a person asks. A link to a page gathers parameters on its way, such as `utm_source`, and a form
+            sends its empty fields, too: both are dropped, whatever the version says.
 
     Attributes:
         takes_later: whether the version has the parameters that came after the first one.
         uses_later: whether filters of the request are such.
     """
 
-    def __init__(self, query: QueryDict, version: Version | None, *, ignores_unknown: bool = False) -> None:
+    def __init__(self, query: QueryDict, version: Version | None, *, is_page: bool = False) -> None:
         self.query = query
-        self.ignores_unknown = ignores_unknown
+        self.is_page = is_page
+        if is_page:
+            # An empty cursor begins a list.
+            self._drop(name for name in query if not query[name] and name != "cursor")
         self.problems: list[Detail] = []
         self._version = version
         # A version that ignores unknown parameters keeps to those that it came with.
@@ -103,7 +107,7 @@ class QueryParameters:
     def check(self) -> None:
         """Call it when every parameter was read: raises DomainError, a VALIDATION_ERROR, when anything was refused."""
         unknown = self.query.keys() - self._known
-        if unknown and self.ignores_unknown:
+        if unknown and self.is_page:
             self._drop(unknown)
         elif unknown and self.takes_later:
             for name in sorted(unknown):
@@ -117,9 +121,10 @@ class QueryParameters:
             raise invalid(*dict.fromkeys(self.problems))
 
     def _drop(self, names: Iterable[str]) -> None:
-        self.query = self.query.copy()
+        kept = self.query.copy()
         for name in names:
-            del self.query[name]
+            del kept[name]
+        self.query = kept
 
     def encode(self) -> Sequence[tuple[str, str]]:
         """Each parameter with its name, as it stands in a query string."""

@@ -7,16 +7,15 @@ MAX_LOOKED_AT rows a page: such a page may have fewer rows than it could, and th
 that was looked at.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from django.db import connections
 from django.db.models import QuerySet
 
 from config.api.listing.bounded import BoundedKeysetQuery
 from config.api.listing.cursors import CursorPosition
-from config.api.listing.filters import SEARCH, Ordering, StrictFilterSet
-from config.api.listing.keyset import Side, Slice, WithRelated
+from config.api.listing.filters import SEARCH
+from config.api.listing.keyset import Side, Slice
 from config.api.listing.query import QueryParameters
 from config.postgresql.words import (
     MAX_RUN,
@@ -50,42 +49,24 @@ def parse_words(text: str, queryset: QuerySet[Any], parameters: QueryParameters)
     return words if not parameters.problems else ()
 
 
-def build_search(
-    queryset: QuerySet[Any],
-    ordering: Ordering,
-    filters: Mapping[str, str],
-    with_related: WithRelated,
-    filterset_class: type[StrictFilterSet],
-    *,
-    looked_for: Sequence[str],
-) -> BoundedKeysetQuery:
+def build_search(looked_for: Sequence[str], queryset: QuerySet[Any], *arguments: Any) -> BoundedKeysetQuery:
     """The rows of a list that have words.
 
     Args:
-        looked_for: the beginnings of the words, folded. The other arguments are those of a BoundedKeysetQuery.
+        looked_for: the beginnings of the words, folded.
+        queryset: the list.
+        arguments: the others of a BoundedKeysetQuery.
     """
     words: Any = get_words(queryset.model)
     rare = find_rare(words, looked_for, queryset.db)
     if not rare.words:
-        common = CommonWordsQuery(queryset, ordering, filters, with_related, filterset_class)
+        common = CommonWordsQuery(queryset, *arguments)
         common.look_for(words, looked_for)
         return common
     others = [word for word in looked_for if word not in rare.words]
     conditions = [IsAmongRowsWithWord(words, word) for word in rare.words]
     rows = queryset.filter(*conditions, *(HasWord(words, word) for word in others))
-    return RareWordQuery(rows, ordering, filters, with_related, filterset_class)
-
-
-class RareWordQuery(BoundedKeysetQuery):
-    """The rows of a list that have words, of which few rows have one, or two together."""
-
-    def is_small_under(self, filters: Mapping[str, str], filterset_class: type[StrictFilterSet]) -> bool:
-        return True
-
-    @property
-    def is_paged_up_to_bound(self) -> bool:
-        # Whether a page is refused may not depend on how many rows there are.
-        return True
+    return BoundedKeysetQuery(rows, *arguments, is_rare=True)
 
 
 class CommonWordsQuery(BoundedKeysetQuery):
@@ -132,9 +113,7 @@ class CommonWordsQuery(BoundedKeysetQuery):
         else:
             parts, backwards = self.divide_at(position), position.backwards
             opposite = position.opposite
-            has_others = bool(
-                self._run(*self.select_keys(self.divide_at(opposite), 0, 1, backwards=opposite.backwards))
-            )
+            has_others = bool(self.run(*self.select_keys(self.divide_at(opposite), 0, 1, backwards=opposite.backwards)))
         found, reached = self._look(parts, limit, backwards=backwards)
         rows = self._fetch(found, backwards=backwards)
         if len(rows) < len(found) == limit:
@@ -156,7 +135,7 @@ class CommonWordsQuery(BoundedKeysetQuery):
             SELECT near.*, row_number() OVER (ORDER BY {order}) AS number, ({self._condition}) AS has_words
             FROM ({keys}) AS near
         """
-        looked_at = self._run(
+        looked_at = self.run(
             f"SELECT {columns}, number, has_words FROM ({numbered}) AS looked_at"
             f" WHERE has_words OR number = {self._most} ORDER BY {order} LIMIT %s",
             [*self._params, *params, limit],
@@ -173,8 +152,3 @@ class CommonWordsQuery(BoundedKeysetQuery):
         return [
             row for row in self.with_related(self.ordering.apply(rows, backwards=backwards)) if get_key(row) in known
         ]
-
-    def _run(self, sql: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
-        with connections[self.queryset.db].cursor() as cursor:
-            cursor.execute(sql, params)
-            return list(cursor.fetchall())

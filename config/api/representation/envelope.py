@@ -5,7 +5,6 @@ Links are what this caller may do next, under the prefix or version parameter th
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 from urllib.parse import urlencode
 
@@ -109,23 +108,10 @@ def build_row_links(request: Request, links: Sequence[Link], row: Model) -> dict
     """The links of a row that this caller may follow now, by their relation."""
     (prefix, query), principal = _get_affixes(request), request.auth
     found: dict[str, dict[str, str]] = {}
-    if principal is None:
-        return found
-    # A condition that several links have is asked once.
-    holds: dict[Condition, bool] = {}
-    for link in _filter_by_scopes(principal.scopes, *links):
-        when = link.when
-        if when and when not in holds:
-            holds[when] = when(principal, row)
-        if when is None or holds[when]:
+    for link in links if principal else ():
+        is_allowed = link.scope is None or link.scope in principal.scopes
+        if is_allowed and (link.when is None or link.when(principal, row)):
             found[link.rel] = {"href": f"{prefix}{link.path.format(row)}{query}"}
             if link.method != "GET":
                 found[link.rel]["method"] = link.method
     return found
-
-
-# A user may give each key other scopes.
-@lru_cache(maxsize=1024)
-def _filter_by_scopes(scopes: frozenset[str], *links: Link) -> Sequence[Link]:
-    """The links that need no other scope."""
-    return [link for link in links if not link.scope or link.scope in scopes]

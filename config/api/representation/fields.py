@@ -17,12 +17,18 @@ from config.api.versions.table import Change, Version, has
 from config.http.json import MAX_EXPONENT, MAX_NUMBER_CHARACTERS, JSONObject, UnusableNumber
 
 MAX_ID = 2**63 - 1
+_ID = re.compile(r"[1-9][0-9]{0,18}")
 
 _CENT = Decimal("0.01")
 _DIGITS = re.compile(r"[0-9]{1,38}(\.[0-9]{1,2})?")
 _CLOCK = "([01][0-9]|2[0-3]):[0-5][0-9]"
 RFC_3339 = re.compile(rf"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[Tt]{_CLOCK}:[0-5][0-9](\.[0-9]{{1,9}})?([Zz]|[+-]{_CLOCK})")
 NOT_RFC_3339 = "Must be an RFC 3339 time such as 2030-01-31T12:00:00Z."
+
+
+def is_id(text: str) -> bool:
+    """Whether a text of an address is a positive 64-bit integer."""
+    return bool(_ID.fullmatch(text)) and int(text) <= MAX_ID
 
 
 def parse_time(text: object) -> datetime | None:
@@ -46,7 +52,6 @@ class StrictField(serializers.Field):
         unchanged_if_absent: on PUT, a field that is left out stays as it is instead of returning to its default.
         closed: the caller may not set it, so that no form offers it.
         needs_transaction: its validation locks rows, and so belongs into the transaction of the write.
-        max_characters: how many a value of it has at the most in JSON, for the limit of bodies; None if nobody knows.
     """
 
     default_error_messages = {
@@ -59,8 +64,6 @@ class StrictField(serializers.Field):
     unchanged_if_absent = False
     closed = False
     needs_transaction = False
-    # A number, a time, true or false.
-    max_characters: int | None = MAX_NUMBER_CHARACTERS
 
     def obeys(self, change: Change) -> bool:
         return has(self.context["version"], change)
@@ -89,10 +92,6 @@ class CharField(StrictField, serializers.CharField):
     def __init__(self, *, lines: bool = False, **options: Any) -> None:
         self.lines = lines
         super().__init__(trim_whitespace=False, **options)
-
-    @property
-    def max_characters(self) -> int | None:  # type: ignore[override]
-        return self.max_length
 
     def run_validation(self, data: object = empty) -> object:
         if data == "" and self.allow_blank:
@@ -197,7 +196,6 @@ class MultiChoiceField(StrictField, serializers.ListField):
     def __init__(self, *, choices: Sequence[str], **options: Any) -> None:
         self.choices = choices
         super().__init__(child=CharField(), allow_empty=False, **options)
-        self.max_characters = sum(map(len, choices))
 
     def described(self, schema: JSONObject, version: Version, direction: str) -> JSONObject:
         items = {"type": "string", "enum": list(self.choices)}
@@ -215,10 +213,6 @@ class MultiChoiceField(StrictField, serializers.ListField):
 
 
 class ChoiceField(StrictField, serializers.ChoiceField):
-    @property
-    def max_characters(self) -> int:  # type: ignore[override]
-        return max(map(len, self.choices))
-
     def to_internal_value(self, data: object) -> str:
         if not isinstance(data, str) or data not in self.choices:
             raise serializers.ValidationError(f"Must be one of: {', '.join(self.choices)}.")

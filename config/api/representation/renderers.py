@@ -31,7 +31,6 @@ class JSONRenderer(BaseRenderer):
 
     is_page = False
     media_type = "application/json"
-    format = "json"
     # JSON is UTF-8 by definition (RFC 8259, section 8.1); the media type has no charset parameter.
     charset = None
 
@@ -45,7 +44,6 @@ class ProblemRenderer(JSONRenderer):
     """For errors alone: the exception handler picks it where the client accepts problem details."""
 
     media_type = "application/problem+json"
-    format = "problem"
 
 
 class BrowsableRenderer(JSONRenderer):
@@ -56,7 +54,6 @@ class BrowsableRenderer(JSONRenderer):
 
     is_page = True
     media_type = "text/html"
-    format = "page"
 
     def render(
         self, data: object, accepted_media_type: str | None = None, renderer_context: Mapping[str, Any] | None = None
@@ -114,7 +111,6 @@ class NDJSONRenderer(StreamRenderer):
     """A representation a line: that of a page, in which no string holds what readers may take for the end of a line."""
 
     media_type = content_type = NDJSON
-    format = "ndjson"
 
     def render_rows(self, rows: Sequence[Mapping[str, object]]) -> bytes:
         lines = b"".join([to_json(row) + b"\n" for row in rows])
@@ -128,7 +124,6 @@ class CSVRenderer(StreamRenderer):
 
     media_type = CSV
     content_type = f"{CSV}; charset=utf-8; header=present"
-    format = "csv"
 
     def render_beginning(self, names: Sequence[str]) -> bytes:
         return _write_lines([names])

@@ -39,14 +39,6 @@ Representation = dict[str, object]
 class StrictSerializer(serializers.Serializer):
     """Refuses names that it does not know, and read-only fields that differ, from the version on that says so."""
 
-    @property
-    def max_characters(self) -> int | None:
-        """How many the names and values of the writable fields have at the most; None if nobody knows of one."""
-        values = {
-            name: getattr(field, "max_characters", None) for name, field in self.fields.items() if not field.read_only
-        }
-        return None if None in values.values() else sum(len(name) + (most or 0) for name, most in values.items())
-
     def to_internal_value(self, data: Mapping[str, object]) -> dict[str, object]:
         strict = has(self.context["version"], Change.NO_UNKNOWN_NAMES)
         # Not all of them: a body of a hundred thousand names would take seconds, and get an answer of megabytes.
