@@ -29,15 +29,8 @@ logger = logging.getLogger(__name__)
 
 BEARER = 'Bearer realm="users"'
 CHALLENGE = f'{BEARER}, Basic realm="users", charset="UTF-8"'
-# Exceptions of DRF, and of the packages that raise its own, by their status.
-_CODES = {
-    400: ErrorCode.VALIDATION_ERROR,
-    401: ErrorCode.UNAUTHENTICATED,
-    403: ErrorCode.FORBIDDEN,
-    405: ErrorCode.METHOD_NOT_ALLOWED,
-    406: ErrorCode.NOT_ACCEPTABLE,
-    415: ErrorCode.UNSUPPORTED_MEDIA_TYPE,
-}
+# Of exceptions of DRF, and of the packages that raise its own: the first code of each status of a client's fault.
+_CODES = {code.status: code for code in reversed(ErrorCode) if code.status < 500}
 _NO_STORE = {"Cache-Control": "no-store"}
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
-from django.db.models import BigIntegerField, F, QuerySet, Subquery
+from django.db.models import F, QuerySet, Subquery
 from django.db.models.expressions import RawSQL
 from django.db.models.fields.tuple_lookups import (
     Tuple,
@@ -48,11 +48,6 @@ class Side(NamedTuple):
     rows: list[Any]
     has_others: bool
     reached: tuple[Any, ...] | None = None
-
-
-class _Count(Subquery):
-    template = "(SELECT count(*) FROM (%(subquery)s) AS counted)"
-    output_field = BigIntegerField()
 
 
 class KeysetQuery:
@@ -194,7 +189,10 @@ class KeysetQuery:
 
     def get_total(self) -> Any:
         """The total of the list, as an expression."""
-        return self.counted.get_total() if self.counted else _Count(self.queryset.order_by().values("pk"))
+        if self.counted:
+            return self.counted.get_total()
+        sql, params = compile_queryset(self.queryset.order_by().values("pk"))
+        return RawSQL(f"(SELECT count(*) FROM ({sql}) AS counted)", params)
 
     # --- By cursor
 
