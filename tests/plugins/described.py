@@ -236,8 +236,9 @@ class Watch:
         faults: Iterable[str] = ()
         if template is not None and reference.has(template, known_as):
             answer = reference.answer(template, known_as, response.status_code)
-            if is_ndjson(response.wsgi_request) and response.status_code in {200, 201} and answer:
-                answer = replace(answer, bodies=reference.describe_lines(answer))
+            created = reference.answer(template, known_as, 201)
+            if is_ndjson(response.wsgi_request) and response.status_code in {200, 201, 207} and answer and created:
+                answer = replace(answer, bodies=reference.describe_lines(created))
             faults = faults_of(reference, answer, method, response)
         elif is_operation(path, known_as):
             faults = ["the operation is not described"]
