@@ -111,7 +111,7 @@ class IncludeMixin(ConventionsMixin):
             parameters.refuse(INCLUDE, "Must not name one twice.")
         if not self.enveloped:
             parameters.refuse(INCLUDE, "Needs the envelope; leave out envelope=false.")
-        relations = get_relations(type(self))
+        relations = get_relations(self.__class__)
         for name in names:
             if scope := relations[name].link.scope:
                 require_scope(self.principal, scope)
@@ -120,6 +120,6 @@ class IncludeMixin(ConventionsMixin):
     def include(self: Any, response: Response, rows: Sequence[Any]) -> Response:
         """The response with what the request includes beside its rows; one statement for each name."""
         if self.included:
-            relations = get_relations(type(self))
+            relations = get_relations(self.__class__)
             response.data["included"] = {name: _fetch(self, relations[name], rows) for name in self.included}
         return response

@@ -125,7 +125,7 @@ def _get_shown(view: ResourceViewSet, properties: JSONObject, *, created: bool) 
 
 def _build_included(view: Any) -> JSONObject:
     """What is included, by name: resources as their lists show them."""
-    relations = get_relations(type(view))
+    relations = get_relations(view.__class__)
     properties: JSONObject = {}
     for name in get_names(view):
         model = relations[name].view_class.serializer_class.Meta.model.__name__
