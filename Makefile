@@ -18,7 +18,7 @@ PAYMENTS ?= 10000
 
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help trials run test format lint test-system test-browser test-clients bench lock install sbom test-bulk test-schema test-lighthouse test-load \
+.PHONY: help trials run test format lint pictures test-system test-browser test-clients bench lock install sbom test-bulk test-schema test-lighthouse test-load \
 	test-deploy test-replacement test-replicas test-migrations test-releases soak faults restore-drill cluster test-cluster bench-growth \
 	runtime-environment development-environment benchmark-environment browser-environment client-environment cluster-environment node
 
@@ -50,6 +50,9 @@ test-system: development-environment  ## starts services, proxies and standbys, 
 
 test-browser: browser-environment  ## does in a browser what people do there; CHROMIUM=/path/to/chromium FIREFOX=/path/to/firefox
 	@$(BIN)/python -m pytest tests/browser
+
+pictures: browser-environment  #: takes the pictures of the pages anew, for the tests and the README; CHROMIUM=/path/to/chromium
+	@$(BIN)/python -m tests.browser.pictures
 
 test-clients: runtime-environment client-environment  ## runs clients and linters from npm, and generated clients, against the running service; ORIGIN=http://127.0.0.1:8000
 	@cd tests/clients && export ORIGIN='$(or $(ORIGIN),http://$(HOST):$(PORT))' PATH="$$PATH:$(CURDIR)/$(CLIENTS)/bin" \
@@ -143,6 +146,10 @@ browser-environment: development-environment
 	$(call install,tests/browser/requirements.txt)
 	@command -v npm > /dev/null || { echo 'There is no npm; the check of accessibility needs Node 20 or later' >&2; exit 1; }
 	@cd tests/browser && npm ci --silent --no-audit --no-fund
+	@# The pictures of the pages have these letters, in every script.
+	@fc-list | grep -q NotoSansCJK && fc-list | grep -q DejaVuSansMono && fc-list | grep -q NotoSansThai \
+		|| apt-get install -y -qq fonts-dejavu-core fonts-noto-core fonts-noto-cjk > /dev/null \
+		|| { echo 'Install the fonts DejaVu, Noto Sans and Noto Sans CJK: fonts-dejavu-core fonts-noto-core fonts-noto-cjk' >&2; exit 1; }
 
 # An environment of its own: what generates clients needs other versions of what the service is tested with.
 CLIENTS = tests/clients/.venv

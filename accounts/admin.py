@@ -12,7 +12,7 @@ from accounts import services
 from accounts.models import PREFIX_CHARACTERS, APIKey, APIKeyQuerySet, Application, LoginSession
 from accounts.serializers import DEFAULT_OVERLAP
 from config.admin import changelist
-from config.admin.base import ReadOnlyAdmin, ServiceAdmin, get_principal, link_to_row
+from config.admin.base import ReadOnlyAdmin, ServiceAdmin, get_principal, link_to_user
 from config.api.principal import SCOPE_TEXTS
 from config.postgresql.visibility import IsVisible
 from users.admin import UserAdmin
@@ -46,7 +46,7 @@ class APIKeyAdmin(ReadOnlyAdmin):
     list_display = ("id", "user_link", "name", "prefix", "expires_at", "last_used_at", "revoked_at")
     list_filter = (RevokedFilter,)
     search_fields = ("id", "user", "prefix__startswith")
-    search_help_text = "The id of a key or of a user, or the beginning of a key: no more than its prefix is compared"
+    search_help_text = "A key ID, a user ID, or a key: only its prefix is compared."
     linked_filters = ("user__id",)
     linked_ordering = "-id"
     exclude = ("digest",)
@@ -81,7 +81,7 @@ class APIKeyAdmin(ReadOnlyAdmin):
 
     @admin.action(description="Revoke", permissions=["revoke"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[APIKey]) -> HttpResponse | None:
-        consequences = ["The keys are refused from the next request on, for ever."]
+        consequences = ["The keys stop working with the next request. This cannot be undone."]
         if page := self.confirm_action(request, queryset, "revoke", "Revoke API keys", consequences):
             return page
         # The user's row is locked before the key's, in the order of ids; see APIKeyViewSet.get_object.
@@ -98,17 +98,17 @@ class APIKeyAdmin(ReadOnlyAdmin):
         """Rotates a key of the signed-in user alone, as the API does: nobody else should see a user's key."""
         user = cast(User, request.user)
         if len(queryset[:2]) != 1 or not queryset.filter(user=user).exists():
-            message = "Choose one of your own keys. A key of somebody else is rotated by its user, or revoked."
+            message = "Select one of your own keys. Only its owner can rotate a key; you can revoke it instead."
             self.message_user(request, message, messages.ERROR)
             return None
-        consequences = ["The new key is shown once. The present one stays valid for a day."]
+        consequences = ["The new key is shown only once. The current key stays valid for one day."]
         if page := self.confirm_action(request, queryset, "rotate", "Rotate an API key", consequences):
             return page
         services.lock_user(user)
         old = queryset.select_for_update(no_key=True).get()
         _, key = services.rotate_api_key(old, timedelta(seconds=DEFAULT_OVERLAP))
         self.log_change(request, old, "Rotated.")
-        context = {**self.admin_site.each_context(request), "title": f"The new key that replaces {old}", "key": key}
+        context = {**self.admin_site.each_context(request), "title": f"New key, replacing {old}", "key": key}
         return render(request, "admin/accounts/apikey/key.html", context)
 
 
@@ -116,7 +116,7 @@ class APIKeyAdmin(ReadOnlyAdmin):
 class LoginSessionAdmin(ReadOnlyAdmin):
     list_display = ("id", "user_link", "created_at", "rotated_at", "expires_at", "ended_at")
     search_fields = ("user",)
-    search_help_text = "The id of a user"
+    search_help_text = "A user ID."
     linked_filters = ("user__id",)
     linked_ordering = "-created_at"
     sortable_by = ("expires_at",)
@@ -128,7 +128,7 @@ class TokenAdmin(ReadOnlyAdmin):
     """Shows to which user and application a code or token was issued, when and with which scopes, and not itself."""
 
     search_fields = ("id", "user", "application")
-    search_help_text = "The id of a row, of a user or of an application"
+    search_help_text = "The ID of a token, a user or an application."
     linked_filters = ("user__id",)
     list_select_related = ("application",)
     ordering = ("-id",)
@@ -141,17 +141,17 @@ class TokenAdmin(ReadOnlyAdmin):
     def has_end_permission(self, request: HttpRequest) -> bool:
         return bool(request.user.is_superuser)
 
-    @admin.action(description="End all codes and tokens that the application has of the user", permissions=["end"])
+    @admin.action(description="Revoke the application's access to the user", permissions=["end"])
     def end_grant(self, request: HttpRequest, queryset: QuerySet) -> HttpResponse | None:
-        consequences = ["All codes and tokens that the applications have of these users end now."]
-        if page := self.confirm_action(request, queryset, "end_grant", "End grants", consequences):
+        consequences = ["All codes and tokens that these applications hold for these users stop working immediately."]
+        if page := self.confirm_action(request, queryset, "end_grant", "Revoke access", consequences):
             return page
         grants = {(row.user_id, row.application_id): row for row in queryset.select_related("user", "application")}
         for _, row in sorted(grants.items(), key=lambda grant: (grant[0][0] or 0, grant[0][1])):
             services.end_grant_now(row.user, row.application, by=request.user)
             # Logged for the application, as codes and access tokens are deleted with the grant.
-            self.log_change(request, row.application, "Ended a grant.")
-        self.message_user(request, f"Ended {len(grants)} grants.", messages.SUCCESS)
+            self.log_change(request, row.application, "Revoked access.")
+        self.message_user(request, f"Revoked {len(grants)} grants.", messages.SUCCESS)
         return None
 
 
@@ -175,7 +175,7 @@ class ApplicationForm(forms.ModelForm):
         choices=[(scope, f"{scope}: {text}") for scope, text in SCOPE_TEXTS.items()],
         widget=forms.CheckboxSelectMultiple,
         required=False,
-        help_text="The scopes it may ask users for at most. A removed scope is refused from the next request on.",
+        help_text="The scopes that the application may request. Removing one takes effect with the next request.",
     )
 
     class Meta:
@@ -189,7 +189,7 @@ class ApplicationAdmin(ServiceAdmin):
     form = ApplicationForm
     list_display = ("id", "name", "client_id", "owner_link", "client_type", "authorization_grant_type")
     search_fields = ("id", "name__startswith", "client_id", "owner")
-    search_help_text = "The beginning of a name, a whole client id, or the id of an application or of its owner"
+    search_help_text = "The start of a name, a full client ID, or the ID of an application or its owner."
     linked_filters = ("owner__id",)
     linked_ordering = "-id"
     raw_id_fields = ("owner",)
@@ -197,7 +197,7 @@ class ApplicationAdmin(ServiceAdmin):
 
     @admin.display(description="owner")
     def owner_link(self, obj: Application) -> str:
-        return link_to_row(obj, "owner")
+        return link_to_user(obj.owner)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return bool(request.user.is_superuser)
@@ -217,21 +217,21 @@ class ApplicationAdmin(ServiceAdmin):
     ) -> HttpResponse:
         return self._show_secret(request, f"{obj} was added", obj, request.new_secret)  # type: ignore[attr-defined]
 
-    @admin.action(description="Make a new secret and end the present one", permissions=["change"])
+    @admin.action(description="Replace the client secret", permissions=["change"])
     def rotate_secret(self, request: HttpRequest, queryset: QuerySet[Application]) -> HttpResponse | None:
         confidential = queryset.filter(client_type=Application.CLIENT_CONFIDENTIAL)
         if queryset.count() != 1 or not confidential:
             self.message_user(
-                request, "Choose one confidential application; a public one has no secret.", messages.ERROR
+                request, "Select one confidential application. Public applications have no secret.", messages.ERROR
             )
             return None
-        consequences = ["The present secret is refused from now on.", "The tokens it got stay valid until they expire."]
-        title = "Make a new secret and end the present one"
+        consequences = ["The current secret stops working immediately.", "Its tokens stay valid until they expire."]
+        title = "Replace the client secret"
         if page := self.confirm_action(request, queryset, "rotate_secret", title, consequences):
             return page
         application = confidential.get()
         secret = services.rotate_secret(application)
-        self.log_change(request, application, "Made a new secret.")
+        self.log_change(request, application, "Replaced the client secret.")
         return self._show_secret(request, f"{application} has a new secret", application, secret)
 
     def _show_secret(
@@ -262,21 +262,21 @@ class UserWithCredentialsAdmin(UserAdmin):
 
     actions = (*UserAdmin.actions, "end_credentials")
 
-    @admin.action(description="End all keys, tokens and sessions", permissions=["change"])
+    @admin.action(description="Revoke all credentials", permissions=["change"])
     def end_credentials(self, request: HttpRequest, queryset: QuerySet[User]) -> HttpResponse | None:
         consequences = [
-            "All API keys, logins, sessions and OAuth tokens end now.",
-            "So do the secrets of applications that act for the users by client credentials: make new ones for those.",
-            "The password stays valid. To keep somebody out, change it or set the status to inactive, too.",
+            "All API keys, sign-ins, sessions and OAuth tokens stop working immediately.",
+            "So do the secrets of client-credentials applications that act for these users. Replace them afterwards.",
+            "Passwords stay valid. To lock a user out, also change the password or set the status to inactive.",
         ]
         if queryset.contains(cast(User, request.user)):
-            consequences.append("You are among them: your present session ends, too.")
-        title = "End all keys, tokens and sessions"
+            consequences.append("You are one of them: your own session ends, too.")
+        title = "Revoke all credentials"
         if page := self.confirm_action(request, queryset, "end_credentials", title, consequences):
             return page
         users = list(queryset.order_by("id"))
         for user in users:
             services.end_credentials(user)
-            self.log_change(request, user, "Ended all keys, tokens and sessions.")
-        self.message_user(request, f"Ended all keys, tokens and sessions of {len(users)} users.", messages.SUCCESS)
+            self.log_change(request, user, "Revoked all credentials.")
+        self.message_user(request, f"Revoked all credentials of {len(users)} users.", messages.SUCCESS)
         return None

@@ -68,7 +68,8 @@ def log_out(presented: str) -> None:
     """
     token = RefreshToken.parse_for_log_out(presented)
     if token is None and is_living_oauth_token(presented):
-        raise invalid(Detail("refresh_token", "This token belongs to an application, which ends it at /oauth/revoke."))
+        message = "This token belongs to an OAuth application. Revoke it at /oauth/revoke."
+        raise invalid(Detail("refresh_token", message))
     session = _fetch_session(token) if token else None
     if session is not None and session.end():
         audit.record("logout", user=session.user)

@@ -34,7 +34,6 @@ from config.postgresql.transactions import COMMIT_AT_ONCE, lock_key_share
 
 if TYPE_CHECKING:
     from config.api.principal import Principal
-    from users.models import User
 
 PREFIX_CHARACTERS = 12
 USE_NOTED_EVERY = timedelta(minutes=1)
@@ -250,10 +249,6 @@ def is_living_oauth_token(token: str) -> bool:
 
 
 class ApplicationQuerySet(models.QuerySet["Application"]):
-    def authorised_by(self, user: User) -> ApplicationQuerySet:
-        """The applications that hold a refresh token of the user which they could still use."""
-        return self.filter(pk__in=living_refresh_tokens(timezone.now()).filter(user=user).values("application"))
-
     def lock_key_share(self, application: Application) -> bool:
         """Keeps an application from being removed until the transaction ends.
 
@@ -282,7 +277,7 @@ class Application(AbstractApplication):
         related_name="oauth_applications",
         null=True,
         blank=True,
-        help_text="For whom a client-credentials token acts, with that user's role.",
+        help_text="The user that client-credentials tokens act for, with that user's role.",
     )
     authorization_grant_type = models.CharField(
         max_length=18,
@@ -314,16 +309,16 @@ class Application(AbstractApplication):
         except ValidationError as found:
             problems.update(found.error_dict)
         if not problems and not all(map(is_redirect_permitted, self.redirect_uris.split())):
-            problems["redirect_uris"].append(ValidationError("A redirect is an https address of a plain host."))
+            problems["redirect_uris"].append(ValidationError("Redirect URIs must be https addresses of a plain host."))
         if not self.name.isprintable():
-            problems["name"].append(ValidationError("The name holds a character that cannot be shown."))
+            problems["name"].append(ValidationError("The name contains an invisible character."))
         if self.name and is_blank(self.name):
             problems["name"].append(ValidationError(BLANK))
         if self.authorization_grant_type == self.GRANT_CLIENT_CREDENTIALS:
             if self.owner is None:
-                problems["owner"].append(ValidationError("A client-credentials token acts for an owner: choose one."))
+                problems["owner"].append(ValidationError("Choose an owner, whom client-credentials tokens act for."))
             if self.client_type == self.CLIENT_PUBLIC:
-                problems["client_type"].append(ValidationError("Client credentials need a confidential client."))
+                problems["client_type"].append(ValidationError("Client credentials require a confidential client."))
         if problems:
             raise ValidationError(problems)
 

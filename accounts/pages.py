@@ -69,7 +69,7 @@ class Page(View):
 
     def http_method_not_allowed(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
         allowed = self.options(request).headers["Allow"]
-        message = "This page does not have that method; see Allow."
+        message = "This page does not support the method. See the Allow header."
         return plain_response(DomainError(ErrorCode.METHOD_NOT_ALLOWED, message, headers={"Allow": allowed}), request)
 
 
@@ -91,7 +91,7 @@ def render_notice(request: HttpRequest, title: str, text: str, status: int) -> H
 class LoginForm(AuthenticationForm):
     """Email and password. Whatever is wrong with them, the error is the same."""
 
-    error_messages = {"invalid_login": "The email or the password is wrong."}
+    error_messages = {"invalid_login": "Wrong email or password."}
 
     def clean(self) -> dict[str, object]:
         email, password = self.cleaned_data.get("username"), self.cleaned_data.get("password")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     # Whose module imports this one, by the settings.
     from rest_framework.views import APIView
 
-_NEEDS_PASSWORD = "Managing keys, and reading other people's, needs a credential made from the password."
+_NEEDS_PASSWORD = "To manage keys or read those of others, use a password-based credential: JWT, Basic or session."
 
 
 class APIKeyPermission(ResourcePermission):

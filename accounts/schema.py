@@ -36,17 +36,21 @@ class PrincipalScheme(OpenApiAuthenticationExtension):
             "authorizationUrl": f"{settings.PUBLIC_URL}/oauth/authorize",
             "refreshUrl": f"{settings.PUBLIC_URL}/oauth/token",
         }
-        # RFC 8725: a JWT is checked for one algorithm, issuer, audience and purpose.
-        jwt = "An access token from login, a JWT checked as RFC8725 asks. It has all scopes."
+        jwt = "An access token from login, a JWT validated according to RFC8725. It has all scopes."
         return [
-            {"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "A key, with its own scopes."},
-            {"type": "apiKey", "in": "query", "name": "api_key", "description": "The same key, where no header is."},
+            {"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "An API key with its own scopes."},
+            {
+                "type": "apiKey",
+                "in": "query",
+                "name": "api_key",
+                "description": "The key, if headers are impossible.",
+            },
             {"type": "http", "scheme": "bearer", "bearerFormat": "JWT", "description": jwt},
-            {"type": "http", "scheme": "basic", "description": "Email and password. It has all scopes."},
+            {"type": "http", "scheme": "basic", "description": "Email and password. All scopes."},
             {
                 "type": "oauth2",
                 "flows": {"authorizationCode": code, "clientCredentials": token},
-                "description": "An access token with the scopes that were granted, checked as RFC8725 asks of a JWT.",
+                "description": "An opaque access token with the granted scopes.",
             },
         ]
 
@@ -98,7 +102,7 @@ _SCHEMAS: JSONObject = {
             "exp": build_integer(),
         },
         optional=("iss", "client_id", "sub", "scope", "token_type", "iat", "exp"),
-        description="RFC 7662, section 2.2: `active` alone for a token that is not, or is another client's.",
+        description="RFC 7662, section 2.2. Only `active` if the token is inactive or belongs to another client.",
     ),
     "KeySet": build_object(
         {
@@ -224,7 +228,7 @@ def _build_token_operation() -> JSONObject:
         "oauth_token",
         "Exchange a grant for tokens",
         _build_response(200, "OAuthTokens"),
-        description="RFC 6749, section 3.2; the code with PKCE (RFC 7636).",
+        description="RFC 6749, section 3.2. Authorization codes require PKCE (RFC 7636).",
         form="OAuthTokenRequest",
         example={"grant_type": "client_credentials", "scope": "users:read"},
     )
@@ -235,7 +239,7 @@ def _build_revoke_operation() -> JSONObject:
         "oauth_revoke",
         "Revoke a token",
         _build_response(200, None),
-        description="RFC 7009. Both tokens of the pair end; 200 for an unknown token, too.",
+        description="RFC 7009. Revokes both tokens of the pair. Returns 200 for unknown tokens, too.",
         form="OAuthTokenReference",
         example={"token": "a-token"},
     )
@@ -244,9 +248,9 @@ def _build_revoke_operation() -> JSONObject:
 def _build_introspect_operation() -> JSONObject:
     return _build_client_operation(
         "oauth_introspect",
-        "Ask about a token",
+        "Introspect a token",
         _build_response(200, "OAuthIntrospection", example={"active": False}),
-        description="RFC 7662, of the asking client's own tokens.",
+        description="RFC 7662. Clients can introspect only their own tokens.",
         form="OAuthTokenReference",
         example={"token": "a-token"},
     )
@@ -255,10 +259,10 @@ def _build_introspect_operation() -> JSONObject:
 def _build_metadata_operation() -> JSONObject:
     return _build_operation(
         "oauth_metadata",
-        "Read where everything of OAuth is",
+        "Read the OAuth metadata",
         _build_response(200, "OAuthMetadata"),
         (400, 413, 429, 500, 503),
-        description="RFC 8414.",
+        description="RFC 8414. Lists the endpoints and features of the authorization server.",
         security=[],
     )
 
@@ -266,11 +270,11 @@ def _build_metadata_operation() -> JSONObject:
 def _build_key_set_operation() -> JSONObject:
     return _build_operation(
         "key_set",
-        "Read the public keys of access tokens",
+        "Read the public signing keys",
         _build_response(200, "KeySet", example={"keys": []}),
         (400, 413, 429, 500, 503),
-        description="RFC 7517. Empty where a secret signs them. Whoever checks a token by its key alone does not learn "
-        "that its login has ended.",
+        description="RFC 7517. Empty if tokens are signed with a secret. The signature alone does not show whether the "
+        "login of a token has been revoked.",
         security=[],
     )
 
@@ -298,6 +302,6 @@ def add_oauth_endpoints(result: JSONObject, generator: SchemaGenerator, **option
     result["components"]["schemas"].update(_SCHEMAS | {"OAuthMetadata": _build_metadata_schema()})
     result["components"]["securitySchemes"] |= {
         "client": {"type": "http", "scheme": "basic", "description": "An application's `client_id` and secret."},
-        "metricsToken": {"type": "http", "scheme": "bearer", "description": "The setting METRICS_TOKEN (RFC8725)."},
+        "metricsToken": {"type": "http", "scheme": "bearer", "description": "The value of the setting METRICS_TOKEN."},
     }
     return result

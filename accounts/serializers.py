@@ -57,7 +57,7 @@ class APIKeySerializer(ResourceSerializer):
 
     def validate_expires_at(self, value: datetime | None) -> datetime | None:
         if value is not None and value <= timezone.now():
-            raise ValidationError("Must lie in the future.")
+            raise ValidationError("Must be in the future.")
         return value
 
 

@@ -22,7 +22,7 @@ def lock_user(user: User) -> None:
         DomainError: UNAUTHENTICATED when they were ended since the request was authenticated.
     """
     if not User.objects.lock_key_share_with_credentials(user):
-        raise DomainError(ErrorCode.UNAUTHENTICATED, "The credentials were ended just now; log in again.")
+        raise DomainError(ErrorCode.UNAUTHENTICATED, "Your credentials have just been revoked. Sign in again.")
 
 
 def create_api_key(
@@ -59,7 +59,7 @@ def rotate_api_key(old: APIKey, overlap: timedelta) -> tuple[APIKey, str]:
     """
     now = timezone.now()
     if old.revoked_at or old.rotated_at or (old.expires_at and old.expires_at <= now):
-        raise DomainError(ErrorCode.CONFLICT, "A key that is revoked, expired or already rotated cannot be rotated.")
+        raise DomainError(ErrorCode.CONFLICT, "You cannot rotate a key that is revoked, expired or already rotated.")
     row, key = _new_key(old.user, old.name, old.scopes, old.expires_at)
     old.rotated_at = now
     old.expires_at = min(filter(None, (old.expires_at, now + overlap)))

@@ -187,7 +187,8 @@ class RefreshToken(SessionToken):
         try:
             token.verify_own_claims()
         except _UNUSABLE:
-            raise invalid(Detail("refresh_token", "This is no refresh token; send the one of the same pair.")) from None
+            message = "This is not a refresh token. Send the refresh token of the same pair."
+            raise invalid(Detail("refresh_token", message)) from None
         return token
 
 

@@ -36,8 +36,8 @@ class ProtectedView(View):
     """Who the service takes the caller for, and what the credential allows."""
 
     texts = {
-        "get": "Tells who you are.\n\n"
-        "The user that your credential stands for, its kind and its end, and the scopes it has."
+        "get": "Read the current user.\n\n"
+        "Returns the user behind your credential, and the credential's kind, expiry and scopes."
     }
 
     @extend_schema(responses=ProtectedSerializer, tags=[SIGN_IN])
@@ -82,9 +82,9 @@ class LoginView(TokenView):
     """Exchanges email and password for a pair of tokens."""
 
     texts = {
-        "post": "Signs in with email and password.\n\n"
-        "The access token is good for 15 minutes, as `Authorization: Bearer`; "
-        "the refresh token for 14 days, and for one use."
+        "post": "Log in.\n\n"
+        "Exchanges email and password for tokens. Send the access token as `Authorization: Bearer`: it is valid for 15 "
+        "minutes. The refresh token is valid for 14 days and can be used once."
     }
 
     serializer_class = LoginSerializer
@@ -100,9 +100,9 @@ class RefreshView(TokenView):
     """Exchanges a refresh token, which can be used once, for a new pair."""
 
     texts = {
-        "post": "Exchanges a refresh token for a new pair.\n\n"
-        "Use a refresh token once: a second use ends the sign-in, with "
-        "all of its tokens."
+        "post": "Refresh tokens.\n\n"
+        "Exchanges a refresh token for a new pair. Use each refresh token once: a second use revokes all tokens of "
+        "the login."
     }
 
     own_errors = {"POST": (ErrorCode.INVALID_TOKEN,)}
@@ -115,7 +115,7 @@ class RefreshView(TokenView):
 class LogoutView(TokenView):
     """Ends the session of a refresh token, access tokens too."""
 
-    texts = {"post": "Signs out.\n\nAll tokens of this sign-in are refused from the next request on."}
+    texts = {"post": "Log out.\n\nRevokes all tokens of this login immediately."}
 
     @extend_schema(request=RefreshTokenSerializer, responses={204: None}, tags=[SIGN_IN])
     def post(self, request: Request, **kwargs: str) -> Response:
@@ -127,12 +127,12 @@ class APIKeyViewSet(ResourceViewSet):
     """API keys: one's own, and for administrators everybody's."""
 
     texts = {
-        "list": "A page of your API keys, for administrators of everybody's.\n\nThe keys themselves are not stored and "
-        "cannot be read.",
-        "create": "Makes one API key.\n\n"
-        "This answer alone shows the key: store it now. Without `scopes` it has all of yours.",
-        "destroy": "Revokes one API key.\n\n"
-        "It is refused from the next request on. A second time it is answered 204, too.",
+        "list": "Returns a page of your API keys. Administrators see the keys of all users.\n\n"
+        "The service does not store the keys themselves.",
+        "create": "Creates a new API key.\n\n"
+        "Only this response contains the key: store it now. Without `scopes`, the key gets all scopes.",
+        "destroy": "Revokes the API key.\n\n"
+        "It stops working with the next request. Repeating the request returns 204 again.",
     }
 
     queryset = APIKey.objects.all()
@@ -181,9 +181,9 @@ class RotationViewSet(APIKeyViewSet):
     """The successors of a key, which are made here and read as keys."""
 
     texts = {
-        "create": "Rotates one API key.\n\n"
-        "This answer alone shows the new key, which has the same name, scopes and end. "
-        "The old one is good for `overlap_seconds` more. A key that was revoked, rotated or is past its end: 409."
+        "create": "Rotates the API key.\n\n"
+        "Only this response contains the new key, which has the same name, scopes and expiry. The old key stays valid "
+        "for `overlap_seconds`. Returns 409 if the key is revoked, expired or already rotated."
     }
 
     serializer_class = RotationSerializer
@@ -197,6 +197,6 @@ class RotationViewSet(APIKeyViewSet):
         if old is None:
             raise not_found()
         if old.user_id != self.principal.user.pk:
-            raise forbidden("A key is rotated by its own user.")
+            raise forbidden("Only its owner can rotate a key.")
         overlap = timedelta(seconds=serializer.validated_data["overlap_seconds"])
         serializer.instance, serializer.instance.key = services.rotate_api_key(old, overlap)

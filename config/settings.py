@@ -81,10 +81,10 @@ def _parse_replica_urls(urls: str) -> dict[str, dict[str, Any]]:
     """The settings of each replica by its alias, which is its address: it means the same to all nodes."""
     parsed = [_parse_database_url(url.strip(), is_one_of_several=True) for url in urls.split(",") if url.strip()]
     if any("," in replica["HOST"] for replica in parsed):
-        raise EnvError("Must name one server by each URL.")
+        raise EnvError("Each URL must name exactly one server.")
     replicas = {f"{replica['HOST']}:{replica['PORT'] or 5432}": replica for replica in parsed}
     if len(replicas) < len(parsed):
-        raise EnvError("Must name each server once.")
+        raise EnvError("Must not repeat a server.")
     return replicas
 
 
@@ -97,11 +97,11 @@ def _find_faults_of_files() -> Iterator[str]:
     for name in SECRETS:
         if path := os.environ.get(f"{name}_FILE"):
             if os.environ.get(name):
-                yield f"{name}_FILE: Give one of {name} and {name}_FILE."
+                yield f"{name}_FILE: Set only one of {name} and {name}_FILE."
             try:
                 Path(path).read_text(encoding="utf-8")
             except (OSError, UnicodeDecodeError) as error:
-                yield f"{name}_FILE: {getattr(error, 'strerror', None) or 'Is no text in UTF-8'}: {path}."
+                yield f"{name}_FILE: {getattr(error, 'strerror', None) or 'Must be UTF-8 text'}: {path}."
 
 
 if _unreadable := " ".join(_find_faults_of_files()):
@@ -143,7 +143,7 @@ JWT_SIGNING_KEY = _required(env.str, "JWT_SIGNING_KEY", validate=Length(min=32))
 SECRET_KEY_FALLBACKS: list[str] = env.list("SECRET_KEY_FALLBACKS", [], validate=_each(Length(min=50)))
 JWT_SIGNING_KEY_FALLBACKS: list[str] = env.list("JWT_SIGNING_KEY_FALLBACKS", [], validate=_each(Length(min=32)))
 ALLOWED_HOSTS = _required(
-    env.list, "ALLOWED_HOSTS", validate=And(Length(min=1), ContainsNoneOf([""], error="An empty name is no host."))
+    env.list, "ALLOWED_HOSTS", validate=And(Length(min=1), ContainsNoneOf([""], error="Must not have an empty name."))
 )
 PUBLIC_URL = _required(
     env.str,
@@ -156,7 +156,7 @@ DEFAULT_API_VERSION = env.int("DEFAULT_API_VERSION", 1, validate=OneOf([version.
 API_VENDOR = env.str(
     "API_VENDOR",
     "users",
-    validate=Regexp(r"[a-z][a-z0-9-]*\Z", error="Must be small letters, digits and hyphens, and begin with a letter."),
+    validate=Regexp(r"[a-z][a-z0-9-]*\Z", error="Must be lowercase letters, digits or hyphens after a letter."),
 )
 CORS_ALLOWED_ORIGINS: list[str] = env.list(
     "CORS_ALLOWED_ORIGINS", [], validate=_each(Regexp(_ORIGIN, error=_ORIGIN_WANTED))
@@ -198,7 +198,7 @@ IDEMPOTENCY_RETENTION_DAYS = env.int("IDEMPOTENCY_RETENTION_DAYS", 30, validate=
 _database = _required(env.database_url, "DATABASE_URL")
 _migration_database = env.database_url("DATABASE_MIGRATION_URL", "", is_optional=True)
 _replicas = env.replica_urls("DATABASE_REPLICA_URLS", "")
-# How many seconds ago the primary may have been as a replica is that is read from.
+# Maximum replica lag, in seconds.
 REPLICA_MAX_LAG = 1.0
 READ_ONLY_WITHOUT_PRIMARY = env.bool("READ_ONLY_WITHOUT_PRIMARY", False)
 
@@ -215,11 +215,11 @@ def _faults() -> Iterator[str]:
     """What is wrong with variables that are each right by themselves."""
     if TRACING and not _is_installed("opentelemetry-exporter-otlp-proto-http"):
         yield (
-            "OTEL_EXPORTER_OTLP_ENDPOINT: Traces need further packages: "
+            "OTEL_EXPORTER_OTLP_ENDPOINT: Tracing requires more packages: "
             ".venv/bin/python -m pip install --require-hashes --no-deps -r requirements-otel.txt"
         )
     if READ_ONLY_WITHOUT_PRIMARY and not _replicas:
-        yield "READ_ONLY_WITHOUT_PRIMARY: Needs DATABASE_REPLICA_URLS to read from."
+        yield "READ_ONLY_WITHOUT_PRIMARY: Requires DATABASE_REPLICA_URLS."
     yield from _find_faults_of_keys()
     if not validate_host(urlsplit(PUBLIC_URL).hostname or "", ALLOWED_HOSTS):
         yield "ALLOWED_HOSTS: Must cover the host of PUBLIC_URL."
@@ -233,7 +233,7 @@ def _find_faults_of_keys() -> Iterator[str]:
         ("JWT_SIGNING_KEY", [JWT_SIGNING_KEY, *JWT_SIGNING_KEY_FALLBACKS]),
     ):
         if any(len(set(key)) < MIN_DISTINCT_CHARACTERS for key in keys):
-            yield f"{name}: Too few different characters; make a random one."
+            yield f"{name}: Has too few different characters. Generate a random value."
     for name, keys in (
         ("JWT_SIGNING_KEY", [JWT_SIGNING_KEY]),
         ("JWT_SIGNING_KEY_FALLBACKS", JWT_SIGNING_KEY_FALLBACKS),
@@ -365,6 +365,7 @@ TEMPLATES = [
 APPEND_SLASH = False
 LANGUAGE_CODE = "en"
 USE_I18N = False
+FORMAT_MODULE_PATH = "config.site.formats"
 TIME_ZONE = "UTC"
 USE_TZ = True
 STATIC_URL = "/static/"
@@ -581,21 +582,21 @@ SIMPLE_JWT = {
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "Users Resource Service",
-    "DESCRIPTION": "Users with their orders, posts and payments.",
+    "DESCRIPTION": "A REST API for users and their orders, payments, posts and comments.",
     "CONTACT": {"name": "Users Resource Service", "url": f"{PUBLIC_URL}/docs"},
     # Where the document itself is read from: pages that try it out are of that origin, whatever its name.
-    "SERVERS": [{"url": "/", "description": "This service, local or in production", "x-internal": False}],
+    "SERVERS": [{"url": "/", "description": "This service", "x-internal": False}],
     # In the order of the reference. Others follow by name, told by their views.
     "TAGS": [
-        {"name": "users", "description": "Users, and what belongs to one of them."},
-        {"name": "orders", "description": "Orders, which are made and read."},
-        {"name": "payments", "description": "Payments, which are made once each, and read."},
-        {"name": "posts", "description": "Posts, with their comments."},
-        {"name": "comments", "description": "Comments, each by its own address."},
-        {"name": "api-keys", "description": "API keys: made, rotated and revoked."},
-        {"name": "sign-in", "description": "Tokens by email and password, and who you are."},
-        {"name": "oauth", "description": "OAuth 2.0, in bodies of its own."},
-        {"name": "service", "description": "Health, metrics and this document, at the root alone."},
+        {"name": "users", "description": "Users and their related resources."},
+        {"name": "orders", "description": "Orders can be created and read."},
+        {"name": "payments", "description": "Payments can be created, with an idempotency key, and read."},
+        {"name": "posts", "description": "Posts and their comments."},
+        {"name": "comments", "description": "Individual comments."},
+        {"name": "api-keys", "description": "Create, rotate and revoke API keys."},
+        {"name": "sign-in", "description": "Log in for tokens, and read the current user."},
+        {"name": "oauth", "description": "OAuth 2.0 endpoints. They use the formats of the OAuth RFCs."},
+        {"name": "service", "description": "Health, metrics and the OpenAPI document."},
     ],
     # The document's version is the API's.
     "VERSION": "",

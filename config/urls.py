@@ -16,7 +16,7 @@ from config.site.entry import EntryView, VersionsView
 from config.site.health import LiveView, ReadyView
 from config.site.metrics import MetricsView
 from config.site.redirects import redirect_without_trailing_slash
-from config.site.requests_file import RequestsFileView
+from config.site.requests_file import PostmanView, RequestsFileView
 from config.site.schema import SchemaView
 
 register_converter(VersionConverter, "version")
@@ -57,6 +57,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("docs/guide", RedirectView.as_view(url="/docs/first-request")),
     path("docs/search.json", SearchIndexView.as_view(), name="search-index"),
     path("docs/requests.http", RequestsFileView.as_view(), name="requests-file"),
+    path("docs/postman.json", PostmanView.as_view(), name="postman"),
     path("docs/versions", VersionsPageView.as_view(), {"page": "versions"}),
     path("docs/<slug:page>", GuideView.as_view()),
     path("health/live", LiveView.as_view()),

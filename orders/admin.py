@@ -16,7 +16,7 @@ class OrderAdmin(ReadOnlyAdmin):
     list_filter = ("created_at",)
     sortable_by = ("id", "item", "qty", "created_at")
     search_fields = ("id", "user", "item__startswith")
-    search_help_text = "The id of an order or of a user, or the beginning of an item"
+    search_help_text = "An order ID, a user ID, or the start of an item name."
     linked_filters = ("user__id",)
     ordering = ("-id",)
     export_fields = ("id", "user_id", "item", "qty", "created_at")
@@ -25,4 +25,4 @@ class OrderAdmin(ReadOnlyAdmin):
 @dashboard.register_charts
 def build_order_chart(days: Sequence[date]) -> Iterator[Chart]:
     values = dashboard.aggregate_by_day(Order.objects.all(), "created_at", days, orders=Count("pk"))
-    yield Chart("Orders", "How many orders were made, by day.", days, dashboard.to_integers(values))
+    yield Chart("Orders", "New orders per day.", days, dashboard.to_integers(values))

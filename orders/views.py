@@ -11,7 +11,10 @@ from users.views import NestedUnderUserMixin
 class OrderViewSet(BulkMixin, ResourceViewSet):
     """The orders that the caller may see. They are created and never change."""
 
-    texts = {"create": "Adds one order, on every call.\n\nA retry with an `Idempotency-Key` adds nothing."}
+    texts = {
+        "create": "Creates a new order.\n\n"
+        "Send an `Idempotency-Key` to retry safely: without one, every call creates an order."
+    }
     queryset = Order.objects.all()
     serializer_class = OrderSerializer
     scope = "orders"

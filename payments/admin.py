@@ -16,7 +16,7 @@ class PaymentAdmin(ReadOnlyAdmin):
     list_filter = ("created_at",)
     sortable_by = ("id", "amount", "created_at")
     search_fields = ("id", "user")
-    search_help_text = "The id of a payment or of a user"
+    search_help_text = "A payment ID or a user ID."
     linked_filters = ("user__id",)
     ordering = ("-id",)
     export_fields = ("id", "user_id", "amount", "created_at")
@@ -27,5 +27,5 @@ def build_payment_charts(days: Sequence[date]) -> Iterator[Chart]:
     aggregates = {"payments": Count("pk"), "amount": Sum("amount")}
     values = dashboard.aggregate_by_day(Payment.objects.all(), "created_at", days, **aggregates)
     numbers = dashboard.to_integers({"payments": values["payments"]})
-    yield Chart("Payments", "How many payments were made, by day.", days, numbers)
-    yield Chart("Amount paid", "The sum of the payments, by day.", days, {"amount": values["amount"]})
+    yield Chart("Payments", "New payments per day.", days, numbers)
+    yield Chart("Amount paid", "Total amount of all payments per day.", days, {"amount": values["amount"]})

@@ -10,7 +10,10 @@ from users.views import NestedUnderUserMixin
 class PaymentViewSet(ResourceViewSet):
     """The payments that the caller may see. They are created and never change."""
 
-    texts = {"create": "Makes one payment, once.\n\nA retry with its `Idempotency-Key` gets the first answer again."}
+    texts = {
+        "create": "Creates a new payment.\n\nRequires an `Idempotency-Key`. "
+        "Retrying with the same key returns the first response and has no further effect."
+    }
     queryset = Payment.objects.all()
     serializer_class = PaymentSerializer
     scope = "payments"

@@ -7,7 +7,7 @@ from users.permissions import is_self_or_administrator
 class AuthorPermission(ResourcePermission):
     """Everybody reads; authors and administrators change."""
 
-    refusal = "Only its author or an administrator may do this."
+    refusal = "Only the author or an administrator can do this."
 
     @staticmethod
     def may_change(principal: Principal, row: Post | Comment) -> bool:

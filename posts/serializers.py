@@ -34,8 +34,8 @@ class PostSerializer(ResourceSerializer):
         "updated_at": datetime(2026, 12, 1, 9, 30, tzinfo=UTC),
     }
     read_only_hints = {
-        "comments": f"A list shows the first {COMMENTS_IN_LIST} comments of a post; the post itself shows "
-        f"{COMMENTS_OF_ONE}, and may be sent back as it is."
+        "comments": f"Lists show the first {COMMENTS_IN_LIST} comments of a post. "
+        f"To send a post back, fetch it by its id: that shows {COMMENTS_OF_ONE}."
     }
     body = CharField(max_length=20_000, lines=True, required=False, allow_blank=True)
     comments = CommentSerializer(source="first_comments", many=True, read_only=True)

@@ -58,7 +58,7 @@ class UserPostViewSet(BulkMixin, PostViewSet):
     def check_parent(self) -> None:
         super().check_parent()
         if self.request.method == "POST" and not is_self_or_administrator(self.principal, self.parent_id):
-            raise forbidden("Only an administrator may post for another user.", "user_id")
+            raise forbidden("Only an administrator can post for another user.", "user_id")
 
     def get_address_values(self) -> dict[str, object]:
         if not User.objects.lock_key_share(self.parent_id):

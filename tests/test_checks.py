@@ -63,7 +63,7 @@ def public_url(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"), [({}, "Another service answers at "), (OSError("no certificate"), "answer: no certificate.")]
+    ("answer", "told"), [({}, "Another service responds at "), (OSError("no certificate"), "answer: no certificate.")]
 )
 def test_public_url_that_does_not_lead_here_is_told(settings, capsys, public_url, answer, told):
     settings.TRUSTED_PROXIES, public_url["answer"] = 1, answer
@@ -76,7 +76,10 @@ def test_database_that_is_right_is_not_mentioned(settings, capsys):
     settings.TRUSTED_PROXIES = 1
     assert look() == {}
     call_command("doctor")
-    assert capsys.readouterr().out == f"{settings.PUBLIC_URL} answers, and so does what it needs.\nNothing is wrong.\n"
+    assert (
+        capsys.readouterr().out
+        == f"{settings.PUBLIC_URL} responds, and so does everything it needs.\nNo problems found.\n"
+    )
 
 
 def test_connections_that_do_not_suffice_are_told(settings):

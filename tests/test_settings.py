@@ -171,7 +171,7 @@ def test_unreadable_file_of_a_secret_stops_the_start(
     assert f"{name}_FILE" in refuse(values | {f"{name}_FILE": str(tmp_path / "secret")})
 
 
-@pytest.mark.parametrize(("values", "told"), [(PRODUCTION, "Give one of"), ({}, "PUBLIC_URL")])
+@pytest.mark.parametrize(("values", "told"), [(PRODUCTION, "Set only one of"), ({}, "PUBLIC_URL")])
 def test_file_of_a_secret_means_production_and_no_second_value(
     refuse: Any, tmp_path: Path, values: dict[str, str], told: str
 ) -> None:

@@ -22,7 +22,7 @@ from django.urls import reverse
 from django.utils.decorators import method_decorator
 from django.views.decorators.debug import sensitive_post_parameters
 
-from config.admin import dashboard
+from config.admin import changelist, dashboard
 from config.admin.dashboard import Chart
 from config.admin.records import render_facts
 from config.admin.related import fetch_related_rows
@@ -37,6 +37,8 @@ from users.models import EMAIL_TAKEN, Status, User, UserQuerySet
 READONLY_FIELDS = ("created_at", "updated_at")
 HISTORY_EVENTS = ("user.created", "user.changed", "password.changed", "credentials.ended")
 MAX_HISTORY_EVENTS = 100
+# Django's sentence speaks of single sign-on, which there is none of.
+NO_PASSWORD = "If disabled, the user has no password and can sign in only after an administrator sets one."
 
 
 class UniqueEmailMixin(forms.ModelForm):
@@ -53,6 +55,10 @@ class CreationForm(UniqueEmailMixin, AdminUserCreationForm):
         model = User
         fields = COLUMNS
         field_classes: ClassVar[dict[str, type]] = {}
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.fields["usable_password"].help_text = NO_PASSWORD
 
 
 class ChangeForm(UniqueEmailMixin, UserChangeForm):
@@ -79,6 +85,11 @@ def _change_password(user: User, password: str | None) -> User:
 
 class PasswordForm(AdminPasswordChangeForm):
     """Sets the password of any user."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        if "usable_password" in self.fields:
+            self.fields["usable_password"].help_text = NO_PASSWORD
 
     def save(self, commit: bool = True) -> User:
         is_usable = self.cleaned_data["set_usable_password"]
@@ -123,15 +134,15 @@ class UserAdmin(UserImportMixin, DjangoUserAdmin):
     list_display = ("id", *COLUMNS, "created_at")
     list_filter = ("role", "status", "created_at")
     sortable_by = ("id", "name", "email", "created_at")
-    search_fields = ("id", "name__startswith")
-    search_help_text = "An id, or the beginning of a name (in its own case) or of an email (in any case)"
+    search_fields = ("id",)
+    search_help_text = "A user ID, words from the name or email, or the start of an email address including the @."
     ordering = ("id",)
     filter_horizontal = ()
     actions: Sequence[str] = ("deactivate", "activate")
     removal_consequences = (
-        "Name, email and password are wiped, for good. The email is free for a new user at once.",
-        "All of their keys, tokens and sessions are refused from the next request on.",
-        "Orders and payments stay for the books, under the id alone.",
+        "Name, email and password are erased permanently. The email address can be used again immediately.",
+        "All API keys, tokens and sessions stop working with the next request.",
+        "Orders and payments are kept for accounting, identified only by user ID.",
     )
     export_fields = ("id", *COLUMNS, "created_at", "updated_at")
     readonly_fields = READONLY_FIELDS
@@ -139,8 +150,9 @@ class UserAdmin(UserImportMixin, DjangoUserAdmin):
     add_fieldsets = ((None, {"fields": (*COLUMNS, "usable_password", "password1", "password2")}),)
 
     def get_matches(self, queryset: QuerySet[Model], search_term: str) -> list[QuerySet[Model]]:
-        by_email = cast(UserQuerySet, queryset).with_email_beginning(search_term)
-        return [*super().get_matches(queryset, search_term), by_email]
+        if "@" in search_term:
+            return [cast(UserQuerySet, queryset).with_email_beginning(search_term)]
+        return [*super().get_matches(queryset, search_term), changelist.filter_words(queryset, search_term)]
 
     @method_decorator(sensitive_post_parameters())
     def add_view(
@@ -166,7 +178,7 @@ class UserAdmin(UserImportMixin, DjangoUserAdmin):
 
     @admin.action(description="Deactivate", permissions=["change"])
     def deactivate(self, request: HttpRequest, queryset: QuerySet[User]) -> HttpResponse | None:
-        consequences = ["No password, key, token or session of theirs is accepted until they are activated again."]
+        consequences = ["They cannot sign in, and their keys and tokens do not work, until you activate them again."]
         if page := self.confirm_action(request, queryset, "deactivate", "Deactivate users", consequences):
             return page
         self._set_status(request, queryset, Status.INACTIVE, "Deactivated")
@@ -175,7 +187,7 @@ class UserAdmin(UserImportMixin, DjangoUserAdmin):
     @admin.action(description="Activate", permissions=["change"])
     def activate(self, request: HttpRequest, queryset: QuerySet[User]) -> HttpResponse | None:
         consequences = [
-            "Their passwords, keys, tokens and sessions are accepted again, except those that ended in the meantime."
+            "Their passwords, keys, tokens and sessions work again, except those that have expired or been revoked."
         ]
         if page := self.confirm_action(request, queryset, "activate", "Activate users", consequences):
             return page
@@ -227,7 +239,7 @@ class UserAdmin(UserImportMixin, DjangoUserAdmin):
 @dashboard.register_charts
 def build_sign_up_chart(days: Sequence[date]) -> Iterator[Chart]:
     values = dashboard.aggregate_by_day(User.objects.all(), "created_at", days, users=Count("pk"))
-    yield Chart("Sign-ups", "Users, by the day on which they were added.", days, dashboard.to_integers(values))
+    yield Chart("Sign-ups", "New users per day.", days, dashboard.to_integers(values))
 
 
 admin.site.password_change_form = OwnPasswordForm

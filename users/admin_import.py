@@ -129,15 +129,16 @@ def parse_csv(text: str) -> tablib.Dataset:
         lines = tablib.Dataset(headers=[_LINE_NUMBER, *header])
         for cells in reader:
             if len(cells) not in {0, len(header)}:
-                raise ValidationError(f"Line {reader.line_num}: {len(cells)} cells below {len(header)} column names.")
+                message = f"Line {reader.line_num} has {len(cells)} cells, but the header has {len(header)}."
+                raise ValidationError(message)
             if cells:
                 lines.append([reader.line_num, *cells])
             if len(lines) > MAX_LINES:
-                raise ValidationError(f"The file has more than {MAX_LINES:,} lines: divide it.")
+                raise ValidationError(f"The file has more than {MAX_LINES:,} lines. Split it into smaller files.")
     except csv.Error as error:
-        raise ValidationError(f"Line {reader.line_num}: this is no CSV: {error}.") from None
+        raise ValidationError(f"Line {reader.line_num} is not valid CSV: {error}.") from None
     if not lines:
-        raise ValidationError("The file has no line below the column names.")
+        raise ValidationError("The file has no rows below the header.")
     return lines
 
 
@@ -145,11 +146,11 @@ def _validate_header(header: list[str]) -> None:
     missing = [name for name in REQUIRED_COLUMNS if name not in header]
     unknown = [name for name in header if name not in {*COLUMNS, *IGNORED_COLUMNS}]
     if missing:
-        raise ValidationError(f"The first line names the columns, with commas between; missing: {_join(missing)}.")
+        raise ValidationError(f"The header must name the columns, separated by commas. Missing: {_join(missing)}.")
     if unknown:
-        raise ValidationError(f"Unknown columns: {_join(unknown)}. Known: {_join(COLUMNS)}.")
+        raise ValidationError(f"Unknown columns: {_join(unknown)}. Available: {_join(COLUMNS)}.")
     if len(set(header)) < len(header):
-        raise ValidationError("The first line names a column twice.")
+        raise ValidationError("The header names a column twice.")
 
 
 def _join(names: Iterable[str]) -> str:
@@ -167,12 +168,12 @@ class FileForm(forms.Form):
     def clean_file(self) -> str:
         file: UploadedFile = self.cleaned_data["file"]
         if file.size is None or file.size > MAX_BYTES:
-            raise ValidationError(f"The file is larger than {MAX_BYTES // 1024} KiB: divide it.")
+            raise ValidationError(f"The file is larger than {MAX_BYTES // 1024} KiB. Split it into smaller files.")
         try:
             # Spreadsheets write a byte order mark first.
             return file.read().decode("utf-8-sig")
         except UnicodeDecodeError:
-            raise ValidationError("The file is not UTF-8; save it as CSV UTF-8.") from None
+            raise ValidationError("The file is not UTF-8. Save it as CSV UTF-8 and upload it again.") from None
 
 
 class ConfirmForm(forms.Form):
@@ -187,7 +188,7 @@ class ConfirmForm(forms.Form):
         try:
             return urlsafe_b64decode(self.cleaned_data["content"]).decode()
         except ValueError:
-            raise ValidationError("Choose the file again.") from None
+            raise ValidationError("Upload the file again.") from None
 
     @classmethod
     def from_text(cls, text: str) -> ConfirmForm:
@@ -221,7 +222,7 @@ class UserImportMixin(ServiceAdmin):
         if is_confirmed:
             # The hidden field was forged or cut off. Its errors would not help: the file has to be chosen again.
             form = FileForm()
-            self.message_user(request, "The file arrived incomplete: choose it again.", messages.ERROR)
+            self.message_user(request, "The upload was incomplete. Upload the file again.", messages.ERROR)
         return self._render(request, form=form)
 
     def _preview(self, request: HttpRequest, text: str, lines: tablib.Dataset) -> HttpResponse:

@@ -20,8 +20,8 @@ from config.postgresql.transactions import lock_key_share
 if TYPE_CHECKING:
     from config.api.principal import Principal
 
-EMAIL_TAKEN = "Another user has this email."
-EMAIL_TWICE = "An earlier line has this email."
+EMAIL_TAKEN = "Another user has this email address."
+EMAIL_TWICE = "An earlier line has this email address."
 
 
 class Role(models.TextChoices):

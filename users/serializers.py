@@ -57,9 +57,9 @@ class UserSerializer(ResourceSerializer):
         self._refuse_forbidden(data)
         problems: dict[str, object] = {}
         if self._changes_own_password and "current_password" not in data:
-            problems["current_password"] = "Is required to change one's own password."
+            problems["current_password"] = "Required to change your own password."
         elif "current_password" in data and "password" not in data:
-            problems["current_password"] = "Goes with a new password only."
+            problems["current_password"] = "Send this only with a new password."
         try:
             values = super().to_internal_value(data)
         except ValidationError as error:
@@ -83,7 +83,7 @@ class UserSerializer(ResourceSerializer):
             right = check_password(value, self.instance.password)
             self.context["view"].password_checks.append(right)
             if not right:
-                raise ValidationError("Is not the current password.")
+                raise ValidationError("Does not match the current password.")
         return value
 
     def validate(self, attrs: dict[str, object]) -> dict[str, object]:
@@ -131,11 +131,11 @@ class UserSerializer(ResourceSerializer):
             if not self._sets(name, data):
                 continue
             if not is_administrator:
-                yield name, "Only an administrator may set this."
+                yield name, "Only an administrator can set this field."
             elif name == "role" and data[name] in PRIVILEGED_ROLES and not may_do_all:
-                yield name, "Giving this role needs a credential made from the password."
+                yield name, "To assign this role, use a password-based credential: JWT, Basic or session."
         if "password" in data and self.instance and not may_do_all:
-            yield "password", "Changing a password needs a credential made from the password."
+            yield "password", "To change a password, use a password-based credential: JWT, Basic or session."
 
     def _sets(self, name: str, data: Mapping[str, object]) -> bool:
         """Whether a body has another value for a field than the present one, or than the default of a new user."""
@@ -190,7 +190,7 @@ class OwnerField(IntegerField):
         if data is not empty and data is not None and self.parent.instance is None:
             caller = self.context["principal"].user
             if not caller.is_administrator and (type(data) is not int or data != caller.pk):
-                raise forbidden("Only an administrator may act for another user.", "user_id")
+                raise forbidden("Only an administrator can act for another user.", "user_id")
         return super().run_validation(data)
 
     def to_internal_value(self, data: object) -> int:
@@ -200,7 +200,7 @@ class OwnerField(IntegerField):
         if user_id == self.context["principal"].user.pk:
             return user_id
         if not self._is_there(user_id):
-            raise ValidationError("There is no such user.")
+            raise ValidationError("This user does not exist.")
         return user_id
 
     def prepare(self, values: Iterable[object]) -> None:

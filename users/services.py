@@ -157,7 +157,7 @@ def _keep_an_administrator(*leaving: int) -> None:
     if not User.objects.administrators().exclude(pk__in=leaving).exists():
         raise DomainError(
             ErrorCode.CONFLICT,
-            "This is the last active administrator; make another one first.",
+            "This is the last active administrator. Create another one first.",
         )
 
 

@@ -11,4 +11,4 @@ class MaximumLengthValidator:
             raise ValidationError(self.get_help_text())
 
     def get_help_text(self) -> str:
-        return f"Your password may have at most {MAX_PASSWORD_LENGTH} characters."
+        return f"Your password can have at most {MAX_PASSWORD_LENGTH} characters."

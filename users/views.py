@@ -22,14 +22,15 @@ class UserViewSet(BulkMixin, ResourceViewSet):
     """The users that the caller may see."""
 
     texts = {
-        "create": "Adds one user.\n\n"
-        "Administrators add users of any role. Where sign-up is open, anybody adds a plain one.",
-        "update": "Replaces one user.\n\n"
-        "A field that you leave out returns to its default; the password stays as it is. "
-        "To change your own password, send `current_password` beside it.",
-        "destroy": "Removes one user, at once and for good.\n\n"
-        "Name, email and password are wiped, every credential ends, "
-        "posts and comments go. Orders and payments stay for the books. A second time it is answered 404.",
+        "create": "Creates a new user.\n\n"
+        "Administrators can create users of any role. If open sign-up is enabled, anyone can create a user of role "
+        "`user`.",
+        "update": "Replaces the user.\n\n"
+        "Omitted fields are reset to their defaults, except the password. "
+        "To change your own password, also send `current_password`.",
+        "destroy": "Deletes the user permanently.\n\n"
+        "Name, email, password, posts and comments are erased, and all credentials are revoked. Orders and payments "
+        "are kept for accounting, identified only by user ID. Repeating the request returns 404.",
     }
     queryset = User.objects.all()
     serializer_class = UserSerializer

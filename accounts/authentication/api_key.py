@@ -36,7 +36,7 @@ def resolve(key: str, request: Request) -> Principal:
     row = _keys.find(request, digest=APIKey.get_digest(key))
     if row is None or not row.user.is_active:
         audit.record("api_key.refused", user=row and row.user)
-        raise DomainError(ErrorCode.INVALID_CREDENTIALS, "The API key is not valid, or no longer valid.")
+        raise DomainError(ErrorCode.INVALID_CREDENTIALS, "The API key is invalid, revoked or expired.")
     if get_state(request.META).stand_in is None:
         row.touch()
     return Principal(row.user, frozenset(row.scopes), "api_key", row.expires_at, row.prefix)

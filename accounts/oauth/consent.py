@@ -3,19 +3,21 @@
 from typing import Any
 from urllib.parse import urlsplit
 
-from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.views import redirect_to_login
+from django.db.models import Min
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import redirect, render
+from django.utils import timezone
 from django.utils.decorators import method_decorator
 from oauth2_provider.exceptions import FatalClientError, OAuthToolkitError
+from oauth2_provider.models import get_refresh_token_model
 from oauth2_provider.oauth2_backends import _add_iss_to_redirect
 from oauth2_provider.settings import oauth2_settings
 from oauth2_provider.views.mixins import OAuthLibMixin
 
 from accounts import services
-from accounts.models import Application
+from accounts.models import Application, living_refresh_tokens
 from accounts.pages import IN_POPUP, Page, build_content_policy, render_notice
 from config.api.principal import SCOPE_TEXTS
 
@@ -35,7 +37,7 @@ class AuthorizeView(OAuthLibMixin, Page):
         except FatalClientError as error:
             # The client or its redirect_uri is invalid, so that a redirect is forbidden (RFC 6749, section 4.1.2.1).
             reason = error.oauthlib_error.description or error.oauthlib_error.error
-            return render_notice(request, "This request cannot be granted", reason, 400)
+            return render_notice(request, "This request cannot be completed", reason, 400)
         except OAuthToolkitError as error:
             target = error.oauthlib_error.in_uri(error.oauthlib_error.redirect_uri)
             return HttpResponseRedirect(_add_iss_to_redirect(target, oauth2_settings.OIDC_ISS_ENDPOINT))
@@ -72,14 +74,28 @@ class AuthorizeView(OAuthLibMixin, Page):
         return scopes, credentials
 
 
+def _describe_grants(user: Any) -> list[dict[str, Any]]:
+    """Each application that holds a refresh token which it could still use: what it may do, and since when."""
+    tokens = living_refresh_tokens(timezone.now()).filter(user=user).select_related("application", "access_token")
+    # A refresh token is replaced at each use; its family begins with the consent.
+    own = get_refresh_token_model().objects.filter(user=user)
+    since = dict(own.order_by().values_list("token_family").annotate(Min("created")))
+    grants: dict[int, dict[str, Any]] = {}
+    for token in tokens.order_by("application__name", "id"):
+        grant = grants.setdefault(
+            token.application_id, {"application": token.application, "since": since[token.token_family], "scopes": {}}
+        )
+        grant["scopes"] |= {scope: SCOPE_TEXTS[scope] for scope in token.access_token.scope.split()}
+        grant["since"] = min(grant["since"], since[token.token_family])
+    return list(grants.values())
+
+
 class GrantsView(Page):
     """The applications that the user has authorised."""
 
     @method_decorator(login_required)
     def get(self, request: HttpRequest) -> HttpResponse:
-        applications = Application.objects.authorised_by(request.user)
-        context = {"applications": applications, "api_keys": f"/api/v{settings.API_VERSIONS[-1]}/api-keys"}
-        return render(request, "accounts/grants.html", context | {"section": "Applications"})
+        return render(request, "accounts/grants.html", {"grants": _describe_grants(request.user)})
 
     @method_decorator(login_required)
     def post(self, request: HttpRequest) -> HttpResponse:

@@ -73,7 +73,8 @@ class Endpoint(OAuthLibMixin, View):
 
     def http_method_not_allowed(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
         allowed = {"Allow": self.options(request).headers["Allow"]}
-        return build_error("invalid_request", "This endpoint does not have that method; see Allow.", 405, allowed)
+        message = "This endpoint does not support the method. See the Allow header."
+        return build_error("invalid_request", message, 405, allowed)
 
 
 class ClientEndpoint(Endpoint):

@@ -79,7 +79,7 @@ def _parse_parameters(parameters: QueryDict) -> list[tuple[str, str]]:
     supported = [(name, values) for name, values in parameters.lists() if name != "resource"]
     for name, values in supported:
         if len(values) > 1:
-            raise errors.InvalidRequestFatalError("A parameter is given more than once.")
+            raise errors.InvalidRequestFatalError("A parameter is repeated.")
         if "\0" in name + values[0]:
-            raise errors.InvalidRequestFatalError("A parameter holds a NUL character.")
+            raise errors.InvalidRequestFatalError("A parameter contains a NUL character.")
     return [(name, values[0]) for name, values in supported if values[0]]

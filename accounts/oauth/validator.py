@@ -137,7 +137,7 @@ class Validator(OAuth2Validator):
         expected = request.grant.redirect_uri
         is_missing = expected and request.using_default_redirect_uri
         if is_missing or redirect_uri != (expected or client.default_redirect_uri):
-            raise errors.InvalidGrantError("The redirect_uri is not that of the code.", request=request)
+            raise errors.InvalidGrantError("The redirect_uri does not match that of the code.", request=request)
         return True
 
     def invalidate_authorization_code(
@@ -152,14 +152,14 @@ class Validator(OAuth2Validator):
         granted = super().get_original_scopes(refresh_token, request, *args, **kwargs).split()
         allowed = [scope for scope in granted if scope in request.client.allowed_scopes]
         if not allowed:
-            raise errors.InvalidScopeError("No scope is left of those that were granted.", request=request)
+            raise errors.InvalidScopeError("None of the granted scopes is still available.", request=request)
         return allowed
 
     def is_within_original_scope(
         self, request_scopes: list[str], refresh_token: str, request: Request, *args: object, **kwargs: object
     ) -> bool:
         """Asked for scopes that were not granted, or not any more, with the refresh token."""
-        raise errors.InvalidScopeError("The scope goes beyond what was granted.", request=request)
+        raise errors.InvalidScopeError("The scope exceeds what was granted.", request=request)
 
     def validate_refresh_token(
         self, refresh_token: str, client: Application, request: Request, *args: object, **kwargs: object
@@ -238,7 +238,7 @@ class Validator(OAuth2Validator):
 
 def _invalid_scope(request: Request) -> errors.InvalidScopeError:
     allowed = " ".join(request.client.allowed_scopes) or "none"
-    message = f"The scope must name at least one of those that the application is allowed, and no other: {allowed}."
+    message = f"The scope must contain at least one of the application's allowed scopes, and no others: {allowed}."
     return errors.InvalidScopeError(message, request=request)
 
 
@@ -258,9 +258,9 @@ def _parse_client_credentials(request: Request) -> tuple[str, str] | None:
     except ValueError:
         client_id = secret = "\0"
     if "\0" in client_id:
-        raise errors.InvalidClientError("The Authorization header is not readable as Basic.", request=request)
+        raise errors.InvalidClientError("The Authorization header is not valid Basic authentication.", request=request)
     if request.client_secret or request.client_id not in {None, client_id}:
-        raise errors.InvalidRequestError("The client authenticates twice.", request=request)
+        raise errors.InvalidRequestError("The client sent its credentials twice.", request=request)
     return client_id, secret
 
 

@@ -65,6 +65,16 @@ def link_to_key(model: type[Model], key: object) -> str:
     return format_html('<a href="{}">{}</a>', url, key)
 
 
+def link_to_user(user: Any) -> str:
+    """Links a user's page under the name, with the email below; nothing for None."""
+    if user is None:
+        return ""
+    if user.removed_at is not None:
+        return str(user)
+    url = reverse(f"admin:{user._meta.app_label}_{user._meta.model_name}_change", args=[user.pk])
+    return format_html('<a href="{}">{}</a><br><span class="quiet">{}</span>', url, user.name, user.email)
+
+
 class TextareaField(forms.CharField):
     """A text of several lines. Browsers submit each line break as CR LF, also where the page had LF."""
 
@@ -176,7 +186,7 @@ class ServiceAdmin(ExportMixin, admin.ModelAdmin):
 
     @admin.display(description="user")
     def user_link(self, obj: Any) -> str:
-        return link_to_row(obj, "user")
+        return link_to_user(obj.user)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Refuses, as an administrator writes nothing in the name of another user."""
@@ -186,7 +196,7 @@ class ServiceAdmin(ExportMixin, admin.ModelAdmin):
         # Django takes any value but "0" and "" for true.
         across = request.POST.get("select_across", "0") not in {"", "0"}
         if across and queryset.order_by()[: MAX_ACTION_ROWS + 1].count() > MAX_ACTION_ROWS:
-            message = f"These are more than {MAX_ACTION_ROWS:,} rows: choose fewer of them."
+            message = f"You selected more than {MAX_ACTION_ROWS:,} rows. Select fewer and try again."
             raise DomainError(ErrorCode.CONFLICT, message)
         return super().response_action(request, queryset, *args)
 
@@ -241,7 +251,7 @@ class ServiceAdmin(ExportMixin, admin.ModelAdmin):
         try:
             return self._show_rows(request, show)
         except changelist.INVALID_LOOKUP_ERRORS:
-            self.message_user(request, "That filter or selection makes no sense.", messages.ERROR)
+            self.message_user(request, "That filter or selection is not valid.", messages.ERROR)
             return HttpResponseRedirect(request.path)
 
     def _show_rows(self, request: HttpRequest, show: Callable[[], HttpResponse]) -> HttpResponse:

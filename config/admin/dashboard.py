@@ -176,23 +176,23 @@ def build_service_charts(days: Sequence[date]) -> Iterator[Chart]:
     yield _build_errors(answers, days)
     failures = AuditEvent.objects.filter(event="login.failed")
     failed = aggregate_by_day(failures, "at", days, **{"failed sign-ins": Count("pk")})
-    description = "Wrong passwords and client secrets, by day, over all endpoints and pages."
+    description = "Wrong passwords and client secrets per day, across all endpoints and pages."
     yield Chart("Failed sign-ins", description, days, to_integers(failed))
     yield _build_version_use(answers, days)
 
 
 def _build_errors(answers: QuerySet[AnswerCount], days: Sequence[date]) -> Chart:
-    names = ("failed (5xx)", "refused (4xx)")
+    names = ("failed (5xx)", "rejected (4xx)")
     rows = answers.filter(status__gte=400).values_list("day", "status").annotate(Sum("count"))
     series = build_series(((day, names[status < 500], number) for day, status, number in rows), names, days)
-    return Chart("Errors", "Requests to the API that failed or were refused, by day.", days, series)
+    return Chart("Errors", "API requests per day that were rejected (4xx) or failed (5xx).", days, series)
 
 
 def _build_version_use(answers: QuerySet[AnswerCount], days: Sequence[date]) -> Chart:
     names = [f"version {version.number}" for version in settings.API_VERSIONS]
     rows = answers.values_list("day", "version").annotate(Sum("count"))
     series = build_series(((day, f"version {version}", number) for day, version, number in rows), names, days)
-    return Chart("Use of versions", "Requests to the API by day and version.", days, series)
+    return Chart("Version usage", "API requests per day and version.", days, series)
 
 
 def compare_days(charts: Iterable[Chart]) -> Iterator[Comparison]:

@@ -32,7 +32,7 @@ class AuditEventAdmin(ReadOnlyAdmin):
     list_filter = (EventFilter, "at")
     sortable_by = ("id", "at")
     search_fields = ("event", "user", "request_id")
-    search_help_text = "The whole name of an event, the id of a user, or the Request-Id of an answer"
+    search_help_text = "An exact event name, a user ID, or the Request-Id of a response."
     linked_filters = ("user__id",)
 
     @admin.display(description="facts")
@@ -60,7 +60,7 @@ class VersionUseAdmin(ReadOnlyAdmin):
     list_filter = ("day", VersionFilter)
     sortable_by = ("day",)
     search_fields = ("user",)
-    search_help_text = "The id of a user"
+    search_help_text = "A user ID."
     linked_filters = ("user__id",)
 
 
@@ -69,6 +69,6 @@ class IdempotencyRecordAdmin(ReadOnlyAdmin):
     list_display = ("id", "created_at", "user_link", "operation", "key", "location", "replays", "replayed_at")
     list_filter = ("created_at",)
     search_fields = ("key", "user")
-    search_help_text = "A key, exactly as it was sent, or the id of a user"
+    search_help_text = "An idempotency key, exactly as sent, or a user ID."
     linked_filters = ("user__id",)
     exclude = ("fingerprint",)

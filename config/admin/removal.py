@@ -93,7 +93,7 @@ def _find_deleted(model: type[Model], keys: Sequence[object]) -> Iterable[_Relat
 def _find_kept(model: type[Model], keys: Sequence[object]) -> Iterator[_Related]:
     for relation in _get_relations(model, PROTECT):
         rows = relation.related_model._base_manager.filter(**{f"{relation.field.name}__in": keys})
-        yield _Related(relation.related_model, "kept, without a name", [bounded_count.limit(rows)], set())
+        yield _Related(relation.related_model, "kept, identified only by user ID", [bounded_count.limit(rows)], set())
 
 
 def _get_relations(model: type[Model], on_delete: object) -> list[ForeignObjectRel]:

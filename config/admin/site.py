@@ -1,6 +1,10 @@
 """The admin site: Django's, with a dashboard on its first page."""
 
+from typing import Any
+
+from django.apps import apps
 from django.contrib import admin
+from django.contrib.auth import get_user_model
 from django.contrib.auth.forms import PasswordChangeForm
 from django.contrib.auth.views import PasswordChangeView
 from django.http import HttpRequest
@@ -24,6 +28,13 @@ class AdminSite(admin.AdminSite):
     def __init__(self, name: str = "admin") -> None:
         super().__init__(name)
         self.add_action(removal.delete_selected, "delete_selected")
+
+    def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
+        """The apps in the order of INSTALLED_APPS, that of the user model first, instead of by name."""
+        labels = [config.label for config in apps.get_app_configs()]
+        start = labels.index(get_user_model()._meta.app_label)
+        found: list[Any] = super().get_app_list(request, app_label)
+        return sorted(found, key=lambda app: (labels.index(app["app_label"]) - start) % len(labels))
 
     def index(self, request: HttpRequest, extra_context: dict[str, object] | None = None) -> TemplateResponse:
         return super().index(request, {**dashboard.build_context(self), **(extra_context or {})})

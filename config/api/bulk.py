@@ -52,7 +52,7 @@ class BulkMixin(ConventionsMixin):
             return
         if self.principal is None:
             # An open sign-up is for one person at a time.
-            raise DomainError(ErrorCode.UNAUTHENTICATED, "Creating several at once needs a credential.")
+            raise DomainError(ErrorCode.UNAUTHENTICATED, "Creating several resources at once requires a credential.")
         self.is_bulk = True
         self.is_partial = self.parameters.flag(PARTIAL, default=False)
 
@@ -134,7 +134,7 @@ def _check_line(
         room[name] -= 1
         if room[name] < 0:
             most = serializer.max_lines_with[name]
-            excess[name] = f"Only {most} lines of one request may have it, since it takes long; send fewer at once."
+            excess[name] = f"Only {most} lines of a request can set this field. Send the rest in another request."
     if excess:
         line = {name: value for name, value in line.items() if name not in excess}
     serializer.initial_data = line

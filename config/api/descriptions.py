@@ -6,15 +6,16 @@ A viewset says by `texts` what is special about its own. `{one}`, `{many}` and `
 from collections.abc import Mapping
 
 RESOURCE_TEXTS: Mapping[str, str] = {
-    "list": "A page of the {many}{parent} that you may see.\n\n"
-    "Ask for the next page by the links of the answer. `page` and `offset` tell a total; `cursor` reads a list of any "
-    "length, and each row once although others are added meanwhile.",
-    "create": "Adds one {one}{parent}.\n\nThe answer holds it as it is stored; `Location` is its address.",
-    "retrieve": "Reads one {one}.\n\nOne that you may not see is answered 404, as is one that is not there.",
-    "update": "Replaces one {one}.\n\n"
-    "A field that you leave out returns to its default. With `If-Match`, nobody's change is "
-    "overwritten unseen: 412 tells that there was one.",
-    "partial_update": "Changes the fields that you send, and no other.\n\nThe body is a merge patch (RFC 7396). With "
-    "`If-Match`, nobody's change is overwritten unseen: 412 tells that there was one.",
-    "destroy": "Deletes one {one}.\n\nA second time it is answered 404.",
+    "list": "Returns a page of the {many}{parent} that you can access.\n\n"
+    "Follow the links in the response to get further pages. `page` and `offset` return a total. `cursor` reads a list "
+    "of any length and returns each item once, even if others are added meanwhile.",
+    "create": "Creates a new {one}{parent}.\n\nReturns it as stored, with its address in `Location`.",
+    "retrieve": "Returns the {one}.\n\nReturns 404 if it does not exist or you cannot access it.",
+    "update": "Replaces the {one}.\n\n"
+    "Omitted fields are reset to their defaults. Send `If-Match` to avoid overwriting changes of others: the request "
+    "then fails with 412 if there are any.",
+    "partial_update": "Updates the fields that you send.\n\n"
+    "The body is a merge patch (RFC 7396). Send `If-Match` to avoid overwriting "
+    "changes of others: the request then fails with 412 if there are any.",
+    "destroy": "Deletes the {one}.\n\nRepeating the request returns 404.",
 }

@@ -79,9 +79,9 @@ def get_problem(exception: BaseException | None) -> DomainError:
         case RequestDataTooBig():
             return body_too_long(settings.DATA_UPLOAD_MAX_MEMORY_SIZE or 0)
         case DisallowedHost():
-            return invalid(Detail("Host", "This service does not answer to that host name."))
+            return invalid(Detail("Host", "The service does not accept this host name."))
         case SuspiciousOperation() | BadRequest() | MultiPartParserError():
-            return invalid(Detail("", "The request has too many parameters, or a body that cannot be read."))
+            return invalid(Detail("", "The request has too many parameters or an unreadable body."))
         case drf.APIException() if exception.status_code in _CODES:
             return DomainError(_CODES[exception.status_code], str(exception.detail))
         case _ if is_unavailable(exception):
@@ -138,7 +138,7 @@ def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
         request: whose address leads to no view.
         exception: Django's Http404, whose text would tell of the URL map and is not shown.
     """
-    problem = DomainError(ErrorCode.NOT_FOUND, "There is nothing at this address.")
+    problem = DomainError(ErrorCode.NOT_FOUND, "There is no endpoint at this address.")
     if is_versioned(request.path_info):
         try:
             versioning.get_version(request)

@@ -105,12 +105,12 @@ class IncludeMixin(ConventionsMixin):
         names = value.split(",")
         if unknown := [name for name in names if name not in known]:
             shown = ", ".join(dict.fromkeys(unknown)) or "an empty name"
-            parameters.refuse(INCLUDE, f"Cannot be included here: {shown}. Known: {', '.join(known)}.")
+            parameters.refuse(INCLUDE, f"Cannot be included here: {shown}. Available: {', '.join(known)}.")
             return
         if len({*names}) < len(names):
-            parameters.refuse(INCLUDE, "Must not name one twice.")
+            parameters.refuse(INCLUDE, "Must not repeat a value.")
         if not self.enveloped:
-            parameters.refuse(INCLUDE, "Needs the envelope; leave out envelope=false.")
+            parameters.refuse(INCLUDE, "Requires the envelope. Omit envelope=false.")
         relations = get_relations(self.__class__)
         for name in names:
             if scope := relations[name].link.scope:

@@ -34,7 +34,7 @@ class ResourcePermission(BasePermission):
     An app says what a role may do by overriding `may_create` and `may_change`; the links of a row ask the same.
     """
 
-    refusal: ClassVar[str] = "Your role may not do this."
+    refusal: ClassVar[str] = "Your role does not allow this."
 
     @staticmethod
     def may_create(principal: Principal) -> bool:

@@ -9,13 +9,13 @@ from config.http.errors import DomainError, ErrorCode
 
 # Every scope there is, with the words in which a user is asked for it.
 SCOPE_TEXTS = {
-    "users:read": "See your profile, and the other users that you may see",
-    "users:write": "Change your profile, and the other users that you may change",
-    "orders:read": "See your orders, and the others that you may see",
+    "users:read": "Read your profile and the other users that you can see",
+    "users:write": "Change your profile and the other users that you can change",
+    "orders:read": "Read your orders and the others that you can see",
     "orders:write": "Place orders",
     "posts:read": "Read posts and comments",
-    "posts:write": "Write, change and delete your posts and comments, and the others that you may change",
-    "payments:read": "See your payments, and the others that you may see",
+    "posts:write": "Write, edit and delete your posts and comments, and the others that you can change",
+    "payments:read": "Read your payments and the others that you can see",
     "payments:write": "Make payments",
 }
 SCOPES = tuple(SCOPE_TEXTS)
@@ -49,7 +49,7 @@ class Principal(NamedTuple):
             DomainError: UNAUTHENTICATED when it was removed since the request was authenticated.
         """
         if not get_user_model()._default_manager.lock_key_share(self.user.pk):
-            raise DomainError(ErrorCode.UNAUTHENTICATED, "The user of the credential has just been removed.")
+            raise DomainError(ErrorCode.UNAUTHENTICATED, "The user of this credential has just been deleted.")
 
     @property
     def made_from_password(self) -> bool:

@@ -72,7 +72,7 @@ def select_parser(request: Request, parsers: Sequence[BaseParser]) -> BaseParser
         raise DomainError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, message, headers={"Accept-Encoding": "identity"})
     if "HTTP_CONTENT_RANGE" in request.META:
         # It would replace the whole by the part (RFC 9110, section 14.5).
-        raise invalid(Detail("Content-Range", "Partial content is not accepted. Use PATCH to change a part."))
+        raise invalid(Detail("Content-Range", "Content-Range is not supported. Use PATCH for partial changes."))
     found = find_parsers(parsers, str(request.method), getattr(request, "version", None))
     by_type = {parser.media_type: parser for parser in found}
     parsed = _parse_content_type(request.content_type)

@@ -91,11 +91,11 @@ class StreamMixin(ConventionsMixin):
         parameters.know(*names)
         for name in names:
             if name in parameters.query:
-                parameters.refuse(name, "A stream is the whole list and has no pages; leave it out.")
+                parameters.refuse(name, "A stream returns the whole list. Omit this parameter.")
         if INCLUDE in parameters.query:
-            parameters.refuse(INCLUDE, "A stream holds only the rows of the list; leave it out.")
+            parameters.refuse(INCLUDE, "A stream returns only the items of the list. Omit this parameter.")
         if self.enveloped and "envelope" in parameters.query:
-            parameters.refuse("envelope", "A stream has no envelope; leave it out.")
+            parameters.refuse("envelope", "A stream has no envelope. Omit this parameter.")
 
     def _read(self: Any, query: KeysetQuery) -> Generator[Any]:
         """First the total, None where a page would not tell an exact one, then the content in pieces."""
@@ -142,7 +142,7 @@ def respond(request: HttpRequest, pieces: Generator[bytes], headers: Mapping[str
         return response
     if request.META.get("SERVER_PROTOCOL") == "HTTP/1.0":
         pieces.close()
-        message = "HTTP/1.0 cannot tell a stream that was cut from a complete one. Use HTTP/1.1, or ask for pages."
+        message = "HTTP/1.0 cannot signal an incomplete stream. Use HTTP/1.1 or read the list in pages."
         raise invalid(Detail("", message))
     rest = chain([first], pieces)
     stream = StreamResponse(compression.compress_pieces(rest) if coding else rest, pieces.close)
@@ -165,13 +165,13 @@ def open_snapshot(user_id: int, alias: str) -> Iterator[None]:
     """
     seconds = {"Retry-After": str(RETRY_AFTER_SECONDS)}
     if not _places.acquire(blocking=False):
-        message = "Too many lists are streamed at the same time. Try again."
+        message = "Too many streams are running. Try again."
         raise DomainError(ErrorCode.SERVICE_UNAVAILABLE, message, headers=seconds)
     try:
         with snapshot(alias, settings.MAX_STREAM_SECONDS):
             # Held until the transaction ends, also where its process dies.
             if not try_advisory_lock(get_lock_number(f"stream {user_id}"), alias):
-                message = "One of your lists is being streamed; wait for its end."
+                message = "Another stream of yours is still running. Try again when it has ended."
                 raise DomainError(ErrorCode.RATE_LIMITED, message, headers=seconds)
             yield
     finally:

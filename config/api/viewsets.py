@@ -134,7 +134,7 @@ class ResourceViewSet(ViewSetMixin, StreamMixin, IncludeMixin, ReplicaMixin, Con
 
     def describe(self, action: str) -> str:
         names = self.queryset.model._meta
-        parent = f" of one {self.parent_field.removesuffix('_id')}" if self.parent_field else ""
+        parent = f" of the {self.parent_field.removesuffix('_id')}" if self.parent_field else ""
         texts = {**RESOURCE_TEXTS, **self.texts}
         return texts.get(action, "").format(one=names.verbose_name, many=names.verbose_name_plural, parent=parent)
 

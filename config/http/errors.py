@@ -52,28 +52,30 @@ class ErrorCode(StrEnum):
 
 # What an error says that has nothing more to tell. The reference shows it as the example of its code.
 MESSAGES = {
-    ErrorCode.VALIDATION_ERROR: "The request is not valid; see details.",
-    ErrorCode.INVALID_CURSOR: "Not a cursor of this list in this order; start again with an empty one.",
+    ErrorCode.VALIDATION_ERROR: "The request is invalid. See details.",
+    ErrorCode.INVALID_CURSOR: (
+        "The cursor does not match this list, its sort or its filters. Start again with an empty cursor."
+    ),
     ErrorCode.IDEMPOTENCY_KEY_REQUIRED: (
-        "Send the header Idempotency-Key with a value of your own that is new for each payment, such as a UUID."
+        "Send the header Idempotency-Key with a value that is unique for each payment, such as a UUID."
     ),
     ErrorCode.IDEMPOTENCY_KEY_INVALID: (
-        'Send the header once, with 1 to 255 visible ASCII characters: abc-1 or "abc-1".'
+        'Send the header once, with 1 to 255 visible ASCII characters, such as abc-1 or "abc-1".'
     ),
-    ErrorCode.IDEMPOTENCY_IN_PROGRESS: "A request with this key is still running; send it again to get its answer.",
+    ErrorCode.IDEMPOTENCY_IN_PROGRESS: "A request with this key is still running. Retry to get its response.",
     ErrorCode.IDEMPOTENCY_KEY_REUSED: (
-        "This key was used for another request; send a new key with this body, or the old body with this key."
+        "This key was used for a different request. Use a new key, or resend the original request."
     ),
-    ErrorCode.CREDENTIAL_CONFLICT: "The request carries more than one credential; send exactly one.",
-    ErrorCode.UNAUTHENTICATED: "This needs a credential.",
-    ErrorCode.INVALID_TOKEN: "The token is not valid, or no longer valid.",
-    ErrorCode.INVALID_CREDENTIALS: "The email or the password is wrong.",
-    ErrorCode.FORBIDDEN: "You may not do this.",
-    ErrorCode.NOT_FOUND: "There is no such resource, or you may not see it.",
-    ErrorCode.PRECONDITION_FAILED: "The resource is not as the request expects it.",
-    ErrorCode.INTERNAL_ERROR: "Something failed on our side; the Request-Id finds it in the log.",
-    ErrorCode.NOT_IMPLEMENTED: "The only transfer coding is chunked; send the body unencoded.",
-    ErrorCode.SERVICE_UNAVAILABLE: "The database is away or busy; try again.",
+    ErrorCode.CREDENTIAL_CONFLICT: "The request has more than one credential. Send exactly one.",
+    ErrorCode.UNAUTHENTICATED: "This request requires a credential.",
+    ErrorCode.INVALID_TOKEN: "The token is invalid, revoked or expired.",
+    ErrorCode.INVALID_CREDENTIALS: "Wrong email or password.",
+    ErrorCode.FORBIDDEN: "You are not allowed to do this.",
+    ErrorCode.NOT_FOUND: "The resource does not exist, or you cannot access it.",
+    ErrorCode.PRECONDITION_FAILED: "A precondition of the request is not met.",
+    ErrorCode.INTERNAL_ERROR: "Something went wrong on our side. Include the Request-Id when you report it.",
+    ErrorCode.NOT_IMPLEMENTED: "The only supported transfer coding is chunked. Send the body unencoded.",
+    ErrorCode.SERVICE_UNAVAILABLE: "The database is unavailable or busy. Try again.",
 }
 
 

@@ -24,7 +24,7 @@ from config.http.errors import Detail, DomainError, ErrorCode, invalid
 
 _VARIABLES = {"If-Match": "HTTP_IF_MATCH", "If-None-Match": "HTTP_IF_NONE_MATCH"}
 _GIVEN_IN = frozenset(_VARIABLES.values())
-HAS_CHANGED = "It has changed since. Fetch the current version and retry."
+HAS_CHANGED = "The resource has changed. Fetch the current version and retry."
 _ANY = "*"
 _WEAK = "W/"
 _TAG = re.compile(r'(?:W/)?"[\x21\x23-\x7e\x80-\xff]*"')
@@ -79,7 +79,7 @@ class Preconditions:
         """Raises DomainError, a PRECONDITION_FAILED, unless a row of this version may be written."""
         self.check_match(version_digest)
         if any(tag == _ANY or _parse_version_digest(tag) == version_digest for tag in self.none_match or ()):
-            raise failed_precondition("If-None-Match", "It is there, in a state that the header excludes.")
+            raise failed_precondition("If-None-Match", "The resource exists in a state that this header excludes.")
 
     def excludes(self, present: str) -> bool:
         """Whether If-None-Match names the tag of the answer, by weak comparison: the client has it already."""

@@ -116,10 +116,10 @@ def _check_structure(body: bytes) -> None:
         return
     structure = _get_structure(body)
     if len(structure) > MAX_STRUCTURE:
-        message = f"Without the text of its strings, the body is longer than {MAX_STRUCTURE} bytes."
+        message = f"Without its string values, the body exceeds {MAX_STRUCTURE} bytes."
         raise DomainError(ErrorCode.PAYLOAD_TOO_LARGE, message)
     if _is_too_deep(structure):
-        raise malformed(f"it is nested over {MAX_DEPTH} levels deep")
+        raise malformed(f"it is nested more than {MAX_DEPTH} levels deep")
 
 
 def malformed(reason: str) -> DomainError:
@@ -147,7 +147,7 @@ def parse_json(body: bytes) -> JSONObject:
     except UnicodeDecodeError:
         raise malformed("it is not UTF-8") from None
     except RecursionError:
-        raise malformed(f"it is nested over {MAX_DEPTH} levels deep") from None
+        raise malformed(f"it is nested more than {MAX_DEPTH} levels deep") from None
     except json.JSONDecodeError as error:
         raise malformed(f"{error.msg} at line {error.lineno}, column {error.colno}") from None
     except _MalformedError as error:
@@ -167,9 +167,10 @@ def parse_json_lines(body: bytes) -> list[JSONObject | RefusedLine]:
     """
     lines = body.removesuffix(b"\n").split(b"\n", MAX_LINES)
     if len(lines) > MAX_LINES:
-        raise DomainError(ErrorCode.PAYLOAD_TOO_LARGE, f"The body has more than {MAX_LINES} lines; divide it.")
+        message = f"The body has more than {MAX_LINES} lines. Split it into several requests."
+        raise DomainError(ErrorCode.PAYLOAD_TOO_LARGE, message)
     if len(body) > MAX_STRUCTURE_OF_LINES and sum(map(len, map(_get_structure, lines))) > MAX_STRUCTURE_OF_LINES:
-        message = f"Without the text of their strings, the lines are longer than {MAX_STRUCTURE_OF_LINES} bytes."
+        message = f"Without their string values, the lines exceed {MAX_STRUCTURE_OF_LINES} bytes."
         raise DomainError(ErrorCode.PAYLOAD_TOO_LARGE, message)
     return [_parse_line(line) for line in lines]
 
@@ -188,8 +189,8 @@ def refuse_lines(lines: Sequence[JSONObject | RefusedLine]) -> None:
         return
     details = [Detail(name_line(number), line.problem.message) for number, line in refused]
     if any(line.problem.code is ErrorCode.PAYLOAD_TOO_LARGE for _, line in refused):
-        raise DomainError(ErrorCode.PAYLOAD_TOO_LARGE, "A line holds too much; see details.", details)
-    raise DomainError(ErrorCode.MALFORMED_JSON, "Each line must be a JSON object; see details.", details)
+        raise DomainError(ErrorCode.PAYLOAD_TOO_LARGE, "A line is too large. See details.", details)
+    raise DomainError(ErrorCode.MALFORMED_JSON, "Each line must be a JSON object. See details.", details)
 
 
 def name_line(number: int, field: str = "") -> str:

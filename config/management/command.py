@@ -67,7 +67,7 @@ class EmbeddedDatabaseCommand(ServiceCommand):
     def refuse_other_database(self) -> None:
         """Raises CommandError where DATABASE_URL names the database."""
         if not settings.EMBEDDED_DATABASE:
-            raise CommandError("DATABASE_URL names another database than the embedded one, which this command is for.")
+            raise CommandError("This command works only on the embedded database, and DATABASE_URL names another one.")
 
 
 @contextmanager
@@ -93,7 +93,7 @@ def direct_connection() -> Iterator[None]:
 def _describe_in_one_line(error: Error) -> str:
     reason = str(error).partition("\n")[0]
     if isinstance(error.__cause__, UndefinedTable | UndefinedColumn):
-        return f"The tables are not those of this release: {reason}; run manage.py migrate."
+        return f"The tables do not match this release: {reason}. Run manage.py migrate."
     if "unsupported startup parameter" in reason:
-        return "DATABASE_URL leads to a pooler: set DATABASE_MIGRATION_URL, which leads past it."
+        return "DATABASE_URL points to a pooler. Set DATABASE_MIGRATION_URL to the database itself."
     return f"The database failed: {reason}"

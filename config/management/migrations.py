@@ -47,7 +47,7 @@ def _lock(cursor: Any) -> None:
         if cursor.fetchone()[0]:
             return
         if not attempt:
-            print("Another process sets up the database: waiting for it.", file=sys.stderr, flush=True)
+            print("Waiting for another process that is setting up the database.", file=sys.stderr, flush=True)
         time.sleep(SECONDS_BETWEEN_ATTEMPTS)
 
 
@@ -59,7 +59,7 @@ def refuse_old_server(using: str, **options: object) -> None:
     """
     version = int(connections[using].pg_version) // 10_000  # type: ignore[attr-defined]
     if version < MIN_VERSION:
-        raise CommandError(f"This is PostgreSQL {version}; the service needs PostgreSQL {MIN_VERSION} or later.")
+        raise CommandError(f"The service requires PostgreSQL {MIN_VERSION} or later. This is PostgreSQL {version}.")
 
 
 def migrate() -> None:

@@ -177,7 +177,7 @@ class Application:
         body = b""
         try:
             if repeated:
-                raise invalid(*(Detail(name, "The header may stand only once.") for name in repeated))
+                raise invalid(*(Detail(name, "Send this header only once.") for name in repeated))
             screen(environ)
             if "CONTENT_LENGTH" in environ or "HTTP_TRANSFER_ENCODING" in environ:
                 limit = find_max_body(environ["REQUEST_METHOD"], environ["PATH_INFO"], environ["CONTENT_TYPE"])
@@ -221,9 +221,9 @@ class Application:
         if limit and self._in_flight.get(caller, 0) >= limit:
             return _build_excess(limit)
         if lane is Lane.FAST and self._running >= MAX_RUNNING:
-            return build_overload("Too many requests wait.")
+            return build_overload("Too many requests are waiting.")
         if environ["REQUEST_METHOD"] not in SAFE_METHODS and problem is None and goes_on_without_primary():
-            return build_overload("The database takes no writes at the moment.")
+            return build_overload("The database is read-only at the moment.")
         return None
 
     @staticmethod
@@ -256,7 +256,7 @@ def _build_excess(limit: int) -> DomainError:
         "RateLimit-Policy": f'"inflight";q={limit};qu="concurrent-requests"',
         "RateLimit": '"inflight";r=0',
     }
-    message = f"Only {limit} requests of one caller are run at the same time; wait for the answers."
+    message = f"Only {limit} requests of a caller can run at the same time. Wait for a response and retry."
     return DomainError(ErrorCode.RATE_LIMITED, message, headers=headers)
 
 

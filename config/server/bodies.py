@@ -74,7 +74,7 @@ class Bodies:
                 message = await receive()
                 if message["type"] == "http.disconnect":
                     # The client has left, or what it sends is no body any more.
-                    raise invalid(Detail("", "The body ends too early."))
+                    raise invalid(Detail("", "The body is incomplete."))
                 piece = message.get("body", b"")
                 size += len(piece)
                 count += 1
@@ -98,7 +98,7 @@ class Bodies:
     def _hold(self, count: int) -> None:
         self._held_bytes += count
         if self._held_bytes > MAX_HELD_BYTES:
-            raise build_overload("Too many long bodies are on their way.")
+            raise build_overload("Too many large bodies are being received.")
 
 
 async def wait_until_left(receive: Receive) -> None:

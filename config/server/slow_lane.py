@@ -119,7 +119,7 @@ class SlowLane:
 
     async def _take_channel(self, caller: Hashable, receive: Receive) -> Any:
         if self._has_died or (len(self._waiting) >= MAX_WAITING and not (self._free and self._may_run(caller))):
-            raise build_overload("Too many slow requests wait.")
+            raise build_overload("Too many slow requests are waiting.")
         waiting = _Waiting(caller, time.monotonic(), self.loop.create_future())
         self._waiting.append(waiting)
         self._start_waiting()

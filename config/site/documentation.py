@@ -353,7 +353,7 @@ class VersionsPageView(GuideView):
 
 
 class ReferenceView(DocumentationView):
-    """Every endpoint of one version, to be read and to be called: the newest, unless another is asked for."""
+    """Every endpoint of one version, to read and to call: the newest, unless the query names another."""
 
     section = "Reference"
 
@@ -364,6 +364,7 @@ class ReferenceView(DocumentationView):
             "config/reference.html",
             version=version,
             versions=settings.API_VERSIONS,
+            origin=settings.PUBLIC_URL,
             client_id=settings.REFERENCE_CLIENT_ID,
             redirect=f"{settings.PUBLIC_URL}{OAUTH_REDIRECT}",
         )

@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from config.api.permissions import PublicPermission
 from config.api.representation.envelope import LINKS, build_address
 from config.api.versions.table import Status, Version
-from config.api.versions.versioning import get_prefix
+from config.api.versions.versioning import get_prefix, get_versions, parse_version
 from config.api.views import View
 from config.site import landing
 
@@ -24,7 +24,7 @@ class VersionSerializer(serializers.Serializer[Version]):
         "released": date(2026, 12, 1),
         "deprecated": None,
         "sunset": None,
-        "changes": ["A list asked for without `page` or `offset` is paged by cursor."],
+        "changes": ["Lists without `page` or `offset` are paged by cursor."],
     }
 
     version = serializers.IntegerField(source="number")
@@ -48,7 +48,7 @@ class EntrySerializer(serializers.Serializer):
 class EntryView(View):
     """Where everything is."""
 
-    texts = {"get": "Tells where everything is."}
+    texts = {"get": "Read the entry point.\n\nLinks to all collections and endpoints. No credentials needed."}
 
     permission_classes = [PublicPermission]
 
@@ -79,16 +79,22 @@ class EntryView(View):
                 "protected": {"href": build_address(request, f"{credentials}/protected")},
                 "versions": {"href": build_address(request, "/versions")},
                 "documentation": {"href": "/docs"},
-                "schema": {"href": "/openapi.json"},
+                "schema": {"href": f"/openapi.json?version={_get_described_version(request)}"},
             },
         }
         return self.success(data)
 
 
+def _get_described_version(request: Request) -> Version:
+    """The version of the prefix, or the newest: who looks for the schema should not begin with a deprecated one."""
+    number = parse_version(request.path)
+    return get_versions()[number] if number else settings.API_VERSIONS[-1]
+
+
 class VersionsView(View):
     """The versions of the API: their dates, and what changed with each."""
 
-    texts = {"get": "Lists the versions of the API.\n\nWith the dates of each, and what changed with it."}
+    texts = {"get": "List API versions.\n\nEach version with its status, dates and changes."}
 
     permission_classes = [PublicPermission]
 

@@ -30,7 +30,7 @@ class HealthSerializer(serializers.Serializer):
 class LiveView(UnversionedMixin, View):
     """The process answers."""
 
-    texts = {"get": "Tells whether the service runs."}
+    texts = {"get": "Check liveness.\n\nReturns 200 while the process runs."}
 
     cache_control = "no-store"
     lanes = {"GET": Lane.NONE, "HEAD": Lane.NONE}
@@ -44,7 +44,7 @@ class LiveView(UnversionedMixin, View):
 class ReadyView(LiveView):
     """The process answers, and so does the database; otherwise the exception handler says 503."""
 
-    texts = {"get": "Tells whether the service can answer requests.\n\n503 while its database is away."}
+    texts = {"get": "Check readiness.\n\nReturns 503 while the database is unavailable."}
 
     @extend_schema(responses=HealthSerializer)
     def get(self, request: Request) -> Response:

@@ -28,7 +28,7 @@ class ExpositionRenderer(BaseRenderer):
 class MetricsView(UnversionedMixin, View):
     """What Prometheus reads, with METRICS_TOKEN as its bearer token; without that setting nothing is here."""
 
-    texts = {"get": "Metrics in the text format of Prometheus.\n\nFor the operator, with a token of its own."}
+    texts = {"get": "Read metrics.\n\nIn the Prometheus text format. Requires METRICS_TOKEN as a bearer token."}
 
     cache_control = "no-store"
     # Prometheus often scrapes a machine by its address.
@@ -51,7 +51,7 @@ class MetricsView(UnversionedMixin, View):
         if scheme.lower() != "bearer" or not constant_time_compare(token.strip(), settings.METRICS_TOKEN):
             code = ErrorCode.INVALID_TOKEN if authorization else ErrorCode.UNAUTHENTICATED
             challenge = {"WWW-Authenticate": 'Bearer realm="metrics"'}
-            raise DomainError(code, "This is for the bearer of METRICS_TOKEN.", headers=challenge)
+            raise DomainError(code, "Send the METRICS_TOKEN as a bearer token.", headers=challenge)
 
     @extend_schema(responses={200: {"type": "string", "maxLength": 16_000_000, "pattern": "^#"}})
     def get(self, request: Request) -> Response:

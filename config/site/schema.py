@@ -15,7 +15,7 @@ from config.site.health import UnversionedMixin
 class SchemaView(UnversionedMixin, View):
     """The OpenAPI document of the version that `?version=` names, or the Accept header."""
 
-    texts = {"get": "This document.\n\nOf the version that `version` names, or the `Accept` header."}
+    texts = {"get": "Read the OpenAPI document.\n\nChoose its version with `version` or the `Accept` header."}
 
     renderer_classes = [JSONRenderer]
     envelope_known = False

@@ -16,13 +16,14 @@ class Door(NamedTuple):
     address: str
 
 
+_NEWEST = f"/api/v{settings.API_VERSIONS[-1]}"
 # Beside the admin, which is for some alone.
 DOORS = (
     Door("Guide", "/docs/first-request"),
     Door("Reference", "/docs"),
-    Door("Browse", f"/api/v{settings.API_VERSIONS[-1]}"),
-    Door("Applications", "/oauth/grants"),
+    Door("Browse", _NEWEST),
 )
+API_KEYS = f"{_NEWEST}/api-keys"
 
 
 def get_account(request: HttpRequest) -> AbstractBaseUser | None:
@@ -33,4 +34,4 @@ def get_account(request: HttpRequest) -> AbstractBaseUser | None:
 def add_shell(request: Any) -> dict[str, object]:
     """A context processor. DRF's request is another one around Django's, and has its own user."""
     plain: HttpRequest = getattr(request, "_request", request)
-    return {"account": SimpleLazyObject(lambda: get_account(plain)), "doors": DOORS}
+    return {"account": SimpleLazyObject(lambda: get_account(plain)), "doors": DOORS, "api_keys": API_KEYS}

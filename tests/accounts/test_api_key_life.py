@@ -48,7 +48,7 @@ def test_key_cannot_be_chosen_where_it_is_not_told(owner, made, prefix, fields):
     for path in ("/api-keys", f"/api-keys/{made.data['id']}", "/api-keys?cursor="):
         answer = owner.get(f"{prefix}{path}{'&' if '?' in path else '?'}fields={fields}")
         assert (answer.status, answer.code) == (400, "VALIDATION_ERROR")
-        assert answer.error["details"] == [{"field": "fields", "message": f"Unknown: key. Known: {others}."}]
+        assert answer.error["details"] == [{"field": "fields", "message": f"Unknown: key. Available: {others}."}]
 
 
 def test_key_can_be_chosen_where_it_is_told(owner):

@@ -34,4 +34,4 @@ def test_facts_are_read_beside_the_event(pages, make_user):
     assert columns.index("facts_text") == columns.index("event") + 2
     assert "door: basic, scopes: users:read &lt;b&gt;" in page
     assert 'by: <a href="/admin/users/user/7/change/">7</a>' in page
-    assert f'<a href="/admin/users/user/{user.pk}/change/">{user.pk}</a>' in page
+    assert f'<a href="/admin/users/user/{user.pk}/change/">{user.name}</a>' in page

@@ -26,8 +26,8 @@ def get_ids(pages: Client, path: str) -> list[int]:
     return [row.pk for row in answer.context["cl"].result_list]
 
 
-@pytest.mark.parametrize("term", ["{0.pk}", "Zoë", "Zoë Z", "zoe@", "ZOE@EXAMPLE.com", " zoe@example.com "])
-def test_search_matches_id_or_prefix_of_name_or_email(pages, make_user, term):
+@pytest.mark.parametrize("term", ["{0.pk}", "Zoë", "zuse", "ZOE zu", "zoe@", "ZOE@EXAMPLE.com", " zoe@example.com "])
+def test_search_matches_id_words_or_beginning_of_email(pages, make_user, term):
     user = make_user(name="Zoë Zuse", email="Zoe@example.com")
     make_user(name="Zacharias")
     assert get_ids(pages, f"{USERS}?q={term.format(user)}") == [user.pk]
@@ -35,7 +35,7 @@ def test_search_matches_id_or_prefix_of_name_or_email(pages, make_user, term):
 
 def test_search_ignores_other_parts_of_a_text(pages, make_user):
     make_user(name="Zoë Zuse", email="zoe@example.com")
-    for term in ["oë", "@example.com", "%", "_oë", "9" * 30, "٣", "-1", "zoë", "\U000584ed"]:
+    for term in ["oë", "@example.com", "%", "9" * 30, "٣", "-1", "\U000584ed"]:
         assert get_ids(pages, f"{USERS}?q={term.replace('%', '%25')}") == []
 
 
@@ -45,6 +45,16 @@ def test_search_ignores_other_parts_of_a_text(pages, make_user):
 )
 def test_search_that_nobody_can_meet_has_empty_pages(pages, query):
     assert get_ids(pages, f"{USERS}?q=%F1%98%93%AD&{query}") == []
+
+
+@pytest.mark.parametrize(
+    ("name", "terms"), [("Odile Lefèvre", ("Lefèvre", "lefevre", "LEF")), ("Jörg Müller", ("Müller", "muller jorg"))]
+)
+def test_search_finds_what_the_api_finds_by_words(pages, make_user, name, terms):
+    user = make_user(name=name)
+    make_user(name="Somebody Else")
+    for term in terms:
+        assert get_ids(pages, f"{USERS}?q={term}") == [user.pk], term
 
 
 def test_search_over_its_limit_says_more_than(pages, make_user, monkeypatch):
@@ -114,4 +124,4 @@ def test_search_matches_event_by_name_or_request_id(pages, chief):
 @pytest.mark.parametrize("query", ["name__regex=(", "user__password__startswith=a", "kind=oauth", "created_at__year=1"])
 def test_unknown_filter_shows_an_error_message(pages, query):
     answer = pages.get(f"{USERS}?{query}", follow=True)
-    assert re.search("makes no sense", answer.content.decode())
+    assert re.search("is not valid", answer.content.decode())

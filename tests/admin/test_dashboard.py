@@ -77,8 +77,8 @@ def test_answers_are_counted_by_version_and_status(chief, nobody, admin):
         (2, 200, 1),
     }
     series = get_series(signed_in(chief))
-    assert (series["Errors"]["refused (4xx)"][-1], series["Errors"]["failed (5xx)"][-1]) == (3, 0)
-    assert (series["Use of versions"]["version 1"][-1], series["Use of versions"]["version 2"][-1]) == (1, 3)
+    assert (series["Errors"]["rejected (4xx)"][-1], series["Errors"]["failed (5xx)"][-1]) == (3, 0)
+    assert (series["Version usage"]["version 1"][-1], series["Version usage"]["version 2"][-1]) == (1, 3)
     admin.get("/api/v2/users")
     uses.write()
     assert AnswerCount.objects.get(version=2, status=200).count == 2

@@ -105,7 +105,7 @@ def test_export_that_finds_no_place_says_so_on_its_page(pages, monkeypatch):
     monkeypatch.setattr(streams, "_places", BoundedSemaphore(1))
     with streams._place():
         answer = pages.post(USERS, {"format": "csv"}, follow=True)
-    assert "Too many lists are streamed at the same time. Try again." in answer.content.decode()
+    assert "Too many streams are running. Try again." in answer.content.decode()
 
 
 def test_unknown_format_shows_errors(pages):

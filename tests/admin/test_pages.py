@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from posts.models import Comment, Post
 from tests.accounts.oauth.actors import register
 from tests.conftest import PASSWORD, signed_in
 from users.models import User
+from users.services import remove
 
 SECRET = "5ecre7"
 DIGEST = SECRET.encode()
@@ -181,5 +183,34 @@ def test_action_on_too_many_rows_is_refused(chief, make_user, monkeypatch, selec
     users = [make_user() for _ in range(3)]
     form = {"action": "deactivate", "_selected_action": str(users[0].pk), "select_across": select_across, "index": "0"}
     answer = signed_in(chief).post("/admin/users/user/", {**form, "post": "yes"}, follow=True)
-    assert "choose fewer" in answer.content.decode()
+    assert "Select fewer" in answer.content.decode()
     assert not User.objects.filter(status="inactive").exists()
+
+
+def test_lists_name_users_and_times_name_their_zone(chief):
+    Payment.objects.create(user=chief, amount="1.00")
+    page = signed_in(chief).get("/admin/payments/payment/").content.decode()
+    assert (
+        f'<a href="/admin/users/user/{chief.pk}/change/">Chief</a><br><span class="quiet">{chief.email}</span>' in page
+    )
+    assert re.search(r'<td class="field-created_at nowrap">\d+ \w+ \d{4}, [\d:]{8} UTC</td>', page)
+
+
+def test_removed_user_is_no_link_in_a_list(chief, make_user):
+    payer = make_user(name="Payer")
+    Payment.objects.create(user=payer, amount="1.00")
+    remove(payer)
+    page = signed_in(chief).get("/admin/payments/payment/").content.decode()
+    assert f'<td class="field-user_link">removed user {payer.pk}</td>' in page
+
+
+def test_users_stand_first_in_the_sidebar(chief):
+    page = signed_in(chief).get("/admin/").content.decode()
+    apps = re.findall(r'class="app-([a-z0-9_]+) module', page)
+    assert apps[:5] == ["users", "orders", "posts", "payments", "accounts"]
+
+
+def test_form_of_a_new_user_speaks_of_no_single_sign_on(chief):
+    page = signed_in(chief).get("/admin/users/user/add/").content.decode()
+    assert "can sign in only after an administrator sets one" in page
+    assert "Single Sign-On" not in page

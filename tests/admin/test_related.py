@@ -98,8 +98,8 @@ def list_pages() -> list[str]:
 
 
 @pytest.mark.parametrize("path", list_pages())
-def test_user_ids_of_each_list_link_to_users(pages, make_user, path):
+def test_users_in_each_list_link_to_their_pages(pages, make_user, path):
     user = make_user()
     fill(user)
     AuditEvent.objects.exclude(user=user).delete()
-    assert f'<a href="{get_path(user)}">{user.pk}</a>' in pages.get(path).content.decode()
+    assert f'<a href="{get_path(user)}">{user.name}</a>' in pages.get(path).content.decode()

@@ -14,7 +14,7 @@ from payments.models import Payment
 from posts.models import Comment, Post
 from users.models import User
 
-DELETED, KEPT = "deleted", "kept, without a name"
+DELETED, KEPT = "deleted", "kept, identified only by user ID"
 
 
 def read_effects(page: Any) -> dict[str, tuple[str, str]]:
@@ -58,8 +58,8 @@ def test_confirmation_counts_what_goes_and_what_stays(pages, make_user, selected
     }
     assert expected.items() <= effects.items()
     text = page.content.decode()
-    assert "Name, email and password are wiped" in text
-    assert "keys, tokens and sessions are refused" in text
+    assert "Name, email and password are erased" in text
+    assert "keys, tokens and sessions stop working" in text
     assert "Leaving" in text
     assert "Users: 1" not in text
 

@@ -1,7 +1,6 @@
 """A real browser, and the service with a million users as a person meets it."""
 
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -9,28 +8,22 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, sync_playwright
 
+from tests.browser.chromium import FLAGS, NAMES, find_chromium
 from tests.service import Copy, Service, temporary_copy
 
 HERE = Path(__file__).resolve().parent
 ARTEFACTS = HERE.parents[1] / "test-artefacts"
 AXE = HERE / "node_modules/axe-core/axe.min.js"
-NAMES = ("chromium", "chromium-browser", "google-chrome")
 USERS = 1_000_000
-# Without the rest it looks up its maker's hosts, which is nobody's business here.
 UNSEEN_TEXTS = """[...document.querySelectorAll("a, button, label, summary")]
   .filter((one) => one.checkVisibility() && one.innerText.trim())
   .filter((one) => getComputedStyle(one).color === getComputedStyle(one).backgroundColor)
   .map((one) => one.outerHTML.slice(0, 200))"""
-FLAGS = ["--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"]
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if not chromium():
+    if not find_chromium():
         pytest.exit(f"There is no Chromium: install one ({' or '.join(NAMES)}), or say where it is: CHROMIUM=/path", 1)
-
-
-def chromium() -> str | None:
-    return os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
 
 
 @pytest.fixture(scope="session")
@@ -71,7 +64,7 @@ def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         # Chromium's sandbox does not work as root.
         launched = playwright.chromium.launch(
-            executable_path=chromium(), args=FLAGS, chromium_sandbox=os.geteuid() != 0
+            executable_path=find_chromium(), args=FLAGS, chromium_sandbox=os.geteuid() != 0
         )
         yield launched
         launched.close()

@@ -63,12 +63,12 @@ def test_sign_in_of_the_admin(page: Page, look: Look) -> None:
 def test_dashboard_tells_what_there_is(dashboard: Page, look: Look) -> None:
     users = dashboard.locator(".totals > div").filter(has=dashboard.get_by_role("link", name="Users", exact=True))
     assert int(users.locator(".total").inner_text().replace(",", "")) >= USERS
-    for title in ("Sign-ups", "Orders", "Payments", "Amount paid", "Errors", "Failed sign-ins", "Use of versions"):
+    for title in ("Sign-ups", "Orders", "Payments", "Amount paid", "Errors", "Failed sign-ins", "Version usage"):
         expect(dashboard.get_by_role("img", name=title, exact=False).first).to_be_visible()
     dashboard.get_by_text("Errors as a table").click()
-    expect(dashboard.locator(".chart table").filter(has_text="refused (4xx)")).to_be_visible()
-    comparison = dashboard.get_by_role("table", name="The last days beside")
-    expect(comparison.get_by_role("row", name="Refused (4xx)")).to_be_visible()
+    expect(dashboard.locator(".chart table").filter(has_text="rejected (4xx)")).to_be_visible()
+    comparison = dashboard.get_by_role("table", name="Today and yesterday compared")
+    expect(comparison.get_by_role("row", name="Rejected (4xx)")).to_be_visible()
     look(dashboard, "admin-dashboard")
     dashboard.set_viewport_size({"width": 400, "height": 800})
     assert dashboard.evaluate("document.documentElement.scrollWidth") <= 400
@@ -129,7 +129,7 @@ def test_thousand_users_are_imported_and_exported(dashboard: Page, tmp_path: Pat
         dashboard.get_by_role("button", name="Preview").click(timeout=60_000)
 
     choose(rows)
-    expect(dashboard.get_by_role("alert")).to_contain_text("Nothing was imported: 3 of 1,000 lines are wrong.")
+    expect(dashboard.get_by_role("alert")).to_contain_text("Nothing was imported: 3 of 1,000 lines have errors.")
     told = dashboard.locator("#content tbody tr")
     expect(told).to_have_count(3)
     for place, (line, column) in enumerate(((12, "email"), (502, "role"), (1000, "name"))):

@@ -108,13 +108,16 @@ def test_index_lists_every_endpoint_in_the_order_of_the_tags(reference: Page) ->
 
 
 def test_index_is_filtered_by_all_words_of_method_address_and_summary(reference: Page) -> None:
-    field = reference.get_by_label("Filter the endpoints")
+    field = reference.get_by_label("Search endpoints")
     field.fill("POST payment")
     links = index_of(reference).get_by_role("link")
     expect(links).to_have_count(1)
     expect(reference.get_by_text("1 endpoint", exact=True)).to_be_visible()
     field.press("Enter")
     expect(reference.get_by_role("heading", name="Create payment")).to_be_focused(timeout=PATIENCE)
+    # Descriptions and names of parameters are searched, too.
+    field.fill("idempotency")
+    expect(index_of(reference).get_by_text("/api/v2/payments", exact=True).first).to_be_visible()
     field.fill("nothing is called so")
     expect(links).to_have_count(0)
 
@@ -222,9 +225,9 @@ def test_key_is_given_once_for_all_pages_of_a_tab(
     # A browser asks for a page without it first.
     watch.expected.add(401)
     reference.goto("/api/v2/orders?limit=2")
-    expect(reference.get_by_text("Read with your API key")).to_be_visible()
+    expect(reference.get_by_text("You are using API key")).to_be_visible()
     expect(reference.locator("tbody tr")).to_have_count(2)
-    reference.get_by_role("button", name="Forget the key").click()
+    reference.get_by_role("button", name="Forget this key").click()
     expect(reference.get_by_role("heading", name="401 Unauthorized")).to_be_visible()
     reference.goto("/docs")
     assert call(reference, "GET", "/api/v2/users", status=401)["error"]["code"] == "UNAUTHENTICATED"

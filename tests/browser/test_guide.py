@@ -17,6 +17,11 @@ def test_page_keeps_nobody_out(page: Page, look: Callable[[Page, str], None], na
     look(page, f"guide-{name}")
     page.set_viewport_size({"width": 400, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") == 400
+    # What one came for is on the first screen: the other pages stand behind a button.
+    assert page.get_by_role("heading", level=1).bounding_box()["y"] < 400  # type: ignore[index]
+    page.get_by_role("button", name="All pages of the guide").click()
+    expect(page.get_by_role("navigation", name="Guide").locator("[aria-current=page]")).to_be_visible()
+    page.keyboard.press("Escape")
     look(page, f"guide-{name}-small")
     # On these pages nothing is somebody else's markup, so that lesser faults are not there either.
     assert page.evaluate("axe.run(document)")["violations"] == []

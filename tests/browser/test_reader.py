@@ -43,7 +43,7 @@ def open_list(reader: Reader, api_key: str) -> Callable[[str], Page]:
     def open_list(name: str) -> Page:
         reader.follow("Browse")
         reader.follow(f"/api/v2/{name}")
-        reader.page.get_by_label("Or give an API key").fill(api_key)
+        reader.page.get_by_label("Or enter an API key").fill(api_key)
         # As sending a form by Enter is.
         reader.page.keyboard.press("Enter")
         expect(reader.page.get_by_role("heading", name="200 OK")).to_be_visible()
@@ -89,6 +89,6 @@ def test_token_by_oauth_is_explained_and_its_endpoint_is_called(reader: Reader) 
 
 
 def test_list_of_what_is_deprecated(reader: Reader) -> None:
-    reader.follow("What changed, and what is deprecated")
+    reader.follow("See what changed and what is deprecated")
     row = reader.page.get_by_role("row").filter(has_text="deprecated")
     expect(row.first).to_be_visible()

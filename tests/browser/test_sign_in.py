@@ -70,7 +70,7 @@ def sign_in(page: Page, administrator: tuple[str, str]) -> None:
     page.get_by_role("button", name="Sign in").click()
 
 
-@pytest.mark.parametrize(("button", "parameter"), [("Allow", "code="), ("Do not allow", "error=access_denied")])
+@pytest.mark.parametrize(("button", "parameter"), [("Allow", "code="), ("Deny", "error=access_denied")])
 def test_consent_leads_to_the_application_and_on_to_another_origin(
     page: Page, authorization: Callable[..., str], administrator: tuple[str, str], button: str, parameter: str
 ) -> None:

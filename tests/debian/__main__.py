@@ -156,7 +156,7 @@ def deploy(debian: Debian) -> None:
     debian.run("systemctl start postgresql nginx")
     for block in rest:
         told = debian.run(block, given=f"{PASSWORD}\n")
-    expect("Nothing is wrong." in told, "doctor finds nothing wrong")
+    expect("No problems found." in told, "doctor finds nothing wrong")
     seen = json.loads(debian.run(f"client {DOMAIN} {EMAIL} '{PASSWORD}' {ADMINISTRATOR} {STRANGER}"))
     expect(seen["title"] == "Overview", "the administrator signs in over TLS")
     expect(403 not in seen["statuses"][ADMINISTRATOR], "the administrator's address reaches all")

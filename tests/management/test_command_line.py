@@ -111,7 +111,7 @@ def test_tables_of_another_release_are_told_with_the_way_out():
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE config_counter RENAME TO elsewhere")
     try:
-        with pytest.raises(CommandError, match=r'\AThe tables .*"config_counter".*; run manage\.py migrate\.\Z'):
+        with pytest.raises(CommandError, match=r'\AThe tables .*"config_counter".*\. Run manage\.py migrate\.\Z'):
             call_command("purge", stdout=StringIO())
     finally:
         with connection.cursor() as cursor:
@@ -126,7 +126,8 @@ def test_interrupt_is_one_line_that_tells_what_is_left(run, monkeypatch):
     monkeypatch.setattr(purge, "_purge", interrupted)
     code, line = run("purge")
     assert code == 130
-    assert line.splitlines() == ["CommandError: Interrupted: what was removed is gone; run it again for the rest."]
+    told = "CommandError: Interrupted: deleted rows stay deleted. Run the command again for the rest."
+    assert line.splitlines() == [told]
 
 
 @pytest.mark.django_db(transaction=True)

@@ -6,9 +6,17 @@ from tests.conftest import Caller
 
 
 @pytest.mark.parametrize(
-    ("path", "prefix", "credentials"), [("/", "", "/api"), ("/api", "/api", "/api"), ("/api/v2", "/api/v2", "/api/v2")]
+    ("path", "prefix", "credentials", "version"),
+    [
+        ("/", "", "/api", 2),
+        ("/api", "/api", "/api", 2),
+        ("/api/v1", "/api/v1", "/api/v1", 1),
+        ("/api/v2", "/api/v2", "/api/v2", 2),
+    ],
 )
-def test_links_stay_under_the_prefix_of_the_request(db: None, path: str, prefix: str, credentials: str) -> None:
+def test_links_stay_under_the_prefix_of_the_request(
+    db: None, path: str, prefix: str, credentials: str, version: int
+) -> None:
     links = Caller().get(path).data["_links"]
     assert {name: link["href"] for name, link in links.items()} == {
         "self": path,
@@ -16,7 +24,7 @@ def test_links_stay_under_the_prefix_of_the_request(db: None, path: str, prefix:
         **{name: f"{credentials}/{name}" for name in ("login", "token/refresh", "logout")},
         "protected": f"{credentials}/protected",
         "documentation": "/docs",
-        "schema": "/openapi.json",
+        "schema": f"/openapi.json?version={version}",
     }
     assert {name for name, link in links.items() if "method" in link} == {"login", "token/refresh", "logout"}
     assert links["logout"]["method"] == "POST"

@@ -32,7 +32,7 @@ def test_landing_page_tells_the_address_the_doors_and_the_versions(browser, sett
     for address in ("/docs/first-request", "/docs", "/api/v2", "/docs/versions", "/session/login?next=/"):
         assert f'href="{address}"' in text
     assert "deprecated" in text
-    assert "Running" in text
+    assert "Operational" in text
 
 
 @pytest.mark.parametrize("accept", ["application/json", "*/*"])

@@ -39,7 +39,7 @@ def test_two_commands_at_once_in_a_fresh_checkout_share_a_database_and_leave_not
     ended = [(*process.communicate(timeout=30), process.returncode) for process in pair]
     assert [(output, code) for output, _, code in ended] == [("0\n", 0)] * 2
     # One migrates, and the other one may come before or after its end.
-    assert {errors for _, errors, _ in ended} <= {"", "Another process sets up the database: waiting for it.\n"}
+    assert {errors for _, errors, _ in ended} <= {"", "Waiting for another process that is setting up the database.\n"}
     assert fresh_checkout.processes() == {}
 
 

@@ -114,7 +114,7 @@ def test_process_that_is_killed_leaves_no_lock(transactional_db: None, capsys: p
         process.kill()
         assert entered.wait(5)
         waiting.join()
-    assert capsys.readouterr().err.count("waiting for it") == 1
+    assert capsys.readouterr().err.count("Waiting for another process") == 1
 
 
 # --- What a migration may do while the release before it serves (docs/upgrade.md)
@@ -186,4 +186,6 @@ def test_postgresql_that_is_too_old_is_refused_in_one_line(db, monkeypatch):
     monkeypatch.setattr(migrations, "MIN_VERSION", version + 1)
     with pytest.raises(CommandError) as refused:
         call_command("migrate", verbosity=0)
-    assert str(refused.value) == f"This is PostgreSQL {version}; the service needs PostgreSQL {version + 1} or later."
+    assert str(refused.value) == (
+        f"The service requires PostgreSQL {version + 1} or later. This is PostgreSQL {version}."
+    )

@@ -100,7 +100,7 @@ def test_full_slow_lane_refuses_at_once_and_those_who_leave_make_room_at_once(
         for each in waiting:
             each.close()
         wait_for(lambda: ask(single, "GET", "/api/v1/users").status == 401, seconds=2)
-    assert (refused.status, get_message(refused)) == (503, "Too many slow requests wait. Try again.")
+    assert (refused.status, get_message(refused)) == (503, "Too many slow requests are waiting. Try again.")
     assert refused.headers["Retry-After"] == "1"
     assert [receive(each).status for each in taken] == [201] * MAX_OF_A_CALLER
     assert count_posts(database, title) == MAX_OF_A_CALLER

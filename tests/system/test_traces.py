@@ -291,6 +291,6 @@ def test_setting_without_the_packages_stops_the_start(fresh_checkout: Copy) -> N
         refused = fresh_checkout.manage("version", **PRODUCTION, **wanted)
     assert refused.returncode != 0
     assert refused.stderr == (
-        "OTEL_EXPORTER_OTLP_ENDPOINT: Traces need further packages: .venv/bin/python -m pip install --require-hashes "
+        "OTEL_EXPORTER_OTLP_ENDPOINT: Tracing requires more packages: .venv/bin/python -m pip install --require-hashes "
         "--no-deps -r requirements-otel.txt (docs/settings.md lists the variables)\n"
     )

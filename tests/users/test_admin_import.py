@@ -77,7 +77,7 @@ def test_invalid_lines_are_listed_and_no_user_is_added(pages, make_user):
         (7, "email"),
         (8, "name"),
     ]
-    assert "5 of 6 lines are wrong" in answer.content.decode()
+    assert "5 of 6 lines have errors" in answer.content.decode()
     assert 'name="content"' not in answer.content.decode()
     assert User.objects.count() == 2
     assert not LogEntry.objects.exists()
@@ -87,20 +87,20 @@ def test_line_that_became_invalid_after_the_preview_adds_no_user(pages, make_use
     preview = choose(pages, lines(3))
     make_user(email="new1@example.com")
     answer = confirm(pages, preview)
-    assert get_errors(answer) == [(3, "email: Another user has this email.")]
+    assert get_errors(answer) == [(3, "email: Another user has this email address.")]
     assert User.objects.count() == 2
 
 
 def test_unreadable_file_shows_an_error(pages):
     for content, message in [
         ("", "file is empty"),
-        ("name\nA\n", "missing: email"),
+        ("name\nA\n", "Missing: email"),
         ("name,email,password\nA,a@example.com,secret words\n", "Unknown columns: password"),
         ("name,email,email\nA,a@example.com,b@example.com\n", "a column twice"),
-        ("name;email\nA;a@example.com\n", "with commas between"),
-        ("name,email\n", "no line below"),
-        ("name,email\nA\n", "Line 2: 1 cells below 2"),
-        ('name,email\n"A,a@example.com\n', "no CSV"),
+        ("name;email\nA;a@example.com\n", "separated by commas"),
+        ("name,email\n", "no rows below"),
+        ("name,email\nA\n", "Line 2 has 1 cells, but the header has 2"),
+        ('name,email\n"A,a@example.com\n', "not valid CSV"),
         ("name,email\nÄ,a@example.com\n".encode("latin-1"), "not UTF-8"),
         (b"name,email\n" + b"x" * admin_import.MAX_BYTES, "larger than 512 KiB"),
         (lines(admin_import.MAX_LINES + 1), "more than 1,000 lines"),
@@ -131,7 +131,7 @@ def test_forged_confirmation_is_validated_again(pages):
     for content in (forged, "%%%", "====", urlsafe_b64encode(b"\xff").decode(), ""):
         answer = pages.post(IMPORT, {"content": content})
         assert answer.status_code == 200
-        assert "choose it again" in answer.content.decode()
+        assert "The upload was incomplete" in answer.content.decode()
     assert User.objects.count() == 1
 
 

@@ -58,7 +58,7 @@ def test_lines_of_a_bulk_are_compared_like_single_users(admin, make_user, taken,
     assert post_lines(admin, taken, wanted).fields == {"lines[2].email"}
     twice = post_lines(admin, taken, wanted, query="?partial=true").data
     assert [line["status"] for line in twice] == [201, 409]
-    assert twice[1]["error"]["details"] == [{"field": "email", "message": "An earlier line has this email."}]
+    assert twice[1]["error"]["details"] == [{"field": "email", "message": "An earlier line has this email address."}]
 
 
 @pytest.mark.parametrize(("taken", "wanted"), SAME[1:8:2])
@@ -82,8 +82,9 @@ def test_every_door_knows_a_user_by_any_spelling_of_the_email(admin, make_user, 
     browser = new_client(checks_csrf=False)
     browser.force_login(owner)
     row = {"name": "N", "email": wanted, "role": "user", "status": "active", "usable_password": "false"}
-    assert "Another user has this email." in browser.post("/admin/users/user/add/", row).content.decode()
-    assert get_errors(choose(browser, f"name,email\nN,{wanted}\n")) == [(2, "email: Another user has this email.")]
+    assert "Another user has this email address." in browser.post("/admin/users/user/add/", row).content.decode()
+    problems = get_errors(choose(browser, f"name,email\nN,{wanted}\n"))
+    assert problems == [(2, "email: Another user has this email address.")]
     shown = browser.get("/admin/users/user/", {"q": wanted}).content.decode()
     assert f"/admin/users/user/{owner.pk}/change/" in shown
 

@@ -15,7 +15,7 @@ from users.management import operator
 def _parse_scopes(text: str) -> list[str]:
     scopes = text.split()
     if not scopes or not set(scopes) <= set(SCOPES):
-        raise ArgumentTypeError(f"scopes are separated by blanks, of: {' '.join(SCOPES)}")
+        raise ArgumentTypeError(f"separate scopes with spaces. Available: {' '.join(SCOPES)}")
     return scopes
 
 
@@ -26,9 +26,9 @@ def _parse_days(text: str) -> int:
 
 
 class Command(ServiceCommand):
-    help = "Creates an API key for a user and prints the key only. It cannot be shown again."
+    help = "Creates an API key for a user and prints it. The key cannot be shown again."
     example = 'manage.py create_api_key ann@example.com --scopes "users:read orders:read" --days 90'
-    interrupted = "Interrupted: if no key was printed, there is none."
+    interrupted = "Interrupted: unless a key was printed, none was created."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("email", metavar="EMAIL", help="the email of the user")

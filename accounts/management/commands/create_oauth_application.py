@@ -19,7 +19,7 @@ OPTIONS = {"allowed_scopes": "--scopes", "redirect_uris": "--redirect-uri", "cli
 
 
 class Command(ServiceCommand):
-    help = "Creates an OAuth application and prints its id and secret as JSON. The secret cannot be shown again."
+    help = "Creates an OAuth application and prints its ID and secret as JSON. The secret cannot be shown again."
     example = (
         "manage.py create_oauth_application Shop --owner ann@example.com \\\n"
         '    --grant authorization-code --scopes "users:read orders:read" \\\n'

@@ -65,8 +65,18 @@ def build_context(request: HttpRequest, response: HttpResponse) -> Context:
         "successor": parse_links(response.get("Link", "")).get("successor-version", ""),
         "body": render_json(text),
         "error": body.get("error") if status >= HTTPStatus.BAD_REQUEST and isinstance(body, dict) else None,
+        "secret": _get_secret(view, status, body),
         "forms": _build_forms(view, status, body),
     }
+
+
+def _get_secret(view: Any, status: HTTPStatus, body: Any) -> str:
+    """What only the response that created the resource shows, such as a new API key."""
+    names = getattr(getattr(view, "serializer_class", None), "shown_once", ())
+    if status != HTTPStatus.CREATED or not names:
+        return ""
+    data = body.get("data", body)
+    return next((data[name] for name in names if name in data), "")
 
 
 def _build_view_context(request: HttpRequest, view: APIView | None) -> Context:

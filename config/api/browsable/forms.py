@@ -211,10 +211,10 @@ def _describe_bounds(control: Control) -> str:
     if minimum is not None and maximum is not None:
         return f"From {minimum} to {maximum}."
     if "maxlength" in attributes:
-        return f"At most {attributes['maxlength']} characters."
+        return f"Up to {attributes['maxlength']} characters."
     if control.kind == "raw" and control.widget == "input":
         return "A whole number."
-    return "An RFC 3339 time." if "placeholder" in attributes else ""
+    return "RFC 3339 date and time." if "placeholder" in attributes else ""
 
 
 def _format_value(value: object) -> str | Sequence[object]:

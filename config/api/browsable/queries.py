@@ -152,7 +152,7 @@ class ListQuery:
         left_out = self.find_left_out(sort, own)
         more = {} if sort == self.sort else {"sort": sort}
         changes = [f"sorts by {sort}"] if more else []
-        changes += [f"leaves out {', '.join(left_out)}"] if left_out else []
+        changes += [f"removes {', '.join(left_out)}"] if left_out else []
         return FilterForm(
             column=column,
             controls=[self._build_control(name) for name in names],
@@ -169,7 +169,7 @@ class ListQuery:
             choices.append(value)
         if isinstance(declared, BoundFilter):
             return FilterControl(name, value, BOUNDS[declared.lookup_expr])
-        hint = "one, or several by commas" if isinstance(declared, IdsFilter) else ""
+        hint = "Separate several values with commas." if isinstance(declared, IdsFilter) else ""
         return FilterControl(name, value, hint, choices)
 
     def build_search_form(self) -> Mapping[str, object] | None:

@@ -14,6 +14,8 @@ from config.api.versions.versioning import get_prefix
 
 # A cell shows the beginning of a longer text; the JSON has the whole.
 MAX_TEXT = 80
+# A text up to here stands on one line.
+MAX_NARROW = 12
 
 
 @dataclass(frozen=True)
@@ -57,15 +59,22 @@ def build_table(request: HttpRequest, query: ListQuery, body: Any) -> Mapping[st
         body: the parsed body of the response, with or without its envelope, or that of an error.
 
     Returns:
-        Its columns and rows, and the forms of filters by fields that are not shown.
+        Its columns and rows, the filters that go when it is sorted by another column, with those columns, and the forms
+        of filters by fields that are not shown.
     """
     view = query.view
     rows: Sequence[Mapping[str, object]] = body if isinstance(body, list) else body.get("data", ())
     (own_path,) = (link.path for link in view.links if link.rel == "self")
     names = rows[0] if rows else [name for name in view.readable_fields if name in view.field_names]
     forms = {form.column: form for form in query.build_filter_forms()}
+    columns = [_build_column(query, name, forms.pop(name, None)) for name in names]
+    removed: dict[str, list[str]] = {}
+    for column in columns:
+        if column.left_out:
+            removed.setdefault(column.left_out, []).append(column.name)
     return {
-        "columns": [_build_column(query, name, forms.pop(name, None)) for name in names],
+        "columns": columns,
+        "removed": removed,
         "other_forms": list(forms.values()),
         "rows": [[_build_cell(request, own_path, name, value) for name, value in row.items()] for row in rows],
     }
@@ -88,7 +97,11 @@ def _build_cell(request: HttpRequest, own_path: str, name: str, value: object) -
     elif name.endswith("_id") and value is not None:
         path = f"/{name.removesuffix('_id')}s/{value}"
     else:
-        return Cell(_to_text(value), is_narrow=not isinstance(value, str) or name.endswith("_at"))
+        if name.endswith("_at") and isinstance(value, str):
+            # To the second: two times of 27 characters make a table wider than a screen.
+            value = f"{value[:10]} {value[11:19]}Z"
+        is_narrow = not isinstance(value, str) or name.endswith("_at") or len(value) <= MAX_NARROW
+        return Cell(_to_text(value), is_narrow=is_narrow)
     path = get_prefix(request.path) + path
     return Cell(_to_text(value), build_address(request, path) if has_route(path) else "", is_narrow=True)
 
@@ -100,7 +113,7 @@ def _to_text(value: object) -> str:
         case bool():
             return "true" if value else "false"
         case list() if value and isinstance(value[0], dict):
-            return f"{len(value)} of them"
+            return f"{len(value)} items"
         case list():
             return ", ".join(map(str, value)) or "–"
         case dict():

@@ -76,7 +76,7 @@ def get_wait(usage: Mapping[str, Usage], limits: Mapping[str, int], more: int = 
 def rate_limited(seconds: float) -> DomainError:
     wait = max(1, math.ceil(seconds))
     return DomainError(
-        ErrorCode.RATE_LIMITED, f"Too many; try again in {wait} seconds.", headers={"Retry-After": str(wait)}
+        ErrorCode.RATE_LIMITED, f"Too many requests. Try again in {wait} seconds.", headers={"Retry-After": str(wait)}
     )
 
 

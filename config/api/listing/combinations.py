@@ -41,15 +41,15 @@ def find_refusals(
     if not has_index(model, [*parent, *equal, *ordering.columns]):
         other = f"bounds of {sort}" if sort in bounds.values() else f"sort={sort}"
         for name in values.keys() - bounds.keys():
-            yield name, f"Cannot be combined with {other}; leave out one of the two."
+            yield name, f"Cannot be combined with {other}. Omit one of them."
 
 
 def _explain_bound(column: str, sort: str, others: Collection[str]) -> str:
     """What to do about a bound of a column in another order, beside bounds of other columns."""
     if others:
         bounds = " and ".join(sorted(others))
-        return f"Only one field may have bounds. Leave this out, or leave out those of {bounds} and use sort={column}."
-    return f"The list is sorted by {sort}. Use sort={column}, or leave this out."
+        return f"Only one field can have bounds. Omit this filter, or omit those on {bounds} and use sort={column}."
+    return f"This filter works only with sort={column}, not sort={sort}. Change or omit sort."
 
 
 def _get_equal_columns(

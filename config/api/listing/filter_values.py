@@ -19,7 +19,7 @@ from config.api.representation.fields import MAX_ID, NOT_RFC_3339, RFC_3339, is_
 # The columns that have bounds.
 WITH_BOUNDS = (models.DateTimeField, models.IntegerField, models.DecimalField)
 # In the words in which the reference and the pages say what they do.
-BOUNDS = {"gte": "from this on", "gt": "beyond this", "lt": "below this", "lte": "up to this"}
+BOUNDS = {"gte": "at or above this", "gt": "above this", "lt": "below this", "lte": "at or below this"}
 MAX_VALUES = 100
 SEPARATOR = ","
 MAX_SEARCH = 200
@@ -38,7 +38,7 @@ class TimeField(forms.Field):
     def clean(self, value: str) -> datetime:
         time = parse_time(value)
         if time is None:
-            raise ValidationError(f"{NOT_RFC_3339} Write a plus as %2B.")
+            raise ValidationError(f"{NOT_RFC_3339} Encode a plus sign as %2B.")
         return time
 
 
@@ -57,7 +57,7 @@ class WholeNumberField(forms.Field):
 class MoneyField(forms.Field):
     def clean(self, value: str) -> Decimal:
         if not _MONEY.fullmatch(value):
-            raise ValidationError("Must be a number of at most 10 digits, and 2 decimals.")
+            raise ValidationError("Must be a number with at most 10 digits and 2 decimals.")
         return Decimal(value)
 
 
@@ -65,7 +65,7 @@ class IdsField(forms.Field):
     def clean(self, value: str) -> Sequence[int]:
         values = split_values(value)
         if not all(map(is_id, values)):
-            raise ValidationError(f"Must be ids, separated by commas: whole numbers from 1 to {MAX_ID}.")
+            raise ValidationError(f"Must be a comma-separated list of ids from 1 to {MAX_ID}.")
         if len(values) > MAX_VALUES:
             raise ValidationError(f"Must be at most {MAX_VALUES} ids.")
         return [int(each) for each in values]

@@ -166,7 +166,7 @@ class FilterBackend(BaseFilterBackend):
         values = view.filter_values = view.filterset_class.parse(view.parameters)
         refused = [name for name in values if name in view.staff_filters]
         if refused and not view.principal.user.is_staff:
-            raise forbidden("You see your own rows alone, and may not choose by this.", *refused)
+            raise forbidden("You can see only your own resources, so you cannot filter by this field.", *refused)
         if view.parameters.problems:
             return queryset
         filtered: QuerySet[Any] = view.filterset_class.apply(queryset, values)

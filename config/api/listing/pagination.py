@@ -86,7 +86,7 @@ class ListPagination(BasePagination):
         parameters.know(*MODES)
         present = [name for name in MODES if name in parameters.query]
         for name in present if len(present) > 1 else ():
-            parameters.refuse(name, f"Give one of {' and '.join(present)}.")
+            parameters.refuse(name, f"Send only one of {' and '.join(present)}.")
         limit = min(parse_whole_number(parameters, "limit", DEFAULT_LIMIT, 1), MAX_LIMIT)
         if "cursor" in present or (not present and parameters.obey(Change.CURSOR_BY_DEFAULT)):
             return self._paginate_by_cursor(query, limit, filters)
@@ -101,7 +101,7 @@ class ListPagination(BasePagination):
         offset = parse_whole_number(parameters, "offset", 0, 0, MAX_POSITION) if by_offset else (page - 1) * limit
         bounded = query if isinstance(query, BoundedKeysetQuery) else None
         if bounded and bounded.is_paged_up_to_bound and offset + limit > MAX_COUNTED:
-            message = f"Under these filters, pages end at item {MAX_COUNTED}. Use cursor to read on."
+            message = f"With these filters, pages end at item {MAX_COUNTED}. Use cursor to read further."
             parameters.refuse("offset" if by_offset else "page", message)
         parameters.check()
         rows, total = query.slice(offset, offset + limit)

@@ -64,7 +64,7 @@ class QueryParameters:
             self.refuse(name, "Must not be repeated.")
             return None
         if not opaque and _CONTROL.search(value):
-            self.refuse(name, "Must not hold NUL or other control characters.")
+            self.refuse(name, "Must not contain NUL or other control characters.")
             return None
         return value
 
@@ -94,11 +94,11 @@ class QueryParameters:
         names = value.split(",")
         chosen = frozenset(names)
         if "" in chosen:
-            self.refuse("fields", f"Must not hold an empty name. Known: {', '.join(known)}.")
+            self.refuse("fields", f"Must not contain an empty name. Available: {', '.join(known)}.")
         elif unknown := sorted(chosen.difference(known)):
-            self.refuse("fields", f"Unknown: {', '.join(unknown)}. Known: {', '.join(known)}.")
+            self.refuse("fields", f"Unknown: {', '.join(unknown)}. Available: {', '.join(known)}.")
         elif len(chosen) < len(names):
-            self.refuse("fields", "Must not name a field twice.")
+            self.refuse("fields", "Must not repeat a field.")
         return chosen
 
     def refuse(self, name: str, message: str) -> None:
@@ -111,11 +111,11 @@ class QueryParameters:
             self._drop(unknown)
         elif unknown and self.takes_later:
             for name in sorted(unknown):
-                self.refuse(name, f"There is no such parameter here. Known: {', '.join(sorted(self._known))}.")
+                self.refuse(name, f"Unknown parameter. Available: {', '.join(sorted(self._known))}.")
         elif DRY_RUN in unknown and self._version is not None:
             # Ignored like any other, it would let the request write.
             since = Change.NO_UNKNOWN_NAMES.since
-            self.refuse(DRY_RUN, f"This version has no dry run. Use version {since}, or leave it out.")
+            self.refuse(DRY_RUN, f"This version does not support dry runs. Use version {since} or omit the parameter.")
         if self.problems:
             # A parameter that several parts of a view read may have been refused by each of them.
             raise invalid(*dict.fromkeys(self.problems))

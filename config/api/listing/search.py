@@ -37,14 +37,14 @@ def parse_words(text: str, queryset: QuerySet[Any], parameters: QueryParameters)
     """The words of `q`; what is wrong with them is refused in `parameters`."""
     words = split_words(text, queryset.db)
     if not words:
-        parameters.refuse(SEARCH, "Must hold a letter or a digit.")
+        parameters.refuse(SEARCH, "Must contain a letter or a digit.")
     if len(words) > MAX_WORDS:
-        parameters.refuse(SEARCH, f"Must be at most {MAX_WORDS} different words.")
+        parameters.refuse(SEARCH, f"Must have at most {MAX_WORDS} different words.")
     if any(len(word) > (MAX_RUN if is_unspaced(word) else MAX_WORD) for word in words):
         parameters.refuse(
             SEARCH,
-            f"A word has at most {MAX_WORD} characters, and {MAX_RUN} in a script without blanks; "
-            "the beginning of a longer one will do.",
+            f"Words can have at most {MAX_WORD} characters ({MAX_RUN} in scripts without spaces). "
+            "Send only the start of a longer word.",
         )
     return words if not parameters.problems else ()
 

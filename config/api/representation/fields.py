@@ -206,9 +206,9 @@ class MultiChoiceField(StrictField, serializers.ListField):
         if not isinstance(data, list):
             raise serializers.ValidationError("Must be a list.")
         if not data or any(not isinstance(item, str) or item not in self.choices for item in data):
-            raise serializers.ValidationError(f"Must name at least one, and only these: {', '.join(self.choices)}.")
+            raise serializers.ValidationError(f"Must list at least one of, and only: {', '.join(self.choices)}.")
         if len(set(data)) < len(data):
-            raise serializers.ValidationError("Must not name one twice.")
+            raise serializers.ValidationError("Must not repeat a value.")
         return data
 
 

@@ -59,13 +59,13 @@ class StrictSerializer(serializers.Serializer):
         for name, value in data.items():
             field = self.fields.get(name)
             if field is None and name != LINKS:
-                yield name, ["There is no such field."]
+                yield name, ["Unknown field."]
             elif field is not None and field.read_only and not self.shows(name, value):
                 yield name, [self.explain_read_only(name)]
 
     def explain_read_only(self, name: str) -> str:
         """What is wrong with the value that a body has for a read-only field."""
-        return "Read-only; leave it out."
+        return "Read-only. Omit this field."
 
     def shows(self, name: str, value: object) -> bool:
         """Whether a read-only field has this value now: what was read may be sent back."""
@@ -136,7 +136,7 @@ class ResourceSerializer(StrictSerializer, serializers.ModelSerializer):
     def explain_read_only(self, name: str) -> str:
         if self.instance is None:
             return super().explain_read_only(name)
-        sentence = "Read-only; the value differs from the present one."
+        sentence = "Read-only, and the value differs from the current one. Omit this field."
         return f"{sentence} {self.read_only_hints[name]}" if name in self.read_only_hints else sentence
 
     def closed_fields(self) -> set[str]:

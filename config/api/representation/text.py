@@ -5,8 +5,8 @@ import re
 from django.core.exceptions import ValidationError
 
 BLANK = "Must not be blank."
-NOT_TEXT = "Must not hold NUL, other control characters or lone surrogates."
-NOT_VISIBLE = "Must not hold blanks or other characters that cannot be seen."
+NOT_TEXT = "Must not contain NUL, other control characters or lone surrogates."
+NOT_VISIBLE = "Must not contain spaces or other invisible characters."
 # Unicode's categories Cc, NUL among them, and Cs: surrogates, which JSON can escape and UTF-8 cannot hold. No later
 # version of Unicode adds to these two.
 _IN_NO_LINE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")

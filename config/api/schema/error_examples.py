@@ -31,12 +31,12 @@ def _build_errors() -> Iterator[DomainError]:
     """The errors that say more than what their code means."""
     oldest, newest = settings.API_VERSIONS[0], settings.API_VERSIONS[-1]
     yield from (invalid(Detail("email", "Must be an email address.")), malformed("it is empty"), invalid_cursor())
-    yield from (forbidden("Only an administrator may set this.", "role"), insufficient_scope("users:write"))
+    yield from (forbidden("Only an administrator can set this field.", "role"), insufficient_scope("users:write"))
     yield from (refuse_key(code) for code in ErrorCode if code.startswith("IDEMPOTENCY"))
     yield from (failed_precondition("If-Match", HAS_CHANGED), body_too_long(MAX_SHORT_BODY), rate_limited(42))
     yield versioning.unsupported(f"{newest.number + 1}", ErrorCode.UNSUPPORTED_VERSION.status)
     yield from (versioning.conflicting(oldest.number, newest.number), versioning.retired(oldest))
-    yield DomainError(ErrorCode.CONFLICT, taken := "Another user has this email.", [Detail("email", taken)])
+    yield DomainError(ErrorCode.CONFLICT, taken := "Another user has this email address.", [Detail("email", taken)])
     yield DomainError(ErrorCode.METHOD_NOT_ALLOWED, 'Method "DELETE" not allowed.')
     yield DomainError(ErrorCode.NOT_ACCEPTABLE, "Available: application/json, text/html.")
     yield DomainError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json.")

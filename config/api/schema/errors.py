@@ -39,7 +39,7 @@ SCHEMAS: JSONObject = {
             "code": _CODE,
             "details": _DETAILS,
         },
-        description="The same facts as RFC 9457 problem details.",
+        description="The error as problem details (RFC 9457).",
     ),
 }
 

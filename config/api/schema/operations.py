@@ -65,7 +65,7 @@ class Schema(AutoSchema):
             return self._describe().partition("\n")[0].rstrip(".")
         *_, plural = re.findall(r"/([a-z-]+)(?=/|$)", self.path)
         noun = plural if self.view.action == "list" else plural.removesuffix("s")
-        parents = "".join(f" of one {parent}" for parent in re.findall(r"\{(\w+)_id\}", self.path))
+        parents = "".join(f" of the {parent}" for parent in re.findall(r"\{(\w+)_id\}", self.path))
         return f"{_VERBS[self.view.action]} {noun}{parents}".replace("-", " ").replace("_", " ")
 
     def get_description(self) -> str:
@@ -73,9 +73,9 @@ class Schema(AutoSchema):
         description = self._describe()
         if is_streamed(self.view):
             description += (
-                "\n\nWith `Accept: application/x-ndjson` or `text/csv` it is the whole list, as a stream, "
-                "without `page`, `offset`, `cursor`, `limit`, `include` and an envelope. It has neither `ETag` nor "
-                "`Link`, and is complete where it ends as HTTP says: a stream that fails is cut off."
+                "\n\nWith `Accept: application/x-ndjson` or `text/csv`, streams the whole list without envelope, `ETag` "
+                "and `Link`. `page`, `offset`, `cursor`, `limit` and `include` are then rejected. A stream that fails "
+                "is cut off before its HTTP end."
             )
         scope = self.view.required_scope(self.method)
         return f"{description}\n\nScope: `{scope}`." if scope else description
@@ -154,7 +154,7 @@ class Schema(AutoSchema):
                 "^[^\\u0000]*$",
                 contentMediaType=NDJSON,
                 contentSchema=lines["schema"],
-                description=f"A JSON object a line, up to {MAX_LINES} lines: many at once, all of them or none.",
+                description=f"One JSON object per line, up to {MAX_LINES} lines.",
             )
 
     # --- Responses
@@ -177,7 +177,7 @@ class Schema(AutoSchema):
         if takes_lines(self.view, self.method):
             found[str(MULTI_STATUS)] = self._add_headers(MULTI_STATUS, self._build_multi_status(found["201"]))
         if self.method == "GET":
-            found["304"] = self._add_headers(304, {"description": "What the client has is still the same."})
+            found["304"] = self._add_headers(304, {"description": "Not modified since the client's version."})
         for status, codes in errors.get_error_codes(self.view, self.path, self.method).items():
             names = self._get_common_headers(codes) | headers.get_error_headers(self.view, status, codes)
             found[str(status)] = errors.build_error_response(status, codes, names)
@@ -190,7 +190,7 @@ class Schema(AutoSchema):
         else:
             schema = {"$ref": "#/components/schemas/NothingAnswer"}
             response = {"content": {"application/json": {"schema": schema, "example": envelope.single(None)}}}
-        return self._add_headers(200, {**response, "description": "What would have been answered, of a dry run."})
+        return self._add_headers(200, {**response, "description": "The response that a real request would return."})
 
     def _build_multi_status(self, created: JSONObject) -> JSONObject:
         """The response that tells what became of each line, in words.
@@ -202,9 +202,8 @@ class Schema(AutoSchema):
         data = {name: value for name, value in single.items() if name != LINKS}
         example = envelope.lines([{"line": 1, "status": 201, "data": data}], created=1)
         description = (
-            "What became of each line, of NDJSON with `partial=true`. The body is `application/json` as below. So is "
-            "that of the 201 to NDJSON without `partial=true`, and that of the 200 to a dry run. A line that was "
-            "refused has `error` in the place of `data`."
+            "The result of each line of NDJSON with `partial=true`, as `application/json`. Rejected lines have `error` "
+            "instead of `data`. The 201 without `partial=true` and the 200 to a dry run have the same body."
             f"\n\n```json\n{json.dumps(example, indent=2, ensure_ascii=False)}\n```"
         )
         return {"description": description}
@@ -219,7 +218,7 @@ class Schema(AutoSchema):
                 if self.view.envelope_known:
                     media_type["schema"] = self._build_enveloped(media_type["schema"])
                 _add_example(media_type, example)
-            response = {"description": "Done.", **{name: part for name, part in response.items() if part}}
+            response = {"description": "Success.", **{name: part for name, part in response.items() if part}}
         return self._add_headers(status, response)
 
     def _build_resource_response(self, status: int) -> JSONObject:
@@ -233,7 +232,7 @@ class Schema(AutoSchema):
         _add_example(media_type, examples.build_resource_example(self.view, version, self.path, status))
         description = f"{self.get_summary()}."
         if is_streamed(self.view):
-            description += " A page; or the whole list, as `application/x-ndjson` or `text/csv`."
+            description += " As `application/x-ndjson` or `text/csv`, the whole list."
         return {"description": description, "content": {"application/json": media_type}}
 
     def _build_enveloped(self, data: JSONObject) -> JSONObject:

@@ -47,62 +47,62 @@ def _build_parameter(
 _KEY = _build_parameter(
     idempotency.HEADER,
     build_string(_MAX_QUOTED_KEY, f"^({_BARE_KEY}|{_QUOTED_KEY})$", minLength=1),
-    "A key of your own, new for each thing to make: a retry with it gets the first answer.",
+    "A unique key of your own. Retrying with the same key has no further effect.",
     "header",
     required=False,
 )
 _FLAG = {"type": "boolean"}
 # Defaults stand in descriptions: the reference sends whatever a schema has for `default`, or a parameter for `example`.
 _SHARED = (
-    _build_parameter("page", build_integer(1, MAX_POSITION), "Page from 1, instead of `offset` and `cursor`."),
-    _build_parameter("offset", build_integer(0, MAX_POSITION), "Items to skip, instead of `page` and `cursor`."),
+    _build_parameter("page", build_integer(1, MAX_POSITION), "Page number, from 1. Excludes `offset` and `cursor`."),
+    _build_parameter("offset", build_integer(0, MAX_POSITION), "Items to skip. Excludes `page` and `cursor`."),
     _build_parameter(
         "cursor",
         build_string(MAX_TARGET, "^[A-Za-z0-9_=-]*$"),
-        "Place in the list, instead of `page` and `offset`; empty starts.",
+        "A `nextCursor` or `prevCursor`; empty to start. Cannot be combined with `page` or `offset`.",
         allowEmptyValue=True,
     ),
     _build_parameter(
         "limit",
         build_integer(1, MAX_LIMIT),
-        f"Page size, {DEFAULT_LIMIT} by default; above {MAX_LIMIT}, {MAX_LIMIT} is used.",
+        f"Items per page. Default {DEFAULT_LIMIT}, maximum {MAX_LIMIT}; larger values are reduced.",
     ),
-    _build_parameter("order", {"type": "string", "enum": ["asc", "desc"]}, "Direction of the sort, `asc` by default."),
+    _build_parameter("order", {"type": "string", "enum": ["asc", "desc"]}, "Sort direction. Default `asc`."),
     _build_parameter(
         "envelope",
         _FLAG,
-        "`false` answers what stands under `data`, bare; a list then tells its links in `Link` and its total in "
+        "`false` returns the bare value of `data`. Lists then have their links in `Link` and their total in "
         "`X-Total-Count`.",
     ),
     _build_parameter(
         "dry_run",
         _FLAG,
-        "`true` checks everything and changes nothing: 200 with `Dry-Run: true` and what would have been answered, or "
-        "the error. An id in it is not kept.",
+        "`true` validates the request and changes nothing. Returns 200 with `Dry-Run: true` and the response, or "
+        "the error. Ids in it are not reserved.",
     ),
     _build_parameter(
         PARTIAL,
         _FLAG,
-        "For NDJSON alone: `true` adds the lines that are good, and answers 207 with what became of each.",
+        "NDJSON only. `true` creates the valid lines and returns 207 with the result of each line.",
     ),
     _build_parameter(
         "If-None-Match",
         build_string(MAX_HEADER, _ENTITY_TAGS),
-        "The tag of what one has: 304 when it is still the same.",
+        "The `ETag` that you have. Returns 304 if it still matches.",
         "header",
     ),
     _build_parameter(
         "If-Match",
         build_string(MAX_HEADER, _ENTITY_TAGS),
-        "The tag of what one has: 412 when it has changed since.",
+        "The `ETag` that you have. Fails with 412 if the resource has changed since.",
         "header",
     ),
     _build_parameter(
         "X-Request-Id",
         # No pattern: a value of another form is replaced, and not refused.
         {"type": "string", "maxLength": MAX_HEADER},
-        "Comes back as `Request-Id`, and stands in the log. "
-        f"One that is not 1 to {MAX_REQUEST_ID_LENGTH} of the characters `A-Za-z0-9._~-` is replaced.",
+        "Returned as `Request-Id` and logged. "
+        f"Replaced unless it is 1 to {MAX_REQUEST_ID_LENGTH} of the characters `A-Za-z0-9._~-`.",
         "header",
     ),
     _KEY,
@@ -136,7 +136,7 @@ def build_parameters(view: Any, method: str, path_variables: Sequence[str]) -> l
         parameters += [_build_fields_parameter(view)] if method != "DELETE" else []
         parameters += [_build_include_parameter(view)] if takes_include(view) else []
     if view.names_version:
-        description = "The version to describe, instead of the default."
+        description = "The version to describe. Default: the service's default version."
         parameters.append(_build_parameter("version", build_string(10, "^[0-9]+$"), description))
     return parameters + build_references(*_get_shared_names(view, method), "X-Request-Id")
 
@@ -160,7 +160,7 @@ def _get_shared_names(view: Any, method: str) -> list[str]:
 
 def _build_path_parameter(name: str) -> JSONObject:
     target = "resource" if name == "id" else name.removesuffix("_id").replace("_", " ")
-    description = f"The id of the {target}."
+    description = f"The ID of the {target}."
     return _build_parameter(name, build_integer(1), description, "path", required=True)
 
 
@@ -171,24 +171,24 @@ def _build_fields_parameter(view: ResourceViewSet) -> JSONObject:
     return _build_parameter(
         "fields",
         schema,
-        "Comma-separated names of the fields to answer, each once; no other is there then, and no `_links`.",
+        "Comma-separated list of the fields to return. Omits all others, and `_links` of a single resource.",
     )
 
 
 def _build_include_parameter(view: ResourceViewSet) -> JSONObject:
     names = {"type": "string", "enum": included.get_names(view)}
-    description = "Related resources that stand under `included`, by commas."
+    description = "Comma-separated list of related resources to return under `included`."
     return _build_list_parameter(INCLUDE, names, description)
 
 
 def _build_list_parameters(view: ResourceViewSet) -> list[JSONObject]:
     sortable = {"type": "string", "enum": list(view.sortable)}
-    default = "`id` by default"
+    default = "Default: `id`"
     if is_later(view):
         default += ", or the field that has a bound"
     return [
         *build_references("page", "offset", "cursor", "limit"),
-        _build_parameter("sort", sortable, f"The field to sort by, {default}; `id` breaks ties."),
+        _build_parameter("sort", sortable, f"The field to sort by. {default}. Ties are sorted by `id`."),
         *build_references("order"),
         *_build_filter_parameters(view),
     ]
@@ -207,8 +207,8 @@ def _build_filter_parameter(name: str, declared: Filter, *, takes_several: bool)
     if "choices" in declared.extra:
         schema = {"type": "string", "enum": [value for value, _ in declared.extra["choices"]]}
         if takes_several:
-            return _build_list_parameter(name, schema, f"Only those with one of these, by commas: {name}.")
-    return _build_parameter(name, schema, f"Only those with this {name}.")
+            return _build_list_parameter(name, schema, f"Filters by {name}. Separate several values with commas.")
+    return _build_parameter(name, schema, f"Filters by {name}.")
 
 
 def _build_list_parameter(name: str, items: JSONObject, description: str) -> JSONObject:
@@ -219,8 +219,9 @@ def _build_list_parameter(name: str, items: JSONObject, description: str) -> JSO
 def _build_later_parameter(view: ResourceViewSet, name: str) -> JSONObject:
     declared = view.filterset_class.base_filters[name]
     if isinstance(declared, IdsFilter):
-        whose = " For those who see more than their own." if name in view.staff_filters else ""
-        return _build_list_parameter(name, build_integer(1), f"Only those with one of these, by commas: {name}.{whose}")
+        whose = " Only for callers who can see the resources of others." if name in view.staff_filters else ""
+        description = f"Filters by {name}. Separate several values with commas.{whose}"
+        return _build_list_parameter(name, build_integer(1), description)
     if isinstance(declared, SearchFilter):
         return _build_search_parameter(name, declared)
     match declared.field:
@@ -231,15 +232,15 @@ def _build_later_parameter(view: ResourceViewSet, name: str) -> JSONObject:
         case _:
             schema = build_string(14, MONEY_PATTERN)
     column = declared.field_name
-    description = f"Only those whose {column} is {BOUNDS[declared.lookup_expr]}. Sorts by {column}."
+    description = f"Filters for {column} {BOUNDS[declared.lookup_expr]} value, and sorts by {column}."
     return _build_parameter(name, schema, description)
 
 
 def _build_search_parameter(name: str, declared: SearchFilter) -> JSONObject:
     columns = " or ".join(declared.columns)
     description = (
-        f"Only those of whose {columns} each of these words begins a word, in any case and with or without accents: at "
-        f"most {MAX_WORDS} words. In scripts without blanks it is found inside a run. Where many rows have the words, "
-        "a page may have fewer rows than `limit`, or none, while `hasMore` is true."
+        f"Matches the start of any word in {columns}, ignoring case and accents. At most {MAX_WORDS} words, all of "
+        "which must match. If many items match, a page can have fewer items than `limit`, or none, while `hasMore` is "
+        "true."
     )
     return _build_parameter(name, build_string(MAX_SEARCH, minLength=1), description)

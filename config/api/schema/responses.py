@@ -22,7 +22,7 @@ _LINK = {"$ref": "#/components/schemas/Link"}
 # Longer than a request target: the query that a page's links repeat is percent-encoded.
 _HREF = build_string(32_768, PATH)
 _CURSOR = {"type": ["string", "null"], "maxLength": MAX_TARGET, "pattern": "^[A-Za-z0-9_=-]+$"}
-_LINK_METHOD = {"type": "string", "enum": ["POST", "PUT", "DELETE"], "description": "GET when it is not told."}
+_LINK_METHOD = {"type": "string", "enum": ["POST", "PUT", "DELETE"], "description": "GET if omitted."}
 # Null. openapi-generator has no type for that alone.
 _UNKNOWN = build_integer() | {"type": ["integer", "null"]}
 SCHEMAS: JSONObject = {
@@ -37,11 +37,11 @@ SCHEMAS: JSONObject = {
             "total": build_integer(),
             "totalPages": build_integer(),
         },
-        description="Of a page by `page` or `offset`.",
+        description="With `page` or `offset`.",
     ),
     "CursorMeta": build_object(
         {"nextCursor": _CURSOR, "prevCursor": _CURSOR, "hasMore": {"type": "boolean"}},
-        description="Of a page by `cursor`.",
+        description="With `cursor`.",
     ),
     "BoundedPageMeta": build_object(
         {
@@ -51,7 +51,7 @@ SCHEMAS: JSONObject = {
             "totalPages": _UNKNOWN,
             "totalAtLeast": build_integer(0, MAX_COUNTED),
         },
-        description="Of a page by `page` or `offset` of a list with more rows than are counted under its filters.",
+        description="With `page` or `offset`, if more items match the filters than are counted.",
     ),
     # Of a dry run of what is answered 204.
     "NothingAnswer": build_object({"success": {"const": True}, "data": {"type": ["object", "null"]}}),

@@ -21,17 +21,20 @@ class Change(Enum):
         self.since = since
         self.text = " ".join(text.split())
 
-    CURSOR_BY_DEFAULT = (2, "A list asked for without `page` or `offset` is paged by cursor.")
-    NUMBERS_ONLY = (2, "A `page`, `offset` or `limit` that is not a number is refused instead of read as the default.")
+    CURSOR_BY_DEFAULT = (2, "Lists without `page` or `offset` are paged by cursor.")
+    NUMBERS_ONLY = (
+        2,
+        "A `page`, `offset` or `limit` that is not a number is rejected instead of replaced by the default.",
+    )
     NO_UNKNOWN_NAMES = (
         2,
-        """Unknown body fields, read-only fields whose value differs from the present one, and unknown query parameters
-        are refused instead of ignored.""",
+        """Unknown body fields, read-only fields whose value differs from the current one, and unknown query parameters
+        are rejected instead of ignored.""",
     )
     MONEY_AS_TEXT = (
         2,
-        """An `amount` is answered as a string with two decimals ("12.30"), and taken as a string of plain digits with
-        at most two decimals, too.""",
+        """`amount` is returned as a string with two decimals ("12.30"). Requests can send a string of plain digits with
+        at most two decimals, or a number.""",
     )
 
 

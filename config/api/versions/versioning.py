@@ -228,17 +228,19 @@ def _asked(path: str | None, query: str | None, header: str, versions: tuple[Ver
 
 
 def conflicting(*numbers: int) -> DomainError:
-    message = f"The request asks for the versions {' and '.join(map(str, numbers))}; name one."
+    message = f"The request names the versions {' and '.join(map(str, numbers))}. Name only one."
     return DomainError(ErrorCode.VERSION_CONFLICT, message)
 
 
 def retired(version: Version) -> DomainError:
-    message = f"Version {version} has been retired. Supported: {format_supported()}; see `Link` for the successor."
+    message = (
+        f"Version {version} has been retired. Supported: {format_supported()}. The `Link` header names the successor."
+    )
     return DomainError(ErrorCode.VERSION_RETIRED, message)
 
 
 def unsupported(number: str, status: int) -> DomainError:
-    message = f"There is no version {number!r}. Supported: {format_supported()}."
+    message = f"Unknown version {number!r}. Supported: {format_supported()}."
     return DomainError(ErrorCode.UNSUPPORTED_VERSION, message, status=status)
 
 

@@ -222,7 +222,7 @@ def parse_header(request: Request, policy: KeyPolicy) -> str | None:
             raise refuse_key(ErrorCode.IDEMPOTENCY_KEY_REQUIRED)
         return None
     if policy is KeyPolicy.REFUSED:
-        message = "The answer holds a secret and is not stored; send the request without the header."
+        message = "This response contains a secret and is never stored. Omit the header."
         raise refuse_key(ErrorCode.IDEMPOTENCY_KEY_INVALID, message)
     key = _parse_value(header.strip(" \t"))
     if key is None:

@@ -17,7 +17,7 @@ class Command(ServiceCommand):
         "or, if standard input is not a terminal, from its first line."
     )
     example = "manage.py changepassword ann@example.com"
-    interrupted = "Interrupted: the password is the old one."
+    interrupted = "Interrupted: the password is unchanged."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("email", metavar="EMAIL", help="the email of the user")
@@ -28,4 +28,4 @@ class Command(ServiceCommand):
         with transaction.atomic():
             user = operator.get_user(email, lock=True)
             operator.save_user({"password": password}, user)
-        self.stdout.write(f"The password of {user.email} was changed.")
+        self.stdout.write(f"Changed the password of {user.email}.")

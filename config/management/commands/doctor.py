@@ -31,8 +31,8 @@ class Command(ServiceCommand):
         if wrong:
             raise CommandError(f"{len(wrong)} {'thing is' if len(wrong) == 1 else 'things are'} wrong.")
         if not settings.LOCAL:
-            self.stdout.write(f"{settings.PUBLIC_URL} answers, and so does what it needs.")
-        self.stdout.write("Nothing is wrong.")
+            self.stdout.write(f"{settings.PUBLIC_URL} responds, and so does everything it needs.")
+        self.stdout.write("No problems found.")
 
 
 def _check_public_url() -> Sequence[checks.CheckMessage]:
@@ -45,7 +45,7 @@ def _check_public_url() -> Sequence[checks.CheckMessage]:
         with urlopen(f"{settings.PUBLIC_URL}/versions", timeout=10) as answer:  # noqa: S310
             is_ours = "API-Version" in answer.headers
     except (OSError, HTTPException) as error:
-        return [checks.Warning(f"{settings.PUBLIC_URL} does not answer: {error}.", hint=hint, id="config.W009")]
+        return [checks.Warning(f"{settings.PUBLIC_URL} does not respond: {error}.", hint=hint, id="config.W009")]
     if is_ours:
         return []
-    return [checks.Warning(f"Another service answers at {settings.PUBLIC_URL}.", hint=hint, id="config.W010")]
+    return [checks.Warning(f"Another service responds at {settings.PUBLIC_URL}.", hint=hint, id="config.W010")]

@@ -12,7 +12,7 @@ class Command(ServiceCommand, migrate.Command):
         "the database. Uses DATABASE_MIGRATION_URL where that is set."
     )
     example = "manage.py migrate"
-    interrupted = "Interrupted: what was migrated stays; run it again for the rest."
+    interrupted = "Interrupted: completed migrations stay. Run the command again for the rest."
 
     def execute(self, *args: Any, **options: Any) -> str | None:
         # Around the system checks, which ask the database, too.

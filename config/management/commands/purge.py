@@ -33,7 +33,7 @@ class Command(ServiceCommand):
         "can be repeated."
     )
     example = "manage.py purge --dry-run"
-    interrupted = "Interrupted: what was removed is gone; run it again for the rest."
+    interrupted = "Interrupted: deleted rows stay deleted. Run the command again for the rest."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--dry-run", action="store_true", help="only count the rows, delete nothing")

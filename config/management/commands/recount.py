@@ -13,7 +13,7 @@ class Command(ServiceCommand):
         "after triggers were disabled. Writes to a table wait while its counts are repaired."
     )
     example = "manage.py recount --check"
-    interrupted = "Interrupted: each table has its old counts or its new ones; run it again for the rest."
+    interrupted = "Interrupted: each table has its old or its new counts. Run the command again for the rest."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--check", action="store_true", help="only compare, and fail if a count is wrong")
@@ -24,8 +24,8 @@ class Command(ServiceCommand):
                 row_counts.compact()
             wrong = self._compare(repair=not check)
         if check and wrong:
-            raise CommandError("Some counts are wrong: run manage.py recount.")
-        self.stdout.write("The counts are right.")
+            raise CommandError("Some counts are wrong. Run manage.py recount.")
+        self.stdout.write("All counts are correct.")
 
     def _compare(self, *, repair: bool) -> bool:
         """Whether the counts of any table were wrong, and repairs them on request."""

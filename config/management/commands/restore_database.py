@@ -14,7 +14,7 @@ class Command(EmbeddedDatabaseCommand):
         "service first. For another database use pg_restore."
     )
     example = "manage.py restore_database service.dump"
-    interrupted = "Interrupted: the database is as it was."
+    interrupted = "Interrupted: the database is unchanged."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", type=Path, help="that dump_database, or pg_dump --format custom, has written")

@@ -51,7 +51,7 @@ class Command(ServiceCommand):
         "interrupted, nothing is added."
     )
     example = "manage.py seed --users 100000 --orders-per-user 2"
-    interrupted = "Interrupted: the rows were added; PostgreSQL gathers its statistics of them by itself."
+    interrupted = "Interrupted: the rows were added. PostgreSQL will update its statistics by itself."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--users", metavar="N", required=True, help=f"users to add, at most {MAX_USERS:,}")

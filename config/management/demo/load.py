@@ -64,8 +64,7 @@ def _build_threads(users: Sequence[User]) -> Iterator[tuple[Post, list[Comment]]
     for number, thread in enumerate(rows.THREADS):
         authors = speakers[thread.language]
         author = authors[number % len(authors)]
-        end = rows.START + rows.SIGNUP_PERIOD
-        created_at = rows.compute_later_time(author.created_at, number + 1, 619_979, end)
+        created_at = rows.compute_later_time(author.created_at, number + 1, 619_979)
         post = Post(user=author, title=thread.title, body=thread.body, created_at=created_at, updated_at=created_at)
         groups = [speakers[culture.language] for culture in CULTURES] if thread.is_multilingual else [authors]
         yield post, list(_build_comments(post, thread.comments, groups, number))
@@ -80,4 +79,5 @@ def _build_comments(
         group = groups[index % len(groups)]
         author = group[(number + index + 1) % len(group)]
         time = max(time, author.created_at) + timedelta(minutes=3 + rows.scatter(number + index, 429_497, 300))
+        time = min(time, rows.END)
         yield Comment(post=post, user=author, text=text, created_at=time, updated_at=time)

@@ -9,10 +9,10 @@ from typing import NamedTuple
 from config.management.demo.names import build_person
 from users.models import Role, Status
 
-# All times are between these two; users sign up during the first two years.
-START = datetime(2024, 7, 1, tzinfo=UTC)
-END = datetime(2026, 8, 31, tzinfo=UTC)
-SIGNUP_PERIOD = timedelta(days=730)
+# All times are between these two: up to now, so that the charts of the last days are not empty.
+END = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
+SIGNUP_PERIOD = timedelta(days=790)
+START = END - SIGNUP_PERIOD - timedelta(days=1)
 _SIGNUP_MICROSECONDS = SIGNUP_PERIOD // timedelta(microseconds=1)
 _FOLDER = Path(__file__).parent
 _PRIME = 1_000_003
@@ -84,7 +84,7 @@ def scatter(number: int, stride: int, count: int) -> int:
 
 
 def compute_signup_time(position: int, total: int) -> datetime:
-    """When the user at a position among `total` signed up: evenly over two years, at all hours of the day."""
+    """When the user at a position among `total` signed up: evenly over SIGNUP_PERIOD, at all hours of the day."""
     thousandths = position * 1000 + scatter(position, 619_979, 1000)
     return START + timedelta(microseconds=_SIGNUP_MICROSECONDS * thousandths // (total * 1000))
 
@@ -95,11 +95,11 @@ def compute_later_time(start: datetime, number: int, stride: int, end: datetime 
 
 
 def compute_time_within_month(start: datetime, number: int) -> datetime:
-    """A time at most 30 days after `start`.
+    """A time at most 30 days after `start`, and not after END.
 
     Rows inserted user by user are then roughly in the order of time on disk, as in a table that grew.
     """
-    return compute_later_time(start, number, 336_403, start + timedelta(days=30))
+    return compute_later_time(start, number, 336_403, min(start + timedelta(days=30), END))
 
 
 def build_user(number: int, created_at: datetime, email_suffix: str = "") -> DemoUser:

@@ -77,8 +77,8 @@ async function readWithKey() {
 }
 
 function createKeyNotice() {
-  const notice = createElement("p", `Read with your API key ${readKey().slice(0, 8)}… `, { className: "notice" });
-  const button = createElement("button", "Forget the key", { type: "button", className: "small quiet" });
+  const notice = createElement("p", `You are using API key ${readKey().slice(0, 8)}… `, { className: "notice" });
+  const button = createElement("button", "Forget this key", { type: "button", className: "small quiet" });
   button.addEventListener("click", () => {
     keepKey(null);
     location.reload();
@@ -89,7 +89,7 @@ function createKeyNotice() {
 
 function createKeyForm() {
   const form = createElement("form", "", { className: "key-form", autocomplete: "off" });
-  const label = createElement("label", "Or give an API key, which is kept until you close the tab", { htmlFor: "key" });
+  const label = createElement("label", "Or enter an API key. It is kept until you close this tab.", { htmlFor: "key" });
   const field = createElement("input", "", { id: "key", required: true, spellcheck: false });
   form.append(label, field, createElement("button", "Use the key"));
   form.addEventListener("submit", (event) => {
@@ -171,8 +171,8 @@ function renderEmptyAnswer(form, response) {
   }
   answer.append(heading, list);
   if (form.dataset.method === "DELETE" && response.ok) {
-    const back = createElement("p", "It is gone. ");
-    back.append(createElement("a", "Back to where it stood", { href: form.dataset.parent || "/" }));
+    const back = createElement("p", "Deleted. ");
+    back.append(createElement("a", "Back to the list", { href: form.dataset.parent || "/" }));
     heading.after(back);
   }
   return answer;
@@ -182,6 +182,7 @@ function showAnswer(form, answer, status) {
   answer.removeAttribute("id");
   answer.setAttribute("aria-label", `Answer to ${form.dataset.method}`);
   form.parentElement.querySelector(".result").replaceChildren(answer);
+  prepareSecrets();
   showProblems(form, answer);
   const takesEdits = form.querySelector("[data-name]");
   if (status === 412 && takesEdits) answer.querySelector(".problem").append(createReloadButton(form));
@@ -191,7 +192,7 @@ function showAnswer(form, answer, status) {
 /* --- After 412: the present state, with what was typed */
 
 function createReloadButton(form) {
-  const button = createElement("button", "Reload and keep my edits", { type: "button", className: "button" });
+  const button = createElement("button", "Reload and keep my changes", { type: "button", className: "button" });
   button.addEventListener("click", () => reloadWithEdits(form).catch((error) => button.after(error.message)));
   return button;
 }
@@ -209,7 +210,7 @@ async function reloadWithEdits(form) {
   const response = await fetch(address, { headers: buildCallerHeaders() });
   const page = new DOMParser().parseFromString(await response.text(), HTML);
   const tool = page.querySelector(`form.sent[data-method="${method}"]`)?.closest("details");
-  if (!tool) throw new Error(` It could not be read again: ${response.status} ${response.statusText}`);
+  if (!tool) throw new Error(` Reloading failed: ${response.status} ${response.statusText}`);
   tool.open = true;
   document.querySelector("main").replaceWith(document.adoptNode(page.querySelector("main")));
   prepare();
@@ -220,10 +221,10 @@ async function reloadWithEdits(form) {
     const present = getInitialValue(control);
     control.value = typed;
     control.dispatchEvent(new Event("input", { bubbles: true }));
-    if (present !== before && present !== typed) showProblem(field, `Somebody else has changed it to: ${present || "nothing"}`);
+    if (present !== before && present !== typed) showProblem(field, `Someone else changed this to: ${present || "nothing"}`);
   }
-  const kept = edits.map(({ name }) => name).join(", ") || "nothing, since nothing was changed";
-  const note = createElement("p", `This is the present state. Kept of what you typed: ${kept}.`, { className: "notice", tabIndex: -1 });
+  const kept = edits.map(({ name }) => name).join(", ") || "none";
+  const note = createElement("p", `This is the current version. Your unsaved changes: ${kept}.`, { className: "notice", tabIndex: -1 });
   fresh.prepend(note);
   note.focus();
 }
@@ -271,7 +272,7 @@ async function send(form) {
   clearProblems(form);
   const sure = form.querySelector(".sure");
   if (sure && !sure.checked) {
-    sure.setCustomValidity("Tick this box to delete it.");
+    sure.setCustomValidity("Select this box to confirm.");
     sure.reportValidity();
     return;
   }
@@ -308,7 +309,7 @@ async function submit(event) {
     await send(form);
   } catch (error) {
     const answer = createElement("section", "", { className: "answer" });
-    const heading = createElement("h2", "It was not sent, or there was no answer.", { tabIndex: -1 });
+    const heading = createElement("h2", "The request failed: no response.", { tabIndex: -1 });
     answer.append(heading, createElement("p", error.message));
     showAnswer(form, answer);
   } finally {
@@ -325,7 +326,7 @@ async function download(event) {
   const tools = button.closest(".downloads");
   const told = tools.querySelector("[role=status]");
   button.disabled = true;
-  told.textContent = "Reading…";
+  told.textContent = "Downloading…";
   try {
     const { address } = tools.dataset;
     const response = await fetch(address, { headers: buildCallerHeaders(`${button.dataset.type}, ${HTML};q=0.1`) });
@@ -339,7 +340,7 @@ async function download(event) {
     URL.revokeObjectURL(file);
     told.textContent = "Saved.";
   } catch (error) {
-    told.textContent = `It failed: ${error.message}`;
+    told.textContent = `Download failed: ${error.message}`;
   } finally {
     button.disabled = false;
   }

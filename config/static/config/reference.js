@@ -13,6 +13,8 @@ const place = document.getElementById("swagger-ui");
 const index = viewer.querySelector(".index");
 const chosen = viewer.querySelector(".chosen");
 const said = viewer.querySelector(".said");
+const start_ = viewer.querySelector(".start");
+const folded = viewer.querySelector(".folded");
 const create = (tag, properties = {}, ...children) => {
   const made = Object.assign(document.createElement(tag), properties);
   made.append(...children);
@@ -22,7 +24,7 @@ const create = (tag, properties = {}, ...children) => {
 /* The credentials that were given here. */
 const used = new Set();
 const tellUsed = () => {
-  viewer.querySelector(".used").textContent = used.size ? `Calls are made with ${[...used].join(" and ")}.` : "";
+  viewer.querySelector(".used").textContent = used.size ? `Authorized with ${[...used].join(" and ")}.` : "";
 };
 
 /* --- Swagger UI, put right where its own markup keeps people out who use a keyboard or a screen reader */
@@ -204,7 +206,7 @@ document.addEventListener("focusin", ({ target }) => {
 const append = (element, parent) =>
   new Promise((resolve, reject) => {
     element.addEventListener("load", resolve);
-    element.addEventListener("error", () => reject(new Error("The viewer could not be loaded. Load the page again.")));
+    element.addEventListener("error", () => reject(new Error("The viewer failed to load. Reload the page.")));
     parent(element);
   });
 
@@ -271,7 +273,11 @@ const listOperations = (spec) => {
   return spec.tags.map((tag) => ({ ...tag, operations: operations.filter(({ tags }) => tags[0] === tag.name) }));
 };
 
-const buildEntry = ({ path, method, summary, operationId, tags }) => {
+/* What the search looks through beside what is shown: descriptions, and the names of parameters. */
+const getWords = ({ description = "", parameters = [] }) => `${description} ${parameters.map(({ name, $ref }) => name ?? $ref.split("/").pop()).join(" ")}`;
+
+const buildEntry = (operation) => {
+  const { path, method, summary, operationId, tags } = operation;
   const link = create(
     "a",
     { href: `#/${tags[0]}/${operationId}`, title: summary },
@@ -281,7 +287,9 @@ const buildEntry = ({ path, method, summary, operationId, tags }) => {
     " ",
     create("span", { className: "summary", textContent: summary }),
   );
-  return create("li", {}, link);
+  const entry = create("li", {}, link);
+  entry.dataset.words = getWords(operation);
+  return entry;
 };
 
 const fillIndex = (spec) => {
@@ -299,7 +307,7 @@ const applyFilter = () => {
   for (const section of index.querySelectorAll("section")) {
     const tag = section.querySelector("h3").textContent;
     for (const entry of section.querySelectorAll("li")) {
-      const text = `${tag} ${entry.textContent}`.toLowerCase();
+      const text = `${tag} ${entry.textContent} ${entry.dataset.words}`.toLowerCase();
       entry.hidden = !words.every((word) => text.includes(word));
       found += !entry.hidden;
     }
@@ -329,6 +337,44 @@ const getPaths = (spec, id) =>
     ),
   );
 
+/** Takes from an operation what Swagger UI would repeat for each of its answers: errors and headers. They are folded. */
+const fold = (spec, paths) => {
+  const [[path, methods]] = Object.entries(paths);
+  const [[method, operation]] = Object.entries(methods);
+  const resolve = (part) => (part.$ref ? part.$ref.slice(2).split("/").reduce((value, name) => value[name], spec) : part);
+  const successes = {};
+  const headers = new Map();
+  const errors = [];
+  for (const [status, reference] of Object.entries(operation.responses)) {
+    const { headers: own = {}, ...response } = resolve(reference);
+    for (const [name, header] of Object.entries(own)) if (!headers.has(name)) headers.set(name, resolve(header).description);
+    if (status < "400") successes[status] = response;
+    else errors.push(...listErrors(status, response, resolve));
+  }
+  return [
+    { [path]: { [method]: { ...operation, responses: successes } } },
+    buildFolded(`Errors (${errors.length})`, errors),
+    buildFolded(`Response headers (${headers.size})`, [...headers].sort(([one], [other]) => one.localeCompare(other)).map(([name, text]) => [create("code", { textContent: name }), text])),
+  ];
+};
+
+const listErrors = (status, { description, content = {} }, resolve) => {
+  const examples = Object.entries(content["application/json"]?.examples ?? {});
+  if (!examples.length) return [[`${status} `, description]];
+  return examples.map(([code, example]) => [
+    create("span", {}, `${status} `, create("a", { href: `/docs/errors#${code}`, textContent: code })),
+    resolve(example).summary,
+  ]);
+};
+
+const buildFolded = (title, rows) =>
+  create(
+    "details",
+    {},
+    create("summary", { textContent: title }),
+    create("dl", {}, ...rows.map(([term, text]) => create("div", {}, create("dt", {}, term), create("dd", { textContent: text })))),
+  );
+
 const show = async () => {
   const [, tag, id] = location.hash.split("/");
   let link = null;
@@ -337,15 +383,19 @@ const show = async () => {
     else one.removeAttribute("aria-current");
   }
   chosen.hidden = !link;
+  start_.hidden = Boolean(link);
   if (!link) return;
   chosen.querySelector("h3").textContent = link.title;
   // On a phone the index is longer than the screen.
   if (matchMedia("(max-width: 60rem)").matches) index.open = false;
-  tell("Reading how it is called …");
+  tell("Loading …");
   const ui = await load();
   if (location.hash !== link.hash) return;
   const refreshKey = (name, value) => (name === REQUIRED_KEY ? { ...value, example: createKey() } : value);
-  ui.specActions.updateSpec(JSON.stringify(cut(await document_, getPaths(await document_, id)), refreshKey));
+  const spec = await document_;
+  const [paths, errors, headers] = fold(spec, getPaths(spec, id));
+  ui.specActions.updateSpec(JSON.stringify(cut(spec, paths), refreshKey));
+  folded.replaceChildren(errors, headers);
   ui.layoutActions.show(["operations", tag, id], true);
   tell("");
   chosen.querySelector("h3").focus();
@@ -363,7 +413,7 @@ document.addEventListener("keydown", async ({ key, target }) => {
 });
 
 const document_ = fetch(viewer.dataset.schema).then((answer) => {
-  if (!answer.ok) throw new Error("The description of the endpoints could not be read. Load the page again.");
+  if (!answer.ok) throw new Error("The OpenAPI document failed to load. Reload the page.");
   return answer.json();
 });
 document_

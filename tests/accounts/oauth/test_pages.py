@@ -4,6 +4,7 @@ import re
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from config.api.principal import SCOPE_TEXTS
 from config.models import AuditEvent
@@ -129,7 +130,7 @@ def test_sign_in_answers_the_same_whatever_is_wrong(wrong):
 
     first = shown(*wrong["password"])
     assert first[0] == 200
-    assert "The email or the password is wrong." in first[1]
+    assert "Wrong email or password." in first[1]
     for name in ("email", "inactive", "without a password"):
         assert shown(*wrong[name]) == first, name
     assert shown(*wrong["hostile"])[0] == 200
@@ -149,6 +150,8 @@ def test_applications_page_lists_what_one_has_authorised(person, client, make_us
     text = person.browser.get("/oauth/grants").content.decode()
     assert text.count(f"<h2>{client.row.name}</h2>") == 1
     assert "Elsewhere" not in text
+    assert f"Access since {timezone.now():%-d %B %Y}" in text
+    assert "<code>users:read</code>" in text
 
 
 def test_ending_a_grant_kills_its_tokens_and_codes_and_no_others(person, client, make_user):

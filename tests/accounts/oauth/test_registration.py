@@ -110,7 +110,7 @@ def test_admin_shows_the_secret_once_and_keeps_it_nowhere(pages, person):
     answer = pages.post(ADD, form())
     assert answer.status_code == 200
     assert "no-store" in answer["Cache-Control"]
-    secret = re.search(r"Client secret: <code>(.+?)</code>", answer.content.decode())[1]
+    secret = re.search(r"<p><code>([^<]+)</code> <button", answer.content.decode())[1]
     row = Application.objects.get()
     assert row.owner is None
     assert person.tokens(Registered(row, secret))["scope"] == "users:read orders:read"
@@ -162,11 +162,11 @@ def rotate(pages, *clients, **more):
 
 def test_admin_gives_a_new_secret_once_and_the_old_one_ends(pages, machine):
     token = machine.act().body["access_token"]
-    assert "is refused from now on" in rotate(pages, machine).content.decode()
+    assert "stops working immediately" in rotate(pages, machine).content.decode()
     assert machine.act().status == 200
     answer = rotate(pages, machine, post="yes")
     assert "no-store" in answer["Cache-Control"]
-    secret = re.search(r"Client secret: <code>(.+?)</code>", answer.content.decode())[1]
+    secret = re.search(r"<p><code>([^<]+)</code> <button", answer.content.decode())[1]
     assert machine.act().body["error"] == "invalid_client"
     assert Registered(machine.row, secret).act().status == 200
     assert bearer(token).get("/api/protected").status == 200

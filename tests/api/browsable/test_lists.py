@@ -63,7 +63,7 @@ def test_form_of_a_page_is_strict(ada, uma):
 
 def test_page_of_a_deprecated_version_leads_to_the_current_one(ada):
     text = ada("/api/v1/users").content.decode()
-    assert re.search(r'This version is deprecated: <a href="[^"]*/api/v2/users">', text)
+    assert re.search(r'This version is deprecated. <a href="[^"]*/api/v2/users">', text)
     assert "is deprecated" not in ada("/api/v2/users").content.decode()
 
 
@@ -76,7 +76,7 @@ def test_list_offers_its_sortable_fields_alone_and_keeps_its_filters(ada):
     options = re.findall(r"<option([^>]*)>([^<]*)", form)
     assert [value for _, value in options] == [*("id", "name", "email", "created_at", "updated_at"), *("asc", "desc")]
     assert [value for chosen, value in options if "selected" in chosen] == ["name", "desc"]
-    assert "All, or some of: id, name, email, role, status, created_at, updated_at" in form
+    assert "Comma-separated. Available: id, name, email, role, status, created_at, updated_at" in form
     assert re.findall(r'type="hidden" name="(\w+)" value="(\w*)"', form) == [
         *(("status", "active"), ("version", "2"), ("page", "1")),
     ]

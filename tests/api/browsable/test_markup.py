@@ -42,7 +42,7 @@ def test_markup_in_every_text_is_inert(nasty, signed_in, page_of):
         assert NASTY in json.dumps(json.loads(shown_json(response)), ensure_ascii=False).replace('\\"', '"')
         page = page_of(response, response.status_code)
         assert [given for tag, given in page.tags if tag == "script"] == [
-            {"src": f"/static/config/{name}.js", "defer": None} for name in ("key", "browsable")
+            {"src": f"/static/config/{name}.js", "defer": None} for name in ("key", "secret", "browsable")
         ]
         assert not [tag for tag, given in page.tags if tag == "img" or any(name.startswith("on") for name in given)]
     assert page_of(ask(f"/users/{nasty.pk}")).inputs["put-name"]["value"] == NASTY

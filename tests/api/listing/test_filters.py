@@ -222,22 +222,25 @@ def test_bound_chooses_the_order_where_none_is_asked_for(rows: Rows, name: str) 
 @pytest.mark.parametrize(
     ("query", "told"),
     [
-        ("qty[gte]=3&sort=item", {"qty[gte]": "The list is sorted by item. Use sort=qty, or leave this out."}),
-        ("qty[gte]=3&sort=id", {"qty[gte]": "The list is sorted by id. Use sort=qty, or leave this out."}),
+        (
+            "qty[gte]=3&sort=item",
+            {"qty[gte]": "This filter works only with sort=qty, not sort=item. Change or omit sort."},
+        ),
+        ("qty[gte]=3&sort=id", {"qty[gte]": "This filter works only with sort=qty, not sort=id. Change or omit sort."}),
         (
             "qty[gte]=3&qty[lt]=5&created_at[gt]=2026-01-01T00:00:00Z",
             {
-                "qty[gte]": "Only one field may have bounds. Leave this out, or leave out those of created_at and use "
+                "qty[gte]": "Only one field can have bounds. Omit this filter, or omit those on created_at and use "
                 "sort=qty.",
-                "qty[lt]": "Only one field may have bounds. Leave this out, or leave out those of created_at and use "
+                "qty[lt]": "Only one field can have bounds. Omit this filter, or omit those on created_at and use "
                 "sort=qty.",
-                "created_at[gt]": "Only one field may have bounds. Leave this out, or leave out those of qty and use "
+                "created_at[gt]": "Only one field can have bounds. Omit this filter, or omit those on qty and use "
                 "sort=created_at.",
             },
         ),
         (
             "qty[gte]=3&id[gt]=5&sort=qty",
-            {"id[gt]": "Only one field may have bounds. Leave this out, or leave out those of qty and use sort=id."},
+            {"id[gt]": "Only one field can have bounds. Omit this filter, or omit those on qty and use sort=id."},
         ),
     ],
 )

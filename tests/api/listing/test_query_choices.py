@@ -204,13 +204,13 @@ def test_unknown_parameter_is_refused_beside_all_known_ones_by_the_second_versio
         "status",
     }
     known = ", ".join(sorted({*names, *bounds, "version"}))
-    assert detail == {"field": "foo", "message": f"There is no such parameter here. Known: {known}."}
+    assert detail == {"field": "foo", "message": f"Unknown parameter. Available: {known}."}
 
 
 @pytest.mark.parametrize("modes", [["page", "cursor"], ["offset", "cursor"], ["page", "offset", "cursor"]])
 def test_two_ways_through_a_list_are_told_once_by_the_second_version(admin: Caller, modes: list[str]) -> None:
     details = admin.get(f"/api/v2/users?{'&'.join(f'{mode}=1' for mode in modes)}").error["details"]
-    assert details == [{"field": mode, "message": f"Give one of {' and '.join(modes)}."} for mode in modes]
+    assert details == [{"field": mode, "message": f"Send only one of {' and '.join(modes)}."} for mode in modes]
 
 
 @pytest.mark.parametrize("path", ["/users", "/posts/1", "/", "/api/protected"])

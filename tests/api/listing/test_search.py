@@ -143,9 +143,9 @@ def test_caller_finds_what_it_may_see(people: People, commonness: str) -> None:
 def test_search_for_nothing_or_too_much_is_refused(people: People) -> None:
     for q, message in [
         ("", "Must not be empty."),
-        ("%20", "Must hold a letter or a digit."),
-        ("%27-%2C.%25_", "Must hold a letter or a digit."),
-        ("%00", "Must not hold NUL or other control characters."),
+        ("%20", "Must contain a letter or a digit."),
+        ("%27-%2C.%25_", "Must contain a letter or a digit."),
+        ("%00", "Must not contain NUL or other control characters."),
         ("a" * 201, "Must be at most 200 characters."),
         ("1 2 3 4 5 6 7 8 9".replace(" ", "%20"), "Must be at most 8 different words."),
         (

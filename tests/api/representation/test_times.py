@@ -61,7 +61,7 @@ def test_refusal_of_what_is_no_time_advises_a_form_that_is_taken(admin: Caller, 
     advice = "Must be an RFC 3339 time such as 2030-01-31T12:00:00Z."
     assert (made.status, made.error["details"]) == (400, [{"field": "expires_at", "message": advice}])
     if text:
-        message = f"{advice} Write a plus as %2B."
+        message = f"{advice} Encode a plus sign as %2B."
         assert (found.status, found.error["details"]) == (400, [{"field": "created_at[gt]", "message": message}])
 
 

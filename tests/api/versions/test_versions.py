@@ -115,14 +115,14 @@ def test_a_post_of_a_list_put_back_is_told_that_a_list_shows_some_comments_only(
     refused = user(method, path, listed)
     assert (refused.status, refused.fields) == (400, {"comments"})
     assert refused.error["details"][0]["message"] == (
-        "Read-only; the value differs from the present one. A list shows the first 3 comments of a post; the post "
-        "itself shows 20, and may be sent back as it is."
+        "Read-only, and the value differs from the current one. Omit this field. Lists show the first 3 comments of a "
+        "post. To send a post back, fetch it by its id: that shows 20."
     )
     assert user(method, path, {**listed, "id": 0}).error["details"][0]["message"] == (
-        "Read-only; the value differs from the present one."
+        "Read-only, and the value differs from the current one. Omit this field."
     )
     new = user.post(f"/api/v2/users/{user.user.pk}/posts", {"title": "A title", "id": 1})
-    assert new.error["details"][0]["message"] == "Read-only; leave it out."
+    assert new.error["details"][0]["message"] == "Read-only. Omit this field."
 
 
 @pytest.mark.parametrize(

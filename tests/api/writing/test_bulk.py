@@ -106,8 +106,8 @@ def test_every_problem_of_every_line_is_told_and_nothing_done(admin: Caller, use
         *("lines[5].role", "lines[5].status"),
     ]
     messages = {detail["field"]: detail["message"] for detail in answer.error["details"]}
-    assert messages["lines[3].email"] == "Another user has this email."
-    assert messages["lines[4].email"] == "An earlier line has this email."
+    assert messages["lines[3].email"] == "Another user has this email address."
+    assert messages["lines[4].email"] == "An earlier line has this email address."
     assert count() == before
     problem = send(admin, "/users", lines, Accept="application/problem+json")
     assert problem.body["details"] == answer.error["details"]
@@ -132,7 +132,7 @@ def test_partial_adds_what_is_good_and_tells_the_rest(admin: Caller, user: Calle
     for number in (1, 3, 5):
         single = admin.post("/api/v2/users", lines[number - 1])
         assert (single.error, single.status) == (errors[number], answer.data[number - 1]["status"])
-    assert errors[4]["details"] == [{"field": "email", "message": "An earlier line has this email."}]
+    assert errors[4]["details"] == [{"field": "email", "message": "An earlier line has this email address."}]
     assert User.objects.filter(email__endswith="example.org").count() == 2
     assert find_wrong_counts() == []
 

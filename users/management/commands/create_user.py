@@ -12,7 +12,7 @@ class Command(ServiceCommand):
         "from its first line."
     )
     example = 'manage.py create_user ann@example.com --name "Ann Lee" --role support'
-    interrupted = "Interrupted: nobody was created."
+    interrupted = "Interrupted: no user was created."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("email", metavar="EMAIL", help="the email of the user, which must be unique")
