@@ -63,7 +63,7 @@ def public_url(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"), [({}, "Another service responds at "), (OSError("no certificate"), "answer: no certificate.")]
+    ("answer", "told"), [({}, "Another service responds at "), (OSError("no certificate"), "respond: no certificate.")]
 )
 def test_public_url_that_does_not_lead_here_is_told(settings, capsys, public_url, answer, told):
     settings.TRUSTED_PROXIES, public_url["answer"] = 1, answer
