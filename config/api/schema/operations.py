@@ -73,7 +73,7 @@ class Schema(AutoSchema):
         description = self._describe()
         if is_streamed(self.view):
             description += (
-                "\n\nWith `Accept: application/x-ndjson` or `text/csv`, streams the whole list without envelope, `ETag` "
+                "\n\nWith `Accept: application/x-ndjson` or `text/csv`, streams the list without envelope, `ETag` "
                 "and `Link`. `page`, `offset`, `cursor`, `limit` and `include` are then rejected. A stream that fails "
                 "is cut off before its HTTP end."
             )
