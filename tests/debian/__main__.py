@@ -58,7 +58,7 @@ class Debian:
         print(*(f"  {line}" for line in script.splitlines()), sep="\n", flush=True)
         command = ["chroot", str(self.root), "/bin/bash", "-euo", "pipefail", "-c", script]
         passed = {name: value for name, value in os.environ.items() if name.lower().endswith("_proxy")}
-        environment = {"PATH": "/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LANG": "C.UTF-8"}
+        environment = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin", "HOME": "/root", "LANG": "C.UTF-8"}
         done = subprocess.run(
             command if is_online else ["ip", "netns", "exec", NAMESPACE, *command],
             env=environment | passed | VALUES | {"DEBIAN_FRONTEND": "noninteractive"} | variables,

@@ -313,7 +313,8 @@ def _tell_readiness(server: MPServer, predecessor: Predecessor | None) -> None:
         time.sleep(0.01)
     if predecessor:
         predecessor.retire(STOP_TIMEOUT_SECONDS)
-    _wait_for_answer()
+    else:
+        _wait_for_answer()
     release = f"Release {VERSION}{f' ({COMMIT})' if COMMIT else ''}"
     notify(f"READY=1\nSTATUS={release} serves.")
     if not settings.LOCAL:
