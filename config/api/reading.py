@@ -34,10 +34,7 @@ class ReplicaMixin(ConventionsMixin):
         state = get_state(request.META)
         begin_read(state, self.principal.user.pk, may_read_replica=self.may_read_replica)
 
-    def parse_query(self, request: Request) -> None:
-        """Reads what all actions have in common of the query."""
-
-    def handle_exception(self, exc: Exception) -> Response:
+    def handle_exception(self: Any, exc: Exception) -> Response:
         """DRF's hook; what a replica has failed to give is read on the primary."""
         response: Response
         if fall_back(exc):

@@ -17,10 +17,10 @@ from rest_framework.views import APIView
 from config.api.browsable import navigation
 from config.api.browsable.forms import Data, Form, build_forms
 from config.api.browsable.highlighting import parse_links, render_header, render_json, render_link
-from config.api.browsable.lists import build_downloads, build_page_links, describe_position
 from config.api.browsable.queries import ListQuery
 from config.api.browsable.session_user import find_session_user
 from config.api.browsable.tables import build_table
+from config.api.versions.versioning import get_response_version
 from config.api.viewsets import ResourceViewSet
 from config.http.request_state import get_state
 
@@ -116,17 +116,20 @@ def _render_headers(request: HttpRequest, response: HttpResponse) -> Iterator[tu
 
 
 def _build_list_context(request: HttpRequest, response: HttpResponse, view: APIView | None, body: object) -> Context:
-    context = {"pages": build_page_links(response), "position": describe_position(request, body)}
     if not _is_list_by_query(view, response):
-        return context
+        return {}
+    # A list has them with and without its envelope.
+    targets = parse_links(response.get("Link", ""))
     query = ListQuery(request, view)
+    is_page = response.status_code < HTTPStatus.BAD_REQUEST
     return {
-        **context,
+        "pages": [(name, targets[name]) for name in ("first", "prev", "next", "last") if name in targets],
+        "position": query.describe_position(body),
         "table": build_table(request, query, body),
         "search": query.build_search_form(),
         "chosen": query.build_chosen(),
         "view_form": query.build_view_form(),
-        "downloads": build_downloads(request, view) if response.status_code < 400 else None,
+        "downloads": query.build_downloads(get_response_version(request)) if is_page else None,
     }
 
 

@@ -17,8 +17,11 @@ from config.api.listing.combinations import find_refusals
 from config.api.listing.filter_values import BOUNDS, SEPARATOR, BoundFilter, IdsFilter
 from config.api.listing.filters import SEARCH, Ordering, StrictFilterSet
 from config.api.listing.pagination import DEFAULT_LIMIT, MAX_LIMIT
+from config.api.versions.table import Version
+from config.api.versions.versioning import VERSION_PARAMETER, strip_prefix
 from config.api.viewsets import ResourceViewSet
 from config.http.headers import quote_address
+from config.http.media_types import CSV, NDJSON
 
 # The parameters that choose a page, each with the value that begins at the start of the list.
 START = {"page": "1", "offset": "0", "cursor": ""}
@@ -104,6 +107,42 @@ class ListQuery:
     def build_address(self, without: Iterable[str] = (), **more: str) -> str:
         """The address of the list with the parameters of `build_parameters`."""
         return quote_address(self.path, urlencode(self.build_parameters(without, **more)))
+
+    def describe_position(self, body: object) -> Mapping[str, str]:
+        """The position of a page in its list, and the address of the list in the other way of paging.
+
+        Args:
+            body: the parsed body of the response.
+
+        Returns:
+            The position under `summary`, the other way under `other` and `address`; empty where the body is no page.
+        """
+        meta = body.get("meta") if isinstance(body, dict) else None
+        if not meta:
+            return {}
+        other, parameter = "page by cursor", "cursor"
+        if "hasMore" in meta:
+            summary, other, parameter = "", "page by number", "page"
+        elif meta["total"] is None:
+            summary = f"Page {meta['page']:,}; more than {meta['totalAtLeast']:,} in all."
+        else:
+            summary = f"Page {meta['page']:,} of {meta['totalPages']:,}; {meta['total']:,} in all."
+        query = [(name, value) for name, value in self.query.items() if name not in START]
+        address = quote_address(self.path, urlencode([*query, (parameter, START[parameter])]))
+        return {"summary": summary, "other": other, "address": address}
+
+    def build_downloads(self, version: Version) -> Mapping[str, object] | None:
+        """Where the whole list is, and in which formats; None where it is none of those that are streamed.
+
+        Args:
+            version: of the page: with another Accept, an address without one may be answered in another version.
+        """
+        if not self.view.may_stream():
+            return None
+        left_out = {*START, "limit", "include", "envelope", VERSION_PARAMETER}
+        query = [(name, value) for name, value in self.query.items() if name not in left_out]
+        path = f"/api/v{version}{strip_prefix(self.path)}"
+        return {"address": quote_address(path, urlencode(query)), "formats": (("CSV", CSV), ("NDJSON", NDJSON))}
 
     # --- Which go together
 

@@ -65,9 +65,7 @@ class StrictFilterSet(FilterSet):
 
     @classmethod
     def filter_for_field(cls, field: Any, field_name: str, lookup_expr: Any = None) -> Filter:
-        if lookup_expr not in IDS:
-            return build_bound(field, lookup_expr)
-        return IdsFilter(field)
+        return IdsFilter(field) if lookup_expr in IDS else build_bound(field, lookup_expr)
 
     @classmethod
     def parse(cls, parameters: QueryParameters) -> dict[str, str]:

@@ -85,17 +85,12 @@ _SHARED = (
         _FLAG,
         "NDJSON only. `true` creates the valid lines and returns 207 with the result of each line.",
     ),
-    _build_parameter(
-        "If-None-Match",
-        build_string(MAX_HEADER, _ENTITY_TAGS),
-        "The `ETag` that you have. Returns 304 if it still matches.",
-        "header",
-    ),
-    _build_parameter(
-        "If-Match",
-        build_string(MAX_HEADER, _ENTITY_TAGS),
-        "The `ETag` that you have. Fails with 412 if the resource has changed since.",
-        "header",
+    *(
+        _build_parameter(name, build_string(MAX_HEADER, _ENTITY_TAGS), f"The `ETag` that you have. {meaning}", "header")
+        for name, meaning in {
+            "If-None-Match": "Returns 304 if it still matches.",
+            "If-Match": "Fails with 412 if the resource has changed since.",
+        }.items()
     ),
     _build_parameter(
         "X-Request-Id",
