@@ -381,10 +381,7 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"lines": {"()": "config.server.logs.Formatter"}},
-    "filters": {"refusals": {"()": "config.server.logs.RefusalFilter"}},
-    "handlers": {
-        "standard_error": {"class": "config.server.log_writer.Handler", "formatter": "lines", "filters": ["refusals"]},
-    },
+    "handlers": {"standard_error": {"class": "config.server.logs.Handler", "formatter": "lines"}},
     "root": {"handlers": ["standard_error"], "level": "WARNING"},
     "loggers": {
         # Configured to take Django's own handlers away, which would tell everything a second time.

@@ -24,7 +24,9 @@ import hypothesis
 import psycopg
 import pytest
 from django.conf import settings
+from django.core.signals import setting_changed
 from django.db import connection
+from django.dispatch import receiver
 from django.test import Client
 from django.test.client import ClientHandler
 
@@ -109,16 +111,26 @@ REFERENCE = {
 }
 
 
+@receiver(setting_changed)
+def _forget_settings(**options: object) -> None:
+    """What the fast path keeps was made of the settings."""
+    if settings.FAST_PATH:
+        from config.fastpath import views
+
+        for cached in (views._get_stack, views._resolve_form, views._get_security_headers):
+            cached.cache_clear()
+
+
 class _Handler(StacksMixin, ClientHandler):
     """Django's handler for tests, with the same choice between fast path and full stack as in production."""
 
     def get_response(self, request: Any) -> Any:
         if settings.FAST_PATH:
-            from config.fastpath import handler
+            from config.fastpath import views
 
-            fast = handler.build_request(request.environ)
+            fast = views.build_request(request.environ)
             if fast:
-                return handler.get_response(fast)
+                return views.get_response(fast)
         return super().get_response(request)
 
 

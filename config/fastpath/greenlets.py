@@ -26,24 +26,21 @@ Result = TypeVar("Result")
 
 # Greenlets that may go on do so one after the other. After this time, the loop looks at its sockets and timers first.
 SECONDS_BEFORE_YIELD = 0.005
-_ENDED = object()
 
 
 class RequestGreenlet(greenlet):
     """Runs one function after the other: Python maps memory for its frames once.
 
     Attributes:
-        scheduler: of its loop.
+        engine: of its loop, a `Scheduler`.
         caller: whom the request counts for.
         connections: those of Django's that the request uses, by alias.
     """
 
-    scheduler: Scheduler
+    engine: Any
     caller: Hashable
     connections: SimpleNamespace
-    future: Future[None] | None = None
-    result: Any = None
-    failure: BaseException | None = None
+    future: Future[Any]
 
 
 def get_request_greenlet() -> RequestGreenlet | None:
@@ -76,7 +73,7 @@ class Wakeup:
     def __call__(self, value: Any = None) -> None:
         runner, self._runner = self._runner, None
         if runner is not None:
-            runner.scheduler.resume([(runner, value)])
+            runner.engine.resume([(runner, value)])
 
 
 class Scheduler:
@@ -84,13 +81,15 @@ class Scheduler:
 
     Args:
         loop: the event loop, in whose thread this is made.
-        engine: what the functions share.
         release: is called at the end of each function, in its greenlet, to give back what it has borrowed.
+
+    Attributes:
+        running: how many functions have not ended.
     """
 
-    def __init__(self, loop: AbstractEventLoop, engine: Any, release: Callable[[RequestGreenlet], None]) -> None:
-        self.loop, self.engine = loop, engine
-        self._release = release
+    def __init__(self, loop: AbstractEventLoop, release: Callable[[RequestGreenlet], None]) -> None:
+        self.loop, self.release = loop, release
+        self.running = 0
         self._idle: list[RequestGreenlet] = []
         self._ready: deque[tuple[RequestGreenlet, Any]] = deque()
         self._is_scheduled = False
@@ -107,21 +106,13 @@ class Scheduler:
             caller: whom it counts for.
         """
         runner = self._idle.pop() if self._idle else RequestGreenlet(_run_functions)
-        runner.scheduler, runner.caller = self, caller
+        runner.engine, runner.caller = self, caller
         runner.connections, runner.gr_context = SimpleNamespace(), Context()
-        asyncio._set_running_loop(None)
-        try:
-            has_ended = runner.switch(function) is _ENDED
-        finally:
-            asyncio._set_running_loop(self.loop)
-        if not has_ended:
-            future: Future[Any] = self.loop.create_future()
-            runner.future = future
-            result: Result = await future
-            return result
-        result, error = self._collect(runner)
-        if error is not None:
-            raise error
+        runner.future = future = self.loop.create_future()
+        self.running += 1
+        self._ready.append((runner, function))
+        self.run_ready()
+        result: Result = await future
         return result
 
     def resume(self, outcomes: Iterable[tuple[RequestGreenlet, Any]]) -> None:
@@ -139,8 +130,7 @@ class Scheduler:
         try:
             while self._ready:
                 runner, value = self._ready.popleft()
-                if runner.switch(value) is _ENDED:
-                    self._finish(runner)
+                runner.switch(value)
                 if perf_counter() > deadline:
                     break
         finally:
@@ -151,7 +141,7 @@ class Scheduler:
         """What a function returns that is run by the one thread beside the loop; call it in a greenlet."""
         runner: Any = getcurrent()
         # Nobody shall wait for a connection that is borrowed for nothing.
-        self._release(runner)
+        self.release(runner)
         return self.call_in_thread(function, self._thread)
 
     def call_in_thread(self, function: Callable[[], Result], executor: ThreadPoolExecutor | None = None) -> Result:
@@ -175,36 +165,34 @@ class Scheduler:
         """Ends the thread."""
         self._thread.shutdown(wait=False)
 
-    def _finish(self, runner: RequestGreenlet) -> None:
-        future, runner.future = runner.future, None
-        result, error = self._collect(runner)
-        # Whoever waited for it may have been cancelled.
-        if future is not None and not future.done():
-            if error is None:
-                future.set_result(result)
-            else:
-                future.set_exception(error)
-
-    def _collect(self, runner: RequestGreenlet) -> tuple[Any, BaseException | None]:
-        outcome = runner.result, runner.failure
-        runner.result = runner.failure = runner.gr_context = None
+    def end(self, runner: RequestGreenlet) -> Future[Any]:
+        """Takes a greenlet back whose function has ended. Gives the future of whoever waits for the result."""
+        self.running -= 1
         self._idle.append(runner)
-        return outcome
+        return runner.future
 
 
 def _run_functions(function: Callable[[], object]) -> None:
     runner: Any = getcurrent()
     while True:
+        result, failure = None, None
         try:
             try:
-                runner.result = function()
+                result = function()
             finally:
-                runner.scheduler._release(runner)
+                runner.engine.release(runner)
         except BaseException as error:  # noqa: BLE001 - raised where the function is waited for
-            runner.failure = error
-        # It must not stay with its greenlet.
-        del function
-        function = runner.parent.switch(_ENDED)
+            failure = error
+        future = runner.engine.end(runner)
+        # Whoever waited for it may have been cancelled.
+        if failure is not None and not future.done():
+            future.set_exception(failure)
+        elif not future.done():
+            future.set_result(result)
+        # They must not stay with their greenlet.
+        del function, result, failure, future
+        runner.future = runner.gr_context = None
+        function = runner.parent.switch()
 
 
 class GreenletBlockingBackend(BlockingBackend):
@@ -212,11 +200,11 @@ class GreenletBlockingBackend(BlockingBackend):
 
     def run(self, function: Callable[[], Result]) -> Result:
         runner = get_request_greenlet()
-        return super().run(function) if runner is None else runner.scheduler.compute(function)
+        return super().run(function) if runner is None else runner.engine.compute(function)
 
     def sleep(self, seconds: float) -> None:
         runner = get_request_greenlet()
         if runner is None:
             super().sleep(seconds)
         else:
-            runner.scheduler.sleep(seconds)
+            runner.engine.sleep(seconds)

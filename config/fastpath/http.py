@@ -26,7 +26,7 @@ from django.utils.datastructures import MultiValueDict
 from rest_framework.exceptions import APIException
 from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.parsers import BaseParser
-from rest_framework.request import Empty, ForcedAuthentication, WrappedAttributeError
+from rest_framework.request import Empty
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
@@ -113,9 +113,6 @@ class FastAPIRequest(StrictRequest):
         self.META, self.method, self.path = request.META, request.method, request.path
         self.path_info = request.path_info
         self.authenticators = view.get_authenticators()
-        if hasattr(request, "_force_auth_user"):
-            # Of a test, by DRF's `force_authenticate`.
-            self.authenticators = (ForcedAuthentication(request._force_auth_user, request._force_auth_token),)
 
     @property
     def parsers(self) -> Sequence[BaseParser]:
@@ -141,9 +138,6 @@ class FastAPIRequest(StrictRequest):
         except (DomainError, APIException):
             self._not_authenticated()
             raise
-        except AttributeError as error:
-            # As DRF: raised in a property, it would be taken for the lack of the property.
-            raise WrappedAttributeError(str(error)) from error
         self._not_authenticated()
 
     @StrictRequest.user.getter
@@ -167,11 +161,6 @@ class FastAPIRequest(StrictRequest):
             self._data = self._full_data = parser.parse(self.stream, self.content_type, self.parser_context)
 
 
-# The names of headers with the keys of their store. Clients have a part in some names, so that not all are cached.
-_keys: dict[str, str] = {}
-_MAX_CACHED = 1024
-
-
 class FastHeaders(ResponseHeaders):
     _store: dict[str, tuple[str, str]]
 
@@ -182,31 +171,21 @@ class FastHeaders(ResponseHeaders):
                 self[name] = value
 
     def __setitem__(self, name: str, value: Any) -> None:
-        if name in _keys and _is_plain(value):
-            self._store[_keys[name]] = (name, value)
+        # Django would take it as it is.
+        if type(value) is str and value.isascii() and value.isprintable() and name.isascii() and name.isprintable():
+            self._store[name.lower()] = (name, value)
         else:
             super().__setitem__(name, value)
-            if len(_keys) < _MAX_CACHED and _is_plain(name):
-                _keys[name] = name.lower()
 
     def __contains__(self, name: object) -> bool:
-        return (_keys[name] if name in _keys else str(name).lower()) in self._store
+        return str(name).lower() in self._store
 
     def get(self, name: str, default: Any = None) -> Any:
-        key = _keys[name] if name in _keys else name.lower()
-        return self._store[key][1] if key in self._store else default
-
-    def setdefault(self, name: str, value: Any) -> None:
-        if name not in self:
-            self[name] = value
+        found = self._store.get(name.lower())
+        return default if found is None else found[1]
 
     def items(self) -> Any:
         return self._store.values()
-
-
-def _is_plain(value: object) -> bool:
-    """Whether Django would take a value as it is."""
-    return type(value) is str and value.isascii() and value.isprintable()
 
 
 def set_default_headers(response: HttpResponse, headers: ResponseHeaders) -> None:

@@ -9,26 +9,20 @@ import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cache, lru_cache
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from django.contrib.auth import get_user_model
-from django.contrib.postgres.fields import ArrayField
-from django.db import DEFAULT_DB_ALIAS, models
-from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import Field, Model, QuerySet, signals
+from django.db.models import Field, Model
 from django.db.models.base import ModelState
 from django.db.models.sql import InsertQuery
 from rest_framework.response import Response
 
 from config.api.principal import Principal
 from config.api.writing.idempotency import RECORD_COLUMNS, IdempotencyKey, StoredAnswer
-from config.fastpath.compiled_query import BindParameter, Row
 from config.fastpath.postgresql.base import get_connection
-from config.fastpath.postgresql.batches import Statement
-from config.fastpath.postgresql.given_rows import NUMBER, GivenRows, bind_given, build_given
+from config.fastpath.postgresql.batches import NUMBER, GivenRows, bind_given, build_given
+from config.fastpath.queries import BindParameter, Row
 from config.http.request_state import RequestState
 from config.models import IdempotencyRecord
 from config.postgresql.compiling import compile_queryset
@@ -62,12 +56,6 @@ _RECORD_TYPES = dict(
 # What shows a removed user is left to the reference, which takes it away: the key is new again.
 _IS_VISIBLE = f"(({PENDING} AND (answer.owner_id IN {REMOVED} OR answer.owner_ids && ARRAY {REMOVED})) IS NOT TRUE)"
 ANSWER_COLUMNS = ", ".join(f"answer.{name}" for name in StoredAnswer._fields)
-_FETCH_ANSWER = f"""
-SELECT {ANSWER_COLUMNS} FROM {_RECORDS} AS answer
-WHERE answer.user_id = %s AND operation = %s AND key = %s AND {_IS_VISIBLE}
-"""  # noqa: S608 - of constants
-
-
 # What is given of a key, and what joins its answer with a `credential`, which has the row of a principal. OFFSET 0: one
 # look by index for each, whatever the planner thinks of their number.
 ANSWER_TYPES = {"operation": "text", "key": "text"}
@@ -83,15 +71,13 @@ def keep_answer(state: RequestState, user_id: int, columns: Row) -> None:
 
 
 def take_answer(state: RequestState, key: IdempotencyKey) -> StoredAnswer | None:
-    """The stored answer of a key; None where it is not used yet."""
+    """The stored answer of a key; None where it is not used yet, or was not read with the credential.
+
+    Then the guard of the row finds the key used, and the reference replays its answer.
+    """
     reader, answer = state.answer_read or (None, None)
     state.answer_read = None
-    if reader == key.user_id:
-        found: StoredAnswer | None = answer
-        return found
-    # The credential is of a kind that is looked up in another way.
-    (rows,) = get_connection(DEFAULT_DB_ALIAS).run((_FETCH_ANSWER, key[:3]), shared_transaction=True)
-    return StoredAnswer(*rows[0]) if rows else None
+    return answer if reader == key.user_id else None
 
 
 class Guard(NamedTuple):
@@ -145,21 +131,6 @@ def _get_key_sql() -> tuple[Mapping[str, str], str]:
     return types, _GUARD.format(user=user, records=_RECORDS, columns=columns, values=values)
 
 
-# Types whose values Django sends as they are, by the classes of fields.
-_UNCHANGED: Mapping[type, type] = {
-    models.BigAutoField: int,
-    models.CharField: str,
-    models.EmailField: str,
-    models.TextField: str,
-    models.DateTimeField: datetime,
-}
-# JSON carries the values of these as they are, to the statement that adds a row.
-_CARRIED = (
-    *(models.AutoField, models.BinaryField, models.BooleanField, models.CharField, models.DateField),
-    *(models.DecimalField, models.IntegerField, models.TextField, models.UUIDField),
-)
-# They return the attribute as it is, but for `auto_now` and `auto_now_add`.
-_STOCK_PRE_SAVE = {each.pre_save for each in (models.Field, models.DateField, models.DateTimeField, models.TimeField)}
 _LENGTH = re.compile(r"\([^)]*\)")
 
 
@@ -171,7 +142,7 @@ class DeferredInsert:
         row: the model instance.
     """
 
-    row: models.Model
+    row: Model
     _insert: "_Insert"
     _alias: str
 
@@ -181,10 +152,10 @@ class DeferredInsert:
         Args:
             guard: says whether the row shall be added.
         """
-        connection, insert = get_connection(self._alias), self._insert
-        sql = insert.get_statement(guard)
-        given = GivenRows([{**guard.values, **_get_values(self.row, insert.fields, connection)}])
-        (added,) = connection.run((sql, [given]), shared_transaction=True, is_durable=True)
+        insert, columns = self._insert, vars(self.row)
+        given = GivenRows([{**guard.values, **{name: columns.get(name) for name in insert.types}}])
+        statement = insert.get_statement(guard)
+        added = get_connection(self._alias).run(statement, [given], shared_transaction=True, is_durable=True)
         self.row._state.adding = not added
         return bool(added)
 
@@ -193,12 +164,12 @@ def reserve(model: type[Model], values: Mapping[str, object], alias: str) -> Def
     """Takes an id and the database's defaults for a new row.
 
     Args:
-        model: of which `supports` says that it can be added so.
+        model: of which a row is added by one INSERT and nothing else. A test looks at those of the service.
         values: by names of columns, and no expressions.
         alias: of the database.
     """
     insert = _get_insert(model, frozenset(values), alias)
-    ((reserved,),) = get_connection(alias).run(insert.take_defaults, shared_transaction=True)
+    (reserved,) = get_connection(alias).run(*insert.take_defaults, shared_transaction=True)
     row = model.__new__(model)
     attributes = vars(row)
     attributes.update(values, _state=ModelState())
@@ -207,42 +178,6 @@ def reserve(model: type[Model], values: Mapping[str, object], alias: str) -> Def
     attributes.update(zip(insert.default_names, reserved[:-1], strict=True))
     row._state.db = alias
     return DeferredInsert(row, insert, alias)
-
-
-def supports(model: type[Model], names: frozenset[str], alias: str) -> bool:
-    """Whether to add a row with values for these columns is one INSERT, and nothing else, that needs no conversion."""
-    has_receivers = signals.pre_save.receivers or signals.post_save.receivers
-    has_receivers = has_receivers or signals.pre_init.receivers or signals.post_init.receivers
-    return not has_receivers and _is_plain(model, names, alias)
-
-
-@lru_cache(maxsize=1024)
-def _is_plain(model: type[Model], names: frozenset[str], alias: str) -> bool:
-    meta, manager, fields = model._meta, model._default_manager, model._meta.local_concrete_fields
-    if any(getattr(model, name) is not getattr(models.Model, name) for name in ("__init__", "save", "save_base")):
-        return False
-    if type(manager).create is not models.Manager.create or type(manager.all()).create is not QuerySet.create:
-        return False
-    if meta.parents or meta.order_with_respect_to or not names <= {field.attname for field in fields}:
-        return False
-    if any(map(_has_value_of_save, fields)) or not all(map(_is_carried, fields)):
-        return False
-    compiler = InsertQuery(model).get_compiler(alias)
-    columns = [field.get_col(meta.db_table) for field in meta.db_returning_fields]
-    return bool(columns) and not compiler.get_converters(columns)
-
-
-def _is_carried(field: Any) -> bool:
-    if type(field) is ArrayField:
-        return _is_carried(field.base_field)
-    target = field.target_field if type(field) is models.ForeignKey else field
-    return isinstance(target, _CARRIED)
-
-
-def _has_value_of_save(field: Field) -> bool:
-    """Whether the value of a field is made when its row is saved, which is after the response."""
-    is_automatic = field.generated or getattr(field, "auto_now", False) or getattr(field, "auto_now_add", False)
-    return is_automatic or type(field).pre_save not in _STOCK_PRE_SAVE
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,15 +191,13 @@ class _Insert:
         sql: the common table expression `added`, of the rows of `guard`, and what tells which these are.
         types: of the values that are given for each row, without their lengths: a cast to a type with a length cuts off
             what is longer.
-        fields: whose values it takes, each with the type of values that are sent as they are.
     """
 
-    take_defaults: Statement
+    take_defaults: tuple[str, Sequence[Any]]
     default_names: Sequence[str]
     python_defaults: Sequence[Field]
     sql: str
     types: Mapping[str, str]
-    fields: Sequence[tuple[Field, type | None]]
     _statements: dict[str, str] = dataclasses.field(default_factory=dict)
 
     def get_statement(self, guard: Guard) -> str:
@@ -279,47 +212,24 @@ class _Insert:
 @lru_cache(maxsize=1024)
 def _get_insert(model: Any, names: frozenset[str], alias: str) -> _Insert:
     connection, meta = get_connection(alias), model._meta
-    concrete = meta.local_concrete_fields
+    fields, quote = meta.local_concrete_fields, connection.ops.quote_name
     from_database = [field for field in meta.db_returning_fields if field.attname not in names]
-    from_python = [field for field in concrete if field.attname not in names and field not in from_database]
-    given = [field for field in concrete if field not in from_database]
-    query: Any = InsertQuery(model)
-    query.insert_values(given, [SimpleNamespace(**{field.attname: None for field in given})], raw=True)
-    compiler = query.get_compiler(connection=connection)
-    selected: list[str] = []
-    params: list[object] = []
-    for field in from_database:
-        sql, values = compile_default(field, compiler)
-        selected.append(sql)
-        params += values
-    fields, quote = [*from_database, *given], connection.ops.quote_name
+    compiler = InsertQuery(model).get_compiler(connection=connection)
+    compiled = [compile_default(field, compiler) for field in from_database]
+    selected = ", ".join([*(sql for sql, _ in compiled), NUMBER])
     columns = ", ".join(quote(field.column) for field in fields)
     values = ", ".join(quote(field.attname) for field in fields)
     primary_key = f"{quote(meta.pk.column)} = guard.{quote(meta.pk.attname)}"
-    targets = [field.target_field if type(field) is models.ForeignKey else field for field in fields]
     return _Insert(
         (
             # Others read in its transaction; no INSERT may share it, and none does, since what is logged comes last.
             # An id that a crash takes back was no row's: the COMMIT of its row waits for all of the WAL before it.
-            f"WITH {build_given({})} SELECT {', '.join([*selected, NUMBER])} FROM given WHERE {COMMIT_AT_ONCE}",  # noqa: S608 - of columns
-            [GivenRows([{}]), *params],
+            f"WITH {build_given({})} SELECT {selected} FROM given WHERE {COMMIT_AT_ONCE}",  # noqa: S608 - of columns
+            [GivenRows([{}]), *(param for _, params in compiled for param in params)],
         ),
         [field.attname for field in from_database],
-        from_python,
+        [field for field in fields if field.attname not in names and field not in from_database],
         f"added AS (INSERT INTO {quote(meta.db_table)} ({columns}) SELECT {values} FROM guard"  # noqa: S608 - of columns
         f" RETURNING {quote(meta.pk.column)}) SELECT given_number FROM guard JOIN added ON added.{primary_key}",
         {field.attname: _LENGTH.sub("", field.db_type(connection)) for field in fields},
-        [(field, _UNCHANGED.get(type(target))) for field, target in zip(fields, targets, strict=True)],
     )
-
-
-def _get_values(
-    row: models.Model, fields: Sequence[tuple[Field, type | None]], connection: BaseDatabaseWrapper
-) -> dict[str, object]:
-    columns, adding = vars(row), row._state.adding
-    return {
-        field.attname: value
-        if type(value := columns.get(field.attname)) is unchanged
-        else field.get_db_prep_save(field.pre_save(row, adding), connection)
-        for field, unchanged in fields
-    }

@@ -173,13 +173,7 @@ _CONVERSIONS: Mapping[Callable, Callable[[Field], Conversion | None]] = {
 
 @cache
 def accelerate(serializer_class: type[BaseSerializer]) -> type[BaseSerializer]:
-    """The serializer class with fields that are bound once; the class itself where it makes fields in its own way."""
-    stock = serializers.ModelSerializer
-    if serializer_class.get_fields is not stock.get_fields or not issubclass(serializer_class, ResourceSerializer):
-        return serializer_class
-    replaced = ("__init__", "fields", "validate_fields", "get_validators", "run_validators")
-    if any(getattr(serializer_class, name) is not getattr(ResourceSerializer, name) for name in replaced):
-        return serializer_class
+    """The serializer class of an accelerated viewset with fields that are bound once; none makes them otherwise."""
     return type(serializer_class.__name__, (_FastSerializerMixin, serializer_class), {"__module__": __name__})
 
 

@@ -2,6 +2,9 @@
 
 from enum import Enum
 
+# A request that was not begun by then, or got no connection, is answered 503: its client has hardly any patience left.
+MAX_SECONDS_TO_WAIT = 5.0
+
 
 class Lane(Enum):
     """Where a request runs.

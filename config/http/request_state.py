@@ -33,23 +33,16 @@ class Spent:
         self.statements = self.lock_timeouts = 0
         self.seconds = 0.0
 
-    def add(self, statements: Sequence[Sequence[Any]], began: float, seconds: float) -> None:
-        """Counts statements that were sent together.
+    def add(self, sql: object, seconds: float, error: BaseException | None = None) -> None:
+        """Counts a statement.
 
         Args:
-            statements: the SQL of each, and the values behind it.
-            began: when they were sent, by `time.perf_counter`.
-            seconds: that they were waited for.
+            sql: of it.
+            seconds: that it was waited for.
+            error: psycopg's, or whatever else ended it.
         """
-        self.statements += len(statements)
+        self.statements += 1
         self.seconds += seconds
-
-    def fail(self, error: BaseException | None) -> None:
-        """Is told of an error before the statements that met it are added.
-
-        Args:
-            error: psycopg's, or whatever else ended them.
-        """
         self.lock_timeouts += getattr(error, "sqlstate", None) == _LOCK_NOT_AVAILABLE
 
 

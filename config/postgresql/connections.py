@@ -13,6 +13,11 @@ import psycopg
 from django.db import connections
 from psycopg.pq import TransactionStatus
 
+# No time-out of PostgreSQL's holds where nothing comes from it. A busy machine may be late.
+MAX_SECONDS_OF_SILENCE = 3.0
+# Whether something has come.
+SECONDS_BETWEEN_LOOKS = 0.25
+
 
 def cut_if_waiting(connection: Any) -> bool:
     """Ends a connection of Django's where another thread waits for an answer. Returns whether it does."""

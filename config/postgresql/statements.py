@@ -10,30 +10,26 @@ from typing import Any
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 from django.dispatch import receiver
-from psycopg.errors import ReadOnlySqlTransaction
 from psycopg.pq import TransactionStatus
 
-from config.http.request_state import present_state
+from config.http.request_state import get_spent
+from config.postgresql.transactions import is_refused_by_standby
 
 
 def measure(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
     """A wrapper of Django's (`execute_wrappers`), in which each statement of a cursor is run."""
-    state = present_state.get()
-    began = perf_counter()
+    began, cause = perf_counter(), None
     try:
         return execute(sql, params, many, context)
     except BaseException as error:
         # Of Django's translation of it, and of whatever took the place of that.
         cause = error.__cause__ or error.__context__
-        if state is not None:
-            state.spent.fail(cause)
-        if isinstance(cause, ReadOnlySqlTransaction):
+        if is_refused_by_standby(cause):
             # The next request opens a new connection: this one's server is not the primary any more.
             context["connection"].close_at = time.monotonic()
         raise
     finally:
-        if state is not None:
-            state.spent.add(((sql, params),), began, perf_counter() - began)
+        get_spent().add(sql, perf_counter() - began, cause)
 
 
 def set_local(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:

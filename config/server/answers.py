@@ -5,16 +5,16 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from io import BytesIO
 from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.core.handlers.wsgi import WSGIRequest
 from django.http import HttpRequest, HttpResponse
-from django.utils.module_loading import import_string
 
 from config.api.exceptions import plain_response
+from config.api.handlers import build_api_stack
 from config.api.versions.versioning import choose_media_type
 from config.http.errors import DomainError, ErrorCode
 from config.http.lanes import Lane
@@ -29,24 +29,9 @@ from config.server.environ import Environ
 
 logger = logging.getLogger(__name__)
 
-# By path without its digits, method and Accept. Clients send the same few, and may make up others.
-MAX_LANES = 1024
-_lanes: dict[tuple[bytes, str, str], Lane] = {}
 _ZEROS = bytes.maketrans(b"123456789", b"000000000")
 # A page takes long to render, and a whole list is long.
 _SLOW = frozenset({HTML, NDJSON, CSV})
-# What is left of the stack for a request that is refused because there is too much to do: what needs no database.
-_WITHOUT_DATABASE = frozenset(
-    {
-        "config.server.metrics.MetricsMiddleware",
-        "config.http.middleware.RequestMiddleware",
-        "django.middleware.security.SecurityMiddleware",
-        "django.middleware.clickjacking.XFrameOptionsMiddleware",
-        "config.http.middleware.ContentPolicyMiddleware",
-        "config.http.middleware.CrossOriginMiddleware",
-        "config.api.versions.versioning.VersionMiddleware",
-    }
-)
 
 
 class Answer(NamedTuple):
@@ -88,15 +73,11 @@ def choose_lane(environ: Environ) -> Lane:
         return Lane.SLOW
     path, method, accept = environ["PATH_INFO"], environ["REQUEST_METHOD"], environ.get("HTTP_ACCEPT", "")
     # Addresses that differ in their digits alone lead to the same view.
-    kind = (path.encode("latin-1").translate(_ZEROS), method, accept)
-    lane = _lanes.get(kind)
-    if lane is None:
-        if len(_lanes) >= MAX_LANES:
-            _lanes.clear()
-        lane = _lanes[kind] = _find_lane(path, method, accept)
-    return lane
+    return _find_lane(path.encode("latin-1").translate(_ZEROS).decode("latin-1"), method, accept)
 
 
+# Clients send the same few, and may make up others.
+@lru_cache(maxsize=1024)
 def _find_lane(path: str, method: str, accept: str) -> Lane:
     if choose_media_type(accept, MEDIA_TYPES).media_type in _SLOW:
         return Lane.SLOW
@@ -148,8 +129,8 @@ def _run_fast_path(environ: Environ) -> Answer | None:
 # It is imported where it is on alone.
 @cache
 def _get_fast_path() -> tuple[Callable[..., Any], ...]:
-    from config.fastpath.handler import build_request, get_response
     from config.fastpath.postgresql.base import get_connection
+    from config.fastpath.views import build_request, get_response
 
     return build_request, get_response, get_connection
 
@@ -190,24 +171,25 @@ def build_overload(message: str) -> DomainError:
 
 def refuse_at_once(environ: Environ, problem: DomainError) -> Answer:
     """The response to a request that is not run: made without a look at the database, and without counting it."""
-    get_state(environ).refused = problem
+    state = get_state(environ)
+    # As if it were counted already.
+    state.refused, state.quota_fields = problem, {}
     try:
         response = _get_short_stack()(WSGIRequest({**environ, "wsgi.input": BytesIO()}))
     except Exception as exception:  # noqa: BLE001 - as in `answer`
         return failure(exception, environ)
+    finally:
+        state.quota_fields = None
     return Answer(response.status_code, list(response.items()), response.content)
 
 
 @cache
 def _get_short_stack() -> Callable[[HttpRequest], HttpResponse]:
-    def stack(request: HttpRequest) -> HttpResponse:
+    def refuse(request: HttpRequest) -> HttpResponse:
         problem: Any = get_state(request.META).refused
         return plain_response(problem, request)
 
-    for name in reversed(settings.MIDDLEWARE):
-        if name in _WITHOUT_DATABASE:
-            stack = import_string(name)(stack)
-    return stack
+    return build_api_stack(refuse)
 
 
 def failure(exception: BaseException, environ: Environ) -> Answer:

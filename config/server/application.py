@@ -38,11 +38,11 @@ from config.server.answers import (
     refuse_at_once,
 )
 from config.server.background import Repetition
-from config.server.bodies import Bodies, Receive, wait_until_left
+from config.server.bodies import MAX_SECONDS, Bodies, Receive, wait_until_left
 from config.server.callers import Callers
 from config.server.draining import drain
 from config.server.environ import Environ, build_environ
-from config.server.log_writer import log
+from config.server.logs import log
 from config.server.readiness import probe
 from config.server.slow_lane import ClientLeft, SlowLane, SlowStream
 from config.server.slow_process import SlowProcess
@@ -56,8 +56,6 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 MAX_RUNNING = 512
 # Of a stream: a client that is slow takes so much in time.
 MAX_CHUNK = 256 * 1024
-# What was begun when the worker is told to end: a stream, above all, may take as long.
-SECONDS_TO_END = 15.0
 
 
 class Application:
@@ -78,7 +76,6 @@ class Application:
         self._callers = Callers()
         # How many requests of each caller are run, until their answers are sent.
         self._in_flight: dict[Hashable, int] = {}
-        self._running = 0
         self._engine: Any = None
         self._slow: SlowLane | None = None
         self._writing = Repetition(uses.write, SECONDS_BETWEEN_WRITES, is_called_at_end=True)
@@ -111,7 +108,6 @@ class Application:
             from config.fastpath.engine import Engine
 
             self._engine = Engine(loop, _is_given_up)
-            await self._engine.start()
         self._writing.start()
         if self.slow_process:
             self._slow = SlowLane(loop, self.slow_process)
@@ -126,7 +122,8 @@ class Application:
 
     async def stop(self) -> None:
         """Ends the worker after what it has begun."""
-        deadline = asyncio.get_running_loop().time() + SECONDS_TO_END
+        # A stream, above all, may take as long.
+        deadline = asyncio.get_running_loop().time() + MAX_SECONDS
         while self._in_flight and asyncio.get_running_loop().time() < deadline:  # noqa: ASYNC110 - once in its life
             await asyncio.sleep(0.05)
         if self._engine is not None:
@@ -148,17 +145,17 @@ class Application:
             lane = Lane.SLOW
         state.lane = lane.value
         if lane is Lane.NONE:
-            await _send(drain.mark(_run_at_once(partial(answer, self._django, environ))), None, receive, send)
+            await _send(_run_at_once(partial(answer, self._django, environ)), None, receive, send)
             return
         caller, credential = self._callers.identify(environ)
         if problem := self._find_excess(environ, lane, caller):
-            await _send(drain.mark(self._refuse(environ, problem, lane)), None, receive, send)
+            await _send(self._refuse(environ, problem, lane), None, receive, send)
         else:
             self._in_flight[caller] = self._in_flight.get(caller, 0) + 1
             try:
                 response, stream = await self._run(environ, lane, caller, receive)
                 self._callers.learn(credential, state)
-                await _send(drain.mark(response), stream, receive, send)
+                await _send(response, stream, receive, send)
             except ClientLeft:
                 pass
             finally:
@@ -199,11 +196,7 @@ class Application:
     ) -> tuple[Answer, SlowStream | None]:
         run = partial(answer, self._django, environ)
         if lane is Lane.FAST:
-            self._running += 1
-            try:
-                return await self._engine.run(run, caller), None
-            finally:
-                self._running -= 1
+            return await self._engine.run(run, caller), None
         if self._slow is None:
             # Under another server than `serve`.
             return await asyncio.to_thread(Context().run, run), None
@@ -220,7 +213,7 @@ class Application:
         limit = settings.MAX_IN_FLIGHT
         if limit and self._in_flight.get(caller, 0) >= limit:
             return _build_excess(limit)
-        if lane is Lane.FAST and self._running >= MAX_RUNNING:
+        if lane is Lane.FAST and self._engine.running >= MAX_RUNNING:
             return build_overload("Too many requests are waiting.")
         if environ["REQUEST_METHOD"] not in SAFE_METHODS and problem is None and goes_on_without_primary():
             return build_overload("The database is read-only at the moment.")
@@ -265,6 +258,8 @@ def _build_excess(limit: int) -> DomainError:
 
 async def _send(response: Answer, stream: SlowStream | None, receive: Receive, send: Send) -> None:
     headers = [(_encode_name(name), value.encode("latin-1")) for name, value in response.headers]
+    if drain.is_on:
+        headers.append((b"connection", b"close"))
     try:
         await send({"type": "http.response.start", "status": response.status, "headers": headers})
         await send({"type": "http.response.body", "body": response.body, "more_body": stream is not None})

@@ -14,16 +14,14 @@ from config.server.environ import Environ
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
-# From the end of the headers to the end of the body, however it trickles in. Less than `serve` gives its workers
-# to stop, so that a stalled body ends no worker before its other requests are done.
-SECONDS_FOR_A_BODY = 15.0
-# How much of a body that is refused for its size is still read. Many clients look for the answer only after they
-# sent everything, and find a broken pipe when the server closes on them first.
-DRAINED_BYTES = 64 * 1024 * 1024
+# From the end of the headers to the end of the body, however it trickles in; and for what was begun when the worker is
+# told to end. Less than `serve` gives its workers, so that a stalled body ends none before its other requests are done.
+MAX_SECONDS = 15.0
 # The event loop is woken for each, also for one of a single byte.
 MAX_PIECES = 16 * 1024
 # Of bodies that a worker has begun to receive, but for those whose length says that they are short. Whoever they are
-# from is not known yet, and there may be thousands.
+# from is not known yet, and there may be thousands. Of a body that is refused for its size, so much is still read: many
+# clients look for the answer only after they sent everything, and find a broken pipe when the server closes on them.
 MAX_HELD_BYTES = 64 * 1024 * 1024
 
 
@@ -52,16 +50,16 @@ class Bodies:
         if length is not None and length > limit:
             raise body_too_long(limit)
         try:
-            async with asyncio.timeout(SECONDS_FOR_A_BODY):
+            async with asyncio.timeout(MAX_SECONDS):
                 return await self._receive(receive, length, limit)
         except TimeoutError:
-            message = f"The body did not arrive within {SECONDS_FOR_A_BODY:g} seconds."
+            message = f"The body did not arrive within {MAX_SECONDS:g} seconds."
             raise invalid(Detail("", message)) from None
 
     async def throw_away(self, receive: Receive) -> None:
         """Reads what is left of the body of a request that is answered already, up to a bound."""
         with suppress(DomainError, TimeoutError):
-            async with asyncio.timeout(SECONDS_FOR_A_BODY):
+            async with asyncio.timeout(MAX_SECONDS):
                 await self._receive(receive, None, 0)
 
     async def _receive(self, receive: Receive, length: int | None, limit: int) -> bytes:
@@ -83,9 +81,8 @@ class Bodies:
                     if not is_short:
                         held += len(piece)
                         self._hold(len(piece))
-                if size == length or not message.get("more_body"):
-                    break
-                if size > DRAINED_BYTES or count > MAX_PIECES:
+                is_whole = size == length or not message.get("more_body")
+                if is_whole or size > MAX_HELD_BYTES or count > MAX_PIECES:
                     break
         finally:
             self._held_bytes -= held

@@ -9,46 +9,26 @@ import os
 import signal
 from asyncio import AbstractEventLoop
 
-from config.server.answers import Answer
-
-# The longest moment. It ends before that when nothing was answered between two looks.
-MAX_SECONDS = 1.0
-SECONDS_BETWEEN_LOOKS = 0.2
-_CLOSE = ("Connection", "close")
+# The moment.
+SECONDS_TO_DRAIN = 0.5
 
 
 class Drain:
-    """Knows whether this worker is told to end, by SIGTERM, and has clients close their connections.
+    """Knows whether this worker is told to end, by SIGTERM.
 
     Attributes:
-        is_on: whether it is told to end.
+        is_on: whether it is, and each answer has its client close the connection.
     """
 
-    def __init__(self) -> None:
-        self.is_on = False
-        self._answered = 0
+    is_on = False
 
     def prepare(self, loop: AbstractEventLoop) -> None:
         """Takes SIGTERM from Granian, and leaves it SIGINT, by which it ends the worker at once."""
         loop.add_signal_handler(signal.SIGTERM, self._start, loop)
 
-    def mark(self, answer: Answer) -> Answer:
-        """The answer as it is to be sent now."""
-        if not self.is_on:
-            return answer
-        self._answered += 1
-        return answer._replace(headers=[*answer.headers, _CLOSE])
-
     def _start(self, loop: AbstractEventLoop) -> None:
-        if not self.is_on:
-            self.is_on = True
-            self._look(loop, loop.time() + MAX_SECONDS)
-
-    def _look(self, loop: AbstractEventLoop, deadline: float, answered: int = -1) -> None:
-        if self._answered == answered or loop.time() >= deadline:
-            end_at_once()
-        else:
-            loop.call_later(SECONDS_BETWEEN_LOOKS, self._look, loop, deadline, self._answered)
+        self.is_on = True
+        loop.call_later(SECONDS_TO_DRAIN, end_at_once)
 
 
 def end_at_once() -> None:

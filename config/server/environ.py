@@ -9,8 +9,6 @@ from urllib.parse import unquote_to_bytes
 
 Environ = dict[str, Any]
 
-# Longer names of headers are not remembered; nobody needs one.
-MAX_CACHED_NAME = 64
 # Servers that take the first of two and others that take the last would disagree about the request.
 ONCE = ("HTTP_HOST", "CONTENT_TYPE", "CONTENT_LENGTH")
 _VERSIONS = {"1": "1.0"}
@@ -34,22 +32,21 @@ def build_environ(scope: Mapping[str, Any]) -> tuple[Environ, list[str]]:
         "SERVER_PORT": str(server_port or ""),
         "SERVER_PROTOCOL": f"HTTP/{_VERSIONS.get(version, version)}",
         "wsgi.url_scheme": scope["scheme"],
-        "HTTP_HOST": "",
     }
-    return environ, _add_headers(environ, scope["headers"])
+    repeated = _add_headers(environ, scope["headers"])
+    environ.setdefault("HTTP_HOST", "")
+    return environ, repeated
 
 
 def _add_headers(environ: Environ, headers: Iterable[tuple[bytes, bytes]]) -> list[str]:
     """Adds headers; repeated ones are joined (RFC 9110, section 5.3), cookies by what stands between them."""
     repeated: dict[str, None] = {}
-    given: set[str] = set()
     for name, value in headers:
-        variable = (_variable if len(name) <= MAX_CACHED_NAME else _variable.__wrapped__)(name)
+        variable = _variable(name)
         if not variable:
             continue
         text = value.decode("latin-1")
-        if variable not in given:
-            given.add(variable)
+        if variable not in environ:
             environ[variable] = text
             continue
         environ[variable] += (";" if variable == "HTTP_COOKIE" else ", ") + text

@@ -1,25 +1,103 @@
-"""The format of the log: one JSON object a line, on standard error; and how much of it clients can cause.
+"""The log: one JSON object a line, on standard error, written by a thread of its own, many lines at a time.
+
+Each request that was answered has a line. It says who asked for what from where, by which kind of credential, and what
+it cost: the route and no path, the id of a user and no credential. No secret can come into it.
 
 On a terminal of one's own (settings.COLOURED_LOG), the same is written for people.
 """
 
+from __future__ import annotations
+
 import json
 import logging
+import os
+import re
+import select
+import stat
+import sys
+from collections import deque
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from threading import Lock
-from time import monotonic
 from typing import Any
 
 import orjson
 from django.conf import settings
 
-from config.http.request_state import get_state, present_state
+from config.http.client_address import format_client_address
+from config.http.request_state import RequestState, get_state, present_state
+from config.server.background import SECONDS_TO_STOP, Repetition
 
+logger = logging.getLogger(__name__)
+
+NAME = "request"
+SECONDS_BETWEEN_WRITES = 0.1
+# That wait to be written. Whoever reads the log may stop reading.
+MAX_BYTES = 16 * 1024 * 1024
+# W3C Trace Context, section 3.2. Of a later version, what is known stands in front.
+_TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?=-|\Z)")
 _RESET, _DIM, _GREEN, _YELLOW, _RED = (f"\33[{code}m" for code in (0, 2, 32, 33, 31))
 _COLOURS = {"ERROR": _RED, "CRITICAL": _RED, "WARNING": _YELLOW}
 # What stands elsewhere in a line for people, or is no help on one's own machine.
 _TOLD = {"time", "level", "logger", "message", "exception", "request_id", "traceparent", "method", "route", "status"}
+
+
+def log_answer(
+    environ: Mapping[str, Any],
+    state: RequestState,
+    status: int,
+    headers: Mapping[str, str],
+    *,
+    route: str,
+    method: str,
+    seconds: float,
+    request: Any = None,
+) -> None:
+    """Writes the line of a request.
+
+    Args:
+        environ: its WSGI environment.
+        state: its state.
+        status: of the answer.
+        headers: of the answer.
+        route: the template of its address.
+        method: of the request, if it is one that HTTP knows.
+        seconds: that it took.
+        request: Django's, where it was looked at.
+    """
+    user, kind = _find_principal(state, request)
+    traceparent = _TRACEPARENT.match(environ.get("HTTP_TRACEPARENT", ""))
+    line = {
+        "time": datetime.now(UTC),
+        "level": "INFO" if status < 500 else "ERROR",
+        "logger": NAME,
+        "request_id": headers.get("Request-Id"),
+        "traceparent": traceparent and traceparent[0],
+        "method": method,
+        "route": route,
+        "status": status,
+        "principal": user,
+        "kind": kind,
+        "version": headers.get("API-Version"),
+        "bytes": int(headers.get("Content-Length") or 0),
+        "duration_ms": int(1_000_000 * seconds) / 1000,
+        "database_ms": int(1_000_000 * state.spent.seconds) / 1000,
+        "statements": state.spent.statements,
+        "replayed": "Idempotent-Replayed" in headers,
+        "lane": state.lane,
+    }
+    if settings.LOG_CLIENT_ADDRESS:
+        forwarded, remote = environ.get("HTTP_X_FORWARDED_FOR"), environ.get("REMOTE_ADDR", "")
+        line["address"] = format_client_address(forwarded, remote, settings.TRUSTED_PROXIES)
+    log.add(render(line))
+
+
+def _find_principal(state: RequestState, request: Any) -> tuple[int | None, str | None]:
+    """The id of the user who asks, and the kind of the credential."""
+    if state.principal is not None:
+        return state.principal.user.id, state.principal.kind
+    # Of a page, where it was looked at (django.contrib.auth.middleware).
+    user = getattr(request, "_cached_user", None)
+    return (None, None) if user is None or user.pk is None else (user.pk, "session")
 
 
 def render(line: Mapping[str, Any]) -> bytes:
@@ -59,34 +137,77 @@ class Formatter(logging.Formatter):
             "message": record.getMessage(),
             **getattr(record, "facts", {}),
         }
-        if record.exc_info:
+        # Clients cause refusals, of a foreign Host for example: without a trace, a line is no longer than their own.
+        if record.exc_info and not record.name.startswith("django.security"):
             line["exception"] = self.formatException(record.exc_info)
         # The handler ends the line.
         return render(line).decode().removesuffix("\n")
 
 
-class RefusalFilter(logging.Filter):
-    """Lets one line a second pass of each kind of refusal that Django logs, so that no client can fill the log.
+class LogWriter:
+    """The lines of this process. Once it is started, they are written by a thread, many at a time.
 
-    A foreign Host is such a refusal. The line has no trace, and tells in `left_out` how many before it did not pass.
+    Args:
+        file: the descriptor that they are written to.
     """
 
-    def __init__(self) -> None:
-        super().__init__("django.security")
-        self._lock = Lock()
-        # By logger, when a line passed, and how many have not passed since.
-        self._passed: dict[str, tuple[float, int]] = {}
+    def __init__(self, file: int = 2) -> None:
+        self._file = file
+        self._lines: deque[bytes] = deque()
+        self._size = self._left_out = 0
+        self._repetition: Repetition | None = None
 
-    def filter(self, record: logging.LogRecord) -> bool:
-        if not super().filter(record):
-            return True
-        now = monotonic()
-        with self._lock:
-            passed, left_out = self._passed.get(record.name, (now - 1, 0))
-            if now - passed < 1:
-                self._passed[record.name] = passed, left_out + 1
-                return False
-            self._passed[record.name] = now, 0
-        record.exc_info = None
-        record.facts = {"left_out": left_out}
-        return True
+    def start(self) -> None:
+        self._repetition = Repetition(self.write, SECONDS_BETWEEN_WRITES, is_called_at_end=True)
+        self._repetition.start()
+
+    def stop(self) -> None:
+        """Writes what is left, and from then on each line at once; nothing any more where nobody reads it."""
+        if self._repetition and self._repetition.stop(SECONDS_TO_STOP):
+            self._repetition = None
+            # What was added in the meantime.
+            self.write()
+
+    def add(self, line: bytes) -> None:
+        if self._repetition is None:
+            sys.stderr.write(line.decode())
+        elif self._size <= MAX_BYTES:
+            self._size += len(line)
+            self._lines.append(line)
+        else:
+            self._left_out += 1
+
+    def write(self) -> None:
+        """Writes the lines, to a pipe in pieces that it takes as a whole: other processes write to the same one."""
+        piece = bytearray()
+        longest = MAX_BYTES if stat.S_ISREG(os.fstat(self._file).st_mode) else select.PIPE_BUF
+        self._size = 0
+        while self._lines:
+            line = self._lines.popleft()
+            if piece and len(piece) + len(line) > longest:
+                self._write(piece)
+                piece.clear()
+            piece += line
+        self._write(piece)
+        if self._left_out:
+            left_out, self._left_out = self._left_out, 0
+            logger.warning("Nobody reads the log: %s lines were left out.", left_out)
+
+    def _write(self, content: bytearray) -> None:
+        with memoryview(content) as rest:
+            written = 0
+            while written < len(rest):
+                written += os.write(self._file, rest[written:])
+
+
+log = LogWriter()
+
+
+class Handler(logging.Handler):
+    """Hands the lines of loggers to the writer, beside those of requests."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            log.add(f"{self.format(record)}\n".encode(errors="backslashreplace"))
+        except Exception:  # noqa: BLE001 - as the handlers of logging do
+            self.handleError(record)

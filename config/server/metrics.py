@@ -20,8 +20,8 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from config.http.lanes import Lane
 from config.http.middleware import GetResponse
 from config.http.request_state import Spent, get_state, present_state
-from config.server.request_log import log_answer
-from config.server.tracing import Answered, Trace, traces
+from config.server.logs import log_answer
+from config.server.tracing import Trace, traces
 
 # What it is called by prometheus-client, which reads it too.
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"
@@ -76,7 +76,7 @@ class MetricsMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         state = get_state(request.META)
         if traces.is_on:
-            state.spent = Trace()
+            state.spent = Trace(request.META)
         token = present_state.set(state)
         began = time.perf_counter()
         try:
@@ -111,15 +111,19 @@ def record(
     route = _template(match.route) if match else NO_ROUTE
     method = environ["REQUEST_METHOD"]
     known = method if method in _METHODS else "OTHER"
+    if traces.is_on:
+        spent = state.spent if isinstance(state.spent, Trace) else Trace(environ)
+        spent.end(
+            environ,
+            status,
+            headers,
+            route=route if match else None,
+            method=method if method in _METHODS else None,
+            request=request,
+        )
     _requests(route, known, status).inc()
     _duration(route, known).observe(seconds)
     log_answer(environ, state, status, headers, route=route, method=known, seconds=seconds, request=request)
-    if traces.is_on:
-        scheme = environ["wsgi.url_scheme"] if request is None else request.scheme
-        answered = Answered(
-            environ, state, status, headers, route if match else None, method if method in _METHODS else None, scheme
-        )
-        traces.report(answered, began, seconds)
 
 
 def _count_statements(spent: Spent, lane: str) -> None:

@@ -9,35 +9,28 @@ import time
 import psycopg
 from django.db import Error, OperationalError, connection
 
+from config.postgresql.connections import MAX_SECONDS_OF_SILENCE, SECONDS_BETWEEN_LOOKS
 from config.postgresql.replicas import ask, goes_on_without_primary
 from config.server.background import Repetition
 
-# Between two questions. With the time that the answer may take, the last good answer is at most a second old.
-SECONDS_BETWEEN_PROBES = 0.25
+# With the time between two questions and that which the answer may take, the last good answer is at most so old.
 MAX_AGE_SECONDS = 1.0
-# A busy machine may be late.
-MAX_SILENCE_SECONDS = 3.0
 
 
 class Probe:
-    """Asks the database on a connection that nothing else uses, and remembers when it last answered."""
+    """Asks the database on a connection that nothing else uses, and remembers when it last answered.
+
+    Attributes:
+        is_running: whether it asks.
+    """
 
     def __init__(self) -> None:
         self._answered = 0.0
-        self._repetition: Repetition | None = None
-
-    @property
-    def is_running(self) -> bool:
-        return self._repetition is not None
+        self.is_running = False
 
     def has_answered(self, seconds: float) -> bool:
         """Whether the database answered a question that is at most so old."""
         return time.monotonic() - self._answered <= seconds
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether the database answered a question that is at most a second old."""
-        return self.has_answered(MAX_AGE_SECONDS)
 
     @property
     def is_silent(self) -> bool:
@@ -45,11 +38,11 @@ class Probe:
 
         Nothing is known of it before the probe runs: its first question connects, which may take as long.
         """
-        return self.is_running and not self.has_answered(MAX_SILENCE_SECONDS)
+        return self.is_running and not self.has_answered(MAX_SECONDS_OF_SILENCE)
 
     def start(self) -> None:
-        self._repetition = Repetition(self.ask, SECONDS_BETWEEN_PROBES, keeps_connection=True)
-        self._repetition.start()
+        self.is_running = True
+        Repetition(self.ask, SECONDS_BETWEEN_LOOKS, keeps_connection=True).start()
 
     def ask(self) -> None:
         asked = time.monotonic()
@@ -75,5 +68,5 @@ def check() -> None:
     if not probe.is_running:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
-    elif not probe.is_ready and not goes_on_without_primary():
+    elif not probe.has_answered(MAX_AGE_SECONDS) and not goes_on_without_primary():
         raise OperationalError("The database does not answer.")

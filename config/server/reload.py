@@ -16,7 +16,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -76,12 +76,13 @@ def get_predecessor() -> Predecessor | None:
     return Predecessor(**json.loads(handed_over)) if handed_over else None
 
 
-def reload(present: Predecessor, environment: Mapping[str, str]) -> None:
-    """Runs the program anew. Returns only if it would not start: then everything stays as it is.
+def reload(present: Predecessor, environment: Mapping[str, str], is_ending: Callable[[], bool]) -> None:
+    """Runs the program anew. Returns if it would not start, or shall end: then everything stays as it is.
 
     Args:
         present: what it takes the place of.
         environment: in which it runs.
+        is_ending: whether a signal to end came meanwhile.
     """
     command = [sys.executable, *sys.orig_argv[1:]]
     notify("RELOADING=1")
@@ -99,10 +100,13 @@ def reload(present: Predecessor, environment: Mapping[str, str]) -> None:
         logger.error("The service is not replaced, since it would not start: %s", tried.stderr.strip()[-2000:])
         notify(_REFUSED)
         return
+    # Until the new program knows what it was handed over: it would leave the workers without an end.
+    signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+    if is_ending():
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
+        return
     for file in present.sockets:
         os.set_inheritable(file, True)
     handed_over = {_VARIABLE: json.dumps(present._asdict())}
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    # Until the new program knows what it was handed over: it would leave the workers without an end.
-    signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
     os.execve(sys.executable, command, {**environment, **handed_over})  # noqa: S606 - what runs already

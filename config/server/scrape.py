@@ -12,9 +12,8 @@ from prometheus_client.core import GaugeMetricFamily
 from config import COMMIT, VERSION
 from config.postgresql import row_counts
 from config.postgresql.replicas import ask
+from config.server.readiness import MAX_AGE_SECONDS
 
-# A scrape must come to an end when the database is silent: that is when its figures are wanted.
-SECONDS_FOR_DATABASE = 1.0
 # PostgreSQL shows a role the waits of its own sessions, and those of all to a member of pg_monitor.
 _COUNT_WAITING = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 
@@ -44,7 +43,8 @@ class _Collector:
 def _fetch() -> tuple[dict[str, int], int] | None:
     """The number of rows by table, and of sessions that wait; None when the database does not answer."""
     try:
-        ask(connection, "SELECT 1", SECONDS_FOR_DATABASE)
+        # A scrape must come to an end when the database is silent: that is when its figures are wanted.
+        ask(connection, "SELECT 1", MAX_AGE_SECONDS)
         totals = row_counts.fetch_totals()
         with connection.cursor() as cursor:
             cursor.execute(_COUNT_WAITING)

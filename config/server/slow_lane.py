@@ -11,7 +11,7 @@ from collections.abc import Hashable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from config.http.lanes import Lane
+from config.http.lanes import MAX_SECONDS_TO_WAIT, Lane
 from config.http.request_state import get_state
 from config.server import metrics, slow_process
 from config.server.answers import Answer, build_overload, refuse_at_once
@@ -23,8 +23,6 @@ logger = logging.getLogger(__name__)
 
 # Of a worker, beside those that run. A longer queue would only be waited for in vain.
 MAX_WAITING = 64
-# A request that was not begun by then is answered 503: its client has hardly any patience left.
-MAX_SECONDS_TO_WAIT = 5.0
 # How many requests of one caller it runs at once: it has threads left for others.
 MAX_OF_A_CALLER = slow_process.THREADS // 2
 
@@ -59,7 +57,8 @@ class SlowStream:
             ConnectionError: the process has died.
         """
         try:
-            piece = await slow_process.fetch_piece(self._lane.loop, self._channel)
+            await slow_process.send(self._lane.loop, self._channel, slow_process.NEXT)
+            piece: bytes | None = await slow_process.receive(self._lane.loop, self._channel)
         except ConnectionError:
             self._is_at_end = True
             raise
@@ -70,7 +69,7 @@ class SlowStream:
         """Ends it, wherever it stands."""
         if not self._is_at_end:
             with suppress(ConnectionError):
-                await slow_process.stop_stream(self._lane.loop, self._channel)
+                await slow_process.send(self._lane.loop, self._channel, slow_process.STOP)
         self._lane.free_channel(self._channel, self._caller)
 
 
@@ -105,7 +104,9 @@ class SlowLane:
         state = get_state(environ)
         channel = await self._take_channel(caller, receive)
         try:
-            outcome = await slow_process.send(self.loop, channel, environ)
+            body = environ.pop("wsgi.input").getvalue()
+            await slow_process.send(self.loop, channel, (environ, body))
+            outcome: slow_process.Outcome = await slow_process.receive(self.loop, channel)
         except Exception:
             logger.exception("A slow request was lost")
             self._end_worker()
@@ -152,9 +153,7 @@ class SlowLane:
     def free_channel(self, channel: Any, caller: Hashable) -> None:
         """Takes a channel back, over which nothing is on its way any more."""
         self._free.append(channel)
-        self._running[caller] -= 1
-        if not self._running[caller]:
-            del self._running[caller]
+        self._running -= Counter([caller])
         self._start_waiting()
 
     def _may_run(self, caller: Hashable) -> bool:

@@ -20,6 +20,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from contextvars import Context
 from io import BytesIO
+from multiprocessing.connection import Connection
+from struct import Struct
 from threading import Thread
 from typing import Any, NamedTuple
 
@@ -31,11 +33,11 @@ from config.http.lanes import Lane
 from config.http.request_state import get_state
 from config.postgresql.connections import cut_if_waiting
 from config.postgresql.replicas import SECONDS_BETWEEN_LOOKS, get_replicas, goes_on_without_primary
-from config.server import background_work, metrics
+from config.server import metrics
 from config.server.answers import Answer, Streamed, begin_answer, failure
-from config.server.background import Repetition
+from config.server.background import Repetition, build_work
 from config.server.environ import Environ
-from config.server.log_writer import log
+from config.server.logs import log
 from config.server.processes import close_other_files, end_with_parent, return_memory
 from config.server.tracing import traces
 
@@ -45,10 +47,10 @@ logger = logging.getLogger(__name__)
 THREADS = 4
 # What is slow leaves the processors to what is fast: of a busy one, it has a quarter.
 NICENESS = 5
-_LENGTH_BYTES = 8
-# What the worker asks for while a stream is sent. A stream that fails has no last piece, but the word for that.
-_NEXT, _STOP = b"n", b"s"
-_FAILED = (1 << 8 * _LENGTH_BYTES) - 1
+# Of a message, in front of it (multiprocessing.connection).
+_LENGTH = Struct("!i")
+# What the worker sends while a stream is sent: whether it wants the next piece. None is sent for one that has failed.
+NEXT, STOP = True, False
 
 
 class Outcome(NamedTuple):
@@ -58,7 +60,7 @@ class Outcome(NamedTuple):
         response: the whole of it, or the beginning of a stream.
         user_id: whom the request was counted for, where it was a user.
         is_counted: whether it was counted.
-        is_stream: whether `fetch_piece` gives the rest.
+        is_stream: whether the rest follows, piece by piece.
     """
 
     response: Answer
@@ -99,35 +101,24 @@ class SlowProcess:
             os.waitpid(self._pid, 0)
 
 
-async def send(loop: AbstractEventLoop, channel: socket.socket, environ: Environ) -> Outcome:
-    """Has a request run.
+async def send(loop: AbstractEventLoop, channel: socket.socket, message: object) -> None:
+    """Sends a message to the process, as its `multiprocessing.connection.Connection` reads it.
 
     Raises:
         ConnectionError: the process has died. Nobody knows what it did before.
     """
-    body: BytesIO = environ["wsgi.input"]
-    rest = {name: value for name, value in environ.items() if name != "wsgi.input"}
-    frame = pickle.dumps((rest, body.getvalue()))
-    await loop.sock_sendall(channel, len(frame).to_bytes(_LENGTH_BYTES) + frame)
-    length = int.from_bytes(await _receive(loop, channel, _LENGTH_BYTES))
-    outcome: Outcome = pickle.loads(await _receive(loop, channel, length))  # noqa: S301 - of our own process
-    return outcome
+    content = pickle.dumps(message)
+    await loop.sock_sendall(channel, _LENGTH.pack(len(content)) + content)
 
 
-async def fetch_piece(loop: AbstractEventLoop, channel: socket.socket) -> bytes | None:
-    """The next piece of a stream; nothing at its end, and None for a stream that has failed.
+async def receive(loop: AbstractEventLoop, channel: socket.socket) -> Any:
+    """The next message of the process.
 
     Raises:
         ConnectionError: the process has died.
     """
-    await loop.sock_sendall(channel, _NEXT)
-    length = int.from_bytes(await _receive(loop, channel, _LENGTH_BYTES))
-    return None if length == _FAILED else bytes(await _receive(loop, channel, length))
-
-
-async def stop_stream(loop: AbstractEventLoop, channel: socket.socket) -> None:
-    """Ends a stream that nobody wants any more, whose last piece was fetched."""
-    await loop.sock_sendall(channel, _STOP)
+    (length,) = _LENGTH.unpack(await _receive(loop, channel, _LENGTH.size))
+    return pickle.loads(await _receive(loop, channel, length))  # noqa: S301 - of our own process
 
 
 async def _receive(loop: AbstractEventLoop, channel: socket.socket, length: int) -> bytearray:
@@ -182,11 +173,12 @@ def _serve(django: Any, sockets: Sequence[socket.socket], worker: int, cause: me
         get_replicas()
     writing = Repetition(uses.write, SECONDS_BETWEEN_WRITES)
     writing.start()
-    working = background_work.build_repetition()
+    working = build_work()
     working.start()
     primaries: list[Any] = []
     threads = [
-        Thread(target=_serve_channel, args=(django, channel, primaries), daemon=True) for channel in sockets[:THREADS]
+        Thread(target=_serve_channel, args=(django, Connection(channel.detach()), primaries), daemon=True)
+        for channel in sockets[:THREADS]
     ]
     for thread in threads:
         thread.start()
@@ -209,14 +201,13 @@ def _cut_in_vain(primaries: Sequence[Any]) -> None:
                 logger.error("There is no primary; a connection of the slow lane is cut.")
 
 
-def _serve_channel(django: Any, channel: socket.socket, primaries: list[Any]) -> None:
+def _serve_channel(django: Any, channel: Connection, primaries: list[Any]) -> None:
     primaries.append(connections[DEFAULT_DB_ALIAS])
-    file = channel.makefile("rb")
     try:
-        while header := file.read(_LENGTH_BYTES):
-            _run(django, channel, *pickle.loads(file.read(int.from_bytes(header))))  # noqa: S301 - of our own worker
-    except ConnectionError:
-        # The worker has left, and an answer unread.
+        while True:
+            _run(django, channel, *channel.recv())
+    except (EOFError, ConnectionError):
+        # The worker has left, perhaps with an answer unread.
         return
     except BaseException:
         # The worker would wait for an answer of this thread for ever. It notices the end of the process.
@@ -225,31 +216,27 @@ def _serve_channel(django: Any, channel: socket.socket, primaries: list[Any]) ->
         os._exit(1)
 
 
-def _run(django: Any, channel: socket.socket, environ: Environ, body: bytes) -> None:
+def _run(django: Any, channel: Connection, environ: Environ, body: bytes) -> None:
     environ["wsgi.input"] = BytesIO(body)
     try:
         begun = Context().run(begin_answer, django, environ)
     except BaseException as exception:  # noqa: BLE001 - the worker waits for an answer, whatever happens
         begun = failure(exception, environ)
-    with suppress(ConnectionError):
-        # The worker may have died meanwhile.
-        if isinstance(begun, Answer):
-            _send(channel, begun, environ)
-        else:
-            _stream(channel, begun, environ)
+    if isinstance(begun, Answer):
+        _send(channel, begun, environ)
+    else:
+        _stream(channel, begun, environ)
 
 
-def _send(channel: socket.socket, response: Answer, environ: Environ, *, is_stream: bool = False) -> None:
+def _send(channel: Connection, response: Answer, environ: Environ, *, is_stream: bool = False) -> None:
     state = get_state(environ)
-    outcome = Outcome(response, state.user_id, state.quota_fields is not None, is_stream)
-    frame = pickle.dumps(outcome)
-    channel.sendall(len(frame).to_bytes(_LENGTH_BYTES) + frame)
+    channel.send(Outcome(response, state.user_id, state.quota_fields is not None, is_stream))
 
 
-def _stream(channel: socket.socket, begun: Streamed, environ: Environ) -> None:
+def _stream(channel: Connection, begun: Streamed, environ: Environ) -> None:
     """Sends a stream, each piece when the worker asks for it."""
     with closing(begun.body):
-        pieces = iter(begun.body)
+        pieces = filter(None, begun.body)
         try:
             first = next(pieces, b"")
         except Exception as exception:  # noqa: BLE001 - nothing was sent yet
@@ -260,16 +247,16 @@ def _stream(channel: socket.socket, begun: Streamed, environ: Environ) -> None:
             _send_rest(channel, pieces, begun.head)
 
 
-def _send_rest(channel: socket.socket, pieces: Iterator[bytes], head: Answer) -> None:
+def _send_rest(channel: Connection, pieces: Iterator[bytes], head: Answer) -> None:
     request_id = dict(head.headers).get("Request-Id")
-    while channel.recv(1) == _NEXT:
+    while channel.recv() == NEXT:
         try:
-            piece = next(filter(None, pieces), b"")
+            piece = next(pieces, b"")
         except Exception:
             logger.exception("Request-Id %s: a stream was cut", request_id)
-            channel.sendall(_FAILED.to_bytes(_LENGTH_BYTES))
+            channel.send(None)
             return
-        channel.sendall(len(piece).to_bytes(_LENGTH_BYTES) + piece)
+        channel.send(piece)
         if not piece:
             return
     logger.info("Request-Id %s: the client left a stream, or did not read it", request_id)

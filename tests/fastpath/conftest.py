@@ -16,7 +16,6 @@ def run_together(transactional_db):
     def run(*functions, callers=None, is_given_up=lambda alias: False, prepare=lambda engine: None):
         async def run_all():
             engine = Engine(asyncio.get_running_loop(), is_given_up)
-            await engine.start()
             prepare(engine)
             calls = zip(functions, callers or range(len(functions)), strict=True)
             try:
@@ -39,7 +38,7 @@ def sent(transactional_db, monkeypatch):
 
     def build_groups(self):
         groups = original(self)
-        found.append([sum(len(bound) for _, bound in group.units) for group in groups if group.units])
+        found.append([len(group.units) for group in groups if group.units])
         return groups
 
     monkeypatch.setattr(_PipelineConnection, "_build_groups", build_groups)

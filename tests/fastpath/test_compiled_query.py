@@ -6,15 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.db import connection
-from django.db.models import Exists, QuerySet
+from django.db.models import Exists, Model, QuerySet
 from django.db.models.expressions import RawSQL
+from django.db.models.signals import post_init, pre_init
 from django.test.utils import CaptureQueriesContext
 
 from accounts.models import APIKey
 from config.api.principal import Principal
-from config.fastpath.compiled_query import BindParameter, CompiledQuery
-from config.fastpath.statement_cache import build_placeholder_principal
+from config.fastpath.queries import BindParameter, CompiledQuery, build_placeholder_principal
 from orders.models import Order
 from posts.models import Comment, Post
 from tests.conftest import Caller
@@ -101,3 +102,9 @@ def test_query_that_depends_on_anything_else_cannot_be_built() -> None:
         "users:read" in principal.scopes  # noqa: B015
     with pytest.raises(Exception, match="BindParameter"):
         str(principal.user.email)
+
+
+@pytest.mark.parametrize("model", apps.get_models(), ids=lambda model: model.__name__)
+def test_instances_of_the_models_are_made_in_no_way_of_their_own(model: Any) -> None:
+    assert model.__init__ is Model.__init__
+    assert not any(signal.has_listeners(model) for signal in (pre_init, post_init))

@@ -9,7 +9,8 @@ from django.db import connection
 
 from accounts.services import create_api_key
 from config.api.principal import SCOPES
-from config.fastpath.postgresql.given_rows import GivenRows, build_given
+from config.fastpath.postgresql.base import get_connection
+from config.fastpath.postgresql.batches import GivenRows, build_given
 from config.models import IdempotencyRecord
 from orders.models import Order
 from tests.conftest import own_session
@@ -27,11 +28,13 @@ TYPES = {
 
 
 @pytest.mark.parametrize("kind", TYPES)
-def test_value_arrives_as_it_is(transactional_db, kind):
+def test_value_arrives_as_it_is(run_together, kind):
     values = [TYPES[kind], None]
     sql = f"WITH {build_given({'value': kind})} SELECT value, given_number FROM given"  # noqa: S608 - of constants
     given = GivenRows([{"value": value} for value in values])
-    assert connection.run((sql, [given])) == [[(value, number) for number, value in enumerate(values)]]
+    expected = [(value, number) for number, value in enumerate(values)]
+    assert run_together(lambda: get_connection("default").run(sql, [given])) == [expected]
+    assert connection.run(sql, [given]) == expected
 
 
 # --- Requests

@@ -1,25 +1,16 @@
 """A prepared statement does what it does in a cursor of Django, and is parsed once for a connection."""
 
-from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import psycopg
 import pytest
 from django.apps import apps
-from django.db import (
-    DataError,
-    IntegrityError,
-    NotSupportedError,
-    OperationalError,
-    ProgrammingError,
-    connection,
-    transaction,
-)
-from django.db.transaction import TransactionManagementError
+from django.db import DataError, IntegrityError, ProgrammingError, connection
 from django.test.utils import CaptureQueriesContext
 
-from orders.models import Order
+from config.fastpath.postgresql.base import get_connection
+from config.fastpath.postgresql.prepared_statements import MAX_STATEMENTS
 from tests.conftest import own_session
 
 INTEGERS = ("0", "-1", "32767", "null")
@@ -47,9 +38,21 @@ VALUES = {
 }
 
 
-def run(sql, *values):
-    (rows,) = connection.run((sql, values))
-    return rows
+@pytest.fixture
+def run(run_together, monkeypatch):
+    """Runs statements as one request does, one after the other, on one connection. Gives the rows of each."""
+    monkeypatch.setattr("config.fastpath.postgresql.pipeline.SECONDS_TO_BE_LATE", 60.0)
+
+    def run_all(*statements):
+        def ask():
+            return [get_connection("default").run(sql, values) for sql, *values in statements]
+
+        (found,) = run_together(ask)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    return run_all
 
 
 def run_in_cursor(sql, *values):
@@ -58,8 +61,17 @@ def run_in_cursor(sql, *values):
         return cursor.fetchall()
 
 
-def prepared(like="%"):
-    return run_in_cursor("SELECT name, statement FROM pg_prepared_statements WHERE statement LIKE %s", like)
+SENT = [
+    *(("bigint", value) for value in (1, 40_000, 2**40, "5", None)),
+    *(("numeric", value) for value in (2**70, Decimal("0.50"), 1.5, None)),
+    *(("text", value) for value in ("a\\'b", "", None)),
+    ("boolean", True),
+    ("bytea", b"\0\xff"),
+    *(("bigint[]", value) for value in ([1, 2], [1, 2**40, None], [])),
+    *(("text[]", value) for value in (["a", None, "{"], [])),
+    ("timestamptz", datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)),
+    ("interval", timedelta(days=1, seconds=2)),
+]
 
 
 def get_values(kind):
@@ -73,44 +85,27 @@ def get_column_types():
     return {kind for field in columns if (kind := field.db_type(connection))}
 
 
+def compare(run, *statements):
+    assert [repr(rows) for rows in run(*statements)] == [repr(run_in_cursor(*each)) for each in statements]
+
+
 @pytest.mark.parametrize("kind", sorted(VALUES.keys() | get_column_types()))
-def test_values_are_those_of_a_cursor(db, kind):
-    for value in get_values(kind):
-        sql = f"SELECT {value}::{kind}"
-        assert repr(run(sql)) == repr(run_in_cursor(sql))
+def test_values_are_those_of_a_cursor(run, kind):
+    compare(run, *[[f"SELECT {value}::{kind}"] for value in get_values(kind)])
 
 
-@pytest.mark.parametrize(
-    ("kind", "value"),
-    [
-        *(("bigint", value) for value in (1, 40_000, 2**40, "5", None)),
-        *(("numeric", value) for value in (2**70, Decimal("0.50"), 1.5, None)),
-        *(("text", value) for value in ("a\\'b", "", None)),
-        ("boolean", True),
-        ("bytea", b"\0\xff"),
-        *(("bigint[]", value) for value in ([1, 2], [1, 2**40, None], [])),
-        *(("text[]", value) for value in (["a", None, "{"], [])),
-        ("timestamptz", datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)),
-        ("interval", timedelta(days=1, seconds=2)),
-    ],
-    ids=repr,
-)
-def test_values_are_sent_as_a_cursor_sends_them(db, kind, value):
-    sql = f"SELECT %s::{kind}, '100%%', %s::{kind}"
-    assert repr(run(sql, value, value)) == repr(run_in_cursor(sql, value, value))
+def test_values_are_sent_as_a_cursor_sends_them(run):
+    compare(run, *[[f"SELECT %s::{kind}, '100%%', %s::{kind}", value, value] for kind, value in SENT])
 
 
-def test_one_text_takes_values_of_several_types(db):
-    sql = "SELECT %s::bigint"
-    for value in (1, 40_000, None, 2**40, 2, "3"):
-        assert run(sql, value) == [(value and int(value),)]
+def test_one_text_takes_values_of_several_types(run):
+    values = (1, 40_000, None, 2**40, 2, "3")
+    found = run(*[["SELECT %s::bigint", value] for value in values])
+    assert found == [[(value and int(value),)] for value in values]
 
 
-def test_statement_without_a_result_gives_no_rows(db):
-    assert run("SET LOCAL application_name = 'test'") == []
-
-
-# --- Errors
+def test_statement_without_a_result_gives_no_rows(run):
+    assert run(["SET application_name = 'test'"]) == [[]]
 
 
 @pytest.mark.parametrize(
@@ -119,127 +114,66 @@ def test_statement_without_a_result_gives_no_rows(db):
         ("SELECT 1 / %s", DataError, psycopg.errors.DivisionByZero),
         ("SELECT nonsense, %s", ProgrammingError, psycopg.errors.UndefinedColumn),
         ("SELECT %s; SELECT 2", ProgrammingError, psycopg.errors.SyntaxError),
+        # At the COMMIT.
         (
-            "INSERT INTO orders_order (user_id, item, qty) SELECT id, '', 1 FROM users_user WHERE %s = 0 LIMIT 1",
+            "INSERT INTO orders_order (user_id, item, qty) VALUES (%s, 'no user', 1)",
             IntegrityError,
-            psycopg.errors.CheckViolation,
+            psycopg.errors.ForeignKeyViolation,
         ),
     ],
 )
-def test_error_is_that_of_a_cursor_and_breaks_the_transaction(db, user, sql, error, cause):
-    with pytest.raises(error) as caught, transaction.atomic():
-        run(sql, 0)
+def test_error_is_that_of_a_cursor(run, sql, error, cause):
+    with pytest.raises(error) as caught:
+        run([sql, 0])
     assert type(caught.value.__cause__) is cause
-    assert run("SELECT 1") == [(1,)]
-    with transaction.atomic():
-        transaction.set_rollback(True)
-        with pytest.raises(TransactionManagementError):
-            run("SELECT 1")
+    assert run(["SELECT 1"]) == [[(1,)]]
 
 
-# --- Transactions
+@pytest.mark.parametrize("qty", [2**31, 2**32 + 5, 2**63, -(2**64) + 1])
+def test_integer_that_does_not_fit_its_column_is_refused_and_not_cut_off(run, qty):
+    with pytest.raises(DataError) as caught:
+        run(["SELECT %s::bigint, %s::bigint", 1, 2**20], ["SELECT %s::integer", qty])
+    assert type(caught.value.__cause__) is psycopg.errors.NumericValueOutOfRange
 
 
-def test_transaction_begins_with_it_and_ends_as_django_ends_it(transactional_db, make_user):
-    insert = "INSERT INTO orders_order (user_id, item, qty) VALUES (%s, %s, 1) RETURNING id"
-    owner = make_user().pk
-    with transaction.atomic():
-        run(insert, owner, "first")
-        with pytest.raises(IntegrityError), transaction.atomic():
-            run(insert, owner, "")
-        with transaction.atomic():
-            run(insert, owner, "also gone")
-            transaction.set_rollback(True)
-        run(insert, owner, "last")
-        with psycopg.connect(connection.connection.info.dsn) as other:
-            assert other.execute("SELECT count(*) FROM orders_order").fetchone() == (0,)
-    with transaction.atomic():
-        run(insert, owner, "gone")
-        transaction.set_rollback(True)
-    assert list(Order.objects.values_list("item", flat=True)) == ["first", "last"]
-
-
-# --- Several at once
-
-
-INSERT = "INSERT INTO orders_order (user_id, item, qty) VALUES (%s, %s, 1) RETURNING item"
-
-
-def get_committed_items():
-    with psycopg.connect(connection.connection.info.dsn) as other:
-        return [item for (item,) in other.execute("SELECT item FROM orders_order ORDER BY id")]
-
-
-@pytest.fixture
-def owner(make_user):
-    return make_user().pk
-
-
-def test_several_statements_give_each_their_rows(transactional_db, owner):
-    statements = [("SELECT %s::int", [1]), ("SELECT x FROM generate_series(1, %s) x", [2]), (INSERT, [owner, "third"])]
-    assert connection.run(*statements) == [[(1,)], [(1,), (2,)], [("third",)]]
-    assert get_committed_items() == ["third"]
-
-
-def test_several_statements_outside_of_a_transaction_take_effect_together_or_not_at_all(transactional_db, owner):
-    with pytest.raises(IntegrityError):
-        connection.run((INSERT, [owner, "first"]), (INSERT, [owner, ""]), (INSERT, [owner, "third"]))
-    assert connection.run((INSERT, [owner, "later"])) == [[("later",)]]
-    assert get_committed_items() == ["later"]
-
-
-@pytest.mark.parametrize("further", [0, 2])
-def test_error_at_the_end_of_a_transaction_is_raised(transactional_db, further):
-    with pytest.raises(IntegrityError):
-        connection.run((INSERT, [0, "no user"]), *[("SELECT 1", [])] * further)
-    assert run("SELECT %s::int", 7) == [(7,)]
-    assert get_committed_items() == []
-
-
-def test_statement_behind_one_that_fails_is_not_run_and_the_transaction_is_broken(transactional_db, owner):
-    with pytest.raises(IntegrityError), transaction.atomic():
-        connection.run((INSERT, [owner, ""]), (INSERT, [owner, "second"]))
-    assert run("SELECT 1") == [(1,)]
-    assert get_committed_items() == []
-
-
-@own_session
-@pytest.mark.parametrize("begin", [False, True])
-def test_lost_connection_is_an_error_of_several_statements(transactional_db, begin):
-    assert run("SELECT %s::int", 7) == [(7,)]
-    with psycopg.connect(connection.connection.info.dsn, autocommit=True) as other:
-        other.execute("SELECT pg_terminate_backend(%s, 5000)", [connection.connection.info.backend_pid])
-    with pytest.raises(OperationalError) as caught, transaction.atomic() if begin else nullcontext():
-        connection.run(("SELECT %s::int", [7]), ("SELECT %s::int", [7]))
-    assert isinstance(caught.value.__cause__, psycopg.errors.AdminShutdown)
-    connection.close_if_unusable_or_obsolete()
-    assert run("SELECT %s::int", 7) == [(7,)]
-
-
-def test_longer_values_than_a_socket_takes_at_once(transactional_db):
+def test_longer_values_than_a_socket_takes_at_once(run):
     long = "x" * 4_000_000
-    assert connection.run(*[("SELECT %s::text", [long])] * 4) == [[(long,)]] * 4
+    assert run(*[["SELECT %s::text", long]] * 4) == [[(long,)]] * 4
 
 
 # --- What stays prepared
 
+PREPARED = "SELECT statement FROM pg_prepared_statements"
+
 
 @own_session
-def test_column_that_gets_another_type_is_read_as_such(transactional_db):
-    with connection.cursor() as cursor:
-        cursor.execute("CREATE TEMPORARY TABLE changing AS SELECT 1 AS value")
-        assert run("SELECT value FROM changing") == [(1,)]
-        cursor.execute("ALTER TABLE changing ALTER value TYPE jsonb USING to_jsonb(value)")
-        assert run("SELECT value FROM changing") == [("1",)]
-        cursor.execute("ALTER TABLE changing ALTER value TYPE text")
-        with pytest.raises(NotSupportedError), transaction.atomic():
-            run("SELECT value FROM changing")
-        assert run("SELECT value FROM changing") == [("1",)]
-        cursor.execute("DROP TABLE changing")
-    assert len(prepared("%FROM changing%")) == 1
+def test_the_statements_that_were_used_last_stay_prepared(run):
+    statements = [each for number in range(MAX_STATEMENTS + 20) for each in ([f"SELECT {number}"], ["SELECT 'often'"])]
+    *found, known, again = run(*statements, [PREPARED], ["SELECT 20"])
+    assert found[::2] == [[(number,)] for number in range(MAX_STATEMENTS + 20)]
+    assert again == [(20,)]
+    names = {statement for (statement,) in known}
+    assert len(names) == MAX_STATEMENTS
+    assert {"SELECT 'often'", f"SELECT {MAX_STATEMENTS + 19}"} < names
+    assert "SELECT 20" not in names
 
 
-# --- Execute wrappers and the log of queries
+@own_session
+def test_column_that_gets_another_type_is_read_as_such(run):
+    ask = "SELECT value FROM changing"
+    found = run(
+        ["CREATE TABLE changing AS SELECT 1 AS value"],
+        [ask],
+        ["ALTER TABLE changing ALTER value TYPE jsonb USING to_jsonb(value)"],
+        [ask],
+        [ask],
+        [f"{PREPARED} WHERE statement = %s", ask],
+        ["DROP TABLE changing"],
+    )
+    assert found[1:-1] == [[(1,)], [], [("1",)], [("1",)], [(ask,)]]
+
+
+# --- Beside requests: a cursor
 
 
 def test_statement_is_seen_by_execute_wrappers_and_the_log(db):
@@ -250,9 +184,8 @@ def test_statement_is_seen_by_execute_wrappers_and_the_log(db):
         return execute(sql, params, many, context)
 
     with CaptureQueriesContext(connection) as captured:
-        assert run("SELECT %s::int", 7) == [(7,)]
+        assert connection.run("SELECT %s::int", [7]) == [(7,)]
     assert [query["sql"] for query in captured] == ["SELECT $1::int"]
     with connection.execute_wrapper(wrap):
-        assert run("SELECT %s::int", 7) == [(7,)]
-        assert run("SET LOCAL application_name = 'test'") == []
-    assert seen[0] == ("SELECT %s::int", (7,))
+        assert connection.run("SET LOCAL application_name = 'test'", []) == []
+    assert seen == [("SET LOCAL application_name = 'test'", [])]

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rest_framework import serializers
 
-from accounts.serializers import LoginSerializer, RefreshTokenSerializer
 from config.api.principal import ALL_SCOPES, Principal
 from config.api.representation.fields import MAX_ID
 from config.api.representation.serializers import ResourceSerializer
@@ -25,9 +24,7 @@ from orders.serializers import OrderSerializer
 from tests.fastpath.test_serializers import SERIALIZERS
 from users.models import Role, User, UserManager
 
-EVERY_SERIALIZER = pytest.mark.parametrize(
-    "serializer_class", [*SERIALIZERS, LoginSerializer, RefreshTokenSerializer], ids=lambda found: found.__name__
-)
+EVERY_SERIALIZER = pytest.mark.parametrize("serializer_class", SERIALIZERS, ids=lambda found: found.__name__)
 CALLER, ANOTHER, NOBODY = 5, 6, 7
 GOOD = {
     "user_id": st.sampled_from([CALLER, ANOTHER]),

@@ -21,9 +21,7 @@ from django.conf import settings
 from django.db import connection
 from django.test.client import RequestFactory
 
-from config.server.log_writer import LogWriter
-from config.server.logs import Formatter
-from config.server.request_log import NAME
+from config.server.logs import NAME, Formatter, LogWriter
 
 FIELDS = {
     *("password", "current_password", "password1", "password2", "key", "access_token", "refresh_token"),

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import psycopg
 import pytest
-from django.conf import settings
 from django.db import OperationalError, connection, transaction
 
 from config.postgresql.parameters import with_parameters
@@ -28,30 +27,18 @@ def pooled(transactional_db: None) -> Iterator[psycopg.Connection]:
     connection.settings_dict = before
 
 
-def show_by_cursor() -> tuple[str, str]:
+def show() -> tuple[str, str]:
     with connection.cursor() as cursor:
         cursor.execute(SHOW)
         return cursor.fetchone()
 
 
-def show_by_run() -> tuple[str, str]:
-    ((row,),) = connection.run((SHOW, []))  # type: ignore[attr-defined]  # of the fast path
-    return row
-
-
-@pytest.fixture(params=[show_by_cursor, *([show_by_run] if settings.FAST_PATH else [])])
-def show(request: pytest.FixtureRequest) -> Callable[[], tuple[str, str]]:
-    return request.param
-
-
-def test_statement_outside_of_a_transaction_has_them(pooled: psycopg.Connection, show: Callable[[], object]) -> None:
+def test_statement_outside_of_a_transaction_has_them(pooled: psycopg.Connection) -> None:
     assert show() == ("2s", "7ms")
     assert pooled.execute(SHOW).fetchone() == ("0", "0")
 
 
-def test_transaction_has_them_from_its_first_statement_on(
-    pooled: psycopg.Connection, show: Callable[[], object]
-) -> None:
+def test_transaction_has_them_from_its_first_statement_on(pooled: psycopg.Connection) -> None:
     with transaction.atomic():
         assert [show(), show()] == [("2s", "7ms")] * 2
         with connection.cursor() as cursor:
@@ -60,7 +47,7 @@ def test_transaction_has_them_from_its_first_statement_on(
     assert pooled.execute(SHOW).fetchone() == ("0", "0")
 
 
-def test_long_read_has_its_own_limits_beside_them(pooled: psycopg.Connection, show: Callable[[], object]) -> None:
+def test_long_read_has_its_own_limits_beside_them(pooled: psycopg.Connection) -> None:
     with snapshot("default", 30):
         assert show() == ("30s", "7ms")
     assert pooled.execute(SHOW).fetchone() == ("0", "0")
@@ -70,5 +57,5 @@ def test_error_is_that_of_the_statement_and_the_connection_stays_usable(pooled: 
     with pytest.raises(OperationalError) as caught, connection.cursor() as cursor:
         cursor.execute("SELECT pg_sleep(%s)", [5])
     assert isinstance(caught.value.__cause__, psycopg.errors.QueryCanceled)
-    assert show_by_cursor() == ("2s", "7ms")
+    assert show() == ("2s", "7ms")
     assert connection.connection is pooled

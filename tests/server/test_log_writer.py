@@ -10,14 +10,15 @@ from typing import Any
 
 import pytest
 
-from config.server import log_writer
-from config.server.log_writer import Handler, LogWriter
+from config.server import logs
+from config.server.logs import Handler, LogWriter
 
 
 @pytest.fixture
 def pipe(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The reading end of what a LogWriter of the test writes to, which is the process's own, too."""
     reading, writing = os.pipe()
-    monkeypatch.setattr(log_writer, "_STANDARD_ERROR", writing)
+    monkeypatch.setattr(logs, "log", LogWriter(writing))
     with os.fdopen(reading, "rb") as read, os.fdopen(writing, "wb"):
         yield read
 
@@ -25,8 +26,8 @@ def pipe(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_lines_are_written_in_pieces_that_a_pipe_takes_as_a_whole(pipe: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     pieces: list[bytes] = []
     write = os.write
-    monkeypatch.setattr(log_writer.os, "write", lambda file, data: pieces.append(bytes(data)) or write(file, data))
-    log = LogWriter()
+    monkeypatch.setattr(logs.os, "write", lambda file, data: pieces.append(bytes(data)) or write(file, data))
+    log = logs.log
     log.start()
     sent = [b"%d %s\n" % (number, b" " * 300) for number in range(100)] + [b" " * (PIPE_BUF + 1) + b"\n"]
     for line in sent:
@@ -41,8 +42,8 @@ def test_lines_are_written_in_pieces_that_a_pipe_takes_as_a_whole(pipe: Any, mon
 def test_lines_that_nobody_reads_are_left_out_and_counted(
     pipe: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(log_writer, "MAX_LINES", 3)
-    log = LogWriter()
+    monkeypatch.setattr(logs, "MAX_BYTES", 4)
+    log = logs.log
     # No thread that writes meanwhile.
     monkeypatch.setattr(log, "_repetition", object())
     for number in range(5):
@@ -52,9 +53,8 @@ def test_lines_that_nobody_reads_are_left_out_and_counted(
     assert "2 lines were left out" in caplog.text
 
 
-def test_nobody_waits_for_who_has_stopped_to_read(pipe: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    log = LogWriter()
-    monkeypatch.setattr(log_writer, "log", log)
+def test_nobody_waits_for_who_has_stopped_to_read(pipe: Any) -> None:
+    log = logs.log
     log.start()
     began = time.monotonic()
     # A row of letters is a password in other tests, and would be a secret in the log.
@@ -73,9 +73,8 @@ def test_nobody_waits_for_who_has_stopped_to_read(pipe: Any, monkeypatch: pytest
     assert written.startswith(b" " * 4000 + b"\n")
 
 
-def test_line_of_a_logger_that_no_utf_8_can_write_is_written(pipe: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    log = LogWriter()
-    monkeypatch.setattr(log_writer, "log", log)
+def test_line_of_a_logger_that_no_utf_8_can_write_is_written(pipe: Any) -> None:
+    log = logs.log
     log.start()
     Handler().handle(logging.LogRecord("service", logging.ERROR, __file__, 1, "half: \ud800", None, None))
     log.stop()

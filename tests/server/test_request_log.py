@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from config.http.request_state import STATE, RequestState
-from config.server import logs, request_log
+from config.server import logs
 from config.server.answers import build_overload, refuse_at_once
 from tests.api.wire import send
 from tests.conftest import PASSWORD, Caller
@@ -29,13 +29,13 @@ TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 def lines(monkeypatch: pytest.MonkeyPatch) -> Lines:
     """The lines of requests since the last look."""
     written: list[bytes] = []
-    add = request_log.log.add
+    add = logs.log.add
 
     def keep(line: bytes) -> None:
         written.append(line)
         add(line)
 
-    monkeypatch.setattr(request_log.log, "add", keep)
+    monkeypatch.setattr(logs.log, "add", keep)
 
     def take() -> list[dict[str, Any]]:
         taken = [json.loads(line) for line in written]

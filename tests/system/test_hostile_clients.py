@@ -75,7 +75,7 @@ def impatient(checkout: Copy, first_start: list[str]) -> Iterator[Wire]:
     """A service of one worker that waits for a body a second and not longer."""
     code = (
         "import os; os.environ['DJANGO_SETTINGS_MODULE'] = 'config.settings';"
-        "import config.asgi, config.server.bodies; config.server.bodies.SECONDS_FOR_A_BODY = 1.0;"
+        "import config.asgi, config.server.bodies; config.server.bodies.MAX_SECONDS = 1.0;"
         "import manage; manage.main(['manage.py', 'serve'])"
     )
     running = Service(checkout, ".venv/bin/python", "-c", code, WORKERS="1")

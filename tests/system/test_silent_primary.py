@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import psutil
 import pytest
 
+from config.postgresql.connections import MAX_SECONDS_OF_SILENCE
 from config.postgresql.database_url import SECONDS_TO_CONNECT_TO_EACH
-from config.server.readiness import MAX_SILENCE_SECONDS
 from tests.service import Copy, wait_for
 from tests.system.deployment import MARGIN, deploy, frozen, numbers
 from tests.system.standby import Pair, fetch, kill_machine, replicated
@@ -78,7 +78,7 @@ def test_slow_reads_do_not_wait_for_a_silent_primary_and_short_ones_not_for_slow
             answers = [each.result() for each in [pool.submit(read_slowly) for _ in range(2)]]
             assert {status for status, _ in answers} <= {200, 503}
             assert max(seconds for _, seconds in answers) < 2
-            wait_for(lambda: time.monotonic() - began > 2 * MAX_SILENCE_SECONDS)
+            wait_for(lambda: time.monotonic() - began > 2 * MAX_SECONDS_OF_SILENCE)
             (worker,) = deployment.service.workers()
             (slow,) = psutil.Process(worker).children()
             slow.suspend()

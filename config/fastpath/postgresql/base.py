@@ -1,38 +1,83 @@
-"""Django's PostgreSQL backend with prepared statements, and without what it does at every request.
+"""Django's PostgreSQL backend for requests of an event loop, which wait in a greenlet.
 
-Replaces: `django.db.backends.postgresql`. Buys: a statement costs a quarter of what a cursor takes; a living connection
-is not asked whether it lives; an idle connection is told neither of autocommit nor of commits that end nothing.
+Replaces: a connection for each thread. Buys: a worker has a few connections, however many requests it has under way.
+A statement outside of a transaction goes to the connection that all requests share (config.fastpath.engine). A
+transaction borrows one of a pool.
 """
 
 from __future__ import annotations
 
-import select
 import threading
 from collections.abc import Sequence
 from time import perf_counter
+from types import SimpleNamespace
 from typing import Any, cast
 
-from django.conf import settings
+import psycopg
 from django.db import connections
-from django.db.backends.postgresql import base
-from psycopg import Error
-from psycopg.pq import TransactionStatus
+from django.db.backends.postgresql.base import ServerBindingCursor
+from psycopg import OperationalError, abc
 from psycopg.types.numeric import Int2, Int2Dumper, Int4, Int4Dumper, Int8, Int8Dumper, IntDumper
+from psycopg.waiting import Ready, Wait
 
-from config.fastpath.greenlets import RequestGreenlet, get_request_greenlet
-from config.fastpath.postgresql.batches import Rows, Statement
-from config.fastpath.postgresql.given_rows import GivenRows
-from config.fastpath.postgresql.prepared_statements import GivenRowsDumper, PreparedStatements
-from config.http.request_state import get_spent
+from config.fastpath.greenlets import RequestGreenlet, Wakeup, get_request_greenlet, wait
+from config.fastpath.postgresql.batches import GivenRows, Rows
+from config.fastpath.postgresql.prepared_statements import GivenRowsDumper
+from config.postgresql.backend import base
+from config.postgresql.connections import SECONDS_BETWEEN_LOOKS
 from config.postgresql.parameters import with_parameters
-from config.postgresql.statements import POOLED_WRAPPERS, WRAPPERS
-from config.postgresql.transactions import is_refused_by_standby
 
+# PostgreSQL's own time-outs end a statement or a wait for a lock before that (config.settings), unless it is silent.
+MAX_SECONDS_TO_WAIT = 18.0
 # An integer that does not fit its column is refused as text. In binary, psycopg would cut it off to one that fits. One
 # way for plain integers and for those that are marked as a column's: both are prepared under the same types.
 _INTEGERS = {int: IntDumper, Int2: Int2Dumper, Int4: Int4Dumper, Int8: Int8Dumper}
-# Those that need not see each statement: what they do is done here, too.
-_OWN_WRAPPERS = (WRAPPERS, POOLED_WRAPPERS)
+
+
+class LoopConnection(psycopg.Connection[Any]):
+    """psycopg's connection. A request that waits for it leaves its greenlet, and the loop goes on.
+
+    Attributes:
+        alias: of its database.
+        set_local: the statement that each transaction begins with; empty where there is none.
+    """
+
+    alias: str
+    set_local: str
+
+    def wait(self, gen: abc.PQGen[Any], *arguments: Any, **options: Any) -> Any:
+        runner = get_request_greenlet()
+        if runner is None:
+            return super().wait(gen, *arguments, **options)
+        try:
+            state = next(gen)
+            while True:
+                state = gen.send(self._get_ready(state, runner))
+        except StopIteration as ended:
+            return ended.value
+
+    def _get_ready(self, state: Wait, runner: RequestGreenlet) -> Ready:
+        deadline = perf_counter() + MAX_SECONDS_TO_WAIT
+        while (ready := self._wait_a_moment(state, runner.engine.loop)) is None:
+            if perf_counter() > deadline or runner.engine.is_given_up(self.alias):
+                self.close()
+                raise OperationalError("The database does not answer.")
+        return ready
+
+    def _wait_a_moment(self, state: Wait, loop: Any) -> Ready | None:
+        file, wake = self.fileno(), Wakeup()
+        timer = loop.call_later(SECONDS_BETWEEN_LOOKS, wake)
+        if state & Wait.R:
+            loop.add_reader(file, wake, Ready.R)
+        if state & Wait.W:
+            loop.add_writer(file, wake, Ready.W)
+        try:
+            ready: Ready | None = wait()
+        finally:
+            timer.cancel()
+            loop.remove_reader(file)
+            loop.remove_writer(file)
+        return ready
 
 
 class _Connections:
@@ -61,7 +106,7 @@ def get_connection(alias: str) -> DatabaseWrapper:
     if runner is None:
         return cast(DatabaseWrapper, connections[alias])
     own: DatabaseWrapper | None = getattr(runner.connections, alias, None)
-    return own if own is not None and own.in_atomic_block else runner.scheduler.engine.get_shared(alias)
+    return own if own is not None and own.in_atomic_block else runner.engine.get_shared(alias)
 
 
 def release_connections(runner: RequestGreenlet) -> None:
@@ -71,11 +116,11 @@ def release_connections(runner: RequestGreenlet) -> None:
             if connection.close_at is not None:
                 # Its server takes no writes any more (config.postgresql.statements).
                 connection.connection.close()
-            runner.scheduler.engine.get_pool(connection.alias).give_back(connection.statements)
+            runner.engine.get_shared(connection.alias).connection_pool.give_back(connection.connection, runner)
             connection.connection = None
 
 
-def open_connection(alias: str, **parameters: str) -> PreparedStatements:
+def open_connection(alias: str, **parameters: str) -> LoopConnection:
     """Opens a connection that belongs to no thread.
 
     Args:
@@ -88,138 +133,51 @@ def open_connection(alias: str, **parameters: str) -> PreparedStatements:
     wrapper: Any = connections.create_connection(alias)
     wrapper.settings_dict = with_parameters(wrapper.settings_dict, **parameters)
     wrapper.connect()
-    statements: PreparedStatements = wrapper.statements
+    opened: LoopConnection = wrapper.connection
     wrapper.connection = None
-    return statements
+    return opened
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    statements: PreparedStatements
-    _poll: select.poll
-    _debugs: bool
+    Database = SimpleNamespace(**(vars(psycopg) | {"connect": LoopConnection.connect}))  # type: ignore[assignment]
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         runner = get_request_greenlet()
         if runner is not None:
-            self.statements = runner.scheduler.engine.get_pool(self.alias).borrow()
-        else:
-            made = super().get_new_connection(conn_params)
-            for kind, as_text in _INTEGERS.items():
-                made.adapters.register_dumper(kind, as_text)
-            made.adapters.register_dumper(GivenRows, GivenRowsDumper)
-            self.statements = PreparedStatements(made, self.settings_dict.get("SET_LOCAL", ""))
-        self._poll = select.poll()
-        self._poll.register(self.statements.connection.fileno(), select.POLLIN)
-        self._debugs = settings.DEBUG
-        return self.statements.connection
+            return runner.engine.get_shared(self.alias).connection_pool.borrow(runner)
+        made = super().get_new_connection(conn_params)
+        made.alias, made.set_local = self.alias, self.settings_dict.get("SET_LOCAL", "")
+        for kind, as_text in _INTEGERS.items():
+            made.adapters.register_dumper(kind, as_text)
+        made.adapters.register_dumper(GivenRows, GivenRowsDumper)
+        return made
 
     def _close(self) -> None:
         """Django's; what was borrowed is given back. Whoever closes a connection wants another one."""
         runner = get_request_greenlet()
-        if runner is None or self.connection is None:
-            super()._close()  # type: ignore[misc]  # the stubs leave it out
-            return
-        self.connection.close()
-        runner.scheduler.engine.get_pool(self.alias).give_back(self.statements)
+        if self.connection is not None:
+            self.connection.close()
+            if runner is not None:
+                runner.engine.get_shared(self.alias).connection_pool.give_back(self.connection, runner)
 
-    def _commit(self) -> None:
-        """Django's, which prepares a line for its log of queries whether that is on or not."""
-        if self.connection is None or self._debugs or self.force_debug_cursor:
-            super()._commit()  # type: ignore[misc]  # the stubs leave it out
-            return
-        with self.wrap_database_errors:
-            self.connection.commit()
-
-    def is_usable(self) -> bool:
-        """Whether the connection lives; the server is asked only where the socket says that something happened.
-
-        Django asks by a statement at each request, which costs as much as the request's own. A server that ends or dies
-        closes the socket, and until then there is nothing to read on a connection that nobody uses.
-        """
-        if self.connection is None or self.connection.closed:
-            return False
-        return not self._poll.poll(0) or super().is_usable()
-
-    def get_autocommit(self) -> bool:
-        """Django's, which makes sure of a connection even where there is one."""
-        return self.autocommit if self.connection is not None else super().get_autocommit()
-
-    def set_autocommit(self, autocommit: bool, *args: Any, **options: Any) -> None:
-        """Django's and psycopg's, where there is nothing to roll back: the server is told of neither."""
-        if self.in_atomic_block or not (self.health_check_done and self._is_plainly_idle()):  # type: ignore[attr-defined]  # the stubs leave it out
-            super().set_autocommit(autocommit, *args, **options)
-            return
-        self.autocommit = self.connection._autocommit = autocommit
-        if autocommit and self.run_commit_hooks_on_set_autocommit_on:
-            self.run_and_clear_commit_hooks()
-            self.run_commit_hooks_on_set_autocommit_on = False
-
-    def commit(self) -> None:
-        """Django's; psycopg is not called where no transaction began, or its last statement ended it."""
-        if self.in_atomic_block or not self._is_plainly_idle():
-            super().commit()
-        else:
-            self.errors_occurred, self.run_commit_hooks_on_set_autocommit_on = False, True
-
-    def _is_plainly_idle(self) -> bool:
-        """Whether there is no transaction, and no log that wants to know when one begins and ends."""
-        if self.connection is None or self._debugs or self.force_debug_cursor:
-            return False
-        return self.connection.pgconn.transaction_status == TransactionStatus.IDLE
-
-    def run(self, *statements: Statement, shared_transaction: bool = False, is_durable: bool = False) -> list[Rows]:
-        """The rows of each of some statements that are sent together, and take effect together or not at all.
+    def run(
+        self, sql: str, values: Sequence[object], *, shared_transaction: bool = False, is_durable: bool = False
+    ) -> Rows:
+        """The rows of a statement; none where it has no result.
 
         Args:
-            statements: the SQL, with `%s` for each value, and the values.
+            sql: with `%s` for each value.
+            values: of the statement.
             shared_transaction: whether those of others may be in the same transaction: nothing is locked.
             is_durable: whether the COMMIT waits for the disk.
 
         Raises:
             django.db.Error: as a cursor raises it.
         """
-        runner = get_request_greenlet()
-        if runner is not None and not self.in_atomic_block:
-            shared: DatabaseWrapper = runner.scheduler.engine.get_shared(self.alias)
-            return shared.run(*statements, shared_transaction=shared_transaction, is_durable=is_durable)
+        self.close_if_health_check_failed()
+        self.ensure_connection()
         with self.wrap_database_errors:
-            try:
-                return self._run_once(statements)
-            except Error as error:
-                if not (self.autocommit and is_refused_by_standby(error)):
-                    raise
-                # It has done nothing of them. Another server may be the primary now.
-                self.close()
-                return self._run_once(statements)
-
-    def _run_once(self, statements: Sequence[Statement]) -> list[Rows]:
-        if not self.health_check_done:  # type: ignore[attr-defined]  # the stubs leave it out
-            self.close_if_health_check_failed()
-        if self.connection is None:
-            self.ensure_connection()
-        if self._debugs or self.force_debug_cursor or self.execute_wrappers not in _OWN_WRAPPERS:
-            return [self._run_by_cursor(*statement) for statement in statements]
-        if self.needs_rollback:
-            self.validate_no_broken_transaction()
-        spent = get_spent()
-        began = perf_counter()
-        try:
-            return self.statements.run(*statements)
-        except Error as error:
-            spent.fail(error)
-            if self.in_atomic_block:
-                # As Django does where it writes: who catches the error shall not take the transaction for a good one.
-                self.needs_rollback, self.rollback_exc = True, error
-            elif self.connection is not None and self.connection.closed:
-                self.close()
-            raise
-        finally:
-            spent.add(statements, began, perf_counter() - began)
-
-    def _run_by_cursor(self, sql: str, values: Sequence[object]) -> Rows:
-        """Runs a statement where execute wrappers or a log look at each one."""
-        with self.wrap_database_errors:
-            cursor = self._prepare_cursor(base.ServerBindingCursor(self.connection))  # type: ignore[attr-defined, call-arg]  # the stubs leave it out
+            cursor = self._prepare_cursor(ServerBindingCursor(self.connection))  # type: ignore[attr-defined, call-arg]  # the stubs leave it out
         with cursor:
             cursor.execute(sql, values)
             return cursor.fetchall() if cursor.description else []

@@ -1,57 +1,69 @@
-"""Statements of several requests, as they are sent together: some of them are one statement."""
+"""Statements of several requests, as they are sent together: those that differ in their given rows alone are one.
 
-from collections.abc import Sequence
+Replaces: a statement for each request, each with a transaction of its own where it locks rows. Buys: PostgreSQL begins,
+plans, locks and wakes up once for all of them, and triggers of statements run once.
+
+Such a statement has one parameter for all of its values: the rows, as JSON (`GivenRowsDumper`). It numbers them, and
+tells in its last column which of them a result belongs to.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from config.fastpath.postgresql.given_rows import GivenRows, join
+NUMBER = "given_number"
 
-Statement = tuple[str, Sequence[Any]]
 Rows = list[tuple[Any, ...]]
 
 
-class Batch(NamedTuple):
-    """Statements that take effect together or not at all.
+class GivenRows(tuple[Mapping[str, object], ...]):
+    """The rows of a statement, each by the names of its columns."""
+
+    __slots__ = ()
+
+
+class Statement(NamedTuple):
+    """A statement of a request.
 
     Attributes:
-        shared_transaction: whether other batches may run in the same transaction. It costs less than one for each; but
-            of two that lock the same rows in different orders one would fail.
-        is_alone: whether it is made one with no other batch.
+        sql: with `%s` for each value.
+        values: given rows first, if it has any.
+        shared_transaction: whether others may run in the same transaction. It costs less than one for each; but of two
+            that lock the same rows in different orders one would fail.
+        is_alone: whether it is made one with no other statement, and shares no transaction.
     """
 
-    statements: Sequence[Statement]
+    sql: str
+    values: Sequence[Any]
     shared_transaction: bool = False
     is_alone: bool = False
 
 
 class Unit(NamedTuple):
-    """What is sent of one batch; or of several whose statements differ in their given row alone, and are one.
+    """What is sent of one statement, or of several that are made one.
 
     Attributes:
-        indexes: of the batches. Those of several stand in the order of the given rows.
+        indexes: of the statements, in the order of their given rows.
+        statement: of all of them.
     """
 
     indexes: Sequence[int]
-    statements: Sequence[Statement]
-    shared_transaction: bool
+    statement: Statement
 
 
-def unite(batches: Sequence[Batch]) -> list[Unit]:
-    """What is sent of batches, in the order of the first of each unit."""
+def unite(statements: Sequence[Statement]) -> list[Unit]:
+    """What is sent of statements, in the order of the first of each unit."""
     alike: dict[object, list[int]] = {}
-    for index, batch in enumerate(batches):
-        form = _get_form(batch)
-        alike.setdefault(index if form is None else form, []).append(index)
-    return [_build_unit(indexes, [batches[index] for index in indexes]) for indexes in alike.values()]
+    for index, statement in enumerate(statements):
+        alike.setdefault(_get_form(statement) or index, []).append(index)
+    return [Unit(indexes, _join([statements[index] for index in indexes])) for indexes in alike.values()]
 
 
-def _get_form(batch: Batch) -> object:
-    """What batches that can be one have in common; None for one that stays by itself."""
-    if batch.is_alone or len(batch.statements) > 1:
+def _get_form(statement: Statement) -> object:
+    """What statements that can be one have in common; None for one that stays by itself."""
+    sql, values, shared_transaction, is_alone = statement
+    if is_alone or not values or type(values[0]) is not GivenRows or len(values[0]) != 1:
         return None
-    ((sql, values),) = batch.statements
-    if not values or type(values[0]) is not GivenRows or len(values[0]) > 1:
-        return None
-    form = (sql, *values[1:], batch.shared_transaction)
+    form = (sql, *values[1:], shared_transaction)
     try:
         hash(form)
     except TypeError:
@@ -60,10 +72,31 @@ def _get_form(batch: Batch) -> object:
     return form
 
 
-def _build_unit(indexes: Sequence[int], batches: Sequence[Batch]) -> Unit:
-    first = batches[0]
-    statements = first.statements
-    if len(batches) > 1:
-        ((sql, _),) = statements
-        statements = [(sql, join([batch.statements[0][1] for batch in batches]))]
-    return Unit(indexes, statements, first.shared_transaction and not first.is_alone)
+def _join(statements: Sequence[Statement]) -> Statement:
+    first = statements[0]
+    if len(statements) == 1:
+        return first
+    rows = GivenRows(row for statement in statements for row in statement.values[0])
+    return first._replace(values=[rows, *first.values[1:]])
+
+
+def build_given(columns: Mapping[str, str]) -> str:
+    """A common table expression `given` of the rows, which PostgreSQL keeps only where it is read more than once.
+
+    Args:
+        columns: the names of its columns, each with its type.
+    """
+    defined = ", ".join(f'"{name}" {kind}' for name, kind in {NUMBER: "integer", **columns}.items())
+    return f"given AS (SELECT * FROM json_to_recordset(%s) AS given ({defined}))"  # noqa: S608 - of names
+
+
+def bind_given(sql: str, names: Iterable[str | None]) -> str:
+    """SQL whose placeholders are columns of `given`.
+
+    Args:
+        sql: with `%s` for each value.
+        names: of the columns, in the order of the placeholders; None for one that stays.
+    """
+    first, *parts = sql.split("%s")
+    columns = ["%s" if name is None else f'given."{name}"' for name in names]
+    return first + "".join(column + part for column, part in zip(columns, parts, strict=True))

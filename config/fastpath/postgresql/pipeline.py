@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from asyncio import AbstractEventLoop, TimerHandle
+from asyncio import TimerHandle
 from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Any, NamedTuple
 
-from psycopg import Connection, Error, OperationalError
+from psycopg import Error, OperationalError
 from psycopg.errors import LockNotAvailable, QueryCanceled
 from psycopg.pq import ConnStatus, ExecStatus
 
 from config.fastpath.greenlets import RequestGreenlet, Scheduler, get_request_greenlet, wait
-from config.fastpath.postgresql.batches import Batch, Rows, Unit, unite
+from config.fastpath.postgresql.base import LoopConnection
+from config.fastpath.postgresql.batches import Rows, Statement, Unit, unite
 from config.fastpath.postgresql.prepared_statements import (
     OUTDATED,
     Bound,
@@ -27,46 +28,38 @@ from config.fastpath.postgresql.prepared_statements import (
     load_unit,
     raise_error,
 )
+from config.postgresql.connections import MAX_SECONDS_OF_SILENCE, SECONDS_BETWEEN_LOOKS
 from config.postgresql.transactions import is_refused_by_standby
 
 logger = logging.getLogger(__name__)
 
-# A flush waits for so long, at most, for as many statements as were under way together of late: who was answered is
-# about to ask again. Without it, flushes have one or two statements, and a read costs a fifth more.
+# A flush waits for so long, at most, for as many statements as were under way together of late, if the last one ended
+# less than twice as long ago: who was answered is about to ask again. Without it, flushes have one or two statements,
+# and a read costs a fifth more.
 SECONDS_TO_GATHER = 0.001
-SECONDS_TO_RETURN = 0.002
 # After that, what is submitted takes the other connection: a COMMIT may wait for the disk, a statement for a lock.
 SECONDS_TO_BE_LATE = 0.010
 CONNECTIONS = 2
-# No time-out of PostgreSQL's holds where nothing comes from it. The silence is looked at once a second.
-MAX_SECONDS_OF_SILENCE = 3.0
-SECONDS_BETWEEN_LOOKS = 1.0
-SECONDS_BETWEEN_TRIALS = 0.2
 # Of a statement in a flush. Most take less than a millisecond. One that takes longer is run by the pool, where it
 # delays nobody. A write waits for another one's COMMIT, which takes a few milliseconds.
 TIME_OUTS = {"lock_timeout": "25ms", "statement_timeout": "75ms"}
 
+_Submitted = tuple[RequestGreenlet, Statement]
+
 
 class Outcome(NamedTuple):
-    """What became of a batch.
+    """What became of a statement.
 
     Attributes:
         result: its rows, or its error; None where nothing of it was done, and it is to be run again by itself: it has
-            met the error of another one, a time-out, or a server that does not know its statements.
-        began: when it was sent, by `time.perf_counter`.
+            met the error of another one, a time-out, or a server that does not know it.
         seconds: that its flush took.
         is_slow: whether it has exceeded a time-out by itself.
     """
 
-    result: list[Rows] | Exception | None
-    began: float
+    result: Rows | Exception | None
     seconds: float
-    is_slow: bool = False
-
-
-class _Submitted(NamedTuple):
-    runner: RequestGreenlet
-    batch: Batch
+    is_slow: bool
 
 
 class Pipeline:
@@ -79,34 +72,29 @@ class Pipeline:
     """
 
     def __init__(
-        self, scheduler: Scheduler, open_connection: Callable[[], PreparedStatements], is_given_up: Callable[[], bool]
+        self, scheduler: Scheduler, open_connection: Callable[[], LoopConnection], is_given_up: Callable[[], bool]
     ) -> None:
         self.scheduler, self.is_given_up = scheduler, is_given_up
-        self._loop = scheduler.loop
         self._gathered: list[_Submitted] = []
         # What writes to the WAL is sent apart: its COMMIT waits for the disk, and reads do not wait with it.
         self._durable: list[_Submitted] = []
-        self._connections = [_PipelineConnection(self, open_connection) for _ in range(CONNECTIONS)]
-        self._present = self._connections[0]
         self._gathering: TimerHandle | None = None
         self._is_due = self._was_passed_over = False
         # How many statements were under way together, one less for each wait in vain; and when the last flush ended.
         self._expected, self._ended = 0, 0.0
-
-    async def start(self) -> None:
-        """Connects, or has failed to do so for the first time."""
-        await asyncio.gather(*(each.start() for each in self._connections))
+        self._connections = [_PipelineConnection(self, open_connection) for _ in range(CONNECTIONS)]
+        self._present = self._connections[0]
 
     def close(self) -> None:
         """Closes the connections."""
         for each in self._connections:
             each.close()
 
-    def submit(self, batch: Batch, *, is_durable: bool = False) -> Outcome:
-        """Sends a batch with those of others; call it in a greenlet.
+    def submit(self, statement: Statement, *, is_durable: bool = False) -> Outcome:
+        """Sends a statement with those of others; call it in a greenlet.
 
         Args:
-            batch: the batch.
+            statement: the statement.
             is_durable: whether its COMMIT waits for the disk.
 
         Raises:
@@ -115,7 +103,7 @@ class Pipeline:
         runner: Any = get_request_greenlet()
         if failure := self._find_failure():
             raise OperationalError(str(failure))
-        (self._durable if is_durable else self._gathered).append(_Submitted(runner, batch))
+        (self._durable if is_durable else self._gathered).append((runner, statement))
         self._schedule()
         outcome: Outcome = wait()
         return outcome
@@ -127,23 +115,25 @@ class Pipeline:
     def _schedule(self) -> None:
         if self._is_due or self._find_connection() is None:
             return
-        if self._count_under_way() < self._expected and perf_counter() - self._ended < SECONDS_TO_RETURN:
+        loop = self.scheduler.loop
+        if self._count_under_way() < self._expected and perf_counter() - self._ended < 2 * SECONDS_TO_GATHER:
             if self._gathering is None:
-                self._gathering = self._loop.call_later(SECONDS_TO_GATHER, self._flush_without_others)
+                self._gathering = loop.call_later(SECONDS_TO_GATHER, self._flush_without_others)
             return
         self._is_due = True
-        self._loop.call_soon(self._flush)
+        loop.call_soon(self.flush)
 
     def _flush_without_others(self) -> None:
         """Sends what there is: who has not come by now is not expected any more."""
         self._gathering = None
         self._expected -= 1
-        self._flush()
+        self.flush()
 
     def _count_under_way(self) -> int:
-        return len(self._gathered) + len(self._durable) + sum(each.count_submitted() for each in self._connections)
+        return len(self._gathered) + len(self._durable) + sum(len(each.submitted) for each in self._connections)
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Sends what is gathered, if a connection is free."""
         self._is_due = False
         connection = self._find_connection()
         if connection is None:
@@ -180,23 +170,15 @@ class Pipeline:
 
     # --- What the connections tell
 
-    def note_late(self) -> None:
-        """A flush takes long: another connection goes on with what is not sent yet."""
-        self._flush()
-
-    def note_connected(self) -> None:
-        """A connection may be used."""
-        self._flush()
-
     def note_disconnected(self) -> None:
         """A connection is lost, or could not be made. Where there is none, nobody waits for one."""
         if failure := self._find_failure():
             waiting = [*self._gathered, *self._durable]
             self._gathered, self._durable = [], []
             error = OperationalError(str(failure))
-            self.scheduler.resume([(each.runner, error) for each in waiting])
-        elif not self._present.is_busy:
-            self._flush()
+            self.scheduler.resume([(runner, error) for runner, _ in waiting])
+        else:
+            self.flush()
 
     def finish(self, outcomes: Sequence[tuple[RequestGreenlet, Outcome]]) -> None:
         """A flush has ended: its requests go on, and what they submit meanwhile is sent together."""
@@ -207,102 +189,103 @@ class Pipeline:
             self._schedule()
 
 
+class _Group(NamedTuple):
+    """What the server does as a whole: a transaction, or the preparation of a statement."""
+
+    units: Sequence[tuple[Unit, Bound]] = ()
+    prepared: Prepared | None = None
+
+
 class _PipelineConnection:
     """A connection of a pipeline: one flush at a time. It is opened again when it is lost.
 
     Attributes:
         is_busy: whether a flush is on its way; `is_late`: for long; `is_durable`: one whose COMMIT waits for the disk.
+        submitted: what it has.
         failure: why there is no connection; None while there is one, and before the first trial has failed.
     """
 
-    def __init__(self, pipeline: Pipeline, open_connection: Callable[[], PreparedStatements]) -> None:
+    def __init__(self, pipeline: Pipeline, open_connection: Callable[[], LoopConnection]) -> None:
         self._pipeline, self._open = pipeline, open_connection
-        self._loop: AbstractEventLoop = pipeline.scheduler.loop
+        self._loop = pipeline.scheduler.loop
         self._statements: PreparedStatements | None = None
-        self._keeping: asyncio.Task[None] | None = None
+        self._pgconn: Any = None
         self._lost = asyncio.Event()
         self._file = -1
         self.is_busy = self.is_late = self.is_durable = False
         self.failure: Exception | None = None
-        # Of the flush on its way: what was submitted, and of what is not answered yet the groups of units that are
-        # one transaction each, the results of the first group, and what has become of the others.
-        self._submitted: Sequence[_Submitted] = ()
+        # Of the flush on its way: what was submitted, the groups that are not answered yet, the results of the first
+        # of them, and what has become of the others.
+        self.submitted: Sequence[_Submitted] = ()
         self._groups: list[_Group] = []
         self._answers: list[Any] = []
-        self._results: dict[int, list[Rows] | Exception] = {}
+        self._results: dict[int, Rows | Exception] = {}
         self._slow: set[int] = set()
         # When it was sent, and when the server was last heard of.
         self._began = self._heard = 0.0
         self._timer: TimerHandle | None = None
-        self._is_writing = self._is_of_standby = False
+        self._keeping = self._loop.create_task(self._keep_connected())
 
     @property
     def is_free(self) -> bool:
         """Whether a flush may be sent."""
         return self._statements is not None and not self.is_busy
 
-    def count_submitted(self) -> int:
-        """How many batches the flush on its way has."""
-        return len(self._submitted)
-
-    async def start(self) -> None:
-        tried = asyncio.Event()
-        self._keeping = self._loop.create_task(self._keep_connected(tried))
-        await tried.wait()
-
     def close(self) -> None:
         self.failure = OperationalError("The service ends.")
-        if self._keeping is not None:
-            self._keeping.cancel()
+        self._keeping.cancel()
         if self._statements is not None:
             self._disconnect(self.failure)
 
-    async def _keep_connected(self, tried: asyncio.Event) -> None:
+    async def _keep_connected(self) -> None:
         while True:
             # In a thread: to look up a name and to connect may take as long as it likes.
             opening = self._loop.run_in_executor(None, self._open)
             try:
                 while not (await asyncio.wait([opening], timeout=MAX_SECONDS_OF_SILENCE))[0]:
-                    self.failure = OperationalError("The database does not answer.")
-                    tried.set()
-                    self._pipeline.note_disconnected()
-                self._statements = opening.result()
+                    self._fail(OperationalError("The database does not answer."))
+                connection = opening.result()
             except asyncio.CancelledError:
                 opening.add_done_callback(_close_opened)
                 raise
             except Exception as error:  # noqa: BLE001 - whatever it is, there is no connection
-                self.failure = error
-                tried.set()
-                self._pipeline.note_disconnected()
-                await asyncio.sleep(SECONDS_BETWEEN_TRIALS)
+                self._fail(error)
+                await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
                 continue
-            self.failure = None
+            self._pgconn = connection.pgconn
+            self._pgconn.enter_pipeline_mode()
+            self._statements, self.failure = PreparedStatements(connection), None
             self._lost.clear()
-            self._file = self._pgconn.socket
+            self._file = connection.fileno()
             self._loop.add_reader(self._file, self._receive)
-            tried.set()
-            self._pipeline.note_connected()
+            self._pipeline.flush()
             await self._lost.wait()
 
-    @property
-    def _pgconn(self) -> Any:
-        return self._statements.connection.pgconn  # type: ignore[union-attr]  # where there is one
+    def _fail(self, error: Exception) -> None:
+        self.failure = error
+        self._pipeline.note_disconnected()
 
     # --- A flush
 
     def send(self, submitted: Sequence[_Submitted], *, is_durable: bool) -> None:
-        self._submitted, self.is_durable = submitted, is_durable
+        self.submitted, self.is_durable = submitted, is_durable
         self._results, self._slow = {}, set()
         self._began = self._heard = perf_counter()
         self.is_busy = True
+        statements: Any = self._statements
         try:
             self._groups = self._build_groups()
-            if self._groups:
-                self._pgconn.enter_pipeline_mode()
-                for group in self._groups:
-                    group.send(self._statements)
-                    self._pgconn.pipeline_sync()
-                self._push()
+            for units, prepared in self._groups:
+                if statements.connection.set_local:
+                    self._pgconn.send_query_params(statements.connection.set_local.encode(), None)
+                if prepared is not None:
+                    statements.send_preparation(prepared)
+                for _, bound in units:
+                    statements.send(bound)
+                self._pgconn.pipeline_sync()
+            # A statement may be longer than the buffer of the socket.
+            if self._pgconn.flush():
+                self._loop.add_writer(self._file, self._push)
         except Exception as error:  # noqa: BLE001 - whatever it is, nobody shall wait for an answer
             self._disconnect(error if isinstance(error, Error) else OperationalError(str(error)))
             return
@@ -315,38 +298,28 @@ class _PipelineConnection:
         """The transactions of a flush. What is not prepared yet is, before all others."""
         statements: Any = self._statements
         own: list[_Group] = []
-        shared: list[tuple[Unit, list[Bound]]] = []
+        shared: list[tuple[Unit, Bound]] = []
         new: dict[Prepared, None] = {}
-        first = [statements.bind(*each) for each in statements.set_local]
-        for unit in unite([each.batch for each in self._submitted]):
+        for unit in unite([statement for _, statement in self.submitted]):
+            statement = unit.statement
             try:
-                bound = [statements.bind(*statement) for statement in unit.statements]
+                bound = statements.bind(statement.sql, statement.values)
             except Exception:  # noqa: BLE001, S112 - a value that cannot be sent: it is met again where it runs alone
                 continue
-            new.update(dict.fromkeys(each.prepared for each in (*first, *bound) if not each.prepared.is_sent))
-            if unit.shared_transaction:
+            if not bound.prepared.is_sent:
+                new[bound.prepared] = None
+            if statement.shared_transaction and not statement.is_alone:
                 shared.append((unit, bound))
             else:
-                own.append(_Group([(unit, bound)], first))
+                own.append(_Group([(unit, bound)]))
         if shared:
-            own.append(_Group(shared, first))
-        known = [each for each in first if each.prepared.is_sent]
-        preparations = [_Group([], known, prepared) for prepared in new]
-        while name := statements.take_superfluous():
-            preparations.append(_Group([], [], closed=name))
-        return [*preparations, *own]
+            own.append(_Group(shared))
+        return [*(_Group(prepared=each) for each in new), *own]
 
     def _push(self) -> None:
-        """Hands to the kernel what it takes: a statement may be longer than the buffer of the socket."""
-        was_writing, self._is_writing = self._is_writing, bool(self._pgconn.flush())
-        if self._is_writing and not was_writing:
-            self._loop.add_writer(self._file, self._push_rest)
-        elif was_writing and not self._is_writing:
-            self._loop.remove_writer(self._file)
-
-    def _push_rest(self) -> None:
         try:
-            self._push()
+            if not self._pgconn.flush():
+                self._loop.remove_writer(self._file)
         except Error as error:
             self._disconnect(error)
 
@@ -354,72 +327,70 @@ class _PipelineConnection:
         self._heard = perf_counter()
         try:
             self._pgconn.consume_input()
-            if self.is_busy:
-                self._take_results()
-            elif self._pgconn.status == ConnStatus.BAD:
-                raise OperationalError("The connection is lost.")
+            self._take_results()
         except Error as error:
             self._disconnect(error)
             return
         if self.is_busy and not self._groups:
-            self._finish()
-        if self._is_of_standby and self.is_free:
-            self._disconnect(OperationalError("The server takes no writes."))
+            # Another server is the primary now: a new connection may lead to it.
+            errors = [result for result in self._results.values() if isinstance(result, Error)]
+            refused = next(filter(is_refused_by_standby, errors), None)
+            if refused is None:
+                self._finish()
+            else:
+                self._disconnect(refused)
 
     def _take_results(self) -> None:
         """Takes what has arrived of the results of a flush."""
         pgconn = self._pgconn
-        while self._groups:
-            if pgconn.is_busy():
-                return
+        while not pgconn.is_busy():
             result = pgconn.get_result()
             if result is None:
                 # So it is behind each command, and where nothing comes any more.
                 if pgconn.status == ConnStatus.BAD:
-                    raise _find_reason(self._answers)
+                    raise OperationalError(pgconn.get_error_message())
+                if not self._groups:
+                    return
             elif result.status == ExecStatus.PIPELINE_SYNC:
                 answers, self._answers = self._answers, []
                 self._load(self._groups.pop(0), answers)
+                if not self._groups:
+                    return
             else:
                 self._answers.append(result)
-        pgconn.exit_pipeline_mode()
 
     def _load(self, group: _Group, answers: Sequence[Any]) -> None:
         """Notes what has become of a transaction: it was committed, or nothing of it was done."""
         statements: Any = self._statements
-        indexes = [index for unit, _ in group.units for index in unit.indexes]
+        units, prepared = group
         try:
             raise_error(answers)
         except Error as error:
-            if isinstance(error, OUTDATED) or group.prepared:
-                statements.forget(group.all_prepared, error)
-            # Another server is the primary now: a new connection may lead to it.
-            self._is_of_standby |= is_refused_by_standby(error)
-            is_own = len(indexes) == 1 and not isinstance(error, (*OUTDATED, QueryCanceled, LockNotAvailable))
-            if is_own:
-                self._results[indexes[0]] = error
-            elif len(indexes) == 1 and isinstance(error, (QueryCanceled, LockNotAvailable)):
-                self._slow.add(indexes[0])
+            if prepared is not None or isinstance(error, OUTDATED):
+                statements.forget([prepared] if prepared else [bound.prepared for _, bound in units], error)
+            if len(units) == 1 and len(indexes := units[0][0].indexes) == 1:
+                if isinstance(error, (QueryCanceled, LockNotAvailable)):
+                    self._slow.update(indexes)
+                elif not isinstance(error, OUTDATED) or is_refused_by_standby(error):
+                    self._results[indexes[0]] = error
             return
-        if group.prepared:
-            group.prepared.describe(answers[-1], statements.connection)
+        if prepared is not None:
+            prepared.describe(answers[-1], statements.connection)
             return
-        position = len(group.first)
-        for unit, bound in group.units:
-            own = answers[position : position + len(bound)]
-            position += len(bound)
-            self._results.update(zip(unit.indexes, load_unit(unit, bound, own), strict=True))
+        for (unit, bound), result in zip(units, answers[-len(units) :], strict=True):
+            self._results.update(zip(unit.indexes, load_unit(unit, bound.prepared, result), strict=True))
 
     def _finish(self) -> None:
         seconds = perf_counter() - self._began
-        submitted, self._submitted = self._submitted, ()
-        self._stop_timer()
+        submitted, self.submitted = self.submitted, ()
+        if self._timer is not None:
+            self._timer.cancel()
         self.is_busy = self.is_late = False
         results = self._results
         self._pipeline.finish(
             [
-                (each.runner, Outcome(results.get(index), self._began, seconds, index in self._slow))
-                for index, each in enumerate(submitted)
+                (runner, Outcome(results.get(index), seconds, index in self._slow))
+                for index, (runner, _) in enumerate(submitted)
             ]
         )
 
@@ -428,91 +399,31 @@ class _PipelineConnection:
     def _note_late(self) -> None:
         self.is_late = True
         self._timer = self._loop.call_later(SECONDS_BETWEEN_LOOKS, self._look_at_silence)
-        self._pipeline.note_late()
+        self._pipeline.flush()
 
     def _look_at_silence(self) -> None:
-        seconds = perf_counter() - self._heard
-        if seconds >= MAX_SECONDS_OF_SILENCE or self._pipeline.is_given_up():
+        if perf_counter() - self._heard >= MAX_SECONDS_OF_SILENCE or self._pipeline.is_given_up():
             logger.error("The database is silent; a connection of the pipeline is closed.")
             self._disconnect(OperationalError("The database does not answer."))
         else:
             self._timer = self._loop.call_later(SECONDS_BETWEEN_LOOKS, self._look_at_silence)
 
-    def _stop_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
     def _disconnect(self, error: Error) -> None:
         """Gives the connection up. What was answered is known; of the rest nobody knows whether it was done."""
-        connection: Connection[Any] = self._statements.connection  # type: ignore[union-attr]  # there was one
         # libpq tells no more which it was, once it is lost.
         self._loop.remove_reader(self._file)
-        if self._is_writing:
-            self._loop.remove_writer(self._file)
-        self._statements, self._is_writing, self._is_of_standby = None, False, False
-        connection.close()
+        self._loop.remove_writer(self._file)
+        self._statements.connection.close()  # type: ignore[union-attr]  # there was one
+        self._statements = None
         self._groups, self._answers = [], []
         self._lost.set()
         if self.is_busy:
-            self._results = dict.fromkeys(range(len(self._submitted)), error) | self._results
+            self._results = dict.fromkeys(range(len(self.submitted)), error) | self._results
             self._finish()
         self._pipeline.note_disconnected()
 
 
-def _find_reason(answers: Sequence[Any]) -> OperationalError:
-    """Why a connection is lost, as the server said before it closed it."""
-    try:
-        raise_error(answers)
-    except OperationalError as error:
-        return error
-    except Error:
-        # The error of one statement, of which the others know nothing.
-        pass
-    return OperationalError("The connection is lost.")
-
-
-def _close_opened(opening: asyncio.Future[PreparedStatements]) -> None:
+def _close_opened(opening: asyncio.Future[LoopConnection]) -> None:
     """Closes a connection that comes too late."""
     if not opening.cancelled() and opening.exception() is None:
-        opening.result().connection.close()
-
-
-class _Group:
-    """What is one transaction of a flush.
-
-    Args:
-        units: the statements, and what they are bound to.
-        first: what the transaction begins with.
-        prepared: the statement that is prepared, where it is no transaction.
-        closed: the name of a statement that the server is to forget.
-    """
-
-    __slots__ = ("closed", "first", "prepared", "units")
-
-    def __init__(
-        self,
-        units: Sequence[tuple[Unit, list[Bound]]],
-        first: Sequence[Bound],
-        prepared: Prepared | None = None,
-        closed: bytes | None = None,
-    ) -> None:
-        self.units, self.first, self.prepared, self.closed = units, first, prepared, closed
-
-    @property
-    def all_prepared(self) -> list[Prepared]:
-        """All statements that the server must know."""
-        own = [each for _, bound in self.units for each in bound]
-        found = [each.prepared for each in (*self.first, *own)]
-        return found if self.prepared is None else [self.prepared]
-
-    def send(self, statements: Any) -> None:
-        for one in self.first:
-            statements.send(one)
-        if self.prepared is not None:
-            statements.send_preparation(self.prepared)
-        if self.closed is not None:
-            statements.send_close(self.closed)
-        for _, bound in self.units:
-            for each in bound:
-                statements.send(each)
+        opening.result().close()

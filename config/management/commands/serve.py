@@ -293,7 +293,8 @@ class _Server(MPServer):
         folder = environment.pop(metrics.FOLDER)
         earlier = self._predecessor.workers if self._predecessor else []
         workers = [*earlier, *(worker.inner.pid for worker in self.wrks)]
-        reload(Predecessor([each.fileno() for each in self._sockets], workers, folder), environment)
+        present = Predecessor([each.fileno() for each in self._sockets], workers, folder)
+        reload(present, environment, lambda: bool(self.interrupt_signal))
 
     def _respawn_workers(self, *arguments: Any, **options: Any) -> None:
         """Restarts dead workers without limit; Granian stops the service when one dies twice within 5 s."""

@@ -18,9 +18,8 @@ from django.db import connection
 from django.test import Client, override_settings
 from django.test.client import ClientHandler
 
-from config.fastpath import handler
-from config.server.log_writer import log
-from config.server.request_log import NAME
+from config.fastpath import views
+from config.server.logs import NAME, log
 from tests.conftest import REFERENCE, new_client
 from tests.contract.world import SAFE, rolled_back
 
@@ -75,7 +74,7 @@ class Sent:
     def send(self, client: Client) -> Outcome:
         headers = {"Content-Type": "application/json", **self.headers} if self.body else {**self.headers}
         with (
-            patch.object(handler, "get_response", wraps=handler.get_response) as fast_path,
+            patch.object(views, "get_response", wraps=views.get_response) as fast_path,
             patch.object(log, "add", wraps=log.add) as add,
         ):
             response: Any = client.generic(self.method, self.path, self.body, headers=headers, QUERY_STRING=self.query)
