@@ -16,7 +16,8 @@ REPLACED = {
     "createapplication": "create_oauth_application",
     "createsuperuser": "create_user EMAIL --name N --role admin",
 }
-OPTIONS_WITHOUT_DATABASE = {"--help", "-h", "--version"}
+# `serve` starts commands with --parent, and has the database.
+OPTIONS_WITHOUT_DATABASE = {"--help", "-h", "--version", "--parent"}
 
 
 def may_need_database(arguments: list[str]) -> bool:

@@ -1,11 +1,14 @@
 """HTML pages for people: their common base, sign-in and sign-out."""
 
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from django import forms
+from django.conf import settings
 from django.contrib.auth import authenticate, views
 from django.contrib.auth.forms import AuthenticationForm
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.core.exceptions import ValidationError
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.decorators import method_decorator
@@ -17,7 +20,10 @@ from config.api.exceptions import plain_response
 from config.api.limits import quotas
 from config.http.errors import DomainError, ErrorCode
 from config.http.request_limits import MAX_SHORT_BODY
+from users import messages
+from users.links import SETS_PASSWORD, Purpose, find_user
 
+MAX_EMAIL_LENGTH = 254
 # The Cross-Origin-Opener-Policy that does not cut a popup off from the page of an application that opened it.
 IN_POPUP = "unsafe-none"
 
@@ -56,7 +62,8 @@ class Page(View):
             quotas.consume_quota(request, request.user if request.user.is_authenticated else None)
             response = handler(request, *args, **kwargs)
         except DomainError as error:
-            response = render_notice(request, "Try again later", error.message, error.status)
+            title = "Try again later" if error.code is ErrorCode.RATE_LIMITED else "This cannot be done"
+            response = render_notice(request, title, error.message, error.status)
             for name, value in error.headers.items():
                 response[name] = value
         response.setdefault("Content-Security-Policy", build_content_policy())
@@ -113,6 +120,7 @@ class LoginView(Page, views.LoginView):
     authentication_form = LoginForm
     redirect_authenticated_user = True
     opener_policy = IN_POPUP
+    extra_context = {"sends_mail": lambda: settings.SENDS_MAIL}
 
     def respond(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
         response = super().respond(request, *args, **kwargs)
@@ -124,6 +132,61 @@ class LoginView(Page, views.LoginView):
         """No address of this page, from which it would redirect to itself."""
         target: str = super().get_redirect_url()
         return "" if urlsplit(target).path == self.request.path else target
+
+
+class PasswordResetRequestView(Page):
+    """Asks for the email of an account whose password is forgotten. Whether there is one, nobody learns."""
+
+    def respond(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
+        if not settings.SENDS_MAIL:
+            raise Http404
+        return super().respond(request, *args, **kwargs)
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        return render(request, "accounts/reset_request.html")
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        messages.ask_for_password_reset(request, request.POST.get("email", "")[:MAX_EMAIL_LENGTH])
+        text = "If there is an account with this email, a message with a link is on its way. It works for 30 minutes."
+        return render_notice(request, "Read your mail", text, 200)
+
+
+class LinkPage(Page):
+    """Where a mailed link leads. Opening it uses nothing up: scanners of mail open links, too.
+
+    Attributes:
+        purposes: of the links.
+        template_name: of the form by which the link is used.
+    """
+
+    purposes: Sequence[Purpose]
+    template_name: str
+
+    def get(self, request: HttpRequest, token: str) -> HttpResponse:
+        if find_user(token, *self.purposes) is None:
+            raise messages.expired_link()
+        return render(request, self.template_name)
+
+
+class PasswordResetView(LinkPage):
+    purposes = SETS_PASSWORD
+    template_name = "accounts/reset.html"
+
+    def post(self, request: HttpRequest, token: str) -> HttpResponse:
+        try:
+            messages.set_password(token, request.POST.get("password", ""))
+        except ValidationError as error:
+            return render(request, self.template_name, {"errors": error.messages}, status=400)
+        return render(request, "accounts/done.html", {"title": "Your password is set"})
+
+
+class EmailVerificationView(LinkPage):
+    purposes = (Purpose.EMAIL_VERIFICATION,)
+    template_name = "accounts/verify.html"
+
+    def post(self, request: HttpRequest, token: str) -> HttpResponse:
+        messages.verify_email(token)
+        return render(request, "accounts/done.html", {"title": "Your email is verified"})
 
 
 class LogoutView(Page, views.LogoutView):  # type: ignore[misc]  # the stubs know one type of response only

@@ -9,11 +9,12 @@ import time
 from collections.abc import Callable
 from threading import Lock
 
+from django.conf import settings
 from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX, check_password
 
 from config.api.limits.login_attempts import login_attempt
 from config.api.requests import AnyRequest
-from config.http.errors import DomainError, ErrorCode
+from config.http.errors import Detail, DomainError, ErrorCode
 from users.models import User
 
 Check = Callable[[str, str], bool]
@@ -30,7 +31,7 @@ def prove(request: AnyRequest, email: str, password: str, *, door: str, check: C
         check: how the password is compared with the stored hash of an active user.
 
     Raises:
-        DomainError: INVALID_CREDENTIALS, or RATE_LIMITED.
+        DomainError: INVALID_CREDENTIALS, or RATE_LIMITED; FORBIDDEN where the email must be verified and is not.
     """
     users = User.objects.all()
     # All spellings of an email have one limit, whether or not it is somebody's.
@@ -45,6 +46,9 @@ def prove(request: AnyRequest, email: str, password: str, *, door: str, check: C
         right.append(check(password, user.password))
         if not any(right):
             raise DomainError(ErrorCode.INVALID_CREDENTIALS)
+        if settings.REQUIRE_VERIFIED_EMAIL and user.email_verified_at is None:
+            message = "Verify your email first, by the link that was mailed to it, or reset your password."
+            raise DomainError(ErrorCode.FORBIDDEN, message, [Detail("email", message)])
         return user
 
 

@@ -84,6 +84,17 @@ class LoginSerializer(StrictSerializer):
     password = CharField(max_length=128)
 
 
+class EmailSerializer(StrictSerializer):
+    example = {"email": "ada.lovelace@example.net"}
+    # As in LoginSerializer.
+    email = CharField(max_length=254)
+
+
+class PasswordSerializer(StrictSerializer):
+    example = {"password": "four plain words here"}
+    password = CharField(max_length=128)
+
+
 class RefreshTokenSerializer(StrictSerializer):
     example = {"refresh_token": "header.payload.signature"}
     refresh_token = CharField()

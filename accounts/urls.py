@@ -1,7 +1,13 @@
 from django.urls import URLPattern, path
 
 from accounts.oauth import consent, endpoints
-from accounts.pages import LoginView, LogoutView
+from accounts.pages import (
+    EmailVerificationView,
+    LoginView,
+    LogoutView,
+    PasswordResetRequestView,
+    PasswordResetView,
+)
 from accounts.views import APIKeyViewSet, RotationViewSet
 from config.api.routers import NestedRouter, Router
 
@@ -14,6 +20,9 @@ rotations.register("rotations", RotationViewSet, basename="api-key-rotation")
 at_root: list[URLPattern] = [
     path("session/login", LoginView.as_view(), name="login"),
     path("session/logout", LogoutView.as_view(), name="logout"),
+    path("session/reset", PasswordResetRequestView.as_view(), name="password-reset"),
+    path("session/reset/<token>", PasswordResetView.as_view()),
+    path("session/verify/<token>", EmailVerificationView.as_view()),
     path("oauth/authorize", consent.AuthorizeView.as_view(), name="oauth-authorize"),
     path("oauth/grants", consent.GrantsView.as_view(), name="oauth-grants"),
     path("oauth/token", endpoints.TokenView.as_view(), name="oauth-token"),

@@ -1,6 +1,7 @@
 from datetime import timedelta
 from typing import Any, ClassVar
 
+from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -12,7 +13,9 @@ from accounts.models import APIKey
 from accounts.permissions import APIKeyPermission
 from accounts.serializers import (
     APIKeySerializer,
+    EmailSerializer,
     LoginSerializer,
+    PasswordSerializer,
     ProtectedSerializer,
     RefreshTokenSerializer,
     RotationSerializer,
@@ -24,9 +27,13 @@ from config.api.representation.envelope import Link
 from config.api.views import View
 from config.api.viewsets import ResourceViewSet, parse_id
 from config.api.writing.idempotency import KeyPolicy
-from config.http.errors import ErrorCode, forbidden, not_found
+from config.http.errors import Detail, ErrorCode, forbidden, invalid, not_found
 from config.http.lanes import Lane
+from users import messages
+from users.links import Purpose
 from users.models import User
+from users.serializers import MessageSerializer
+from users.views import MessageView, read_nothing
 
 # Under what the reference lists the endpoints of tokens.
 SIGN_IN = "sign-in"
@@ -88,7 +95,8 @@ class LoginView(TokenView):
     }
 
     serializer_class = LoginSerializer
-    own_errors = {"POST": (ErrorCode.INVALID_CREDENTIALS,)}
+    # An email that must be verified first.
+    own_errors = {"POST": (ErrorCode.INVALID_CREDENTIALS, ErrorCode.FORBIDDEN)}
 
     @extend_schema(request=LoginSerializer, responses=TokenPairSerializer, tags=[SIGN_IN])
     def post(self, request: Request, **kwargs: str) -> Response:
@@ -120,6 +128,58 @@ class LogoutView(TokenView):
     @extend_schema(request=RefreshTokenSerializer, responses={204: None}, tags=[SIGN_IN])
     def post(self, request: Request, **kwargs: str) -> Response:
         logins.log_out(self.read(request)["refresh_token"])
+        return Response(status=204)
+
+
+class PasswordResetRequestView(MessageView, TokenView):
+    texts = {
+        "post": "Mails a link to the user of an email, by which a new password is set.\n\n"
+        "It is answered the same whether or not there is such a user. The link works once, for 30 minutes."
+    }
+    purpose = Purpose.PASSWORD_RESET
+    serializer_class = EmailSerializer
+    own_errors = {"POST": (ErrorCode.NOT_FOUND,)}
+
+    @extend_schema(request=EmailSerializer, responses={202: MessageSerializer}, tags=[SIGN_IN])
+    def post(self, request: Request, **kwargs: str) -> Response:
+        messages.ask_for_password_reset(request, **self.read(request))
+        return self.respond()
+
+
+class PasswordResetView(TokenView):
+    """Uses the link of a reset or an invitation."""
+
+    texts = {
+        "post": "Sets a new password by the token of a mailed link.\n\n"
+        "Of a reset or an invitation. It ends all logins and sessions, and verifies the email. A token that was "
+        "used or has expired is answered 404."
+    }
+    serializer_class = PasswordSerializer
+    own_errors = {"POST": (ErrorCode.NOT_FOUND,)}
+
+    @extend_schema(
+        operation_id="password_resets_use", request=PasswordSerializer, responses={204: None}, tags=[SIGN_IN]
+    )
+    def post(self, request: Request, token: str, **kwargs: str) -> Response:
+        password = self.read(request)["password"]
+        try:
+            messages.set_password(token, password)
+        except ValidationError as error:
+            raise invalid(*(Detail("password", message) for message in error.messages)) from None
+        return Response(status=204)
+
+
+class EmailVerificationView(TokenView):
+    texts = {
+        "post": "Verifies an email by the token of a mailed link.\n\n"
+        "A token that was used or has expired is answered 404."
+    }
+    own_errors = {"POST": (ErrorCode.NOT_FOUND,)}
+
+    @extend_schema(operation_id="email_verifications_use", request=None, responses={204: None}, tags=[SIGN_IN])
+    def post(self, request: Request, token: str, **kwargs: str) -> Response:
+        read_nothing(request)
+        messages.verify_email(token)
         return Response(status=204)
 
 

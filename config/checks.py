@@ -95,6 +95,15 @@ def check_proxies(**options: object) -> list[CheckMessage]:
     return []
 
 
+@register(deploy=True)
+def check_mail(**options: object) -> list[CheckMessage]:
+    """Warns of an installation that sends no mail."""
+    if settings.SENDS_MAIL:
+        return []
+    message = "There is no EMAIL_URL: nobody can reset a password, verify an email or be invited."
+    return [checks.Warning(message, hint="Set it, and run manage.py deliver.", id="config.W009")]
+
+
 # --- What runs beside the service, for `manage.py doctor` and `manage.py check --database default`
 
 

@@ -11,7 +11,7 @@ from datetime import date, timedelta
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from django.http.request import validate_host
 from environs import EnvError, EnvValidationError, FileAwareEnv
@@ -42,6 +42,10 @@ _REDIS = Regexp(
     # Without what was given, which may hold a password.
     error="Must be an address such as redis://:password@redis.example.com:6379/0.",
 )
+_SMTP = Regexp(
+    r"(smtps?://([^@/\s]+@)?([\w.-]+|\[[0-9a-f:.]+\])(:[1-9][0-9]{0,4})?/?)?\Z",
+    error="Must be an address such as smtps://user:password@smtp.example.com:465.",
+)
 
 
 # --- The environment -------------------------------------------------------------------------------------------------
@@ -58,6 +62,7 @@ SECRETS = (
     "JWT_SIGNING_KEY_FALLBACKS",
     "METRICS_TOKEN",
     "QUOTA_URL",
+    "EMAIL_URL",
 )
 
 MIN_DISTINCT_CHARACTERS = 10
@@ -178,6 +183,13 @@ METRICS_TOKEN = env.str(
 OTEL_EXPORTER_OTLP_ENDPOINT = env.str("OTEL_EXPORTER_OTLP_ENDPOINT", "", validate=_URL)
 TRACING = bool(OTEL_EXPORTER_OTLP_ENDPOINT)
 OPEN_SIGNUP = env.bool("OPEN_SIGNUP", False)
+EMAIL_URL = env.str("EMAIL_URL", "", validate=_SMTP)
+# Without a mail server nothing is sent, but on a machine of one's own, where messages are files (config.local.mail).
+SENDS_MAIL = LOCAL or bool(EMAIL_URL)
+DEFAULT_FROM_EMAIL = env.str(
+    "EMAIL_FROM", "", validate=Regexp(r"([^\r\n]*[^\s@]@[^\s@]+)?\Z", error="Must be an address.")
+)
+REQUIRE_VERIFIED_EMAIL = env.bool("REQUIRE_VERIFIED_EMAIL", False)
 # Requests a minute: of a user over all its credentials, and of an address that sends no good one.
 RATE_LIMIT_PRINCIPAL = env.int("RATE_LIMIT_PRINCIPAL", 600, validate=Range(0))
 RATE_LIMIT_ANONYMOUS = env.int("RATE_LIMIT_ANONYMOUS", 60, validate=Range(0))
@@ -218,6 +230,8 @@ def _faults() -> Iterator[str]:
             "OTEL_EXPORTER_OTLP_ENDPOINT: Tracing requires more packages: "
             ".venv/bin/python -m pip install --require-hashes --no-deps -r requirements-otel.txt"
         )
+    if REQUIRE_VERIFIED_EMAIL and not SENDS_MAIL:
+        yield "REQUIRE_VERIFIED_EMAIL: Needs EMAIL_URL, by which emails are verified."
     if READ_ONLY_WITHOUT_PRIMARY and not _replicas:
         yield "READ_ONLY_WITHOUT_PRIMARY: Requires DATABASE_REPLICA_URLS."
     yield from _find_faults_of_keys()
@@ -456,6 +470,22 @@ AUTH_PASSWORD_VALIDATORS = [
 LOGIN_URL = "/session/login"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "/session/login"
+
+# --- Mail ------------------------------------------------------------------------------------------------------------
+
+_smtp = urlsplit(EMAIL_URL)
+EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend" if EMAIL_URL else "config.local.mail.EmailBackend"
+EMAIL_HOST, EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = (
+    unquote(part or "") for part in (_smtp.hostname, _smtp.username, _smtp.password)
+)
+EMAIL_USE_SSL = _smtp.scheme == "smtps"
+# A password is never sent in clear, but to the same machine.
+EMAIL_USE_TLS = not EMAIL_USE_SSL and bool(EMAIL_HOST_USER) and EMAIL_HOST not in {"localhost", "127.0.0.1", "::1"}
+EMAIL_PORT = _smtp.port or (465 if EMAIL_USE_SSL else 587 if EMAIL_USE_TLS else 25)
+EMAIL_TIMEOUT = 10
+DEFAULT_FROM_EMAIL = DEFAULT_FROM_EMAIL or f"no-reply@{urlsplit(PUBLIC_URL).hostname}"
+# What sends each kind of entry of the outbox.
+OUTBOX_SENDERS = dict.fromkeys(["password_reset", "email_verification", "invitation"], "users.messages.send")
 
 # --- OAuth 2.0 -------------------------------------------------------------------------------------------------------
 

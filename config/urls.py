@@ -9,7 +9,15 @@ import orders.urls
 import payments.urls
 import posts.urls
 import users.urls
-from accounts.views import LoginView, LogoutView, ProtectedView, RefreshView
+from accounts.views import (
+    EmailVerificationView,
+    LoginView,
+    LogoutView,
+    PasswordResetRequestView,
+    PasswordResetView,
+    ProtectedView,
+    RefreshView,
+)
 from config.api.versions.versioning import VersionConverter
 from config.site.documentation import GuideView, ReferenceView, SearchIndexView, VersionsPageView
 from config.site.entry import EntryView, VersionsView
@@ -23,6 +31,7 @@ register_converter(VersionConverter, "version")
 
 resources: list[URLPattern | URLResolver] = [
     *users.urls.router.urls,
+    *users.urls.user_messages,
     *orders.urls.router.urls,
     *orders.urls.user_orders.urls,
     *payments.urls.router.urls,
@@ -42,6 +51,9 @@ under_api: list[URLPattern | URLResolver] = [
     path("token/refresh", RefreshView.as_view()),
     path("logout", LogoutView.as_view()),
     path("protected", ProtectedView.as_view()),
+    path("password-resets", PasswordResetRequestView.as_view()),
+    path("password-resets/<token>", PasswordResetView.as_view()),
+    path("email-verifications/<token>", EmailVerificationView.as_view()),
 ]
 
 urlpatterns: list[URLPattern | URLResolver] = [

@@ -3,6 +3,7 @@ from datetime import date, timedelta
 from typing import Any, ClassVar, cast
 
 from django import forms
+from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
@@ -32,10 +33,18 @@ from config.http.request_state import RequestState, present_state
 from config.models import AuditEvent
 from users import services
 from users.admin_import import COLUMNS, UserImportMixin
+from users.links import Purpose
+from users.messages import invite, may_invite
 from users.models import EMAIL_TAKEN, Status, User, UserQuerySet
 
-READONLY_FIELDS = ("created_at", "updated_at")
-HISTORY_EVENTS = ("user.created", "user.changed", "password.changed", "credentials.ended")
+READONLY_FIELDS = ("email_verified_at", "created_at", "updated_at")
+HISTORY_EVENTS = (
+    "user.created",
+    "user.changed",
+    "password.changed",
+    "credentials.ended",
+    *(f"{purpose}.{what}" for purpose in Purpose for what in ("requested", "used")),
+)
 MAX_HISTORY_EVENTS = 100
 # Django's sentence speaks of single sign-on, which there is none of.
 NO_PASSWORD = "If disabled, the user has no password and can sign in only after an administrator sets one."
@@ -138,13 +147,13 @@ class UserAdmin(UserImportMixin, DjangoUserAdmin):
     search_help_text = "A user ID, words from the name or email, or the start of an email address including the @."
     ordering = ("id",)
     filter_horizontal = ()
-    actions: Sequence[str] = ("deactivate", "activate")
+    actions: Sequence[str] = ("deactivate", "activate", "invite")
     removal_consequences = (
         "Name, email and password are erased permanently. The email address can be used again immediately.",
         "All API keys, tokens and sessions stop working with the next request.",
         "Orders and payments are kept for accounting, identified only by user ID.",
     )
-    export_fields = ("id", *COLUMNS, "created_at", "updated_at")
+    export_fields = ("id", *COLUMNS, *READONLY_FIELDS)
     readonly_fields = READONLY_FIELDS
     fieldsets = ((None, {"fields": (*COLUMNS, "password", *READONLY_FIELDS)}),)
     add_fieldsets = ((None, {"fields": (*COLUMNS, "usable_password", "password1", "password2")}),)
@@ -192,6 +201,22 @@ class UserAdmin(UserImportMixin, DjangoUserAdmin):
         if page := self.confirm_action(request, queryset, "activate", "Activate users", consequences):
             return page
         self._set_status(request, queryset, Status.ACTIVE, "Activated")
+        return None
+
+    def has_invite_permission(self, request: HttpRequest) -> bool:
+        return settings.SENDS_MAIL and self.has_change_permission(request)
+
+    @admin.action(description="Invite", permissions=["invite"])
+    def invite(self, request: HttpRequest, queryset: QuerySet[User]) -> HttpResponse | None:
+        consequences = ["Active users without a password are mailed a link by which they set one within seven days."]
+        if page := self.confirm_action(request, queryset, "invite", "Invite users", consequences):
+            return page
+        users = [user for user in queryset.order_by("id") if may_invite(user)]
+        for user in users:
+            invite(user)
+            self.log_change(request, user, "Invited.")
+        left_out = len(queryset) - len(users)
+        self.message_user(request, f"Invited {len(users)} users, and not {left_out} others.", messages.SUCCESS)
         return None
 
     def _set_status(self, request: HttpRequest, queryset: QuerySet[User], status: Status, done: str) -> None:

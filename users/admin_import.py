@@ -28,13 +28,14 @@ from config.api.principal import Principal
 from config.http.errors import DomainError
 from config.postgresql import transactions
 from users import services
+from users.messages import invite, may_invite
 from users.models import User
 from users.serializers import UserSerializer
 
 REQUIRED_COLUMNS = ("name", "email")
 COLUMNS = (*REQUIRED_COLUMNS, "role", "status")
 # An export has them, and only the service sets them.
-IGNORED_COLUMNS = ("id", "created_at", "updated_at")
+IGNORED_COLUMNS = ("id", "email_verified_at", "created_at", "updated_at")
 # A line costs three milliseconds or more in the one thread of a worker, once for the preview and once for the import.
 MAX_LINES = 1_000
 MAX_BYTES = 512 * 1024
@@ -183,6 +184,7 @@ class ConfirmForm(forms.Form):
     """
 
     content = forms.CharField(widget=forms.HiddenInput, strip=False)
+    invite = forms.BooleanField(label="Invite those without a password by mail", required=False)
 
     def clean_content(self) -> str:
         try:
@@ -213,10 +215,12 @@ class UserImportMixin(ServiceAdmin):
         if request.method == "POST":
             form = ConfirmForm(request.POST) if is_confirmed else FileForm(None, request.FILES)
             if form.is_valid():
-                (text,) = form.cleaned_data.values()
+                text, *invites = form.cleaned_data.values()
                 try:
                     lines = parse_csv(text)
-                    return self._import(request, lines) if is_confirmed else self._preview(request, text, lines)
+                    if not is_confirmed:
+                        return self._preview(request, text, lines)
+                    return self._import(request, lines, is_inviting=settings.SENDS_MAIL and any(invites))
                 except ValidationError as error:
                     form.add_error(None if is_confirmed else "file", error)
         if is_confirmed:
@@ -238,9 +242,10 @@ class UserImportMixin(ServiceAdmin):
             total=total,
             preview=preview,
             more=max(0, total - MAX_PREVIEW_LINES),
+            sends_mail=settings.SENDS_MAIL,
         )
 
-    def _import(self, request: HttpRequest, lines: tablib.Dataset) -> HttpResponse:
+    def _import(self, request: HttpRequest, lines: tablib.Dataset, *, is_inviting: bool) -> HttpResponse:
         principal = get_principal(request)
 
         def import_and_log() -> Result:
@@ -249,6 +254,9 @@ class UserImportMixin(ServiceAdmin):
                 users = [row.instance for row in result.valid_rows()]
                 services.record_creations([user.pk for user in users])
                 LogEntry.objects.log_actions(principal.user.pk, users, ADDITION, "Imported.")
+                ids = [user.pk for user in users] if is_inviting else []
+                for user in filter(may_invite, User.objects.filter(pk__in=ids).order_by("pk")):
+                    invite(user)
             return result
 
         result = transactions.run_in_transaction(import_and_log)

@@ -134,6 +134,8 @@ class User(AbstractBaseUser, ChangingResource):
     email = models.EmailField(max_length=254, db_collation="C", validators=[validate_visible])
     role = models.CharField(max_length=7, choices=Role, default=Role.USER)
     status = models.CharField(max_length=8, choices=Status, default=Status.ACTIVE)
+    # By a link that was mailed to it (users.links).
+    email_verified_at = models.DateTimeField(null=True, editable=False)
     removed_at = models.DateTimeField(null=True, editable=False)
     # When an administrator ended all there was but the password (accounts.services.end_credentials).
     credentials_ended_at = models.DateTimeField(null=True, editable=False)
@@ -176,7 +178,10 @@ class User(AbstractBaseUser, ChangingResource):
                 name="users_named_or_removed",
             ),
         ]
-        triggers = [*ChangingResource.Meta.triggers, keep_updated_at("name", "email", "role", "status")]
+        triggers = [
+            *ChangingResource.Meta.triggers,
+            keep_updated_at("name", "email", "role", "status", "email_verified_at"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.name} ({self.email})" if self.removed_at is None else f"removed user {self.pk}"

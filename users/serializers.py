@@ -2,16 +2,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.hashers import check_password
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError as DjangoValidationError
+from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 from rest_framework.fields import SkipField, empty
 
 from config.api.representation.fields import MAX_ID, CharField, EmailField, IntegerField
 from config.api.representation.serializers import ResourceSerializer
 from config.http.errors import Detail, DomainError, ErrorCode, forbidden
-from users import services
+from users import messages, services
+from users.links import Purpose
 from users.models import Role, Status, User
 from users.validators import MAX_PASSWORD_LENGTH
 
@@ -26,6 +29,7 @@ class UserSerializer(ResourceSerializer):
         "email": "ada.lovelace@example.net",
         "role": Role.USER,
         "status": Status.ACTIVE,
+        "email_verified_at": None,
         "created_at": datetime(2026, 12, 1, 9, 30, tzinfo=UTC),
         "updated_at": datetime(2026, 12, 1, 9, 30, tzinfo=UTC),
     }
@@ -43,6 +47,7 @@ class UserSerializer(ResourceSerializer):
             "email",
             "role",
             "status",
+            "email_verified_at",
             "password",
             "current_password",
             "created_at",
@@ -146,7 +151,10 @@ class UserSerializer(ResourceSerializer):
         return bool(value != getattr(self.instance or User(), name))
 
     def create(self, validated_data: dict[str, Any]) -> User:
-        return services.create(**{"password": None, **validated_data})
+        user = services.create(**{"password": None, **validated_data})
+        if self.principal is None and settings.REQUIRE_VERIFIED_EMAIL:
+            messages.ask(Purpose.EMAIL_VERIFICATION, user)
+        return user
 
     def create_many(self, many: Sequence[Mapping[str, Any]]) -> list[User | DomainError]:
         return services.create_many(many)
@@ -162,6 +170,14 @@ class UserSerializer(ResourceSerializer):
 
     def update(self, instance: User, validated_data: dict[str, object]) -> User:
         return services.change(instance, validated_data)
+
+
+class MessageSerializer(serializers.Serializer):
+    """What is told of a message that is going to be sent: the same, whoever it is for."""
+
+    example = {"expires_in": 1800}
+
+    expires_in = serializers.IntegerField(help_text="Seconds for which its link works.")
 
 
 class OwnerField(IntegerField):

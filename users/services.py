@@ -105,6 +105,9 @@ def change(user: User, changes: dict[str, Any]) -> User:
             user.set_password(changes[name])
         else:
             setattr(user, name, changes[name])
+    if "email" in columns and user.email_verified_at is not None:
+        user.email_verified_at = None
+        columns.append("email_verified_at")
     if was_administrator and not user.is_superuser:
         _keep_an_administrator(user.pk)
     if columns:
@@ -137,7 +140,13 @@ def remove(*users: User) -> None:
     if any(user.is_superuser for user in users):
         _keep_an_administrator(*ids)
     User.objects.filter(pk__in=ids).update(
-        name="", email="", password="", role=Role.USER, status=Status.INACTIVE, removed_at=Now()
+        name="",
+        email="",
+        password="",
+        role=Role.USER,
+        status=Status.INACTIVE,
+        removed_at=Now(),
+        email_verified_at=None,
     )
     Erasure.objects.bulk_create(Erasure(user_id=pk) for pk in ids)
     # The admin's log names the rows that were written. Of all models, only a user's name is a person's.

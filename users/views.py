@@ -1,7 +1,9 @@
 from contextlib import AbstractContextManager, nullcontext
 from typing import ClassVar
 
+from django.conf import settings
 from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -9,13 +11,18 @@ from config.api.bulk import BulkMixin
 from config.api.limits.login_attempts import login_attempt
 from config.api.principal import Principal
 from config.api.representation.envelope import Link
-from config.api.viewsets import ResourceViewSet
-from config.http.errors import ErrorCode
-from users import services
+from config.api.representation.serializers import StrictSerializer
+from config.api.views import View
+from config.api.viewsets import ResourceViewSet, parse_id
+from config.http.errors import ErrorCode, forbidden, not_found
+from config.http.lanes import Lane
+from config.postgresql.transactions import run_in_transaction
+from users import messages, services
 from users.filters import UserFilterSet
+from users.links import Purpose
 from users.models import User
-from users.permissions import UserPermission
-from users.serializers import UserSerializer
+from users.permissions import UserPermission, is_self_or_administrator
+from users.serializers import MessageSerializer, UserSerializer
 
 
 class UserViewSet(BulkMixin, ResourceViewSet):
@@ -66,6 +73,83 @@ class UserViewSet(BulkMixin, ResourceViewSet):
             return super().update(request, *args, **kwargs)
 
     partial_update = update
+
+
+def read_nothing(request: Request) -> None:
+    """Reads a body that may be left out, and has no fields."""
+    if request.stream is not None:
+        StrictSerializer(data=request.data, context={"version": request.version}).is_valid(raise_exception=True)
+
+
+class MessageView(View):
+    """Has a message with a link sent. Without a mail server nothing is here.
+
+    Attributes:
+        purpose: of the link.
+    """
+
+    lanes = {"POST": Lane.SLOW}
+    purpose: ClassVar[Purpose]
+
+    def initial(self, request: Request, *args: object, **kwargs: object) -> None:
+        if not settings.SENDS_MAIL:
+            raise not_found()
+        super().initial(request, *args, **kwargs)
+
+    def respond(self) -> Response:
+        return self.success({"expires_in": int(self.purpose.lifetime.total_seconds())}, 202)
+
+
+class UserMessageView(MessageView):
+    """Has a message sent to one user."""
+
+    # The rule of who may is that of one row: what the caller does not see is 404.
+    own_errors = {"POST": (ErrorCode.NOT_FOUND, ErrorCode.CONFLICT)}
+
+    def required_scope(self, method: str) -> str:
+        return "users:write"
+
+    @extend_schema(request=None, responses={202: MessageSerializer})
+    def post(self, request: Request, user_id: str, **kwargs: str) -> Response:
+        read_nothing(request)
+        user = User.objects.visible_to(self.principal).filter(pk=parse_id(user_id)).first()
+        if user is None:
+            raise not_found()
+        self.ask(user)
+        return self.respond()
+
+    def ask(self, user: User) -> None:
+        """Has the message sent, or raises DomainError."""
+        raise NotImplementedError
+
+
+class UserEmailVerificationView(UserMessageView):
+    texts = {
+        "post": "Mails a link to one user, by which the email is verified.\n\n"
+        "For oneself, and for administrators. A user whose email is verified, or who is inactive: 409."
+    }
+    purpose = Purpose.EMAIL_VERIFICATION
+
+    def ask(self, user: User) -> None:
+        if not is_self_or_administrator(self.principal, user.pk):
+            raise forbidden("Only the user and administrators may ask for this.")
+        if not self.principal.user.is_administrator:
+            # An email that one has given oneself may be another person's.
+            messages.count(self.request, user.email)
+        run_in_transaction(lambda: messages.ask_for_verification(user))
+
+
+class UserInvitationView(UserMessageView):
+    texts = {
+        "post": "Mails a link to one user without a password, by which the password is set.\n\n"
+        "For administrators. The link works for seven days. A user who has a password, or who is inactive: 409."
+    }
+    purpose = Purpose.INVITATION
+
+    def ask(self, user: User) -> None:
+        if not self.principal.user.is_administrator:
+            raise forbidden("Only administrators invite users.")
+        run_in_transaction(lambda: messages.invite(user))
 
 
 class NestedUnderUserMixin:

@@ -1,4 +1,4 @@
-"""The admin pages of the tables that the API itself writes: audit events, use of versions, idempotency records."""
+"""The admin pages of the tables that the API itself writes: audit events, uses of versions, stored answers, outbox."""
 
 from django.conf import settings
 from django.contrib import admin
@@ -8,7 +8,7 @@ from django.utils.html import format_html_join
 from config import audit
 from config.admin.base import ReadOnlyAdmin, link_to_key
 from config.admin.changelist import ChoiceListFilter
-from config.models import AuditEvent, IdempotencyRecord, VersionUse
+from config.models import AuditEvent, IdempotencyRecord, OutboxEntry, OutboxStatus, VersionUse
 
 # Of a fact with many values, as the users that one request added.
 MAX_LIST = 10
@@ -62,6 +62,22 @@ class VersionUseAdmin(ReadOnlyAdmin):
     search_fields = ("user",)
     search_help_text = "A user ID."
     linked_filters = ("user__id",)
+
+
+class OutboxStatusFilter(ChoiceListFilter):
+    title = parameter_name = "status"
+    options = OutboxStatus.choices
+    index_continues_with = "due_at"
+
+
+@admin.register(OutboxEntry)
+class OutboxEntryAdmin(ReadOnlyAdmin):
+    list_display = ("id", "created_at", "kind", "user_link", "status", "attempts", "due_at", "error")
+    list_filter = (OutboxStatusFilter,)
+    search_fields = ("user",)
+    search_help_text = "The id of a user"
+    linked_filters = ("user__id",)
+    exclude = ("parameters",)
 
 
 @admin.register(IdempotencyRecord)

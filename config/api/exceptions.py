@@ -23,6 +23,7 @@ from config.http.media_types import PROBLEM_JSON
 from config.http.middleware import GetResponse
 from config.http.request_limits import body_too_long
 from config.http.request_state import get_state
+from config.http.url_map import find_route
 from config.postgresql.transactions import is_unavailable
 
 logger = logging.getLogger(__name__)
@@ -50,10 +51,11 @@ def handle(exception: Exception, context: Mapping[str, Any]) -> Response:
 
 def _log(problem: DomainError, request: Request, exception: BaseException | None) -> None:
     """A fault of ours with its trace; a database that is away in one line, since it fails every request."""
+    # Not the address, which may be that of a mailed link.
     if problem.code == ErrorCode.INTERNAL_ERROR:
-        logger.error("%s in %s %s", problem.code, request.method, request.path, exc_info=exception)
+        logger.error("%s in %s %s", problem.code, request.method, find_route(request.path_info), exc_info=exception)
     elif problem.code == ErrorCode.SERVICE_UNAVAILABLE:
-        logger.error("%s in %s %s: %s", problem.code, request.method, request.path, exception)
+        logger.error("%s in %s %s: %s", problem.code, request.method, find_route(request.path_info), exception)
 
 
 def _get_headers(problem: DomainError) -> dict[str, str]:

@@ -2,15 +2,18 @@
 
 import re
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from django.conf import settings
+from django.contrib.admindocs.views import simplify_regex
 from django.http.response import HttpResponseBase
 from django.urls import Resolver404, resolve
 
 View = Callable[..., HttpResponseBase]
 
+# In `<version:version>`, which Django does not take out.
+_CONVERTER = re.compile(r"<\w+:")
 # Ids, of which addresses differ that lead to the same view.
 _NUMBER = re.compile(r"(?<=/)[0-9]+(?=/|\Z)")
 
@@ -26,6 +29,21 @@ def _find_view(path: str, urlconf: str) -> View | None:
         return resolve(path, urlconf).func
     except Resolver404:
         return None
+
+
+@cache
+def simplify_route(route: str) -> str:
+    """The template of an address, with names in the place of ids and tokens."""
+    template: str = simplify_regex(_CONVERTER.sub("<", route))
+    return template
+
+
+def find_route(path: str) -> str:
+    """The template of the address of a request; empty where nothing is."""
+    try:
+        return simplify_route(resolve(path).route)
+    except Resolver404:
+        return ""
 
 
 def get_declaration(view: View | None, name: str, default: Any = None) -> Any:

@@ -9,7 +9,7 @@ from django.db.models import Model, QuerySet
 from accounts.models import LoginSession
 from accounts.oauth import retention
 from config.api.limits import counters
-from config.models import AuditEvent, IdempotencyRecord, ReadPosition, VersionUse
+from config.models import AuditEvent, IdempotencyRecord, OutboxEntry, ReadPosition, VersionUse
 from config.site.sessions import get_expired_sessions
 
 
@@ -24,6 +24,7 @@ def get_expired_rows(now: datetime) -> dict[str, QuerySet[Model]]:
         "counters": counters.expired(now),
         "idempotency keys": IdempotencyRecord.objects.expired(now),
         "audit events": AuditEvent.objects.expired(now),
+        "outbox entries": OutboxEntry.objects.expired(now),
         "read positions": ReadPosition.objects.expired(now),
         "uses of versions": VersionUse.objects.expired(now),
     }

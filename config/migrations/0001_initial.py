@@ -198,5 +198,23 @@ class Migration(migrations.Migration):
                 'constraints': [models.UniqueConstraint(fields=('key', 'user', 'operation'), name='idempotency_records_unique')],
             },
         ),
+        migrations.CreateModel(
+            name='OutboxEntry',
+            fields=[
+                ('id', models.BigAutoField(primary_key=True, serialize=False)),
+                ('kind', models.CharField(max_length=40)),
+                ('parameters', models.JSONField(default=dict)),
+                ('status', models.CharField(choices=[('pending', 'Pending'), ('sent', 'Sent'), ('failed', 'Failed'), ('dropped', 'Dropped')], default='pending', max_length=7)),
+                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
+                ('due_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ('attempts', models.PositiveIntegerField(default=0)),
+                ('error', models.CharField(blank=True, default='', max_length=100)),
+                ('user', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.CASCADE, to=settings.AUTH_USER_MODEL)),
+            ],
+            options={
+                'verbose_name_plural': 'outbox entries', 'ordering': ['-id'],
+                'indexes': [models.Index(fields=['status', 'due_at'], name='outbox_entries_due'), models.Index(fields=['user', '-id'], name='outbox_entries_user')],
+            },
+        ),
         migrations.RunSQL(FUNCTIONS + STORAGE),
     ]

@@ -4,6 +4,7 @@ from config.models.audit import AuditEvent
 from config.models.counters import Counter, RowCount
 from config.models.erasure import Erasure, VisibleManager
 from config.models.idempotency import MAX_KEY_LENGTH, IdempotencyRecord
+from config.models.outbox import OutboxEntry, OutboxStatus
 from config.models.replicas import ReadPosition, Timeline
 from config.models.resource import ChangingResource, Resource, keep_updated_at
 from config.models.usage import AnswerCount, DayFigure, VersionUse
@@ -18,6 +19,8 @@ __all__ = [
     "DayFigure",
     "Erasure",
     "IdempotencyRecord",
+    "OutboxEntry",
+    "OutboxStatus",
     "ReadPosition",
     "Resource",
     "RowCount",

@@ -2,7 +2,6 @@
 
 import fcntl
 import os
-import re
 import time
 from collections.abc import Mapping, MutableMapping
 from enum import StrEnum
@@ -11,7 +10,6 @@ from itertools import count
 from pathlib import Path
 from typing import IO, Any
 
-from django.contrib.admindocs.views import simplify_regex
 from django.http import HttpRequest, HttpResponse
 from django.views import View
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram, generate_latest, values
@@ -20,6 +18,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from config.http.lanes import Lane
 from config.http.middleware import GetResponse
 from config.http.request_state import Spent, get_state, present_state
+from config.http.url_map import simplify_route
 from config.server.logs import log_answer
 from config.server.tracing import Trace, traces
 
@@ -56,8 +55,6 @@ WORKER_STARTS = Counter("worker_starts", "Processes of a lane that were started,
 _LANES = (Lane.FAST.value, Lane.SLOW.value)
 # A method is the client's to choose, and each value of a label stays in memory for ever.
 _METHODS = {name.upper() for name in View.http_method_names}
-# In `<version:version>`, which Django does not take out.
-_CONVERTER = re.compile(r"<\w+:")
 # Looked up by the library in a way that takes longer than to count.
 _requests, _duration = cache(_REQUESTS.labels), cache(_DURATION.labels)
 _statements, _statement_seconds = cache(_STATEMENTS.labels), cache(_STATEMENT_SECONDS.labels)
@@ -108,7 +105,7 @@ def record(
     """
     seconds, state = time.perf_counter() - began, get_state(environ)
     match = request and request.resolver_match
-    route = _template(match.route) if match else NO_ROUTE
+    route = simplify_route(match.route) if match else NO_ROUTE
     method = environ["REQUEST_METHOD"]
     known = method if method in _METHODS else "OTHER"
     if traces.is_on:
@@ -131,11 +128,6 @@ def _count_statements(spent: Spent, lane: str) -> None:
     _statement_seconds(lane).inc(spent.seconds)
     if spent.lock_timeouts:
         _LOCK_TIMEOUTS.labels(lane).inc(spent.lock_timeouts)
-
-
-@cache
-def _template(route: str) -> str:
-    return simplify_regex(_CONVERTER.sub("<", route))
 
 
 def share() -> None:

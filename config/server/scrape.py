@@ -1,7 +1,7 @@
 """What is not counted but looked up, each time that Prometheus asks."""
 
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import django
 import psycopg
@@ -10,10 +10,14 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily
 
 from config import COMMIT, VERSION
+from config.models import OutboxStatus
 from config.postgresql import row_counts
 from config.postgresql.replicas import ask
 from config.server.readiness import MAX_AGE_SECONDS
 
+_COUNT_ENTRIES = (
+    "SELECT status, count(*), extract(epoch FROM now() - min(due_at))::float8 FROM config_outboxentry GROUP BY status"
+)
 # PostgreSQL shows a role the waits of its own sessions, and those of all to a member of pg_monitor.
 _COUNT_WAITING = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 
@@ -30,18 +34,30 @@ class _Collector:
         build.add_metric(list(versions.values()), 1)
         yield build
         found = _fetch()
-        totals, waiting = found or (None, None)
+        totals, waiting, entries = found or (None, None, {})
         yield GaugeMetricFamily("database_up", "Whether the database answered this scrape.", totals is not None)
         rows = GaugeMetricFamily("table_rows", "Rows of each table whose rows are counted.", labels=["table"])
         for table, total in (totals or {}).items():
             rows.add_metric([table], total)
         yield rows
+        if totals is not None:
+            yield from _build_outbox(entries)
         if waiting is not None:
             yield GaugeMetricFamily("database_lock_waiters", "Sessions that wait for a lock.", waiting)
 
 
-def _fetch() -> tuple[dict[str, int], int] | None:
-    """The number of rows by table, and of sessions that wait; None when the database does not answer."""
+def _build_outbox(entries: Mapping[str, tuple[int, float]]) -> Iterator[GaugeMetricFamily]:
+    family = GaugeMetricFamily("outbox_entries", "What is to be sent, or was in the last days.", labels=["status"])
+    for status in OutboxStatus.values:
+        family.add_metric([status], entries.get(status, (0, 0.0))[0])
+    yield family
+    _, overdue = entries.get(OutboxStatus.PENDING, (0, 0.0))
+    yield GaugeMetricFamily("outbox_overdue_seconds", "For how long the oldest entry is due.", max(0.0, overdue))
+
+
+def _fetch() -> tuple[dict[str, int], int, dict[str, tuple[int, float]]] | None:
+    """The number of rows by table, of sessions that wait, and of entries of the outbox by status, with the time since
+    when the first one is due; None when the database does not answer."""
     try:
         # A scrape must come to an end when the database is silent: that is when its figures are wanted.
         ask(connection, "SELECT 1", MAX_AGE_SECONDS)
@@ -49,10 +65,13 @@ def _fetch() -> tuple[dict[str, int], int] | None:
         with connection.cursor() as cursor:
             cursor.execute(_COUNT_WAITING)
             ((waiting,),) = cursor.fetchall()
+            cursor.execute(_COUNT_ENTRIES)
+            entries = {status: (count, seconds) for status, count, seconds in cursor.fetchall()}
     except (Error, psycopg.Error):
         connection.close()
         return None
-    return {model._meta.db_table: sum(rows for _, rows in parts) for model, parts in totals.items()}, waiting
+    rows = {model._meta.db_table: sum(rows for _, rows in parts) for model, parts in totals.items()}
+    return rows, waiting, entries
 
 
 _registry = CollectorRegistry()

@@ -39,6 +39,7 @@ GUIDE_FOLDER = Path(__file__).resolve().parents[2] / "docs/guide"
 PAGES = (
     "first-request",
     "credentials",
+    "mail",
     "oauth",
     "resources",
     "many-at-once",

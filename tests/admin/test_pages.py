@@ -16,7 +16,7 @@ from oauth2_provider.models import get_access_token_model, get_grant_model, get_
 
 from accounts.models import APIKey, LoginSession
 from accounts.services import create_api_key
-from config.models import AuditEvent, IdempotencyRecord, VersionUse
+from config.models import AuditEvent, IdempotencyRecord, OutboxEntry, VersionUse
 from orders.models import Order
 from payments.models import Payment
 from posts.models import Comment, Post
@@ -30,7 +30,7 @@ DIGEST = SECRET.encode()
 # Session, user, the rows with their total, the count of a table without row counts; two for each savepoint.
 MAX_QUERIES = {"list": 8, "detail": 10, "history": 8, "delete": 8}
 # On the page of a user: all totals of what belongs to it, and the latest rows of each model.
-MAX_RELATED_QUERIES = 1 + 13
+MAX_RELATED_QUERIES = 1 + 14
 
 
 def create_rows(user: User, times: int) -> None:
@@ -49,6 +49,7 @@ def create_rows(user: User, times: int) -> None:
             user=user, password_digest=SECRET, refresh_digest=DIGEST, access_id=SECRET, expires_at=now
         )
         AuditEvent.objects.create(event="login", user=user)
+        OutboxEntry.objects.create(kind="invitation", user=user, parameters={"state": SECRET})
         VersionUse.objects.create(day=now.date(), version=1, user=user, kind="api_key", credential=str(number), count=1)
         IdempotencyRecord.objects.create(
             user=user, operation="POST /payments", key=digest[len(SECRET) :], fingerprint=DIGEST, status=201, body="{}"
@@ -147,7 +148,7 @@ def test_support_views_each_model_and_changes_none(make_user, model):
 
 @pytest.mark.parametrize(
     "model",
-    [Order, Payment, AuditEvent, IdempotencyRecord, VersionUse, APIKey, LoginSession],
+    [Order, Payment, AuditEvent, OutboxEntry, IdempotencyRecord, VersionUse, APIKey, LoginSession],
     ids=lambda m: m.__name__,
 )
 def test_read_only_models_are_not_changed_by_administrators(chief, model):

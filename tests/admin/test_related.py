@@ -20,7 +20,7 @@ from users.models import User
 # In the order of the page.
 NAMES = [
     *("orders", "posts", "comments", "payments", "API keys", "login sessions", "access tokens", "refresh tokens"),
-    *("grants", "OAuth applications", "audit events", "use of versions", "idempotency records"),
+    *("grants", "OAuth applications", "audit events", "use of versions", "outbox entries", "idempotency records"),
 ]
 
 

@@ -38,6 +38,8 @@ users/<id>                         PATCH:password  users:write    401 200*  404 
 users/<id>                         PATCH:role      users:write    401 403   404    403   403    200   200*
 users/<id>                         PATCH:status    users:write    401 403   404    403   403    200   200
 users/<id>                         DELETE          users:write    401 204   404    204   403    204   204
+users/<user_id>/email-verifications POST           users:write    401 202   404    202   403    202   202
+users/<user_id>/invitations        POST            users:write    401 403   404    403   403    409   409
 users/<user_id>/orders             GET             orders:read    401 in    404    in    in     in    in
 users/<user_id>/payments           GET             payments:read  401 in    404    in    in     in    in
 users/<user_id>/posts              GET             posts:read     401 in    in     in    in     in    in
@@ -75,6 +77,9 @@ versions                           GET             open           200 200   200 
 login                              POST            public         200 200   200    200   200    200   200
 token/refresh                      POST            public         200 200   200    200   200    200   200
 logout                             POST            public         204 204   204    204   204    204   204
+password-resets                    POST            public         202 202   202    202   202    202   202
+password-resets/<token>            POST            public         204 204   204    204   204    204   204
+email-verifications/<token>        POST            public         204 204   204    204   204    204   204
 """
 
 # What stands at the root alone, or beside the prefixes. No credential is asked for here but the browser's session,
@@ -96,6 +101,12 @@ metrics                                   GET     404     404
 session/login                             GET     200     302
 session/login                             POST    403     302
 session/logout                            POST    403     302
+session/reset                             GET     200     200
+session/reset                             POST    403     200
+session/reset/<token>                     GET     404     404
+session/reset/<token>                     POST    403     404
+session/verify/<token>                    GET     404     404
+session/verify/<token>                    POST    403     404
 oauth/authorize                           GET     400     400
 oauth/authorize                           POST    403     400
 oauth/grants                              GET     302     200

@@ -32,10 +32,13 @@ STATUS = {
     "api-keys/<id>": {"GET": 200, "DELETE": 204},
     "api-keys/<api_key_id>/rotations": {"POST": 403},
     "comments/<id>": {"GET": 200, "PUT": 200, "PATCH": 200, "DELETE": 204},
+    "email-verifications/<token>": {"POST": 404},
     "login": {"POST": 400},
     "logout": {"POST": 400},
     "orders": {"GET": 200, "POST": 201},
     "orders/<id>": {"GET": 200},
+    "password-resets": {"POST": 400},
+    "password-resets/<token>": {"POST": 400},
     "payments": {"GET": 200, "POST": 201},
     "payments/<id>": {"GET": 200},
     "posts": {"GET": 200},
@@ -45,6 +48,8 @@ STATUS = {
     "token/refresh": {"POST": 400},
     "users": {"GET": 200, "POST": 201},
     "users/<id>": {"GET": 200, "PUT": 200, "PATCH": 200, "DELETE": 204},
+    "users/<user_id>/email-verifications": {"POST": 202},
+    "users/<user_id>/invitations": {"POST": 202},
     "users/<user_id>/orders": {"GET": 200},
     "users/<user_id>/payments": {"GET": 200},
     "users/<user_id>/posts": {"GET": 200, "POST": 201},
@@ -52,6 +57,7 @@ STATUS = {
 }
 METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE", "PROPFIND")
 UNDER_API_ONLY = {"login", "logout", "protected", "token/refresh"}
+UNDER_API_ONLY |= {"password-resets", "password-resets/<token>", "email-verifications/<token>"}
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.db import connection, transaction
 from django.test import override_settings
+from django.utils import timezone
 
 from accounts.services import create_api_key
 from config.api.principal import SCOPES
@@ -21,6 +22,7 @@ from tests.conftest import PASSWORD, Answer, Caller, with_key
 from tests.contract.matrix import Line
 from tests.contract.routes import Route
 from users import services
+from users.links import Purpose, build_token, get_state
 from users.models import User
 
 SAFE = {"GET", "HEAD", "OPTIONS"}
@@ -108,7 +110,10 @@ class World:
     def path(self, route: Route, target: User) -> str:
         rows = self.rows[target.pk]
         parents = {"user_id": target.pk, "post_id": rows["posts"], "api_key_id": rows["api-keys"]}
-        path = route.path(id=rows.get(route.template.split("/", maxsplit=1)[0], 0), **parents)
+        collection = route.template.split("/", maxsplit=1)[0]
+        purpose = Purpose.PASSWORD_RESET if collection == "password-resets" else Purpose.EMAIL_VERIFICATION
+        token = build_token(purpose, target.pk, get_state(target), timezone.now())
+        path = route.path(id=rows.get(collection, 0), **parents, token=token)
         return f"{path}?limit=100" if route.is_list else path
 
     def listed_row(self, route: Route, target: User) -> int:
@@ -170,6 +175,11 @@ class World:
             "PATCH comments/<id>": {"text": "New"},
             "POST api-keys": {"name": "New"},
             "POST api-keys/<api_key_id>/rotations": {},
+            "POST users/<user_id>/email-verifications": {},
+            "POST users/<user_id>/invitations": {},
+            "POST password-resets": {"email": target.email},
+            "POST password-resets/<token>": {"password": NEW_PASSWORD},
+            "POST email-verifications/<token>": {},
             "POST login": {"email": target.email, "password": PASSWORD},
             "POST token/refresh": {"refresh_token": self.refresh_token},
             "POST logout": {"refresh_token": self.refresh_token},

@@ -22,7 +22,7 @@ from oauth2_provider.models import get_access_token_model, get_grant_model, get_
 from accounts.models import LoginSession
 from accounts.services import create_api_key
 from config.management.commands import purge
-from config.models import AuditEvent, Counter, IdempotencyRecord, ReadPosition, RowCount, VersionUse
+from config.models import AuditEvent, Counter, IdempotencyRecord, OutboxEntry, ReadPosition, RowCount, VersionUse
 from tests.accounts.oauth.actors import Person, bearer, register
 from tests.conftest import PASSWORD
 from users.models import User
@@ -37,6 +37,7 @@ KINDS = {
     "counters": Counter,
     "idempotency keys": IdempotencyRecord,
     "audit events": AuditEvent,
+    "outbox entries": OutboxEntry,
     "read positions": ReadPosition,
     "uses of versions": VersionUse,
 }
@@ -104,6 +105,12 @@ def idempotency_record(user: User, over_at: Any) -> IdempotencyRecord:
     return IdempotencyRecord.objects.create(user=user, created_at=over_at - timedelta(days=30), **columns)
 
 
+def outbox_entry(user: User, over_at: Any) -> OutboxEntry:
+    return OutboxEntry.objects.create(
+        kind="invitation", user=user, status="sent", created_at=over_at - timedelta(days=7)
+    )
+
+
 def read_position(user: User, over_at: Any) -> ReadPosition:
     waited_at = over_at - timedelta(days=1)
     columns = {"replica": "db2:5432", "timeline": "00000001", "position": 1}
@@ -127,6 +134,7 @@ MAKERS = {
     "counters": counter,
     "idempotency keys": idempotency_record,
     "audit events": audit_event,
+    "outbox entries": outbox_entry,
     "read positions": read_position,
     "uses of versions": version_use,
 }

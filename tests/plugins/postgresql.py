@@ -35,6 +35,8 @@ def start() -> None:
         "JWT_SIGNING_KEY": secrets.token_urlsafe(48),
         "ALLOWED_HOSTS": "api.example.com,testserver,localhost,127.0.0.1",
         "PUBLIC_URL": "https://api.example.com",
+        # Nobody listens there: Django keeps the mail of tests.
+        "EMAIL_URL": "smtp://127.0.0.1:1",
         # High enough for any test, and counted all the same.
         "RATE_LIMIT_PRINCIPAL": "1000000",
         "RATE_LIMIT_ANONYMOUS": "1000000",

@@ -57,11 +57,27 @@ def login_attempt(
             refuse(counters.get_wait(counters.increment([*limits]), limits))
 
 
-def _get_limits(network: str, account: str) -> Mapping[str, int]:
+def count_message(request: AnyRequest, account: str) -> None:
+    """Counts a message that is asked for, against limits of their own as high as those on failed attempts.
+
+    Args:
+        request: for its address.
+        account: whom the message is for, whether or not there is such an account: an email as of `login_attempt`.
+
+    Raises:
+        DomainError: RATE_LIMITED.
+    """
+    limits = _get_limits(get_network(client_address(request)), account, "message")
+    wait = counters.get_wait(counters.increment([*limits]), limits)
+    if wait is not None:
+        raise counters.rate_limited(wait)
+
+
+def _get_limits(network: str, account: str, counted: str = "guess") -> Mapping[str, int]:
     # Short, whatever was sent.
     name = hashlib.sha256(account.encode("utf-8", "replace")).hexdigest()[:32]
     return {
-        f"guess:{name}:{network}": settings.RATE_LIMIT_LOGIN_ACCOUNT,
-        f"guess:*:{network}": settings.RATE_LIMIT_LOGIN_ADDRESS,
-        f"guess:{name}:*": settings.RATE_LIMIT_LOGIN_ACCOUNT * 10,
+        f"{counted}:{name}:{network}": settings.RATE_LIMIT_LOGIN_ACCOUNT,
+        f"{counted}:*:{network}": settings.RATE_LIMIT_LOGIN_ADDRESS,
+        f"{counted}:{name}:*": settings.RATE_LIMIT_LOGIN_ACCOUNT * 10,
     }

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from http import HTTPStatus
 from typing import Any
 
+from django.conf import settings
 from django.http import HttpRequest
 from rest_framework.request import Request
 
@@ -110,8 +111,8 @@ def _iterate_credential_codes(view: Any, method: str) -> Iterator[ErrorCode]:
         yield ErrorCode.UNAUTHENTICATED
     if view.required_scope(method):
         yield ErrorCode.INSUFFICIENT_SCOPE
-    if method != "GET":
-        # The role's permissions, or a session without its CSRF token.
+    if method != "GET" or settings.REQUIRE_VERIFIED_EMAIL:
+        # The role's permissions, a session without its CSRF token, or Basic with an email that is not verified.
         yield ErrorCode.FORBIDDEN
 
 

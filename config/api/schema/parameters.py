@@ -20,7 +20,7 @@ from config.api.listing.filter_values import (
 )
 from config.api.listing.pagination import DEFAULT_LIMIT, MAX_LIMIT, MAX_POSITION
 from config.api.listing.query import INCLUDE
-from config.api.schema.fields import MAX_TIME_LENGTH, build_integer, build_string
+from config.api.schema.fields import MAX_TIME_LENGTH, TOKEN, build_integer, build_string
 from config.api.schema.views import is_later, takes_dry_run, takes_include, takes_lines
 from config.api.viewsets import ResourceViewSet
 from config.api.writing import idempotency
@@ -154,6 +154,8 @@ def _get_shared_names(view: Any, method: str) -> list[str]:
 
 
 def _build_path_parameter(name: str) -> JSONObject:
+    if name == "token":
+        return _build_parameter(name, build_string(256, TOKEN), "Of a mailed link.", "path", required=True)
     target = "resource" if name == "id" else name.removesuffix("_id").replace("_", " ")
     description = f"The ID of the {target}."
     return _build_parameter(name, build_integer(1), description, "path", required=True)

@@ -7,6 +7,7 @@ import secrets
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -80,7 +81,8 @@ class Command(ServiceCommand):
                 folder = predecessor.metrics if predecessor else mkdtemp(prefix="metrics-")
                 try:
                     os.environ[metrics.FOLDER] = folder
-                    _serve(sockets, predecessor)
+                    with _delivering() if settings.LOCAL else nullcontext():
+                        _serve(sockets, predecessor)
                 finally:
                     shutil.rmtree(folder, ignore_errors=True)
 
@@ -204,6 +206,32 @@ def _register_reference() -> None:
         ),
     )
     save_new_application(application)
+
+
+@contextmanager
+def _delivering() -> Iterator[None]:
+    """Runs `manage.py deliver` beside the service, and again when it has died."""
+    stopped = threading.Event()
+    command = [sys.executable, sys.argv[0], "deliver", "--parent", str(os.getpid())]
+    # The metrics are those of the processes that answer requests.
+    environment = {name: value for name, value in os.environ.items() if name != metrics.FOLDER}
+
+    def run() -> None:
+        while not stopped.wait(1):
+            # Ctrl-C is for this process, which ends the other one in order.
+            process = subprocess.Popen(command, env=environment, start_new_session=True)  # noqa: S603 - of constants
+            while process.poll() is None:
+                if stopped.wait(0.1):
+                    process.terminate()
+                    process.wait(STOP_TIMEOUT_SECONDS)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopped.set()
+        thread.join()
 
 
 def _serve(sockets: Sequence[socket.socket], predecessor: Predecessor | None) -> None:

@@ -18,8 +18,8 @@ SORTABLE = {
     "/users/{id}/posts": {"id", "title", "created_at", "updated_at"},
 }
 READABLE = {
-    "/users": {"id", "name", "email", "role", "status", "created_at", "updated_at"},
-    "/users/{id}": {"id", "name", "email", "role", "status", "created_at", "updated_at"},
+    "/users": {"id", "name", "email", "role", "status", "email_verified_at", "created_at", "updated_at"},
+    "/users/{id}": {"id", "name", "email", "role", "status", "email_verified_at", "created_at", "updated_at"},
     "/orders": {"id", "user_id", "item", "qty", "created_at"},
     "/payments": {"id", "user_id", "amount", "created_at"},
     "/posts": {"id", "user_id", "title", "body", "comments", "comments_count", "created_at", "updated_at"},

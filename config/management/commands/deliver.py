@@ -1,0 +1,47 @@
+"""Sends what is in the outbox."""
+
+from __future__ import annotations
+
+import signal
+from argparse import SUPPRESS, ArgumentParser
+from threading import Event
+
+from django.db import Error, close_old_connections
+
+from config.management.command import ServiceCommand
+from config.outbox import deliver
+from config.postgresql.transactions import is_unavailable
+from config.server.processes import end_with_parent
+
+SECONDS_BETWEEN_LOOKS = 0.5
+
+
+class Command(ServiceCommand):
+    help = (
+        "Sends what is in the outbox, such as mail, until Ctrl-C or SIGTERM, and ends after the message that it is "
+        "at. Several may run: each message is sent by one of them. Killed at any instant, none is lost. On your own "
+        "machine, `make run` starts it."
+    )
+    example = "manage.py deliver --once"
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--once", action="store_true", help="send what is due now, and end")
+        # Of `serve`, without which it shall not go on.
+        parser.add_argument("--parent", type=int, help=SUPPRESS)
+
+    def handle(self, *, once: bool, parent: int | None, **options: object) -> None:
+        stopped = Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: stopped.set())
+        if parent:
+            end_with_parent(parent)
+        while not stopped.is_set():
+            close_old_connections()
+            try:
+                deliver(stopped.is_set)
+            except Error as error:
+                if once or not is_unavailable(error):
+                    raise
+            if once:
+                return
+            stopped.wait(SECONDS_BETWEEN_LOOKS)
