@@ -81,22 +81,19 @@ def test_explicit_credential_comes_before_the_session(browser, make_user, kind):
     assert answer.json()["data"]["credential"]["kind"] == ("basic" if kind == "basic" else "api_key")
 
 
-@pytest.mark.parametrize(
-    ("path", "headers", "code"),
-    [
+def test_bad_explicit_credential_never_falls_back_to_the_session(browser):
+    for path, headers, code in [
         ("/users", {"X-API-Key": "urs_none"}, "INVALID_CREDENTIALS"),
         ("/users", {"X-API-Key": ""}, "INVALID_CREDENTIALS"),
         ("/users?api_key=urs_none", {}, "INVALID_CREDENTIALS"),
         ("/users?api_key=", {}, "INVALID_CREDENTIALS"),
         ("/users", {"Authorization": "Basic bm9ib2R5Ong="}, "INVALID_CREDENTIALS"),
         ("/users", {"Authorization": "Bearer none"}, "INVALID_TOKEN"),
-    ],
-)
-def test_bad_explicit_credential_never_falls_back_to_the_session(browser, path, headers, code):
-    assert browser.get("/users").status_code == 200
-    answer = browser.get(path, headers=headers)
-    assert (answer.status_code, answer.json()["error"]["code"]) == (401, code)
-    assert answer["WWW-Authenticate"]
+    ]:
+        assert browser.get("/users").status_code == 200
+        answer = browser.get(path, headers=headers)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (401, code)
+        assert answer["WWW-Authenticate"]
 
 
 def test_bad_session_cookie_is_no_credential(db):

@@ -6,8 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.deploy.advisories import judge
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -17,9 +15,8 @@ FAULTY = {"name": "faulty", "version": "1.1", "vulns": [FAULT]}
 UNKNOWN = {"name": "own", "skip_reason": "Dependency not found on PyPI and could not be audited: own (1.0)"}
 
 
-@pytest.mark.parametrize(
-    ("packages", "lines", "has_faults"),
-    [
+def test_faulty_package_is_named_and_unknown_ones_are_no_fault():
+    for packages, lines, has_faults in [
         ([GOOD], [], False),
         ([GOOD, FAULTY], ["faulty 1.1: PYSEC-2030-1, mended in 1.2, 2.0"], True),
         (
@@ -37,10 +34,8 @@ UNKNOWN = {"name": "own", "skip_reason": "Dependency not found on PyPI and could
             ["PyPI, as it is reached from here, does not know any package: not looked up among its advisories."],
             False,
         ),
-    ],
-)
-def test_faulty_package_is_named_and_unknown_ones_are_no_fault(packages, lines, has_faults):
-    assert judge(json.dumps({"dependencies": packages, "fixes": []}), "") == (lines, has_faults)
+    ]:
+        assert judge(json.dumps({"dependencies": packages, "fixes": []}), "") == (lines, has_faults)
 
 
 def test_silent_pypi_is_told_in_one_line_and_is_no_fault():

@@ -3,8 +3,6 @@
 import logging
 from types import SimpleNamespace
 
-import pytest
-
 from config.http import client_address as module
 from config.http.client_address import client_address
 
@@ -40,9 +38,8 @@ def test_entry_of_the_proxy_is_read_in_the_forms_that_proxies_write(settings):
         assert find(entry) == address
 
 
-@pytest.mark.parametrize(
-    ("proxies", "forwarded", "address"),
-    [
+def test_entry_that_counts_is_as_far_from_the_end_as_there_are_proxies(settings):
+    for proxies, forwarded, address in [
         (0, "203.0.113.7", PROXY),
         (2, "198.51.100.1, 203.0.113.7:1, 10.0.0.9:2", "203.0.113.7"),
         # The outer proxy does not tell whom it was called by: it is the client of the inner one.
@@ -51,11 +48,9 @@ def test_entry_of_the_proxy_is_read_in_the_forms_that_proxies_write(settings):
         (2, "203.0.113.7", "203.0.113.7"),
         (1, "", PROXY),
         (1, "198.51.100.1, ", PROXY),
-    ],
-)
-def test_entry_that_counts_is_as_far_from_the_end_as_there_are_proxies(settings, proxies, forwarded, address):
-    settings.TRUSTED_PROXIES = proxies
-    assert find(forwarded) == address
+    ]:
+        settings.TRUSTED_PROXIES = proxies
+        assert find(forwarded) == address
 
 
 def test_proxy_that_tells_no_address_is_told_of_once_in_the_log(settings, caplog):

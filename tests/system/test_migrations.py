@@ -159,9 +159,8 @@ def test_later_migrations_leave_the_release_before_them_working() -> None:
     assert [fault for migration in later for fault in find_faults(migration)] == []
 
 
-@pytest.mark.parametrize(
-    ("operation", "is_atomic", "passes"),
-    [
+def test_operations_that_lock_or_break_are_refused() -> None:
+    for operation, is_atomic, passes in [
         (operations.AddField("user", "x", models.TextField(null=True)), True, True),
         (operations.AddField("user", "x", models.TextField(db_default="")), True, True),
         (operations.AddField("user", "x", models.TextField(default="")), True, False),
@@ -174,11 +173,9 @@ def test_later_migrations_leave_the_release_before_them_working() -> None:
         (operations.RunPython(operations.RunPython.noop), True, False),
         (operations.RunPython(operations.RunPython.noop), False, True),
         (operations.DeleteModel("user"), True, False),
-    ],
-)
-def test_operations_that_lock_or_break_are_refused(operation: Operation, is_atomic: bool, passes: bool) -> None:
-    migration = type("Migration", (Migration,), {"operations": [operation], "atomic": is_atomic})("new", "users")
-    assert (find_faults(migration) == []) is passes
+    ]:
+        migration = type("Migration", (Migration,), {"operations": [operation], "atomic": is_atomic})("new", "users")
+        assert (find_faults(migration) == []) is passes
 
 
 def test_postgresql_that_is_too_old_is_refused_in_one_line(db, monkeypatch):

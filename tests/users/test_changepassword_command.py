@@ -47,9 +47,8 @@ def test_change_is_noted_once_and_ends_logins_and_sessions(run, owner):
     assert AuditEvent.objects.filter(event="password.changed", user=owner).count() == 1
 
 
-@pytest.mark.parametrize(
-    ("email", "password"),
-    [
+def test_what_the_api_refuses_is_one_line_and_changes_nothing(run, owner):
+    for email, password in [
         ("nobody@example.com", NEW),
         ("a\0b", NEW),
         ("a\udcff", NEW),
@@ -58,11 +57,9 @@ def test_change_is_noted_once_and_ends_logins_and_sessions(run, owner):
         ("ann@example.com", "Ann@example.com"),
         ("ann@example.com", "p" * 129),
         ("ann@example.com", "nul\0in the middle"),
-    ],
-)
-def test_what_the_api_refuses_is_one_line_and_changes_nothing(run, owner, email, password):
-    with pytest.raises(CommandError) as refused:
-        run(email, password)
-    assert len(str(refused.value).splitlines()) == 1
-    assert User.objects.get(pk=owner.pk).password == owner.password
-    assert not AuditEvent.objects.exists()
+    ]:
+        with pytest.raises(CommandError) as refused:
+            run(email, password)
+        assert len(str(refused.value).splitlines()) == 1
+        assert User.objects.get(pk=owner.pk).password == owner.password
+        assert not AuditEvent.objects.exists()

@@ -53,9 +53,8 @@ def test_command_gives_a_public_client_no_secret(run, person):
     assert person.tokens(public)["scope"] == scopes
 
 
-@pytest.mark.parametrize(
-    ("arguments", "options"),
-    [
+def test_command_refuses_wrong_input_in_one_line(run):
+    for arguments, options in [
         ([], {"owner": "nobody@example.com"}),
         ([], {"grant": "password"}),
         ([], {"scopes": "users:fly"}),
@@ -76,14 +75,12 @@ def test_command_gives_a_public_client_no_secret(run, person):
         (["--redirect-uri", "javascript:alert(1)"], {"grant": "authorization-code"}),
         (["--redirect-uri", "com.example.app:/cb"], {"grant": "authorization-code"}),
         (["--redirect-uri", "/cb"], {"grant": "authorization-code"}),
-    ],
-)
-def test_command_refuses_wrong_input_in_one_line(run, arguments, options):
-    with pytest.raises(CommandError) as refusal:
-        run(*arguments, **options)
-    assert str(refusal.value)
-    assert "\n" not in str(refusal.value)
-    assert not Application.objects.exists()
+    ]:
+        with pytest.raises(CommandError) as refusal:
+            run(*arguments, **options)
+        assert str(refusal.value)
+        assert "\n" not in str(refusal.value)
+        assert not Application.objects.exists()
 
 
 def test_command_takes_http_on_loopback_while_debugging(run, settings):
@@ -122,22 +119,19 @@ def test_admin_shows_the_secret_once_and_keeps_it_nowhere(pages, person):
     assert secret not in repr(list(AuditEvent.objects.values()))
 
 
-@pytest.mark.parametrize(
-    ("changes", "field"),
-    [
+def test_admin_refuses_what_the_command_refuses(pages):
+    for changes, field in [
         ({"authorization_grant_type": "client-credentials"}, "owner"),
         ({"authorization_grant_type": "password"}, "authorization_grant_type"),
         ({"redirect_uris": ""}, "redirect_uris"),
         ({"redirect_uris": "http://client.example/cb"}, "redirect_uris"),
         ({"allowed_scopes": ["users:fly"]}, "allowed_scopes"),
         ({"owner": "999999"}, "owner"),
-    ],
-)
-def test_admin_refuses_what_the_command_refuses(pages, changes, field):
-    answer = pages.post(ADD, form(**changes))
-    assert answer.status_code == 200
-    assert field in answer.context["adminform"].form.errors
-    assert not Application.objects.exists()
+    ]:
+        answer = pages.post(ADD, form(**changes))
+        assert answer.status_code == 200
+        assert field in answer.context["adminform"].form.errors
+        assert not Application.objects.exists()
 
 
 def test_admin_changes_scopes_and_not_the_kind(pages, client, person):

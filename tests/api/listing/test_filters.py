@@ -310,25 +310,22 @@ def test_what_is_no_value_is_refused_by_name(rows: Rows) -> None:
         assert (answer.status, answer.code, answer.fields) == (400, "VALIDATION_ERROR", {field})
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
+def test_older_version_knows_none_of_it(rows: Rows) -> None:
+    """And ignores it, as all that it does not know."""
+    for query in [
         "id=1,2&sort=name",
         "created_at[gte]=x",
         "id[gt]=y&role=user",
         "nothing[gte]=1",
         "updated_at[lt]=2026-01-01T00:00:00Z",
-    ],
-)
-def test_older_version_knows_none_of_it(rows: Rows, query: str) -> None:
-    """And ignores it, as all that it does not know."""
-    caller = rows.callers["admin"]
-    known = "&".join(part for part in query.split("&") if part.partition("=")[0] in {"sort", "role"})
-    plain = caller.get(f"/api/v1/users?{known}")
-    answer = caller.get(f"/api/v1/users?{query}")
-    assert (answer.status, answer.data, answer.meta) == (200, plain.data, plain.meta)
-    refused = caller.get("/api/v1/users?role=admin,support")
-    assert (refused.status, refused.fields) == (400, {"role"})
+    ]:
+        caller = rows.callers["admin"]
+        known = "&".join(part for part in query.split("&") if part.partition("=")[0] in {"sort", "role"})
+        plain = caller.get(f"/api/v1/users?{known}")
+        answer = caller.get(f"/api/v1/users?{query}")
+        assert (answer.status, answer.data, answer.meta) == (200, plain.data, plain.meta)
+        refused = caller.get("/api/v1/users?role=admin,support")
+        assert (refused.status, refused.fields) == (400, {"role"})
 
 
 @pytest.mark.parametrize("name", ["orders", "payments"])
