@@ -37,7 +37,7 @@ def main(arguments: list[str]) -> None:
     from django.conf import settings
     from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
-    from django.db import OperationalError
+    from django.db import NotSupportedError, OperationalError
 
     from config.local.account import EmbeddedDatabaseError
     from config.local.cluster import get_default_cluster
@@ -55,7 +55,7 @@ def main(arguments: list[str]) -> None:
             execute_from_command_line(arguments)
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)
-    except (EmbeddedDatabaseError, ImproperlyConfigured, OperationalError, PermissionError) as error:
+    except (EmbeddedDatabaseError, ImproperlyConfigured, NotSupportedError, OperationalError, PermissionError) as error:
         sys.exit(f"manage.py: {' '.join(str(error).split())}")
 
 

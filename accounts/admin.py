@@ -41,8 +41,6 @@ class RevokedFilter(changelist.ChoiceListFilter):
 
 @admin.register(APIKey)
 class APIKeyAdmin(ReadOnlyAdmin):
-    # As for the API (accounts.views).
-    may_read_replica = False
     list_display = ("id", "user_link", "name", "prefix", "expires_at", "last_used_at", "revoked_at")
     list_filter = (RevokedFilter,)
     search_fields = ("id", "user", "prefix__startswith")

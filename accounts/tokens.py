@@ -4,29 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any, NamedTuple, Self
 
 import jwt
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from django.conf import settings
+from django.utils import timezone
 from rest_framework_simplejwt.backends import TokenBackend
 from rest_framework_simplejwt.exceptions import TokenBackendError, TokenError
 from rest_framework_simplejwt.settings import api_settings
 from rest_framework_simplejwt.tokens import Token
 
 from accounts.models import LoginSession
-from accounts.signing_keys import SigningKey, parse_signing_key
-from config.api.backends import get_backend
 from config.http.errors import Detail, invalid, invalid_token
 
 # Of ours none is half as long. A longer one is not worth decoding.
 MAX_CHARACTERS = 4096
 # The clock of the machine that issued a token may be ahead. It prolongs nothing: `exp` has no leeway (Token.check_exp).
 CLOCK_LEEWAY = timedelta(seconds=5)
-CLAIMS = {"exp": int, "iat": int, "jti": str, "sid": str, "sub": str, "token_type": str}
-_TYPES = tuple(CLAIMS.values())
 _SHAPE = re.compile(r"[\w-]+\.[\w-]+\.[\w-]+", re.ASCII)
 _SESSION_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -38,25 +34,12 @@ class Backend(TokenBackend):
     token that it signed has expired.
     """
 
-    def __init__(self, key: SigningKey, *fallbacks: SigningKey, audience: str, issuer: str) -> None:
-        super().__init__(key.algorithm, audience=audience, issuer=issuer)
-        self.key = key
-        self._fallbacks = [Backend(each, audience=audience, issuer=issuer) for each in fallbacks]
-
-    @property
-    def prepared_signing_key(self) -> bytes | Ed25519PrivateKey:
-        return self.key.signing
-
-    def get_public_keys(self) -> list[Mapping[str, str]]:
-        """The public keys (RFC 7517) that verify tokens; none of a secret."""
-        return [jwk for each in (self, *self._fallbacks) if (jwk := each.key.public_jwk)]
-
-    def encode(self, payload: dict[str, object]) -> str:
-        claims = payload | {"aud": self.audience, "iss": self.issuer}
-        return jwt.encode(claims, self.key.signing, self.algorithm, headers={"kid": self.key.id})
+    def __init__(self, *keys: str) -> None:
+        super().__init__("HS256", keys[0], audience=api_settings.AUDIENCE, issuer=api_settings.ISSUER)
+        self.keys = keys
 
     def decode(self, token: Any, verify: bool = True) -> dict[str, Any]:
-        """The claims of a token that one of the keys signed, by its own algorithm.
+        """The claims of a token that one of the keys signed.
 
         Args:
             token: its text.
@@ -66,50 +49,32 @@ class Backend(TokenBackend):
             TokenBackendError: any other token.
         """
         # The library skips what is not of the alphabet, so that one token could be spelt in many ways.
-        if not _SHAPE.fullmatch(token):
-            raise TokenBackendError("Token is of another form")
-        try:
-            key_id = jwt.get_unverified_header(token).get("kid")
-        except jwt.InvalidTokenError:
-            raise TokenBackendError("Token has no header") from None
-        refusal: Exception = TokenBackendError("Token names no key of this service")
-        for backend in (self, *self._fallbacks):
-            # Tokens of releases before there were several keys name none.
-            if key_id in {backend.key.id, None}:
-                try:
-                    return backend._decode(token, verify_times=verify)
-                except jwt.InvalidTokenError as error:
-                    refusal = TokenBackendError(str(error))
-        raise refusal
-
-    def _decode(self, token: str, *, verify_times: bool) -> dict[str, Any]:
-        claims: dict[str, Any] = jwt.decode(
-            token,
-            self.key.verifying,
-            [self.algorithm],
-            audience=self.audience,
-            issuer=self.issuer,
-            leeway=CLOCK_LEEWAY,
-            options={"verify_exp": verify_times, "verify_iat": verify_times, "verify_nbf": verify_times},
-        )
-        return claims
+        if len(token) > MAX_CHARACTERS or not _SHAPE.fullmatch(token):
+            raise TokenBackendError("Token has another form")
+        times = dict.fromkeys(("verify_exp", "verify_iat", "verify_nbf"), verify)
+        rules: dict[str, Any] = {
+            "audience": self.audience,
+            "issuer": self.issuer,
+            "leeway": CLOCK_LEEWAY,
+            "options": {"require": ["iat", "sub"], **times},
+        }
+        refusal: Exception | None = None
+        for key in self.keys:
+            try:
+                return dict(jwt.decode(token, key, [self.algorithm], **rules))
+            except jwt.InvalidTokenError as error:
+                refusal = error
+        raise TokenBackendError("Token is of no key of this service") from refusal
 
 
-# The latter three: `exp` may be a number that is no date, and what was signed no JSON.
-_UNUSABLE = (TokenError, OSError, OverflowError, ValueError)
+backend = Backend(settings.JWT_SIGNING_KEY, *settings.JWT_SIGNING_KEY_FALLBACKS)
+# The others: a claim is missing or of another type, `exp` is a number that is no date, what was signed no JSON.
+_UNUSABLE = (TokenError, LookupError, OSError, OverflowError, TypeError, ValueError)
 
 
 class SessionToken(Token):
-    """A token that names its session (`sid`) and user (`sub`).
+    """A token that names its session (`sid`) and user (`sub`)."""
 
-    Issuer, audience, signature, algorithm and the times are checked by the library.
-    """
-
-    backend = Backend(
-        *map(parse_signing_key, [settings.JWT_SIGNING_KEY, *settings.JWT_SIGNING_KEY_FALLBACKS]),
-        audience=api_settings.AUDIENCE,
-        issuer=api_settings.ISSUER,
-    )
     session_id: str
     expires_at: datetime
 
@@ -118,7 +83,7 @@ class SessionToken(Token):
         """A new token of a session."""
         token = cls()
         token["sid"], token["sub"] = str(session.pk), str(session.user_id)
-        token.verify_own_claims()
+        token.read_claims()
         return token
 
     @classmethod
@@ -128,35 +93,36 @@ class SessionToken(Token):
         Raises:
             DomainError: INVALID_TOKEN, for whatever is not an unexpired token of this service and of this type.
         """
-        if len(text) > MAX_CHARACTERS or not text.isascii():
-            raise invalid_token()
+        kind: Any = cls
         try:
-            token: Self = get_backend(settings.CREDENTIAL_BACKEND).parse_token(cls, text)
+            token: Self = _verify(kind, backend, text)
         except _UNUSABLE:
             raise invalid_token() from None
+        if token.expires_at <= timezone.now():
+            raise invalid_token()
         return token
 
     def get_token_backend(self) -> TokenBackend:
-        return self.backend
+        return backend
 
-    def verify(self) -> None:
-        self.verify_own_claims()
-        super().verify()
-
-    def verify_own_claims(self) -> None:
-        """Checks what the library does not: the type of each claim, and of the token.
+    def read_claims(self) -> None:
+        """Reads the session, and the end of the token.
 
         Raises:
-            TokenError: a claim is missing or of another type.
-            OSError, OverflowError, ValueError: `exp` is no date.
+            LookupError, OSError, OverflowError, TypeError, ValueError: a claim is missing, or of another form.
         """
-        claims = self.payload
-        if tuple(map(type, map(claims.get, CLAIMS))) != _TYPES or claims["token_type"] != self.token_type:
-            raise TokenError("Token lacks a claim, or has it in another form")
-        self.session_id = claims["sid"]
+        self.session_id = self.payload["sid"]
         if not _SESSION_ID.fullmatch(self.session_id):
-            raise TokenError("Token names no session")
-        self.expires_at = datetime.fromtimestamp(claims["exp"], UTC)
+            raise ValueError("The token names no session.")
+        self.expires_at = datetime.fromtimestamp(self.payload["exp"], UTC)
+
+
+# As secret as the keys beside them. A token is sent again and again; of what was verified once, the time alone goes on.
+@lru_cache(maxsize=1024)
+def _verify(cls: Any, backend: Backend, text: str) -> Any:
+    token = cls(text)
+    token.read_claims()
+    return token
 
 
 class AccessToken(SessionToken):
@@ -178,17 +144,14 @@ class RefreshToken(SessionToken):
         Raises:
             DomainError: VALIDATION_ERROR on `refresh_token` for an access token.
         """
-        if len(text) > MAX_CHARACTERS or not text.isascii():
-            return None
         try:
             token = cls(text, verify=False)  # type: ignore[arg-type]  # the library's annotation is wrong
+            token.read_claims()
         except _UNUSABLE:
             return None
-        try:
-            token.verify_own_claims()
-        except _UNUSABLE:
+        if token["token_type"] != cls.token_type:
             message = "This is not a refresh token. Send the refresh token of the same pair."
-            raise invalid(Detail("refresh_token", message)) from None
+            raise invalid(Detail("refresh_token", message))
         return token
 
 

@@ -1,7 +1,6 @@
 from django.apps import AppConfig
 from django.conf import settings
 from django.contrib.admin import apps as admin_apps
-from django.db.models.signals import pre_migrate
 
 
 class ConfigConfig(AppConfig):
@@ -10,11 +9,9 @@ class ConfigConfig(AppConfig):
 
     def ready(self) -> None:
         from config import checks  # noqa: F401 - registers the system checks
-        from config.management.migrations import refuse_old_server
         from config.postgresql import statements  # noqa: F401 - is told of each new connection
         from config.postgresql.replicas import hosts  # noqa: F401 - likewise
 
-        pre_migrate.connect(refuse_old_server, sender=self)
         if settings.QUOTA_URL:
             # Before the workers are forked, and before a request waits for it.
             from config.api.limits import redis_counters  # noqa: F401

@@ -1,10 +1,13 @@
 """System checks for settings that are insecure or contradict each other."""
 
+import zlib
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from time import time
+from typing import Any
 
 from django.conf import settings
+from django.contrib.auth import get_user_model
 from django.core import checks
 from django.core.checks import CheckMessage, Error, Tags, register
 from django.db import DatabaseError, connection
@@ -19,38 +22,34 @@ CONNECTIONS_OF_A_WORKER = 14
 # For readers of metrics, backups and commands.
 SPARE_CONNECTIONS = 10
 MAX_CLOCK_SECONDS = 2.0
-MIN_KEY_LENGTHS = {"SECRET_KEY": 50, "JWT_SIGNING_KEY": 32}
+MIN_SECRET_BYTES = 24
 
 
 @register(Tags.security)
 def check_oauth(**options: object) -> list[CheckMessage]:
-    """Refuses components and settings of django-oauth-toolkit that let in more than the service's own do."""
-    return [Error(message, id=f"config.E00{number}") for number, message in _find_insecure_oauth_settings()]
+    """Refuses what of the toolkit lets a bearer token log in without a password, or authenticate every page."""
+    listed = [*settings.AUTHENTICATION_BACKENDS, *settings.MIDDLEWARE]
+    wrong = [path for path in listed if path.startswith("oauth2_provider.")]
+    return [Error(f"The settings must not list {path}.", id="config.E001") for path in wrong]
 
 
-def _find_insecure_oauth_settings() -> Iterator[tuple[int, str]]:
-    from oauth2_provider.settings import DEFAULTS
-
-    # With the backend a bearer token logs in without a password; with the middleware it authenticates every page.
-    if any(path.startswith("oauth2_provider.") for path in settings.AUTHENTICATION_BACKENDS):
-        yield 1, "AUTHENTICATION_BACKENDS must not list a backend of django-oauth-toolkit."
-    if any(path.startswith("oauth2_provider.") for path in settings.MIDDLEWARE):
-        yield 2, "MIDDLEWARE must not list a middleware of django-oauth-toolkit."
-    # Each of them refuses what OAuth 2.0 allowed and RFC 9700 deprecates.
-    gates = sorted(name for name in DEFAULTS if name.startswith("COMPLIANT_BCP_"))
-    if disabled := [name for name in gates if not settings.OAUTH2_PROVIDER.get(name)]:
-        yield 3, f"OAUTH2_PROVIDER must turn on {', '.join(disabled)}."
-    if "http" in settings.OAUTH2_PROVIDER.get("ALLOWED_REDIRECT_URI_SCHEMES", ["http"]) and not (
-        settings.LOCAL or settings.DEBUG
-    ):
-        yield 4, "ALLOWED_REDIRECT_URI_SCHEMES of OAUTH2_PROVIDER must not hold http outside LOCAL and DEBUG."
+@register(Tags.security, deploy=True)
+def check_secrets(**options: object) -> list[CheckMessage]:
+    """Warns of secrets that repeat themselves. None is told, nor a part of one."""
+    if settings.LOCAL:
+        return []
+    given = {name: getattr(settings, name) for name in ("SECRET_KEY", "JWT_SIGNING_KEY", "METRICS_TOKEN")}
+    hint = "Make a random one: openssl rand -base64 48"
+    return [
+        checks.Warning(f"{name} may be guessed.", hint=hint, id="config.W009")
+        for name, secret in given.items()
+        if secret and _count_bytes(secret) < min(len(secret), MIN_SECRET_BYTES)
+    ]
 
 
-@register(Tags.security)
-def check_key_lengths(**options: object) -> list[CheckMessage]:
-    """Refuses short keys. config.settings validates those of the environment; they can also come from elsewhere."""
-    short = [name for name, length in MIN_KEY_LENGTHS.items() if len(getattr(settings, name)) < length]
-    return [Error(f"{name} must have at least {MIN_KEY_LENGTHS[name]} characters.", id="config.E005") for name in short]
+def _count_bytes(secret: str) -> int:
+    """How much there is to guess at the most: what repeats in it is guessed at once."""
+    return len(zlib.compress(secret.encode(), 9)) - len(zlib.compress(b""))
 
 
 @register
@@ -70,15 +69,6 @@ def check_default_version(**options: object) -> list[CheckMessage]:
         return []
     message = f"Version {version}, which a request without a version gets, ends on {version.sunset}."
     return [checks.Warning(message, hint="Move DEFAULT_API_VERSION.", id="config.W001")]
-
-
-@register(Tags.compatibility)
-def check_quotas(**options: object) -> list[CheckMessage]:
-    """Warns of a Redis that has nothing to count."""
-    if not settings.QUOTA_URL or settings.RATE_LIMIT_PRINCIPAL or settings.RATE_LIMIT_ANONYMOUS:
-        return []
-    message = "QUOTA_URL names a Redis, and no request is limited."
-    return [checks.Warning(message, hint="Set RATE_LIMIT_PRINCIPAL or RATE_LIMIT_ANONYMOUS.", id="config.W002")]
 
 
 @register(Tags.security, deploy=True)
@@ -145,6 +135,20 @@ def _find_faults(available: int, timeouts: Sequence[str], seconds_apart: float) 
     if seconds_apart > MAX_CLOCK_SECONDS:
         message = f"The clocks of this machine and of the database differ by {seconds_apart:.1f} s."
         yield checks.Warning(message, hint="Let both follow NTP.", id="config.W007")
+
+
+@register(Tags.database, deploy=True)
+def check_administrators(databases: Sequence[str] | None = None, **options: object) -> list[CheckMessage]:
+    """Looks whether somebody can sign in to the admin."""
+    users: Any = get_user_model()._default_manager
+    try:
+        if not databases or users.administrators().exists():
+            return []
+    except DatabaseError:
+        # It is away, which `check_database` tells, or has no tables yet.
+        return []
+    hint = "Create one: manage.py create_user EMAIL --name NAME --role admin."
+    return [checks.Warning("There is no active administrator.", hint=hint, id="config.W010")]
 
 
 @register(Tags.database)

@@ -17,7 +17,6 @@ from django.http.request import validate_host
 from environs import EnvError, EnvValidationError, FileAwareEnv
 from marshmallow.validate import And, ContainsNoneOf, Length, OneOf, Range, Regexp, Validator
 
-from accounts.signing_keys import parse_signing_key
 from config.api.versions.table import Version
 from config.local.cluster import get_database_url
 from config.local.secrets import get_local_secrets
@@ -248,15 +247,6 @@ def _find_faults_of_keys() -> Iterator[str]:
     ):
         if any(len(set(key)) < MIN_DISTINCT_CHARACTERS for key in keys):
             yield f"{name}: Has too few different characters. Generate a random value."
-    for name, keys in (
-        ("JWT_SIGNING_KEY", [JWT_SIGNING_KEY]),
-        ("JWT_SIGNING_KEY_FALLBACKS", JWT_SIGNING_KEY_FALLBACKS),
-    ):
-        for key in keys:
-            try:
-                parse_signing_key(key)
-            except ValueError as error:
-                yield f"{name}: {error}"
 
 
 def _format_errors(errors: Sequence[str] | Mapping[str, Sequence[str]]) -> str:
@@ -381,11 +371,9 @@ LANGUAGE_CODE = "en"
 USE_I18N = False
 FORMAT_MODULE_PATH = "config.site.formats"
 TIME_ZONE = "UTC"
-USE_TZ = True
 STATIC_URL = "/static/"
 # Served from the packages themselves: no STATIC_ROOT, no collectstatic step that could be forgotten.
 WHITENOISE_USE_FINDERS = True
-WHITENOISE_AUTOREFRESH = False
 # The icon that browsers ask for by themselves.
 WHITENOISE_ROOT = Path(__file__).parent / "root"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
@@ -526,7 +514,6 @@ SECURE_HSTS_SECONDS = int(STRICT_TRANSPORT_SECURITY.removeprefix("max-age=").par
 SECURE_HSTS_INCLUDE_SUBDOMAINS = "includeSubDomains" in STRICT_TRANSPORT_SECURITY
 SECURE_HSTS_PRELOAD = "preload" in STRICT_TRANSPORT_SECURITY
 SECURE_REFERRER_POLICY = "no-referrer"
-X_FRAME_OPTIONS = "DENY"
 CSRF_TRUSTED_ORIGINS = [PUBLIC_URL]
 CSRF_FAILURE_VIEW = "config.api.exceptions.csrf_failure"
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if TRUSTED_PROXIES else None
@@ -544,7 +531,6 @@ SILENCED_SYSTEM_CHECKS = [
 
 # --- CORS: closed until CORS_ALLOWED_ORIGINS opens it, and never for cookies --------------------------------------
 
-CORS_ALLOW_METHODS = ["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"]
 CORS_ALLOW_HEADERS = [
     "Accept",
     "Authorization",
@@ -592,7 +578,6 @@ REST_FRAMEWORK = {
         "config.api.representation.renderers.BrowsableRenderer",
     ],
     "DEFAULT_SCHEMA_CLASS": "config.api.schema.Schema",
-    "DEFAULT_FILTER_BACKENDS": [],
     "EXCEPTION_HANDLER": "config.api.exceptions.handle",
     "UNAUTHENTICATED_USER": None,
     "COERCE_DECIMAL_TO_STRING": False,
@@ -601,7 +586,7 @@ REST_FRAMEWORK = {
     "FORMAT_SUFFIX_KWARG": None,
 }
 SIMPLE_JWT = {
-    # The keys and their algorithms: accounts.tokens.
+    # The keys: accounts.tokens.
     "ISSUER": PUBLIC_URL,
     "AUDIENCE": f"{PUBLIC_URL}/api",
     "ACCESS_TOKEN_LIFETIME": timedelta(minutes=15),

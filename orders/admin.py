@@ -1,12 +1,8 @@
-from collections.abc import Iterator, Sequence
-from datetime import date
-
 from django.contrib import admin
 from django.db.models import Count
 
 from config.admin import dashboard
 from config.admin.base import ReadOnlyAdmin
-from config.admin.dashboard import Chart
 from orders.models import Order
 
 
@@ -22,7 +18,4 @@ class OrderAdmin(ReadOnlyAdmin):
     export_fields = ("id", "user_id", "item", "qty", "created_at")
 
 
-@dashboard.register_charts
-def build_order_chart(days: Sequence[date]) -> Iterator[Chart]:
-    values = dashboard.aggregate_by_day(Order.objects.all(), "created_at", days, orders=Count("pk"))
-    yield Chart("Orders", "New orders per day.", days, dashboard.to_integers(values))
+dashboard.register_chart("Orders", "New orders per day.", Order.objects.all(), "created_at", orders=Count("pk"))

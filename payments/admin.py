@@ -1,12 +1,8 @@
-from collections.abc import Iterator, Sequence
-from datetime import date
-
 from django.contrib import admin
 from django.db.models import Count, Sum
 
 from config.admin import dashboard
 from config.admin.base import ReadOnlyAdmin
-from config.admin.dashboard import Chart
 from payments.models import Payment
 
 
@@ -22,10 +18,7 @@ class PaymentAdmin(ReadOnlyAdmin):
     export_fields = ("id", "user_id", "amount", "created_at")
 
 
-@dashboard.register_charts
-def build_payment_charts(days: Sequence[date]) -> Iterator[Chart]:
-    aggregates = {"payments": Count("pk"), "amount": Sum("amount")}
-    values = dashboard.aggregate_by_day(Payment.objects.all(), "created_at", days, **aggregates)
-    numbers = dashboard.to_integers({"payments": values["payments"]})
-    yield Chart("Payments", "New payments per day.", days, numbers)
-    yield Chart("Amount paid", "Total amount of all payments per day.", days, {"amount": values["amount"]})
+dashboard.register_chart("Payments", "New payments per day.", Payment.objects.all(), "created_at", payments=Count("pk"))
+dashboard.register_chart(
+    "Amount paid", "Total amount of all payments per day.", Payment.objects.all(), "created_at", amount=Sum("amount")
+)

@@ -41,7 +41,6 @@ from config.server.logs import Formatter
 from tests import redis_server
 from tests.faults.proxy import Proxy
 from tests.plugins import secrecy
-from users import services
 from users.models import User
 
 PASSWORD = "four plain words here"
@@ -253,9 +252,11 @@ def make_user(db: None) -> Callable[..., User]:
         nonlocal made
         made += 1
         email = columns.pop("email", f"{role}{made}@example.com")
-        # What a test begins with is nobody's doing.
-        columns.setdefault("is_recorded", False)
-        return services.create(name=name, email=email, role=role, password=password, **columns)
+        # Not by the service: what a test begins with is nobody's doing, and no event.
+        user = User(name=name, email=email, role=role, **columns)
+        user.set_password(password)
+        user.save()
+        return user
 
     return make
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -29,6 +30,24 @@ def find(**options: Any) -> dict[str, str]:
 
 def look() -> dict[str, str]:
     return find(databases=["default"])
+
+
+@pytest.mark.parametrize(("role", "status"), [("user", "active"), ("admin", "inactive"), ("admin", "active")])
+def test_service_without_an_active_administrator_is_told(make_user, role, status):
+    make_user(role, status=status)
+    found = find(databases=["default"], include_deployment_checks=True)
+    assert ("config.W010" in found) == ((role, status) != ("admin", "active"))
+
+
+@pytest.mark.parametrize(
+    ("secret", "is_told"), [("0123456789" * 6, True), ("users-service-" * 4, True), (secrets.token_hex(16) * 2, False)]
+)
+@pytest.mark.parametrize("name", ["SECRET_KEY", "JWT_SIGNING_KEY", "METRICS_TOKEN"])
+def test_secret_that_repeats_itself_is_told_and_not_shown(settings, name, secret, is_told):
+    setattr(settings, name, secret)
+    told = find(include_deployment_checks=True)
+    assert told.get("config.W009") == (f"{name} may be guessed." if is_told else None)
+    assert secret not in str(told)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +91,8 @@ def test_public_url_that_does_not_lead_here_is_told(settings, capsys, public_url
     assert told in capsys.readouterr().out
 
 
-def test_database_that_is_right_is_not_mentioned(settings, capsys):
+def test_database_that_is_right_is_not_mentioned(settings, capsys, make_user):
+    make_user("admin")
     settings.TRUSTED_PROXIES = 1
     assert look() == {}
     call_command("doctor")
@@ -87,7 +107,8 @@ def test_connections_that_do_not_suffice_are_told(settings):
     assert "250 workers need 3510" in look()["config.W005"]
 
 
-def test_doctor_prints_a_line_for_each_thing_that_is_wrong_with_what_to_do(settings, capsys):
+def test_doctor_prints_a_line_for_each_thing_that_is_wrong_with_what_to_do(settings, capsys, make_user):
+    make_user("admin")
     settings.WORKERS, settings.TRUSTED_PROXIES = 250, 0
     with pytest.raises(CommandError, match="2 things are wrong"):
         call_command("doctor")
@@ -139,8 +160,3 @@ def test_redis_that_loses_counts_is_told(settings, redis, monkeypatch, *, field,
     facts = redis.client.info() | {field: value}
     monkeypatch.setattr(Redis, "info", lambda self: facts)
     assert set(look()) == {told}
-
-
-def test_redis_that_has_nothing_to_count_is_told(settings, redis):
-    settings.QUOTA_URL, settings.RATE_LIMIT_PRINCIPAL, settings.RATE_LIMIT_ANONYMOUS = redis.url, 0, 0
-    assert set(find()) == {"config.W002"}

@@ -12,7 +12,8 @@ def test_every_change_of_a_model_has_its_migration():
 
 
 @pytest.mark.django_db
-def test_a_deployment_has_nothing_to_warn_of(settings):
+def test_a_deployment_has_nothing_to_warn_of(settings, make_user):
+    make_user("admin")
     settings.TRUSTED_PROXIES = 1
     call_command("check", "--deploy", "--fail-level", "WARNING", "--database", "default")
 

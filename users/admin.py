@@ -1,5 +1,5 @@
-from collections.abc import Iterator, Sequence
-from datetime import date, timedelta
+from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any, ClassVar, cast
 
 from django import forms
@@ -24,7 +24,6 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.debug import sensitive_post_parameters
 
 from config.admin import changelist, dashboard
-from config.admin.dashboard import Chart
 from config.admin.records import render_facts
 from config.admin.related import fetch_related_rows
 from config.api.limits.login_attempts import login_attempt
@@ -261,11 +260,6 @@ class UserAdmin(UserImportMixin, DjangoUserAdmin):
         return super().user_change_password(request, id, form_url)
 
 
-@dashboard.register_charts
-def build_sign_up_chart(days: Sequence[date]) -> Iterator[Chart]:
-    values = dashboard.aggregate_by_day(User.objects.all(), "created_at", days, users=Count("pk"))
-    yield Chart("Sign-ups", "New users per day.", days, dashboard.to_integers(values))
-
-
+dashboard.register_chart("Sign-ups", "New users per day.", User.objects.all(), "created_at", users=Count("pk"))
 admin.site.password_change_form = OwnPasswordForm
 admin.site.unregister(Group)

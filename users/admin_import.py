@@ -5,10 +5,9 @@ from __future__ import annotations
 import csv
 import io
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
-import tablib
 from django import forms
 from django.conf import settings
 from django.contrib import messages
@@ -19,15 +18,12 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, reverse
-from import_export.instance_loaders import BaseInstanceLoader
-from import_export.resources import Resource
-from import_export.results import Result
 
 from config.admin.base import ServiceAdmin, get_principal
+from config.api.bulk import BulkMixin
 from config.api.principal import Principal
 from config.http.errors import DomainError
 from config.postgresql import transactions
-from users import services
 from users.messages import invite, may_invite
 from users.models import User
 from users.serializers import UserSerializer
@@ -40,85 +36,64 @@ IGNORED_COLUMNS = ("id", "email_verified_at", "created_at", "updated_at")
 MAX_LINES = 1_000
 MAX_BYTES = 512 * 1024
 MAX_PREVIEW_LINES = 20
-_LINE_NUMBER = "line"
 
 
-class _ImportedUserSerializer(UserSerializer):
-    def create(self, validated_data: dict[str, Any]) -> User:
-        return super().create({"is_recorded": False, **validated_data})
-
-
-class UserResource(Resource):
-    """Imports each row by the serializer of the API, in its newest version.
+class _Importer(BulkMixin):
+    """Adds users as the API does that are sent as lines, in its newest version, and tells of each what became of it.
 
     Args:
         principal: the administrator who imports.
     """
 
-    class Meta:
-        skip_diff = True
-        instance_loader_class = BaseInstanceLoader
-        import_id_fields: tuple[str, ...] = ()
+    is_partial = True
 
     def __init__(self, principal: Principal) -> None:
-        super().__init__()
         self.context = {"principal": principal, "version": settings.API_VERSIONS[-1]}
 
-    def get_or_init_instance(self, instance_loader: BaseInstanceLoader, row: Mapping[str, str]) -> tuple[User, bool]:
-        return User(), True
+    def get_line_serializer(self) -> UserSerializer:
+        return UserSerializer(data={}, context=self.context)
 
-    def import_instance(self, instance: User, row: Mapping[str, str], **options: object) -> None:
-        # An empty cell stands for the default.
-        data = {name: row[name] for name in COLUMNS if row.get(name)}
-        self.serializer = _ImportedUserSerializer(data=data, context=self.context)
-        if not self.serializer.is_valid():
-            raise ValidationError({name: list(map(str, errors)) for name, errors in self.serializer.errors.items()})
-
-    def save_instance(self, instance: User, is_create: bool, row: Mapping[str, str], **options: object) -> None:
-        try:
-            user = self.serializer.save()
-        except DomainError as error:
-            raise ValidationError({detail.field: [detail.message] for detail in error.details}) from None
-        instance.pk, instance.name, instance.email = user.pk, user.name, user.email
-
-    def get_diff_headers(self) -> list[str]:
-        """The columns that the result repeats of an invalid row: its line number, for the report."""
-        return [_LINE_NUMBER]
-
-    def import_users(self, lines: tablib.Dataset, *, dry_run: bool) -> Result:
-        """Adds the users, unless a line is invalid.
-
-        Args:
-            lines: the lines of the file, as `parse_csv` returns them.
-            dry_run: rolls the additions back.
-
-        Returns:
-            The result, with the reasons in `invalid_rows` if nothing was added.
-
-        Raises:
-            Exception: an error that is not the file's, such as a deadlock.
-        """
-        # Not the library's transactions: they would set a savepoint for each line, beside that of the service.
-        with transaction.atomic():
-            result = self.import_data(lines, use_transactions=False, retain_instance_in_row_result=True)
-            for row in result.error_rows:
-                raise row.errors[0].error
-            transaction.set_rollback(dry_run or bool(result.invalid_rows))
-        return result
+    def get_address_values(self) -> dict[str, object]:
+        return {}
 
 
-def list_errors(result: Result) -> list[tuple[int, str]]:
-    """Lists the line number in the file and the message of each error."""
-    return [
-        (row.values[0], f"{field}: {message}")
-        for row in result.invalid_rows
-        for field, messages in row.error_dict.items()
-        for message in messages
-    ]
+class Line(NamedTuple):
+    """A line of a file: its number, and its cells by the names of the columns. An empty cell stands for the default."""
+
+    number: int
+    cells: Mapping[str, str]
 
 
-def parse_csv(text: str) -> tablib.Dataset:
-    """Parses a CSV file whose first line names the columns, and adds the line numbers as a column.
+class Imported(NamedTuple):
+    """What became of lines: users, or none where there are errors, each with the number of its line."""
+
+    users: Sequence[User]
+    errors: Sequence[tuple[int, str]]
+
+
+def import_users(principal: Principal, lines: Sequence[Line], *, dry_run: bool) -> Imported:
+    """Adds a user for each line, unless one of them is wrong.
+
+    Args:
+        principal: the administrator who imports.
+        lines: those of a file.
+        dry_run: rolls the additions back.
+    """
+    with transaction.atomic():
+        given = [{name: line.cells[name] for name in COLUMNS if line.cells.get(name)} for line in lines]
+        outcomes = _Importer(principal).add_lines(given)
+        errors = [
+            (line.number, f"{detail.field}: {detail.message}")
+            for line, outcome in zip(lines, outcomes, strict=True)
+            if isinstance(outcome, DomainError)
+            for detail in outcome.details
+        ]
+        transaction.set_rollback(dry_run or bool(errors))
+    return Imported([user for user in outcomes if isinstance(user, User)], errors)
+
+
+def parse_csv(text: str) -> list[Line]:
+    """Parses a CSV file whose first line names the columns.
 
     Raises:
         ValidationError: the file as a whole cannot be read.
@@ -127,13 +102,13 @@ def parse_csv(text: str) -> tablib.Dataset:
     try:
         header = [name.strip().lower() for name in next(reader, [])]
         _validate_header(header)
-        lines = tablib.Dataset(headers=[_LINE_NUMBER, *header])
+        lines: list[Line] = []
         for cells in reader:
             if len(cells) not in {0, len(header)}:
                 message = f"Line {reader.line_num} has {len(cells)} cells, but the header has {len(header)}."
                 raise ValidationError(message)
             if cells:
-                lines.append([reader.line_num, *cells])
+                lines.append(Line(reader.line_num, dict(zip(header, cells, strict=True))))
             if len(lines) > MAX_LINES:
                 raise ValidationError(f"The file has more than {MAX_LINES:,} lines. Split it into smaller files.")
     except csv.Error as error:
@@ -229,45 +204,41 @@ class UserImportMixin(ServiceAdmin):
             self.message_user(request, "The upload was incomplete. Upload the file again.", messages.ERROR)
         return self._render(request, form=form)
 
-    def _preview(self, request: HttpRequest, text: str, lines: tablib.Dataset) -> HttpResponse:
+    def _preview(self, request: HttpRequest, text: str, lines: Sequence[Line]) -> HttpResponse:
         principal = get_principal(request)
-        result = transactions.run_in_transaction(lambda: UserResource(principal).import_users(lines, dry_run=True))
-        if result.invalid_rows:
+        result = transactions.run_in_transaction(lambda: import_users(principal, lines, dry_run=True))
+        if result.errors:
             return self._render_errors(request, result, len(lines))
-        preview = [dict(zip(lines.headers, line, strict=True)) for line in lines[:MAX_PREVIEW_LINES]]
-        total = len(lines)
         return self._render(
             request,
             confirm_form=ConfirmForm.from_text(text),
-            total=total,
-            preview=preview,
-            more=max(0, total - MAX_PREVIEW_LINES),
+            total=len(lines),
+            preview=[line.cells for line in lines[:MAX_PREVIEW_LINES]],
+            more=max(0, len(lines) - MAX_PREVIEW_LINES),
             sends_mail=settings.SENDS_MAIL,
         )
 
-    def _import(self, request: HttpRequest, lines: tablib.Dataset, *, is_inviting: bool) -> HttpResponse:
+    def _import(self, request: HttpRequest, lines: Sequence[Line], *, is_inviting: bool) -> HttpResponse:
         principal = get_principal(request)
 
-        def import_and_log() -> Result:
-            result = UserResource(principal).import_users(lines, dry_run=False)
-            if not result.invalid_rows:
-                users = [row.instance for row in result.valid_rows()]
-                services.record_creations([user.pk for user in users])
-                LogEntry.objects.log_actions(principal.user.pk, users, ADDITION, "Imported.")
-                ids = [user.pk for user in users] if is_inviting else []
+        def import_and_log() -> Imported:
+            result = import_users(principal, lines, dry_run=False)
+            if not result.errors:
+                LogEntry.objects.log_actions(principal.user.pk, result.users, ADDITION, "Imported.")
+                ids = [user.pk for user in result.users] if is_inviting else []
                 for user in filter(may_invite, User.objects.filter(pk__in=ids).order_by("pk")):
                     invite(user)
             return result
 
         result = transactions.run_in_transaction(import_and_log)
-        if result.invalid_rows:
+        if result.errors:
             return self._render_errors(request, result, len(lines))
         self.message_user(request, f"Imported {len(lines):,} users.", messages.SUCCESS)
         return HttpResponseRedirect(reverse("admin:users_user_changelist"))
 
-    def _render_errors(self, request: HttpRequest, result: Result, total: int) -> HttpResponse:
-        errors, invalid = list_errors(result), len(result.invalid_rows)
-        return self._render(request, form=FileForm(), errors=errors, invalid=invalid, total=total)
+    def _render_errors(self, request: HttpRequest, result: Imported, total: int) -> HttpResponse:
+        invalid = len({number for number, _ in result.errors})
+        return self._render(request, form=FileForm(), errors=result.errors, invalid=invalid, total=total)
 
     def _render(self, request: HttpRequest, **context: object) -> HttpResponse:
         shared = {**self.admin_site.each_context(request), "opts": self.opts, "title": "Import users"}

@@ -27,19 +27,15 @@ def create(
     role: str = Role.USER,
     status: str = Status.ACTIVE,
     password: str | None,
-    is_recorded: bool = True,
 ) -> User:
     """Adds a user; without a password nobody can log in as it.
-
-    Args:
-        is_recorded: whether the audit trail tells of it; False where the caller records many at once.
 
     Raises:
         DomainError: CONFLICT on `email` when another user has it.
     """
     user = User(name=name, email=email, role=role, status=status)
     user.set_password(password)
-    _save(user, on_save=_record_creation if is_recorded else None)
+    _save(user, on_save=_record_creation)
     return user
 
 
@@ -57,19 +53,14 @@ def create_many(many: Sequence[Mapping[str, Any]]) -> list[User | DomainError]:
     User.objects.bulk_create(sorted(users, key=folded.__getitem__), ignore_conflicts=True)
     added = set(User.objects.filter(pk__in=[user.pk for user in users]).order_by().values_list("pk", flat=True))
     # What was not added, and nobody had before, has an earlier line.
-    record_creations(added)
+    if added:
+        audit.record_write("user.created", users=sorted(added))
     own = {folded[user] for user in users if user.pk in added}
     return [user if user.pk in added else _build_conflict(folded[user] in own) for user in users]
 
 
 def _record_creation(user: User) -> None:
     audit.record_write("user.created", user=user, role=user.role)
-
-
-def record_creations(user_ids: Collection[int]) -> None:
-    """Records in the audit trail, by one event, that users were added together."""
-    if user_ids:
-        audit.record_write("user.created", users=sorted(user_ids))
 
 
 def find_conflicts(emails: Sequence[str]) -> dict[int, Detail]:

@@ -17,7 +17,6 @@ from oauthlib.oauth2.rfc6749 import errors
 
 from accounts.authentication.oauth import acting_user, get_scopes, usable_token
 from accounts.models import Application, get_digest, living_refresh_tokens
-from accounts.tokens import AccessToken
 from config.api.exceptions import answer_to
 from config.api.limits import quotas
 from config.api.principal import SCOPES
@@ -25,8 +24,6 @@ from config.http.media_types import UTF_8
 from config.http.request_limits import MAX_SHORT_BODY
 from users.models import User
 
-# How long others may keep the key set: a new key is published for as long before it signs.
-KEY_SET_SECONDS = 300
 FORM = "application/x-www-form-urlencoded"
 
 
@@ -49,7 +46,7 @@ def build_error(
 
 @method_decorator(csrf_exempt, name="dispatch")
 class Endpoint(OAuthLibMixin, View):
-    """An endpoint whose responses, errors too, are JSON, not to be cached unless they say so. It reads no session."""
+    """An endpoint whose responses, errors too, are JSON, not to be cached. It reads no session."""
 
     max_body = MAX_SHORT_BODY
 
@@ -58,7 +55,7 @@ class Endpoint(OAuthLibMixin, View):
         if response.status_code == 401:
             # RFC 6749, section 5.2: the scheme by which a client authenticates. oauthlib names Bearer.
             response["WWW-Authenticate"] = 'Basic realm="users", charset="UTF-8"'
-        response.setdefault("Cache-Control", "no-store")
+        response["Cache-Control"] = "no-store"
         return response
 
     def _respond(self, request: HttpRequest) -> HttpResponseBase:
@@ -181,17 +178,6 @@ class MetadataView(Endpoint):
             "service_documentation": _build_url("documentation"),
         }
         return JsonResponse(document)
-
-
-class KeySetView(Endpoint):
-    """The public keys of the access tokens of logins (RFC 7517): none where a secret signs them."""
-
-    http_method_names = ("get", "head", "options")
-
-    def get(self, request: HttpRequest) -> HttpResponse:
-        response = JsonResponse({"keys": AccessToken.backend.get_public_keys()})
-        response["Cache-Control"] = f"public, max-age={KEY_SET_SECONDS}"
-        return response
 
 
 def _build_url(name: str) -> str:

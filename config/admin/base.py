@@ -13,7 +13,7 @@ from django.contrib.admin.utils import unquote
 from django.contrib.admin.views.main import SEARCH_VAR
 from django.core.exceptions import ValidationError
 from django.core.paginator import Paginator
-from django.db import Error, models
+from django.db import models
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
@@ -26,9 +26,7 @@ from config.admin.export import ExportMixin
 from config.admin.removal import Effect, get_effects
 from config.api.principal import ALL_SCOPES, Principal
 from config.http.errors import DomainError, ErrorCode
-from config.http.request_state import get_state
 from config.postgresql import row_counts, transactions
-from config.postgresql.replicas import begin_read, fall_back, get_read_alias
 from config.postgresql.visibility import IsVisible
 
 # A longer text gets a textarea.
@@ -92,10 +90,8 @@ class ServiceAdmin(ExportMixin, admin.ModelAdmin):
         linked_filters: lookups, beside those of `list_filter`, that links of other pages filter the list by. Each is
             the primary key of a row that is referred to, whose own page may show the latest of these rows.
         linked_ordering: the order of rows under a linked filter, latest first, where it is not that of the whole list.
-        may_read_replica: whether a list may come from a replica.
     """
 
-    may_read_replica = True
     show_full_result_count = False
     list_per_page = 50
     show_facets = admin.ShowFacets.NEVER
@@ -244,27 +240,11 @@ class ServiceAdmin(ExportMixin, admin.ModelAdmin):
         return self._run_in_transaction(request, partial(super().delete_view, request, object_id, extra_context))
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, object] | None = None) -> HttpResponse:
-        if settings.REPLICAS and request.method == "GET":
-            user_id = get_principal(request).user.pk
-            begin_read(get_state(request.META), user_id, may_read_replica=self.may_read_replica)
-        show = partial(super().changelist_view, request, extra_context)
         try:
-            return self._show_rows(request, show)
+            return self._run_in_transaction(request, partial(super().changelist_view, request, extra_context))
         except changelist.INVALID_LOOKUP_ERRORS:
             self.message_user(request, "That filter or selection is not valid.", messages.ERROR)
             return HttpResponseRedirect(request.path)
-
-    def _show_rows(self, request: HttpRequest, show: Callable[[], HttpResponse]) -> HttpResponse:
-        """What `show` gives, also where the replica fails that its rows come from."""
-        if get_read_alias() is None:
-            return self._run_in_transaction(request, show)
-        try:
-            response = self._run_in_transaction(request, show)
-            # The template reads some of the rows.
-            return response.render() if isinstance(response, TemplateResponse) else response
-        except Error as error:
-            fall_back(error)
-            return self._run_in_transaction(request, show)
 
     def confirm_action(
         self,

@@ -186,7 +186,7 @@ def build_paginator(
         A CountedPaginator where the row counts know the total of `queryset`, or else a BoundedPaginator.
     """
     counts = row_counts.get_counts(queryset.model)
-    if counts and counts.filter(queryset, filters):
+    if counts and counts.filter(queryset, {name: [value] for name, value in filters.items()}):
         first, *_ = map(str, queryset.query.order_by)
         column = first.removeprefix("-")
         ordering = Ordering("id" if column == "pk" else column, first.startswith("-"))

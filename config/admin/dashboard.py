@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 
 from django.conf import settings
 from django.contrib.admin import AdminSite
-from django.db import Error, transaction
-from django.db.models import Aggregate, Count, Model, QuerySet, Sum
+from django.db.models import Aggregate, Count, Model, Q, QuerySet, Sum
 from django.db.models.functions import TruncDate
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.text import capfirst
 
-from config.models import AnswerCount, AuditEvent, DayFigure
-from config.postgresql import row_counts, transactions
+from config.models import AnswerCount, AuditEvent
+from config.postgresql import row_counts
 
 DAYS = 30
 # What a day is compared with: the days of a week before it.
 COMPARED_DAYS = 7
-# Counted from the first moment of a day: no transaction of the service takes an hour, so all rows of the day are
-# committed by then.
-DAY_COMPLETE_AFTER = timedelta(hours=25)
 
 Number = int | Decimal
 
@@ -37,14 +32,57 @@ class Chart:
     Attributes:
         title: a few words.
         description: a sentence that says what the numbers are.
+        rows: what is aggregated, along the index on `column`.
+        column: the time of a row, or its day (UTC).
+        aggregates: of the rows of a day, by the name of the series.
         days: consecutive days, in ascending order.
-        series: the number of each day, by the name of the series.
+        series: the number of each day, by the name of the series; empty until it is fetched.
     """
 
     title: str
     description: str
-    days: Sequence[date]
-    series: Mapping[str, Sequence[Number]]
+    rows: QuerySet[Model]
+    column: str
+    aggregates: Mapping[str, Aggregate]
+    days: Sequence[date] = ()
+    series: Mapping[str, Sequence[Number]] = field(default_factory=dict)
+
+    def fetch(self, days: Sequence[date]) -> Chart:
+        """The chart with the numbers of some days; 0 for a day without a row."""
+        since = datetime.combine(days[0], time(), UTC)
+        rows = self.rows.filter(**{f"{self.column}__gte": since}).order_by()
+        # Names have blanks, which an alias must not have.
+        aliases = {f"figure_{index}": aggregate for index, aggregate in enumerate(self.aggregates.values())}
+        by_day = rows.values(on=TruncDate(self.column, tzinfo=UTC)).annotate(**aliases)
+        found = {row["on"]: row for row in by_day}
+        series = {
+            name: [found.get(day, {}).get(alias) or 0 for day in days]
+            for name, alias in zip(self.aggregates, aliases, strict=True)
+        }
+        return replace(self, days=days, series=series)
+
+
+_charts: list[Chart] = []
+
+
+def register_chart(title: str, description: str, rows: QuerySet[Model], column: str, **aggregates: Aggregate) -> None:
+    """Adds a chart of an app to the dashboard, which itself imports no app; see Chart."""
+    _charts.append(Chart(title, description, rows, column, aggregates))
+
+
+def _build_service_charts() -> list[Chart]:
+    errors = {
+        "failed (5xx)": Sum("count", filter=Q(status__gte=500)),
+        "rejected (4xx)": Sum("count", filter=Q(status__range=(400, 499))),
+    }
+    versions = {f"version {each.number}": Sum("count", filter=Q(version=each.number)) for each in settings.API_VERSIONS}
+    answers, failures = AnswerCount.objects.all(), AuditEvent.objects.filter(event="login.failed")
+    about_failures = "Wrong passwords and client secrets per day, across all endpoints and pages."
+    return [
+        Chart("Errors", "API requests per day that were rejected (4xx) or failed (5xx).", answers, "day", errors),
+        Chart("Failed sign-ins", about_failures, failures, "at", {"failed sign-ins": Count("pk")}),
+        Chart("Version usage", "API requests per day and version.", answers, "day", versions),
+    ]
 
 
 @dataclass(frozen=True)
@@ -83,118 +121,6 @@ class ModelTotal:
     breakdown: dict[str, dict[str, int]] = field(default_factory=dict)
 
 
-ChartBuilder = Callable[[Sequence[date]], Iterable[Chart]]
-_app_charts: list[ChartBuilder] = []
-
-
-def register_charts(builder: ChartBuilder) -> ChartBuilder:
-    """Adds the charts that the decorated function of an app builds to the dashboard, which itself imports no app."""
-    _app_charts.append(builder)
-    return builder
-
-
-def get_last_days() -> list[date]:
-    today = timezone.now().astimezone(UTC).date()
-    return [today - timedelta(days=ago) for ago in reversed(range(DAYS))]
-
-
-def aggregate_by_day(
-    queryset: QuerySet[Model], column: str, days: Sequence[date], **aggregates: Aggregate
-) -> dict[str, Sequence[Decimal]]:
-    """Aggregates the rows of each day (UTC).
-
-    The values of complete days are stored, as aggregating a million payments a month would take a second. The index on
-    `column` finds the rows of the other days.
-
-    Args:
-        queryset: the rows.
-        column: the time of a row.
-        days: consecutive days up to today, in ascending order.
-        aggregates: the aggregates by name. The values are stored by this name, so no two charts may share it.
-
-    Returns:
-        The value of each day, in the order of `days`, by the name of the aggregate.
-    """
-    stored = DayFigure.objects.filter(name__in=aggregates, day__in=days)
-    values = {(figure.name, figure.day): figure.value for figure in stored}
-    missing = [day for day in days if not all((name, day) in values for name in aggregates)]
-    # Names have blanks, which an alias must not have.
-    aliases = {f"figure_{index}": aggregate for index, aggregate in enumerate(aggregates.values())}
-    rows = queryset.filter(**{f"{column}__gte": datetime.combine(missing[0], time(), UTC)}).order_by()
-    rows_by_day = rows.annotate(on=TruncDate(column, tzinfo=UTC)).values("on").annotate(**aliases)
-    aggregated = {row["on"]: row for row in rows_by_day}
-    figures = [
-        DayFigure(name=name, day=day, value=Decimal(aggregated.get(day, {}).get(f"figure_{index}") or 0))
-        for index, name in enumerate(aggregates)
-        for day in missing
-        if (name, day) not in values
-    ]
-    _store_complete(figures)
-    values |= {(figure.name, figure.day): figure.value for figure in figures}
-    return {name: [values[name, day] for day in days] for name in aggregates}
-
-
-def _store_complete(figures: Sequence[DayFigure]) -> None:
-    """Stores the figures of complete days."""
-    end = timezone.now() - DAY_COMPLETE_AFTER
-    complete = [figure for figure in figures if datetime.combine(figure.day, time(), UTC) < end]
-    try:
-        with transaction.atomic():
-            DayFigure.objects.bulk_create(complete, ignore_conflicts=True)
-    except Error as error:
-        # A standby is read-only: the values are aggregated again for the next page.
-        if not transactions.is_unavailable(error):
-            raise
-
-
-def to_integers(series: Mapping[str, Sequence[Decimal]]) -> dict[str, list[Number]]:
-    """Converts series that count rows."""
-    return {name: [int(value) for value in values] for name, values in series.items()}
-
-
-def build_series(
-    counts: Iterable[tuple[date, str, int]], names: Sequence[str], days: Sequence[date]
-) -> dict[str, list[Number]]:
-    """Builds the series of a chart from single counts.
-
-    Args:
-        counts: the day, the name of the series and the number; several of one day and name are added up.
-        names: the names of the series, in their order.
-        days: the days of the chart.
-
-    Returns:
-        The number of each day, 0 without any count, by the name of the series.
-    """
-    sums: Counter[tuple[date, str]] = Counter()
-    for day, name, number in counts:
-        sums[day, name] += number
-    return {name: [sums[day, name] for day in days] for name in names}
-
-
-def build_service_charts(days: Sequence[date]) -> Iterator[Chart]:
-    answers = AnswerCount.objects.filter(day__gte=days[0])
-    yield _build_errors(answers, days)
-    failures = AuditEvent.objects.filter(event="login.failed")
-    failed = aggregate_by_day(failures, "at", days, **{"failed sign-ins": Count("pk")})
-    description = "Wrong passwords and client secrets per day, across all endpoints and pages."
-    yield Chart("Failed sign-ins", description, days, to_integers(failed))
-    yield _build_version_use(answers, days)
-
-
-def _build_errors(answers: QuerySet[AnswerCount], days: Sequence[date]) -> Chart:
-    names = ("failed (5xx)", "rejected (4xx)")
-    rows = answers.filter(status__gte=400).values_list("day", "status").annotate(Sum("count"))
-    series = build_series(((day, names[status < 500], number) for day, status, number in rows), names, days)
-    return Chart("Errors", "API requests per day that were rejected (4xx) or failed (5xx).", days, series)
-
-
-def _build_version_use(answers: QuerySet[AnswerCount], days: Sequence[date]) -> Chart:
-    names = [f"version {version.number}" for version in settings.API_VERSIONS]
-    rows = answers.values_list("day", "version").annotate(Sum("count"))
-    series = build_series(((day, f"version {version}", number) for day, version, number in rows), names, days)
-    return Chart("Version usage", "API requests per day and version.", days, series)
-
-
 def compare_days(charts: Iterable[Chart]) -> Iterator[Comparison]:
     """Compares the last days of each series of charts. Today is not over, so that yesterday is what is compared."""
     for chart in charts:
@@ -223,8 +149,9 @@ def get_totals(site: AdminSite) -> list[ModelTotal]:
 
 def build_context(site: AdminSite) -> dict[str, object]:
     """Builds the template context of the dashboard."""
-    days = get_last_days()
-    charts = [chart for build_charts in (*_app_charts, build_service_charts) for chart in build_charts(days)]
+    today = timezone.now().date()
+    days = [today - timedelta(days=ago) for ago in reversed(range(DAYS))]
+    charts = [chart.fetch(days) for chart in (*_charts, *_build_service_charts())]
     return {
         "totals": get_totals(site),
         "comparisons": list(compare_days(charts)),

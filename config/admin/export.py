@@ -1,9 +1,9 @@
-"""Exports of change lists, streamed as the API's lists are: CSV for spreadsheets, JSON for programs."""
+"""Exports of change lists, streamed as the API's lists are: CSV for spreadsheets, JSON by lines for programs."""
 
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from datetime import datetime
 from typing import Any, cast
 
@@ -20,9 +20,8 @@ from django.urls import URLPattern, path, reverse
 from config import audit
 from config.admin.changelist import INVALID_LOOKUP_ERRORS
 from config.api import streams
-from config.api.representation.renderers import CSVRenderer, StreamRenderer
+from config.api.representation.renderers import CSVRenderer, NDJSONRenderer, StreamRenderer
 from config.http.errors import DomainError
-from config.http.json import to_json
 
 
 class SpreadsheetRenderer(CSVRenderer):
@@ -32,21 +31,7 @@ class SpreadsheetRenderer(CSVRenderer):
         return codecs.BOM_UTF8 + super().render_beginning(names)
 
 
-class JSONArrayRenderer(StreamRenderer):
-    media_type = content_type = "application/json"
-
-    def render_beginning(self, names: Sequence[str]) -> bytes:
-        return b"["
-
-    def render_rows(self, rows: Sequence[Mapping[str, object]]) -> bytes:
-        return b",\n".join(map(to_json, rows))
-
-
-# A renderer, what stands between two of its pieces, and what ends them.
-FORMATS: dict[str, tuple[StreamRenderer, bytes, bytes]] = {
-    "csv": (SpreadsheetRenderer(), b"", b""),
-    "json": (JSONArrayRenderer(), b",\n", b"]\n"),
-}
+FORMATS: dict[str, StreamRenderer] = {"csv": SpreadsheetRenderer(), "ndjson": NDJSONRenderer()}
 
 
 def get_value(row: Model, name: str) -> str | int | None:
@@ -64,7 +49,7 @@ def get_value(row: Model, name: str) -> str | int | None:
 
 class ExportForm(forms.Form):
     format = forms.ChoiceField(
-        choices=[("csv", "CSV, for spreadsheets"), ("json", "JSON, for programs")],
+        choices=[("csv", "CSV, for spreadsheets"), ("ndjson", "JSON by lines, for programs")],
         widget=forms.RadioSelect,
         initial="csv",
     )
@@ -126,7 +111,7 @@ class ExportMixin(admin.ModelAdmin):
         audit.record("rows.exported", user=request.user, what=name, rows=rows)
         pieces = self._read(request, changelist.queryset, format_name)
         headers = {
-            "Content-Type": FORMATS[format_name][0].content_type,
+            "Content-Type": FORMATS[format_name].content_type,
             "Content-Disposition": f'attachment; filename="{name}.{format_name}"',
             "Cache-Control": "no-store",
         }
@@ -137,13 +122,11 @@ class ExportMixin(admin.ModelAdmin):
             return HttpResponseRedirect(request.get_full_path())
 
     def _read(self, request: HttpRequest, queryset: QuerySet[Model], format_name: str) -> Generator[bytes]:
-        renderer, separator, end = FORMATS[format_name]
-        before = renderer.render_beginning(self.export_fields)
+        renderer = FORMATS[format_name]
         alias, user = queryset.db, cast(Any, request.user)
         with streams.open_snapshot(user.pk, alias):
+            yield renderer.render_beginning(self.export_fields)
             for rows in streams.read_rows(queryset.using(alias).order_by("pk").only(*self.export_fields)):
-                yield before + renderer.render_rows(
+                yield renderer.render_rows(
                     [{name: get_value(row, name) for name in self.export_fields} for row in rows]
                 )
-                before = separator
-            yield end if before == separator else before + end

@@ -12,43 +12,32 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
 from django.contrib.auth import get_user_model
 from django.db import IntegrityError, OperationalError, connection, models, transaction
 from django.db.models import ForeignKey
-from django.db.models.functions import Now
 from psycopg.errors import DeadlockDetected, ForeignKeyViolation, LockNotAvailable
 
 from config.models import Erasure, IdempotencyRecord, VisibleManager
-from config.postgresql.row_counts import Counts, get_all_counts
+from config.postgresql.transactions import try_advisory_lock
 
 Result = TypeVar("Result")
 
 # What a batch shall take, with its COMMIT; the number of its rows follows.
 SECONDS_OF_A_BATCH = 0.05
 _FIRST_SIZE, _MAX_SIZE = 50, 1_000
-# Rows that are only looked up in an index and counted, of all kinds together.
-_COUNTED_SIZE = 5_000
 # Ids that are looked for at once: the look goes over the entries of all rows that were erased just before, and what
 # goes with the rows is looked for once for all of them.
 _IDS = 20_000
 # Most users have left little, and what goes with them is looked for once for all of them.
 _USERS = 100
-# A process that was killed is not missed before.
-_CLAIM, _SECONDS_OF_A_CLAIM = "interval '5 seconds'", 2
 _SECONDS_BEFORE_ANOTHER_TRY = 0.1
-
-# One process at a time: two would leave the readers less than half of the database.
-_TAKE = f"""
-UPDATE config_erasure SET claimed_until = clock_timestamp() + {_CLAIM} WHERE user_id IN (
-    SELECT user_id FROM config_erasure
-    WHERE NOT EXISTS (SELECT FROM config_erasure WHERE claimed_until > clock_timestamp())
-    ORDER BY user_id LIMIT {_USERS} FOR UPDATE SKIP LOCKED
-) RETURNING user_id
-"""  # noqa: S608 - of constants
-_KEEP = f"UPDATE config_erasure SET claimed_until = clock_timestamp() + {_CLAIM} WHERE user_id = ANY(%s)"  # noqa: S608
+# One process at a time: two would leave the readers less than half of the database. Any constant will do, as long as
+# nobody else takes the same advisory lock.
+_LOCK = 0x6572_6173
 
 
 def erase(*, rest: float = 0.1, is_stopped: Callable[[], bool] = lambda: False) -> int:
@@ -62,20 +51,16 @@ def erase(*, rest: float = 0.1, is_stopped: Callable[[], bool] = lambda: False) 
         The number of users of whom nothing is left but their tombstones.
     """
     done = 0
-    # A look that writes nothing, also on a database that only reads.
-    while Erasure.objects.exists() and (user_ids := _take()) and _Eraser(user_ids, rest, is_stopped).run():
-        done += len(user_ids)
+    with suppress(_StoppedError):
+        # A look that writes nothing, also on a database that only reads.
+        while user_ids := list(Erasure.objects.order_by("pk").values_list("pk", flat=True)[:_USERS]):
+            _Eraser(user_ids, rest, is_stopped).run()
+            done += len(user_ids)
     return done
 
 
-def _take() -> list[int]:
-    with connection.cursor() as cursor:
-        cursor.execute(_TAKE)
-        return [user_id for (user_id,) in cursor.fetchall()]
-
-
 class _StoppedError(Exception):
-    """The eraser was asked to stop."""
+    """The eraser was asked to stop, or another one is at it."""
 
 
 class _Eraser:
@@ -84,27 +69,15 @@ class _Eraser:
     def __init__(self, user_ids: list[int], rest: float, is_stopped: Callable[[], bool]) -> None:
         self.user_ids, self.rest, self.is_stopped = user_ids, rest, is_stopped
         self.sizes: dict[type[models.Model], float] = defaultdict(lambda: _FIRST_SIZE)
-        self.claimed_at = time.monotonic()
 
-    def run(self) -> bool:
-        """Whether everything is erased."""
-        try:
-            # First what readers subtract from the counts as long as it is in them.
-            for user_id in self.user_ids:
-                counted = [counts for counts in get_all_counts() if counts.owner]
-                while counted:
-                    counted = self.write(partial(_uncount, user_id, counted))
-            self.erase_below(get_user_model(), self.user_ids)
-            for user_id in self.user_ids:
-                while self.write(partial(_delete_answers, user_id)):
-                    pass
-            # A row that came meanwhile would stay, and be seen again. No door of the service lets one in: whoever adds
-            # a row holds its owner, who must be there.
-            self.write(Erasure.objects.filter(pk__in=self.user_ids).delete)
-        except _StoppedError:
-            Erasure.objects.filter(pk__in=self.user_ids).update(claimed_until=Now())
-            return False
-        return True
+    def run(self) -> None:
+        self.erase_below(get_user_model(), self.user_ids)
+        for user_id in self.user_ids:
+            while self.write(partial(_delete_answers, user_id)):
+                pass
+        # A row that came meanwhile would stay, and be seen again. No door of the service lets one in: whoever adds a
+        # row holds its owner, who must be there.
+        self.write(Erasure.objects.filter(pk__in=self.user_ids).delete)
 
     def erase_below(self, model: Any, ids: Sequence[Any]) -> None:
         """Erases what goes with rows of a model."""
@@ -139,9 +112,8 @@ class _Eraser:
             try:
                 with transaction.atomic(durable=True), connection.cursor() as cursor:
                     cursor.execute("SET LOCAL lock_timeout = 100")
-                    if started > self.claimed_at + _SECONDS_OF_A_CLAIM:
-                        cursor.execute(_KEEP, [self.user_ids])
-                        self.claimed_at = started
+                    if not try_advisory_lock(_LOCK):
+                        raise _StoppedError
                     result = batch()
             except OperationalError as error:
                 if not isinstance(error.__cause__, DeadlockDetected | LockNotAvailable):
@@ -150,12 +122,6 @@ class _Eraser:
             else:
                 time.sleep((time.monotonic() - started) * self.rest)
                 return result
-
-
-def _uncount(user_id: int, counted: Sequence[Counts]) -> list[Counts]:
-    """Takes the next rows of a user out of several counts. Returns those that have more of its rows."""
-    size = max(_COUNTED_SIZE // len(counted), 1)
-    return [counts for counts in counted if counts.uncount(user_id, size)]
 
 
 def _delete_answers(user_id: int) -> int:

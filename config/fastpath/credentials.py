@@ -3,11 +3,8 @@
 The look-up of a credential counts its request in the same statement, and reads the stored answer of an idempotency key,
 so that a replay needs no other; where there are replicas, it tells from which one its user reads. Buys: one round trip
 of each authenticated request, and the compilation of its query.
-
-A JWT is verified once, and afterwards in a fiftieth of the time that simplejwt takes.
 """
 
-import time
 from asyncio import AbstractEventLoop, Future
 from collections.abc import Sequence
 from functools import lru_cache, partial
@@ -16,8 +13,6 @@ from typing import Any
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, Error, connection
 from rest_framework.permissions import SAFE_METHODS
-from rest_framework_simplejwt.backends import TokenBackend
-from rest_framework_simplejwt.tokens import Token
 
 from config.api.backends import get_backend
 from config.api.limits import counters
@@ -100,7 +95,6 @@ class FastCredentials(CredentialBackend):
         counts = _counts_with_credential(request)
         reads_position = bool(settings.REPLICAS) and request is not None and request.method in SAFE_METHODS
         look_up = _compile(lookup, counts, asked is not None, reads_position, *values)
-        began = time.monotonic()
         try:
             found = look_up.first(**values, **(asked or {}))
         except Error as error:
@@ -114,7 +108,7 @@ class FastCredentials(CredentialBackend):
             # A standby can be read, though it takes no counts.
             found = _compile(lookup, False, False, False, *values).first(**values)
             counts, asked, reads_position = False, None, False
-            state.position_read = (None, began)
+            state.position_read = ()
         if found is None:
             return None
         row, further = found
@@ -125,19 +119,8 @@ class FastCredentials(CredentialBackend):
         if asked:
             keep_answer(state, row.principal_id, further[2 * counts :])
         if reads_position:
-            state.position_read = (further[-1], began)
+            state.position_read = further[-1] or ()
         return row
-
-    def parse_token(self, token_class: Any, text: str) -> Token:
-        token = _verify(token_class, token_class.backend, text)
-        # Of what was verified once, the time alone goes on.
-        return token if time.time() < token.payload["exp"] else super().parse_token(token_class, text)
-
-
-# As secret as the keys beside them. A token is sent again and again.
-@lru_cache(maxsize=1024)
-def _verify(token_class: Any, backend: TokenBackend, text: str) -> Token:
-    return token_class(text)
 
 
 def _counts_with_credential(request: AnyRequest | None) -> bool:

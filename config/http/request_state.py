@@ -70,7 +70,7 @@ class RequestState:
         stand_in: the replica that its credential was read from while there was no primary: nothing is written for it.
         replica_before: from which replica its user has read before.
         has_waited: whether it has waited for that.
-        position_read: the read position of its user, and when it was asked for.
+        position_read: the read position of its user, empty where there is none; None until it is read.
     """
 
     lane: str | None = None
@@ -92,7 +92,7 @@ class RequestState:
     stand_in: str | None = None
     replica_before: str | None = None
     has_waited: bool = False
-    position_read: tuple[Sequence[str] | None, float] | None = None
+    position_read: Sequence[str] | None = None
 
 
 present_state: ContextVar[RequestState | None] = ContextVar("present_state", default=None)

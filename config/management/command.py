@@ -61,15 +61,6 @@ class ServiceCommand(BaseCommand):
             raise CommandError(_describe_in_one_line(error)) from error
 
 
-class EmbeddedDatabaseCommand(ServiceCommand):
-    """A command for the database that `make run` keeps in `.data/`."""
-
-    def refuse_other_database(self) -> None:
-        """Raises CommandError where DATABASE_URL names the database."""
-        if not settings.EMBEDDED_DATABASE:
-            raise CommandError("This command works only on the embedded database, and DATABASE_URL names another one.")
-
-
 @contextmanager
 def direct_connection() -> Iterator[None]:
     """Lets the block use a connection past a pooler (DATABASE_MIGRATION_URL) without a limit on the time of statements.

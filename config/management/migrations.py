@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
-from django.core.management import CommandError, call_command
+from django.core.management import call_command
 from django.core.management.commands import migrate as django_migrate
-from django.db import connection, connections
+from django.db import connection
 
 from config.management.command import direct_connection
 from config.postgresql.parameters import with_parameters
@@ -17,8 +17,6 @@ from config.postgresql.parameters import with_parameters
 # The key of an advisory lock, which nothing else on this database uses.
 SETUP_LOCK = 5_806_133_971
 SECONDS_BETWEEN_ATTEMPTS = 0.1
-# The first with the collation `pg_c_utf8`.
-MIN_VERSION = 17
 
 
 @contextmanager
@@ -49,17 +47,6 @@ def _lock(cursor: Any) -> None:
         if not attempt:
             print("Waiting for another process that is setting up the database.", file=sys.stderr, flush=True)
         time.sleep(SECONDS_BETWEEN_ATTEMPTS)
-
-
-def refuse_old_server(using: str, **options: object) -> None:
-    """Called before migrations.
-
-    Raises:
-        CommandError: PostgreSQL is older than what they need.
-    """
-    version = int(connections[using].pg_version) // 10_000  # type: ignore[attr-defined]
-    if version < MIN_VERSION:
-        raise CommandError(f"The service requires PostgreSQL {MIN_VERSION} or later. This is PostgreSQL {version}.")
 
 
 def migrate() -> None:

@@ -82,8 +82,6 @@ class Migration(migrations.Migration):
             name='Erasure',
             fields=[
                 ('user', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, serialize=False, to=settings.AUTH_USER_MODEL)),
-                ('uncounted', models.JSONField(db_default={}, default=dict)),
-                ('claimed_until', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
             ],
         ),
         migrations.CreateModel(
@@ -126,18 +124,6 @@ class Migration(migrations.Migration):
             ],
             options={
                 'constraints': [models.UniqueConstraint(fields=('day', 'version', 'status'), name='answer_counts_once')],
-            },
-        ),
-        migrations.CreateModel(
-            name='DayFigure',
-            fields=[
-                ('id', models.BigAutoField(primary_key=True, serialize=False)),
-                ('name', models.CharField(db_collation='C', max_length=40)),
-                ('day', models.DateField()),
-                ('value', models.DecimalField(decimal_places=2, max_digits=30)),
-            ],
-            options={
-                'constraints': [models.UniqueConstraint(fields=('name', 'day'), name='day_figures_once')],
             },
         ),
         migrations.CreateModel(

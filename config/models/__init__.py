@@ -7,7 +7,7 @@ from config.models.idempotency import MAX_KEY_LENGTH, IdempotencyRecord
 from config.models.outbox import OutboxEntry, OutboxStatus
 from config.models.replicas import ReadPosition, Timeline
 from config.models.resource import ChangingResource, Resource, keep_updated_at
-from config.models.usage import AnswerCount, DayFigure, VersionUse
+from config.models.usage import AnswerCount, VersionUse
 from config.models.words import Word, track_words
 
 __all__ = [
@@ -16,7 +16,6 @@ __all__ = [
     "AuditEvent",
     "ChangingResource",
     "Counter",
-    "DayFigure",
     "Erasure",
     "IdempotencyRecord",
     "OutboxEntry",

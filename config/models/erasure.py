@@ -6,7 +6,6 @@ from typing import Any, TypeVar
 
 from django.conf import settings
 from django.db import models
-from django.db.models.functions import Now
 
 from config.postgresql.visibility import IsVisible
 
@@ -14,17 +13,10 @@ AnyModel = TypeVar("AnyModel", bound=models.Model)
 
 
 class Erasure(models.Model):
-    """A removed user of whom there may still be rows (config.erasure).
-
-    Attributes:
-        uncounted: by table, the id below which the user's rows are no longer in the row counts.
-        claimed_until: until then a process is at it.
-    """
+    """A removed user of whom there may still be rows (config.erasure)."""
 
     # CASCADE: the last one to go, when nothing else of the user is left.
     user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True)
-    uncounted = models.JSONField(default=dict, db_default={})
-    claimed_until = models.DateTimeField(db_default=Now())
 
     def __str__(self) -> str:
         return f"erasure of user {self.user_id}"

@@ -1,4 +1,4 @@
-"""Who uses which version of the API, and the figures of past days."""
+"""Who uses which version of the API, and how it answers."""
 
 from __future__ import annotations
 
@@ -73,18 +73,3 @@ class AnswerCount(models.Model):
 
     def __str__(self) -> str:
         return f"{self.count} answers {self.status} of version {self.version} on {self.day}"
-
-
-class DayFigure(models.Model):
-    """A figure of a day (UTC) that is over, so that nobody counts its rows again (config.admin.dashboard)."""
-
-    id = models.BigAutoField(primary_key=True)
-    name = models.CharField(max_length=40, db_collation="C")
-    day = models.DateField()
-    value = models.DecimalField(max_digits=30, decimal_places=2)
-
-    class Meta:
-        constraints = [models.UniqueConstraint(fields=["name", "day"], name="day_figures_once")]
-
-    def __str__(self) -> str:
-        return f"{self.name} of {self.day}: {self.value}"

@@ -7,8 +7,7 @@ back takes its counts along.
 Writers never wait for each other. Each count is spread over slots, and a transaction writes the first slot that no
 other one holds by an advisory lock until its end: so there are as many slots as transactions ever wrote at once.
 
-The rows of a removed user are taken out of the counts in steps, before they are erased (`Counts.uncount`). Until a step
-has come to them, readers subtract them.
+Until the rows of a removed user are erased (config.erasure), readers subtract them.
 """
 
 from __future__ import annotations
@@ -16,13 +15,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count, product
+from itertools import product
 from typing import Any, TypeVar
 
 import pgtrigger
 from django.apps import apps
-from django.conf import settings
-from django.contrib.auth import get_user_model
 from django.db import connection, connections, models, transaction
 from django.db.models.expressions import RawSQL
 
@@ -34,9 +31,8 @@ from config.postgresql.visibility import ERASURES, get_owner_column
 NARROW, WIDE = 12, 18
 # Any constants will do, as long as nobody else takes the same advisory locks. Slots are counted from 0.
 _LOCK, _REWRITING = 0x726F7773, -1
-_MAX_ID = 2**63 - 1
 # Contained in each part of the counts.
-_EVERY_PART = "{}"
+_EVERY_PART = ["{}"]
 
 AnyModel = TypeVar("AnyModel", bound=type[models.Model])
 
@@ -46,19 +42,13 @@ SELECT count(*) FROM (
 ) AS stored FULL JOIN ({present}) AS present USING (bits, block, part)
 WHERE coalesce(stored.rows, 0) <> coalesce(present.rows, 0)
 """
-# A removed user's rows from this id on are still in the counts.
-_STILL_COUNTED_FROM = "coalesce((erasure.uncounted ->> '{table}')::bigint, 0)"
 # OFFSET 0 forbids another join than one look-up by index for each removed user, of whom there are few.
-_STILL_COUNTED = f"""
+_HIDDEN = f"""
     SELECT hidden.id, hidden.part FROM {ERASURES} AS erasure CROSS JOIN LATERAL (
         SELECT id, {{part}} AS part FROM {{table}}
-        WHERE {{owner}} = erasure.user_id AND id >= {_STILL_COUNTED_FROM} AND {{present}} OFFSET 0
+        WHERE {{owner}} = erasure.user_id AND {{present}} OFFSET 0
     ) AS hidden
 """
-_GET_UNCOUNTED = f"SELECT coalesce((uncounted ->> %s)::numeric, 0) FROM {ERASURES} WHERE user_id = %s"
-_SET_UNCOUNTED = (
-    f"UPDATE {ERASURES} SET uncounted = uncounted || jsonb_build_object(%s::text, %s::bigint) WHERE user_id = %s"
-)
 _COMPACT = """
 WITH spread AS (DELETE FROM config_rowcount WHERE slot = ANY(%s) OR slot = 0 AND rows = 0 RETURNING *)
 INSERT INTO config_rowcount (relation, bits, block, part, slot, rows)
@@ -92,19 +82,14 @@ class Counts:
         field: Any = self.model._meta.get_field(column)
         return [value for value, _ in field.choices]
 
-    def filter(self, rows: models.QuerySet[models.Model], filters: Mapping[str, str]) -> CountedRows | None:
-        """The counts of `rows`; None unless they are the model's rows under equality filters on the counted columns."""
-        if not filters.keys() <= set(self.columns):
-            return None
-        known = self.model._default_manager.all()
-        for column, value in filters.items():
-            known = known.filter(**{column: value})
-        return CountedRows(self, rows, json.dumps(filters)) if rows.query.where == known.query.where else None
+    def filter(self, rows: models.QuerySet[models.Model], values: Mapping[str, Sequence[str]]) -> CountedRows | None:
+        """The counts of `rows`; None unless they are the model's rows that have one of some values in counted columns.
 
-    def filter_many(
-        self, rows: models.QuerySet[models.Model], values: Mapping[str, Sequence[str]]
-    ) -> CountedRows | None:
-        """The same under filters of several values each."""
+        Args:
+            values: by column.
+        """
+        if not values.keys() <= set(self.columns):
+            return None
         known = self.model._default_manager.all()
         for column, given in values.items():
             known = known.filter(**({column: given[0]} if len(given) == 1 else {f"{column}__in": given}))
@@ -113,34 +98,28 @@ class Counts:
         parts = [json.dumps(dict(zip(values, part, strict=True))) for part in product(*values.values())]
         return CountedRows(self, rows, parts)
 
-    def get_source(self, bits: int, part: str | Sequence[str]) -> tuple[str, list[object]]:
+    def get_source(self, bits: int, parts: Sequence[str]) -> tuple[str, list[object]]:
         """The counts by blocks of a size, in SQL, with its parameters: rows of `block` and `rows`.
 
         A block may come several times, and with a negative number.
         """
-        parts: list[object] = [part]
-        if part == _EVERY_PART:
-            # To ask each of hundreds of counts would take a tenth of a page's time.
-            contains, parts = "true", []
-        elif isinstance(part, str):
-            contains = "part @> %s::jsonb"
-        else:
-            contains = "part @> ANY (%s::jsonb[])"
+        # To ask each of hundreds of counts would take a tenth of a page's time.
+        contains, asked = ("true", []) if parts == _EVERY_PART else ("part @> ANY (%s::jsonb[])", [parts])
         counts = f"SELECT block, rows FROM config_rowcount WHERE relation = %s AND bits = %s AND {contains}"
         if not self.owner:
-            return counts, [self.table, bits, *parts]
-        hidden = f"SELECT id >> {bits}, -1 FROM ({self.get_still_counted()}) AS hidden WHERE {contains}"
-        return f"{counts} UNION ALL {hidden}", [self.table, bits, *parts, *parts]
+            return counts, [self.table, bits, *asked]
+        hidden = f"SELECT id >> {bits}, -1 FROM ({self.get_hidden()}) AS hidden WHERE {contains}"
+        return f"{counts} UNION ALL {hidden}", [self.table, bits, *asked, *asked]
 
-    def get_still_counted(self) -> str:
-        """The rows of removed users that the counts hold, in SQL: `id` and `part` of each."""
-        return _STILL_COUNTED.format(table=self.table, owner=self.owner, present=self.present, part=self._part)
+    def get_hidden(self) -> str:
+        """The rows of removed users, which the counts still hold, in SQL: `id` and `part` of each."""
+        return _HIDDEN.format(table=self.table, owner=self.owner, present=self.present, part=self._part)
 
     def triggers(self) -> list[pgtrigger.Trigger]:
         arrived, gone = self._changes("arrived", 1), self._changes("gone", -1)
         return [
             self._trigger("count_new_rows", pgtrigger.Insert, self._count(arrived), new="arrived"),
-            self._trigger("count_gone_rows", pgtrigger.Delete, self._hold_owners() + self._count(gone), old="gone"),
+            self._trigger("count_gone_rows", pgtrigger.Delete, self._count(gone), old="gone"),
             self._trigger(
                 "count_changed_rows",
                 pgtrigger.Update,
@@ -164,38 +143,17 @@ class Counts:
 
     def _changes(self, rows: str, change: int) -> str:
         columns = ", ".join(["id", *self.columns])
-        return f"SELECT {columns}, {change} AS change FROM {rows} WHERE {self._get_condition(rows)}"
-
-    def _get_condition(self, rows: str) -> str:
-        """The condition, in SQL, under which the counts hold a row of `rows`."""
-        if not self.owner:
-            return self.present
-        bound = _STILL_COUNTED_FROM.format(table=self.table)
-        of_row = f"erasure.user_id = {rows}.{self.owner} AND {rows}.id < {bound}"
-        return f"{self.present} AND NOT EXISTS (SELECT FROM {ERASURES} AS erasure WHERE {of_row})"
-
-    def _hold_owners(self) -> str:
-        """Keeps the owners of gone rows from being removed, and their rows from being uncounted, until the commit.
-
-        Otherwise a row whose deletion is not committed yet would be taken out of the counts twice.
-        """
-        if not self.owner:
-            return ""
-        users = apps.get_model(settings.AUTH_USER_MODEL, require_ready=False)._meta.db_table
-        return f"PERFORM 1 FROM {users} WHERE id IN (SELECT {self.owner} FROM gone) ORDER BY id FOR KEY SHARE;"
+        return f"SELECT {columns}, {change} AS change FROM {rows} WHERE {self.present}"
 
     def _count(self, changes: str) -> str:
         return f"""
             WHILE NOT pg_try_advisory_xact_lock({_LOCK}, free) LOOP free := free + 1; END LOOP;
-            {self._add(changes, "free")};
+            INSERT INTO config_rowcount (relation, bits, block, part, slot, rows)
+            SELECT '{self.table}', bits, block, part, free, rows FROM ({self._counted(changes)}) AS counted
+            ON CONFLICT (relation, bits, block, part, slot)
+            DO UPDATE SET rows = config_rowcount.rows + excluded.rows;
             RETURN NULL;
         """
-
-    def _add(self, changes: str, slot: str) -> str:
-        return f"""INSERT INTO config_rowcount (relation, bits, block, part, slot, rows)
-            SELECT '{self.table}', bits, block, part, {slot}, rows FROM ({self._counted(changes)}) AS counted
-            ON CONFLICT (relation, bits, block, part, slot)
-            DO UPDATE SET rows = config_rowcount.rows + excluded.rows"""
 
     @property
     def _part(self) -> str:
@@ -222,34 +180,6 @@ class Counts:
             cursor.execute(_DIFFERENT.format(present=present), [self.table])
             return int(cursor.fetchone()[0])
 
-    def uncount(self, user_id: int, limit: int) -> bool:
-        """Takes the next rows of a removed user out of the counts, in the caller's transaction.
-
-        Args:
-            user_id: of a user that has an erasure.
-            limit: the number of rows.
-
-        Returns:
-            Whether there are more.
-        """
-        with connection.cursor() as cursor:
-            # As every writer of counts: `recount` keeps writers of the table out.
-            cursor.execute(f"LOCK TABLE {self.table} IN ROW EXCLUSIVE MODE")
-            cursor.execute(f"SELECT FROM {get_user_model()._meta.db_table} WHERE id = %s FOR UPDATE", [user_id])
-            cursor.execute(_GET_UNCOUNTED, [self.table, user_id])
-            (start,) = cursor.fetchone()
-            if start == _MAX_ID:
-                return False
-            own = f"{self.owner} = %s AND id >= %s"
-            cursor.execute(
-                f"SELECT id FROM {self.table} WHERE {own} ORDER BY id OFFSET %s LIMIT 1", [user_id, start, limit]
-            )
-            ((end,),) = cursor.fetchall() or [(_MAX_ID,)]
-            changes = f"{self._changes(self.table, -1)} AND {own} AND id < %s"
-            cursor.execute(self._add(changes, "%s"), [_take_slot(), user_id, start, end])
-            cursor.execute(_SET_UNCOUNTED, [self.table, end, user_id])
-        return bool(end != _MAX_ID)
-
     @transaction.atomic
     def recount(self) -> None:
         """Counts the rows anew. Writers of the table wait."""
@@ -266,15 +196,15 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class CountedRows:
-    """Rows that are counted by triggers: those that have the values of `part`, a JSON object, or of one of several."""
+    """Rows that are counted by triggers: those that have the values of one of `parts`, each a JSON object."""
 
     counts: Counts
     rows: models.QuerySet[models.Model]
-    part: str | Sequence[str]
+    parts: Sequence[str]
 
     def get_total(self) -> RawSQL:
         """The number of rows, as an expression."""
-        source, params = self.counts.get_source(WIDE, self.part)
+        source, params = self.counts.get_source(WIDE, self.parts)
         return RawSQL(f"(SELECT coalesce(sum(rows), 0)::bigint FROM ({source}) AS counts)", params)
 
     def fetch_total(self) -> int:
@@ -290,8 +220,8 @@ class CountedRows:
         In the narrow block the walk begins at the nearer end, and steps over half of these rows at the most.
         """
         order = "DESC" if descending else "ASC"
-        wide_counts, wide_params = self.counts.get_source(WIDE, self.part)
-        narrow_counts, narrow_params = self.counts.get_source(NARROW, self.part)
+        wide_counts, wide_params = self.counts.get_source(WIDE, self.parts)
+        narrow_counts, narrow_params = self.counts.get_source(NARROW, self.parts)
         wide = _block_at("wide", wide_counts, "true", "0", order)
         within = " AND ".join(
             f"block {side} (SELECT (block + {further}) << {WIDE - NARROW} FROM wide_found)"
@@ -335,16 +265,6 @@ def _block_at(name: str, counts: str, within: str, before: str, order: str) -> s
     """
 
 
-def _take_slot() -> int:
-    """The first slot that no other transaction holds; held until the transaction ends."""
-    with connection.cursor() as cursor:
-        for slot in count():
-            cursor.execute("SELECT pg_try_advisory_xact_lock(%s, %s)", [_LOCK, slot])
-            if cursor.fetchone()[0]:
-                return slot
-    raise AssertionError("unreachable")
-
-
 def _get_id_bound(further: int) -> RawSQL:
     """The least id of the narrow block that was found, or of the one so many blocks further."""
     return RawSQL(f"((narrow_found.block + {further}) << {NARROW})", [])
@@ -377,7 +297,7 @@ def fetch_totals() -> dict[type[models.Model], list[tuple[dict[str, str], int]]]
     found: dict[str, list[tuple[dict[str, str], int]]] = {}
     sources = ["SELECT relation, part, rows FROM config_rowcount WHERE bits = %s"]
     sources += [
-        f"SELECT '{counts.table}', part, -1 FROM ({counts.get_still_counted()}) AS hidden"
+        f"SELECT '{counts.table}', part, -1 FROM ({counts.get_hidden()}) AS hidden"
         for counts in get_all_counts()
         if counts.owner
     ]

@@ -153,10 +153,12 @@ def find_rare(words: Words, looked_for: Sequence[str], using: str) -> Rare:
     return Rare(pair, rows) if rows <= MAX_ROWS else Rare()
 
 
-class _WordCondition(Func):
-    """A condition on the words of a row that begin with some text."""
+class HasWord(Func):
+    """Whether the row has a word that begins with some text, looked up in the words of the row."""
 
     output_field = models.BooleanField()
+    # No EXISTS, of which PostgreSQL may make a join with all rows that have the word.
+    sql = f"((SELECT word FROM {{table}} AS entry WHERE entry.row_id = {{row}} AND {_BEGINS} LIMIT 1) IS NOT NULL)"
 
     def __init__(self, words: Words, beginning: str) -> None:
         self.words, self.beginning = words, beginning
@@ -166,38 +168,23 @@ class _WordCondition(Func):
         self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, *args: object, **context: Any
     ) -> tuple[str, tuple[Any, ...]]:
         (source,) = self.get_source_expressions()
-        sql, params = self.build_sql(self.words, compiler.compile(source)[0], self.beginning)
-        return sql, tuple(params)
+        return self.build_sql(compiler.compile(source)[0])
 
-    @staticmethod
-    def build_sql(words: Words, row: str, beginning: str) -> tuple[str, Sequence[Any]]:
-        raise NotImplementedError
+    def build_sql(self, row: str) -> tuple[str, tuple[str, str]]:
+        return self.sql.format(table=self.words.table, row=row), get_bounds(self.beginning)
 
 
-class HasWord(_WordCondition):
-    """Whether the row has such a word, looked up in the words of the row."""
-
-    @staticmethod
-    def build_sql(words: Words, row: str, beginning: str) -> tuple[str, Sequence[Any]]:
-        # No EXISTS, of which PostgreSQL may make a join with all rows that have the word.
-        entries = f"SELECT word FROM {words.table} AS entry WHERE entry.row_id = {row} AND {_BEGINS}"
-        return f"(({entries} LIMIT 1) IS NOT NULL)", get_bounds(beginning)
-
-
-class IsAmongRowsWithWord(_WordCondition):
+class IsAmongRowsWithWord(HasWord):
     """The same for a word that few rows have: they are read from the index of words first.
 
     Of two such conditions PostgreSQL reads the rows alone that meet both.
     """
 
-    @staticmethod
-    def build_sql(words: Words, row: str, beginning: str) -> tuple[str, Sequence[Any]]:
-        # No IN, for the same reason.
-        entries = f"SELECT row_id FROM {words.table} AS entry WHERE {_BEGINS}"
-        return f"{row} = ANY(ARRAY({entries}))", get_bounds(beginning)
+    # No IN, for the same reason.
+    sql = f"{{row}} = ANY(ARRAY(SELECT row_id FROM {{table}} AS entry WHERE {_BEGINS}))"
 
 
-def get_bounds(beginning: str) -> Sequence[str]:
+def get_bounds(beginning: str) -> tuple[str, str]:
     """Of the words with this beginning, the parameters of _BEGINS."""
     return beginning, beginning + _LAST
 

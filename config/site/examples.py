@@ -14,7 +14,9 @@ _ASSIGNMENT = re.compile(r"export (?P<name>\w+)=(?P<value>.*)")
 _EXCHANGE = re.compile(r"^\$ (?P<command>(?:[^'\n]|'[^']*')*)\n(?P<printed>(?:(?!\$ ).*\n)*)", re.MULTILINE)
 # As wide as a line of code is on a page.
 _WIDTH = 82
-_PYTHON_CONSTANTS = {True: "True", False: "False", None: "None"}
+# A text in JSON, or what Python writes otherwise.
+_JSON_WORD = re.compile(r'"(?:[^"\\]|\\.)*"|true|false|null')
+_PYTHON_WORDS = {"true": "True", "false": "False", "null": "None"}
 
 
 @dataclass
@@ -205,28 +207,12 @@ def _quote_javascript_name(name: str) -> str:
 
 
 def _write_python_value(value: object) -> str:
-    match value:
-        case dict():
-            pairs = (f"{json.dumps(key)}: {_write_python_value(item)}" for key, item in value.items())
-            return f"{{{', '.join(pairs)}}}"
-        case list():
-            return f"[{', '.join(map(_write_python_value, value))}]"
-        case str():
-            return _quote_python(value)
-        case bool() | None:
-            return _PYTHON_CONSTANTS[value]
-        case _:
-            return repr(value)
+    written = json.dumps(value, ensure_ascii=False)
+    return _JSON_WORD.sub(lambda word: _PYTHON_WORDS.get(word[0]) or _quote_python(json.loads(word[0])), written)
 
 
 def _write_javascript_value(value: object) -> str:
-    match value:
-        case dict() if value:
-            pairs = (f"{_quote_javascript_name(key)}: {_write_javascript_value(item)}" for key, item in value.items())
-            return f"{{ {', '.join(pairs)} }}"
-        case list():
-            return f"[{', '.join(map(_write_javascript_value, value))}]"
-        case str():
-            return _quote_javascript(value)
-        case _:
-            return json.dumps(value)
+    written = json.dumps(value, ensure_ascii=False)
+    return _JSON_WORD.sub(
+        lambda word: _quote_javascript(json.loads(word[0])) if word[0][0] == '"' else word[0], written
+    )

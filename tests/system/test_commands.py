@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -24,13 +25,16 @@ def test_command_finds_the_database_of_the_running_service(service: Service) -> 
     assert service.copy.postmaster() == postmaster
 
 
-def test_dump_is_written_while_the_service_runs_and_restored_when_it_does_not(service: Service, tmp_path: Path) -> None:
-    dump, manage = tmp_path / "service.dump", service.copy.manage
-    assert manage("dump_database", str(dump)).returncode == 0
-    refused = manage("restore_database", str(dump))
-    assert refused.stderr == "manage.py: The database is in use: stop the service first\n"
-    other = manage("dump_database", str(dump), LOCAL="true", DATABASE_URL="postgresql://localhost:1/service")
-    assert other.stderr.startswith("CommandError: DATABASE_URL names another database than the embedded one")
+def test_documented_commands_dump_the_embedded_database_and_restore_it(service: Service) -> None:
+    section = Path("docs/embedded-database.md").read_text()
+    dump, restore = re.findall(r"^```sh\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
+    restored = restore.replace("--dbname service", "--dbname copy")
+    count = "psql -At -c 'SELECT count(*) FROM users_user WHERE removed_at IS NULL' "
+    commands = f"{dump}\ncreatedb copy\n{restored}\n{count} copy\n{count} service\ndropdb copy"
+    output, errors = service.copy.start("sh", "-ec", commands).communicate(timeout=60)
+    assert errors == ""
+    assert len(set(output.split())) == 1
+    assert int(output.split()[0]) > 0
 
 
 def test_two_commands_at_once_in_a_fresh_checkout_share_a_database_and_leave_nothing(fresh_checkout: Copy) -> None:

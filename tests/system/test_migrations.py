@@ -22,15 +22,15 @@ from django.contrib.postgres.operations import (
     RemoveIndexConcurrently,
     ValidateConstraint,
 )
-from django.core.management import CommandError, call_command
-from django.db import connection, models
+from django.core.management import call_command
+from django.db import NotSupportedError, connection, models
 from django.db.migrations import Migration, operations
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.operations.base import Operation
 from pgtrigger.migrations import AddTrigger, RemoveTrigger
 
-from config.management import migrations
 from config.management.migrations import setup_lock
+from config.postgresql.backend.base import DatabaseFeatures
 from tests.releases.second_release import MIGRATIONS
 
 
@@ -180,9 +180,7 @@ def test_operations_that_lock_or_break_are_refused() -> None:
 
 def test_postgresql_that_is_too_old_is_refused_in_one_line(db, monkeypatch):
     version = connection.pg_version // 10_000
-    monkeypatch.setattr(migrations, "MIN_VERSION", version + 1)
-    with pytest.raises(CommandError) as refused:
+    monkeypatch.setattr(DatabaseFeatures, "minimum_database_version", (version + 1,))
+    monkeypatch.setattr("django.db.backends.base.base.RAN_DB_VERSION_CHECK", set())
+    with pytest.raises(NotSupportedError, match=f"PostgreSQL {version + 1} or later is required"):
         call_command("migrate", verbosity=0)
-    assert str(refused.value) == (
-        f"The service requires PostgreSQL {version + 1} or later. This is PostgreSQL {version}."
-    )

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Iterator
-from http.cookiejar import CookieJar
-from urllib.parse import urlencode
-from urllib.request import HTTPCookieProcessor, build_opener
 
 import pytest
 
@@ -130,7 +126,7 @@ def test_lists_and_streams_come_from_the_replica(reading: Deployment) -> None:
         assert json.loads(stream.content.partition(b"\n")[0])["id"] == others["id"]
 
 
-def test_log_ins_and_lists_of_the_admin(reading: Deployment, checkout: Copy) -> None:
+def test_log_in(reading: Deployment, checkout: Copy) -> None:
     change = (
         "u = User.objects.filter(role='admin', status='active').earliest('id'); u.set_password(%r); u.save();"
         " print(u.email)"
@@ -141,31 +137,8 @@ def test_log_ins_and_lists_of_the_admin(reading: Deployment, checkout: Copy) -> 
         "shell", "-c", f"from users.models import User; {change % password}", DATABASE_URL=url, LOCAL="true"
     )
     assert done.returncode == 0, done.stderr
-    log_in = {"email": done.stdout.split()[-1], "password": password}
-    answer = reading.call("", "POST", "/api/v2/login", log_in)
+    answer = reading.call("", "POST", "/api/v2/login", {"email": done.stdout.split()[-1], "password": password})
     assert answer.status == 200, answer
-    opener = build_opener(HTTPCookieProcessor(CookieJar()))
-    login = f"{reading.service.url}/session/login"
-    token = re.findall(r'name="csrfmiddlewaretoken" value="([^"]+)"', opener.open(login).read().decode())[0]
-    form = {
-        "csrfmiddlewaretoken": token,
-        "username": done.stdout.split()[-1],
-        "password": password,
-        "next": "/admin/users/user/",
-    }
-    opener.open(login, urlencode(form).encode())
-
-    def read_names() -> str:
-        with opener.open(f"{reading.service.url}/admin/users/user/?q={reading.path.rpartition('/')[2]}") as page:
-            return str(page.read().decode())
-
-    wait_for(lambda: reading.read_name() in read_names())
-    with reading.paused():
-        before = reading.read_name()
-        name = reading.rename(reading.user)
-        page = read_names()
-        assert before in page
-        assert name not in page
 
 
 @pytest.mark.parametrize("media_type", ["application/json", "application/x-ndjson"])

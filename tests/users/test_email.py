@@ -6,9 +6,7 @@ import sys
 from urllib.parse import quote
 
 import pytest
-from django.core.checks import run_checks
 from django.core.management import CommandError, call_command
-from django.db import connection
 
 from tests.conftest import PASSWORD, Caller, new_client, with_password
 from tests.users.test_admin_import import choose, get_errors
@@ -140,18 +138,6 @@ def test_email_that_nobody_can_have_is_nobodys_at_every_door(admin, email):
     assert Caller().post("/api/login", {"email": email, "password": PASSWORD}).status in {400, 401}
     with pytest.raises(CommandError, match="no user has the email"):
         call_command("create_api_key", email)
-
-
-def test_doctor_lists_users_whose_emails_are_the_same(make_user, capsys):
-    assert run_checks(databases=["default"], tags=["database"]) == []
-    with connection.cursor() as cursor:
-        cursor.execute("DROP INDEX users_email_unique")
-    first, second, _ = (make_user(email=email) for email in ("x@exit.example", "X@ex\u0130t.example", "y@exit.example"))
-    (found,) = run_checks(databases=["default"], tags=["database"])
-    assert (found.id, found.msg) == ("users.E001", f"Users {first.pk}, {second.pk} have the same email.")
-    with pytest.raises(CommandError, match="wrong"):
-        call_command("doctor")
-    assert f"Users {first.pk}, {second.pk} have the same email. Change the email" in capsys.readouterr().out
 
 
 def test_case_of_ones_own_email_may_change(user):

@@ -87,10 +87,6 @@ class CredentialBackend:
                 raise
             return rows.using(stand_in).first()
 
-    def parse_token(self, token_class: Callable[[str], Any], text: str) -> Any:
-        """The token of a text, which is verified as the class does it."""
-        return token_class(text)
-
 
 class QuotaBackend(ABC):
     """What QUOTA_BACKEND names: where requests are counted."""

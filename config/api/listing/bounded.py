@@ -52,7 +52,7 @@ class BoundedKeysetQuery(KeysetQuery):
         if counts and chosen and not self._is_small:
             self.parts = divide(queryset, counts, chosen)
         if counts and chosen.keys() == filters.keys():
-            self.counted = counts.filter_many(queryset, chosen)
+            self.counted = counts.filter(queryset, chosen)
         if self.listed:
             # Nothing but the name of a column of the statement around it.
             self.parts = [queryset.filter(**{self.listed[0]: RawSQL("listed.value", [])})]

@@ -80,7 +80,8 @@ class KeysetQuery:
         self.with_related = with_related
         counts = row_counts.get_counts(queryset.model)
         self.parts = self._divide(counts, filters) if counts else [queryset]
-        self.counted = counts.filter(queryset, filters) if counts else None
+        values = {name: [value] for name, value in filters.items()}
+        self.counted = counts.filter(queryset, values) if counts else None
 
     def _divide(self, counts: row_counts.Counts, filters: Mapping[str, str]) -> Sequence[QuerySet[Any]]:
         if filters.keys() - set(counts.columns) or (not filters and has_index(self.model, self.ordering.columns)):

@@ -80,7 +80,7 @@ class CommonWordsQuery(BoundedKeysetQuery):
 
     def look_for(self, words: Words, looked_for: Sequence[str]) -> None:
         self.counted = None
-        conditions = [HasWord.build_sql(words, "near.id", word) for word in looked_for]
+        conditions = [HasWord(words, word).build_sql("near.id") for word in looked_for]
         self._condition = " AND ".join(sql for sql, _ in conditions)
         self._params = [param for _, params in conditions for param in params]
         self._conditions = [HasWord(words, word) for word in looked_for]

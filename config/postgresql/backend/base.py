@@ -2,10 +2,17 @@
 
 import select
 
-from django.db.backends.postgresql import base
+from django.db.backends.postgresql import base, features
+
+
+class DatabaseFeatures(features.DatabaseFeatures):
+    # The first with the collation `pg_c_utf8`.
+    minimum_database_version = (17,)
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
+    features_class = DatabaseFeatures
+
     def is_usable(self) -> bool:
         """Whether the connection lives; the server is asked only where the socket says that something happened.
 

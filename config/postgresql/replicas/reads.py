@@ -6,7 +6,6 @@ read where all of this is known. The position is read on the primary, when the c
 """
 
 import logging
-import time
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple, Self
@@ -17,7 +16,7 @@ from prometheus_client import Counter
 from config.http.blocking import get_blocking_backend
 from config.http.request_state import RequestState, present_state
 from config.postgresql.connections import close_if_lost
-from config.postgresql.replicas.wal import POSITION, TIMELINE, WHEREABOUTS, Look
+from config.postgresql.replicas.wal import POSITION, TIMELINE
 from config.postgresql.replicas.watch import get_replicas
 
 logger = logging.getLogger(__name__)
@@ -29,11 +28,10 @@ READS = Counter("reads", "Requests that read rows, by the database that these ca
 SECONDS_TO_CATCH_UP = 0.02
 # One value, which the look-up of a credential gives beside its columns: more of them, by a join, would take it a tenth
 # more of the primary's time.
-FETCH_POSITION = f"""
-SELECT ARRAY[
-    replica, timeline, position::text, (waited_at < now() - interval '1 second')::text, {WHEREABOUTS}
-] FROM config_readposition WHERE user_id = {{}}
-"""  # noqa: S608 - of constants
+FETCH_POSITION = """
+SELECT ARRAY[replica, timeline, position::text, (waited_at < now() - interval '1 second')::text]
+FROM config_readposition WHERE user_id = {}
+"""
 STORE = f"""
 INSERT INTO config_readposition AS present (user_id, replica, timeline, position, waited_at)
 VALUES (%s, %s, {TIMELINE}, {POSITION}, clock_timestamp() - interval '1 second')
@@ -73,23 +71,18 @@ class ReplicaRouter:
 
 
 class Position(NamedTuple):
-    """From which replica a user reads, and how far that must have replayed the WAL of a timeline, in bytes.
-
-    Attributes:
-        look: where the primary was, which was asked for this.
-    """
+    """From which replica a user reads, and how far that must have replayed the WAL of a timeline, in bytes."""
 
     replica: str
     timeline: str
     position: int
     may_wait: bool
-    look: Look
 
     @classmethod
-    def parse(cls, texts: Sequence[str], asked: float) -> Self:
-        """Makes it of what FETCH_POSITION gave, which was asked for at a time of the monotonic clock."""
-        replica, timeline, position, may_wait, *whereabouts = texts
-        return cls(replica, timeline, int(position), may_wait == "true", Look.parse(asked, *whereabouts))
+    def parse(cls, texts: Sequence[str]) -> Self:
+        """Makes it of what FETCH_POSITION gave."""
+        replica, timeline, position, may_wait = texts
+        return cls(replica, timeline, int(position), may_wait == "true")
 
 
 def begin_read(state: RequestState, user_id: int, *, may_read_replica: bool = True) -> None:
@@ -108,8 +101,7 @@ def begin_read(state: RequestState, user_id: int, *, may_read_replica: bool = Tr
         READS.labels("primary").inc()
         return
     state.replica_before = found.replica
-    replicas, (replica, timeline, position, may_wait, look) = get_replicas(), found
-    replicas.note_look(look)
+    replicas, (replica, timeline, position, may_wait) = get_replicas(), found
     is_known = user_id not in _unstored and replicas.may_read(replica, timeline, position)
     if not is_known and may_wait and replicas.may_wait and user_id not in _unstored:
         state.has_waited = True
@@ -135,13 +127,12 @@ def fall_back(exception: BaseException) -> bool:
 def _fetch_position(state: RequestState, user_id: int) -> Position | None:
     """What is known of a user, which may have been read with its credential."""
     if state.position_read is not None:
-        (texts, asked), state.position_read = state.position_read, None
-        return Position.parse(texts, asked) if texts else None
-    asked = time.monotonic()
+        texts, state.position_read = state.position_read, None
+        return Position.parse(texts) if texts else None
     with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
         cursor.execute(FETCH_POSITION.format("%s"), [user_id])
         found = cursor.fetchone()
-    return found and Position.parse(found[0], asked)
+    return found and Position.parse(found[0])
 
 
 def note_position(state: RequestState, user_id: int, *, is_read: bool, has_failed: bool) -> None:

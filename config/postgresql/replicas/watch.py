@@ -1,8 +1,7 @@
 """Reads on replicas: which of them follow the primary closely, and which have replayed what a reader has seen.
 
 Threads of their own ask the primary and each replica where they are, again and again: no request waits for a replica
-that is away. A replica is left out, and taken back, by what it answers. Where requests read, the look-ups of their
-credentials tell where the primary is, and it is not asked for that alone.
+that is away. A replica is left out, and taken back, by what it answers.
 """
 
 from __future__ import annotations
@@ -31,9 +30,6 @@ logger = logging.getLogger(__name__)
 
 SECONDS_BETWEEN_LOOKS = 0.1
 SECONDS_BETWEEN_LOOKS_AT_PRIMARY = 0.2
-# Every process looks, and no further machine relieves the primary: not again so soon after an answer of the primary's.
-# With the seconds between, and those to answer, that is no more than SECONDS_WITHOUT_PRIMARY.
-SECONDS_A_LOOK_HOLDS = 0.3
 # A replica that is silent for so long is left out.
 SECONDS_TO_ANSWER = 0.5
 # What is written where the primary is looked at waits no longer for it: looks go on.
@@ -122,8 +118,6 @@ class Replicas:
     def __init__(self, aliases: list[str], max_lag: float) -> None:
         self._replicas = {alias: _Replica(alias) for alias in sorted(aliases)}
         self._max_lag = max_lag
-        # By half of the lag, there is another look: otherwise a replica that follows would not be fresh in between.
-        self._seconds_a_look_holds = min(SECONDS_A_LOOK_HOLDS, max_lag / 2 - SECONDS_BETWEEN_LOOKS_AT_PRIMARY)
         # Of the present timeline, the oldest one first.
         self._looks: list[Look] = []
         self._timeline = ""
@@ -188,16 +182,6 @@ class Replicas:
         known = [each for each in self._replicas.values() if each.can_stand_in and each.replayed >= looks[0].position]
         return max(known, key=lambda replica: replica.replayed).alias if known else None
 
-    def note_look(self, look: Look) -> None:
-        """Notes where a request has found the primary to be."""
-        looks = self._looks
-        if not looks or look.asked < looks[-1].asked + SECONDS_BETWEEN_LOOKS:
-            return
-        with self._lock:
-            # A connection may still be one to the primary of before.
-            if self._timeline.endswith(look.timeline) and look.asked > self._looks[-1].asked:
-                self._add_look(look)
-
     def is_live(self, alias: str) -> bool:
         """Whether a replica answers, and follows the primary."""
         return self._replicas[alias].is_live
@@ -258,8 +242,6 @@ class Replicas:
 
     def _look_at_primary(self) -> None:
         asked = time.monotonic()
-        if self._knows_enough(asked):
-            return
         connection = connections[DEFAULT_DB_ALIAS]
         try:
             if connection.connection is None or connection.connection is not self._identified:
@@ -283,17 +265,9 @@ class Replicas:
                 for replica in self._replicas.values():
                     replica.leave("There is a new primary.")
                 self._timeline = str(timeline)
-            self._add_look(look)
-
-    def _knows_enough(self, now: float) -> bool:
-        """Whether there is nothing to do on the primary, and it has answered just now."""
-        is_busy = self._later or self._is_unmarked or not self._has_primary or not self._looks
-        return not is_busy and now - self._looks[-1].asked < self._seconds_a_look_holds
-
-    def _add_look(self, look: Look) -> None:
-        # Of those older than `max_lag` the newest stays: this thread may be late, and this look the last one.
-        older = sum(each.asked < look.asked - self._max_lag for each in self._looks)
-        self._looks = [*self._looks[max(0, older - 1) :], look]
+            # Of those older than `max_lag` the newest stays: this thread may be late, and this look the last one.
+            older = sum(each.asked < look.asked - self._max_lag for each in self._looks)
+            self._looks = [*self._looks[max(0, older - 1) :], look]
 
     def _catch_up(self) -> None:
         while self._later:

@@ -5,7 +5,7 @@ import base64
 import pytest
 
 from config.http.errors import Detail, DomainError, ErrorCode, invalid
-from config.wsgi import refuse
+from config.server.answers import refuse
 from tests.accounts.oauth.actors import FORM, register, send
 from tests.api.wire import quickly
 from tests.conftest import Caller, new_client

@@ -9,7 +9,7 @@ import pytest
 from config.http.errors import DomainError
 from config.http.request_limits import screen
 from config.models import AuditEvent
-from config.wsgi import refuse
+from config.server.answers import refuse
 from orders.models import Order
 from payments.models import Payment
 from tests.api.browsable.conftest import HTML, ada_token, shown_json
