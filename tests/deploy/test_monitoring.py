@@ -131,3 +131,27 @@ def test_prometheus_takes_the_files(command):
         pytest.skip("There is no promtool on this machine; Debian's package prometheus has it.")
     done = subprocess.run([program, *command], cwd=DEPLOY, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("upstream", "status", "refused"),
+    [
+        ("- -", 429, "true"),
+        ("users_service 502", 503, "true"),
+        ("127.0.0.1:8000, users_service 502, 502", 503, "true"),
+        ("127.0.0.1:8000 503", 503, "false"),
+        ("[::1]:8000, 10.0.0.2:8000 502, 200", 200, "false"),
+    ],
+)
+def test_what_nginx_refuses_by_itself_is_told_from_its_log(tmp_path, upstream, status, refused):
+    program = shutil.which("mtail")
+    if program is None:
+        pytest.skip("There is no mtail on this machine; Debian has it.")
+    log = tmp_path / "access.log"
+    log.write_text(
+        f"203.0.113.7 [2026-12-01T12:00:00+00:00] GET /users {status} 163 0.001 upstream={upstream} request_id=-\n"
+    )
+    command = [program, "--progs", DEPLOY / "nginx.mtail", "--logs", log, "--one_shot", "--one_shot_format=prometheus"]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    counted = f'nginx_responses_total{{prog="nginx.mtail",refused="{refused}",status="{status}"}} 1'
+    assert [line for line in told.splitlines() if line.startswith("nginx_")] == [counted]
