@@ -10,7 +10,8 @@ from django.utils.text import slugify
 from tests.service import CHECKOUT
 
 PAGES = [*sorted(CHECKOUT.glob("*.md")), *sorted((CHECKOUT / "docs").rglob("*.md"))]
-_LINK = re.compile(r"\]\((?!https?:)(?P<file>[^)#]*)(?:#(?P<section>[^)]+))?\)")
+# Within the checkout: an address of the service (`/docs/…`) is followed by the tests of its pages.
+_LINK = re.compile(r"\]\((?!https?:|/)(?P<file>[^)#]*)(?:#(?P<section>[^)]+))?\)")
 _CODE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 
 
