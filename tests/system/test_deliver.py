@@ -31,7 +31,7 @@ def test_killed_deliverer_loses_no_message_and_each_link_works_once(service: Ser
     key = {"X-API-Key": get_key(first_start)}
     kills = 0
     for number in range(INVITED):
-        _, added = post(service, "/users", {"name": "New", "email": f"new{number}@example.com"}, **key)
+        _, added = post(service, "/users", {"name": "New", "email": f"invited{number}@example.com"}, **key)
         status, _ = post(service, f"/users/{json.loads(added)['data']['id']}/invitations", {}, **key)
         assert status == 202
         if number % (INVITED // KILLS) == 0:
