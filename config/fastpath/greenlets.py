@@ -156,11 +156,6 @@ class Scheduler:
         wait()
         return future.result()
 
-    def sleep(self, seconds: float) -> None:
-        """Waits, while others go on; call it in a greenlet."""
-        self.loop.call_later(seconds, Wakeup())
-        wait()
-
     def close(self) -> None:
         """Ends the thread."""
         self._thread.shutdown(wait=False)
@@ -207,4 +202,5 @@ class GreenletBlockingBackend(BlockingBackend):
         if runner is None:
             super().sleep(seconds)
         else:
-            runner.engine.sleep(seconds)
+            runner.engine.loop.call_later(seconds, Wakeup())
+            wait()

@@ -12,7 +12,7 @@ response whose renderer context holds the response is a reference cycle, which o
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 from weakref import ref
 from wsgiref.types import WSGIEnvironment
@@ -33,7 +33,6 @@ from rest_framework.views import APIView
 from config.api.principal import Principal
 from config.api.requests import StrictRequest, select_parser
 from config.http.errors import DomainError
-from config.http.headers import merge_vary
 from config.http.json import to_json
 from config.http.middleware import SECRET_PARAMETER
 from config.http.url_map import View
@@ -164,12 +163,6 @@ class FastAPIRequest(StrictRequest):
 class FastHeaders(ResponseHeaders):
     _store: dict[str, tuple[str, str]]
 
-    def __init__(self, headers: Mapping[str, str] | None = None) -> None:
-        self._store = {}
-        if headers:
-            for name, value in headers.items():
-                self[name] = value
-
     def __setitem__(self, name: str, value: Any) -> None:
         # Django would take it as it is.
         if type(value) is str and value.isascii() and value.isprintable() and name.isascii() and name.isprintable():
@@ -193,17 +186,6 @@ def set_default_headers(response: HttpResponse, headers: ResponseHeaders) -> Non
     response.headers._store = headers._store | response.headers._store
 
 
-def vary_on(response: HttpResponse, *names: str) -> None:
-    """`config.http.headers.vary_on`."""
-    store = response.headers._store
-    store["vary"] = _merge(store.get("vary"), names)
-
-
-@lru_cache(maxsize=256)
-def _merge(present: tuple[str, str] | None, names: tuple[str, ...]) -> tuple[str, str]:
-    return "Vary", merge_vary(present and present[1], names)
-
-
 _BLANK = vars(Response())
 
 
@@ -213,7 +195,7 @@ class FastResponse(Response):
     ) -> None:
         self.__dict__.update(
             _BLANK,
-            headers=FastHeaders(headers),
+            headers=FastHeaders(headers or {}),
             # As `SimpleCookie()`, without a look at what it might be filled from.
             cookies=SimpleCookie.__new__(SimpleCookie),
             _container=[b""],

@@ -38,10 +38,11 @@ from config.api.views import VARY, ConventionsMixin
 from config.api.viewsets import READS, ResourceViewSet, parse_id
 from config.api.writing.idempotency import IdempotencyKey, build_key, get_operation, parse_header, parse_key
 from config.fastpath import inserts, queries
-from config.fastpath.http import FastAPIRequest, FastHeaders, FastRequest, FastResponse, set_default_headers, vary_on
+from config.fastpath.http import FastAPIRequest, FastHeaders, FastRequest, FastResponse, set_default_headers
 from config.fastpath.serializers import accelerate as accelerate_serializer
 from config.fastpath.serializers import get_renderer
 from config.http.errors import DomainError, not_found
+from config.http.headers import vary_on
 from config.http.media_types import JSON, MEDIA_TYPES
 from config.http.middleware import GetResponse, get_security_headers
 from config.http.request_state import get_state

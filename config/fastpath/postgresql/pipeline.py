@@ -158,15 +158,9 @@ class Pipeline:
 
     def _find_connection(self) -> _PipelineConnection | None:
         present = self._present
-        if present.is_free:
-            return present
-        if present.is_busy and not present.is_late:
-            return None
-        for each in self._connections:
-            if each.is_free:
-                self._present = each
-                return each
-        return None
+        if not present.is_free and (present.is_late or not present.is_busy):
+            present = self._present = next((each for each in self._connections if each.is_free), present)
+        return present if present.is_free else None
 
     # --- What the connections tell
 
