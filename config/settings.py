@@ -391,6 +391,8 @@ LOGGING = {
         # A request that is refused is no event of the service, and a fault has its line from config.api.exceptions; but
         # with DEBUG, Django answers some faults by a page of its own.
         "django.request": {"level": "ERROR" if DEBUG else "CRITICAL"},
+        # It retries, and says so each time.
+        "opentelemetry": {"level": "ERROR"},
         "audit": {"level": "INFO"},
         "serve": {"level": "INFO"},
     },

@@ -18,7 +18,7 @@ import sys
 from collections import deque
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 from django.conf import settings
@@ -41,29 +41,33 @@ _COLOURS = {"ERROR": _RED, "CRITICAL": _RED, "WARNING": _YELLOW}
 _TOLD = {"time", "level", "logger", "message", "exception", "request_id", "traceparent", "method", "route", "status"}
 
 
-def log_answer(
-    environ: Mapping[str, Any],
-    state: RequestState,
-    status: int,
-    headers: Mapping[str, str],
-    *,
-    route: str,
-    method: str,
-    seconds: float,
-    request: Any = None,
-) -> None:
-    """Writes the line of a request.
+class Answered(NamedTuple):
+    """What is told of a request that was answered.
 
-    Args:
+    Attributes:
         environ: its WSGI environment.
         state: its state.
         status: of the answer.
         headers: of the answer.
-        route: the template of its address.
-        method: of the request, if it is one that HTTP knows.
+        route: the template of its address; `none` where it leads nowhere.
+        method: `OTHER` where HTTP knows none of this name.
         seconds: that it took.
         request: Django's, where it was looked at.
     """
+
+    environ: Mapping[str, Any]
+    state: RequestState
+    status: int
+    headers: Mapping[str, str]
+    route: str
+    method: str
+    seconds: float
+    request: Any
+
+
+def log_answer(answered: Answered) -> None:
+    """Writes the line of a request."""
+    environ, state, status, headers, route, method, seconds, request = answered
     user, kind = _find_principal(state, request)
     traceparent = _TRACEPARENT.match(environ.get("HTTP_TRACEPARENT", ""))
     line = {

@@ -19,7 +19,7 @@ from config.http.lanes import Lane
 from config.http.middleware import GetResponse
 from config.http.request_state import Spent, get_state, present_state
 from config.http.url_map import simplify_route
-from config.server.logs import log_answer
+from config.server.logs import Answered, log_answer
 from config.server.tracing import Trace, traces
 
 # What it is called by prometheus-client, which reads it too.
@@ -108,19 +108,13 @@ def record(
     route = simplify_route(match.route) if match else NO_ROUTE
     method = environ["REQUEST_METHOD"]
     known = method if method in _METHODS else "OTHER"
+    answered = Answered(environ, state, status, headers, route, known, seconds, request)
     if traces.is_on:
         spent = state.spent if isinstance(state.spent, Trace) else Trace(environ)
-        spent.end(
-            environ,
-            status,
-            headers,
-            route=route if match else None,
-            method=method if method in _METHODS else None,
-            request=request,
-        )
+        spent.end(answered)
     _requests(route, known, status).inc()
     _duration(route, known).observe(seconds)
-    log_answer(environ, state, status, headers, route=route, method=known, seconds=seconds, request=request)
+    log_answer(answered)
 
 
 def _count_statements(spent: Spent, lane: str) -> None:

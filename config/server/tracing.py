@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping
 from functools import lru_cache
 from threading import Thread
 from typing import Any
 
 from django.conf import settings
 
-from config.http.request_state import Spent, get_state
+from config.http.request_state import Spent
 from config.server.background import SECONDS_TO_STOP
+from config.server.logs import Answered
 
 if settings.TRACING:
     # Before workers are forked, which share it.
@@ -39,12 +40,14 @@ class Trace(Spent):
         environ: the WSGI environment of the request.
     """
 
-    __slots__ = ("_context", "_span")
+    __slots__ = ("_began", "_context", "_span")
 
     def __init__(self, environ: Mapping[str, Any]) -> None:
         super().__init__()
         sent = {name: environ.get(f"HTTP_{name.upper()}", "") for name in ("traceparent", "tracestate")}
-        self._span = traces.tracer.start_span("HTTP", propagate.extract(sent), SpanKind.SERVER)
+        self._began = time.time_ns()
+        parent = propagate.extract(sent)
+        self._span = traces.tracer.start_span("HTTP", parent, SpanKind.SERVER, start_time=self._began)
         self._context = trace.set_span_in_context(self._span)
 
     def add(self, sql: object, seconds: float, error: BaseException | None = None) -> None:
@@ -60,41 +63,25 @@ class Trace(Spent):
             span.set_status(StatusCode.ERROR)
         span.end(ended)
 
-    def end(
-        self,
-        environ: MutableMapping[str, Any],
-        status: int,
-        headers: Mapping[str, str],
-        *,
-        route: str | None,
-        method: str | None,
-        request: Any,
-    ) -> None:
-        """Ends the span: <https://opentelemetry.io/docs/specs/semconv/http/http-spans/>.
-
-        Args:
-            environ: the WSGI environment of the request.
-            status: of the answer.
-            headers: of the answer.
-            route: the template of its address; None where it leads nowhere.
-            method: None where HTTP knows none of this name.
-            request: Django's, where there is one: it knows how the client sees the service.
-        """
+    def end(self, answered: Answered) -> None:
+        """Ends the span: <https://opentelemetry.io/docs/specs/semconv/http/http-spans/>."""
+        environ, state, status, headers, route, method, seconds, request = answered
         attributes = {
-            "http.request.method": method or "_OTHER",
-            "http.route": route,
+            "http.request.method": "_OTHER" if method == "OTHER" else method,
+            "http.route": None if route == "none" else route,
             "http.response.status_code": status,
             "http.response.header.request-id": [headers.get("Request-Id", "")],
             "url.scheme": environ["wsgi.url_scheme"] if request is None else request.scheme,
             "network.protocol.version": environ.get("SERVER_PROTOCOL", "").removeprefix("HTTP/"),
-            "lane": get_state(environ).lane,
+            "lane": state.lane,
         }
         if status >= 500:
             attributes["error.type"] = str(status)
             self._span.set_status(StatusCode.ERROR)
-        self._span.update_name(" ".join(filter(None, (method or "HTTP", route))))
+        name = "HTTP" if method == "OTHER" else method
+        self._span.update_name(name if route == "none" else f"{name} {route}")
         self._span.set_attributes({name: value for name, value in attributes.items() if value is not None})
-        self._span.end()
+        self._span.end(self._began + int(1e9 * seconds))
 
 
 class Traces:
