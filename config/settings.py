@@ -599,7 +599,7 @@ SPECTACULAR_SETTINGS = {
     "DESCRIPTION": "A REST API for users and their orders, payments, posts and comments.",
     "CONTACT": {"name": "Users Resource Service", "url": f"{PUBLIC_URL}/docs"},
     # Where the document itself is read from: pages that try it out are of that origin, whatever its name.
-    "SERVERS": [{"url": "/", "description": "This service", "x-internal": False}],
+    "SERVERS": [{"url": "/", "description": "This service, local or in production", "x-internal": False}],
     # In the order of the reference. Others follow by name, told by their views.
     "TAGS": [
         {"name": "users", "description": "Users and their related resources."},

@@ -9,6 +9,7 @@ import { before, test } from 'node:test'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 
 import { dereference, validate } from '@scalar/openapi-parser'
+import { Collection, Property } from 'postman-collection'
 
 const HERE = fileURLToPath(new URL('.', import.meta.url))
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -26,6 +27,12 @@ function tool(entry, ...args) {
   } catch (failure) {
     assert.fail(`${failure.stdout}\n${failure.stderr}`)
   }
+}
+
+function createKey() {
+  const email = `typed-${randomBytes(6).toString('hex')}@example.com`
+  manage(['create_user', email, '--name', 'Typed', '--role', 'admin'], `${randomBytes(12).toString('base64url')}\n`)
+  return manage(['create_api_key', email]).trim()
 }
 
 before(async () => {
@@ -67,9 +74,21 @@ for (const version of VERSIONS) {
 
 test('a program with generated types compiles and runs', async () => {
   tool('typescript/lib/tsc.js', '--project', '.')
-  const email = `typed-${randomBytes(6).toString('hex')}@example.com`
-  manage(['create_user', email, '--name', 'Typed', '--role', 'admin'], `${randomBytes(12).toString('base64url')}\n`)
-  const key = manage(['create_api_key', email]).trim()
+  const key = createKey()
   const { run } = await import(pathToFileURL(`${HERE}generated/typed-client.js`).href)
   await run(ORIGIN, key)
+})
+
+test("Postman's own library imports the collection, whose requests are answered", async () => {
+  const collection = new Collection(await (await fetch(`${ORIGIN}/docs/postman.json`)).json())
+  const requests = []
+  collection.forEachItem(({ name, request }) => requests.push([name, request]))
+  const { paths } = JSON.parse(readFileSync(`${HERE}generated/openapi-v2.json`, 'utf8'))
+  assert.equal(requests.length, Object.values(paths).flatMap(Object.keys).length)
+  const [, list] = requests.find(([name]) => name === 'List users')
+  const variables = { ...collection.variables.toObject(), key: createKey() }
+  const url = Property.replaceSubstitutions(list.url.toString(), variables)
+  const { key: header, value } = list.auth.parameters().toObject()
+  const headers = { [header]: Property.replaceSubstitutions(value, variables) }
+  assert.equal((await fetch(url, { headers })).status, 200)
 })

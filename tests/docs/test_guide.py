@@ -16,6 +16,9 @@ from config.site import documentation
 from tests.api.wire import send
 from tests.conftest import Caller
 
+# A reader takes in no more at once.
+MAX_WORDS_OF_A_SENTENCE = 30
+
 
 class Document(HTMLParser):
     """The ids and the addresses of a page, and its headings by their depth."""
@@ -73,6 +76,15 @@ def test_every_link_leads_somewhere(admin: Caller, path):
         assert response.status_code == 200, link
         if fragment:
             assert fragment in Document(response.content.decode()).ids, link
+
+
+@pytest.mark.parametrize("name", documentation.PAGES)
+def test_sentences_are_short(name):
+    text = re.sub(r"```.*?```", "", (documentation.GUIDE_FOLDER / f"{name}.md").read_text(), flags=re.DOTALL)
+    lines = [line for line in text.splitlines() if not line.startswith(("|", "#"))]
+    paragraphs = re.split(r"\n\s*\n|\n(?=\* |\d+\. )", "\n".join(lines))
+    sentences = [part for paragraph in paragraphs for part in re.split(r"(?<=[.!?:])\s+", paragraph)]
+    assert [sentence for sentence in sentences if len(sentence.split()) > MAX_WORDS_OF_A_SENTENCE] == []
 
 
 def test_every_code_has_an_entry_that_says_what_to_do(db):
@@ -199,3 +211,15 @@ def test_service_without_its_guide_does_not_start(tmp_path, monkeypatch, freshly
     assert "config.E006" not in {message.id for message in run_checks()}
     monkeypatch.setattr(documentation, "GUIDE_FOLDER", tmp_path)
     assert "config.E006" in {message.id for message in run_checks()}
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_postman_collection_has_every_operation(db, version):
+    collection = json.loads(send("GET", f"/docs/postman.json?version={version}").content)
+    requests = [item["request"] for folder in collection["item"] for item in folder["item"]]
+    sent = {(each["method"], "/" + re.sub(r":(\w+)", r"{\1}", "/".join(each["url"]["path"]))) for each in requests}
+    document = json.loads(send("GET", f"/openapi.json?version={version}").content)
+    assert sent == {(method.upper(), path) for path, methods in document["paths"].items() for method in methods}
+    (payment,) = [each for each in requests if (each["method"], each["url"]["path"][-1]) == ("POST", "payments")]
+    assert {"key": "Idempotency-Key", "value": "{{$guid}}"} in payment["header"]
+    assert json.loads(payment["body"]["raw"])["amount"]

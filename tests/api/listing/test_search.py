@@ -147,7 +147,7 @@ def test_search_for_nothing_or_too_much_is_refused(people: People) -> None:
         ("%27-%2C.%25_", "Must contain a letter or a digit."),
         ("%00", "Must not contain NUL or other control characters."),
         ("a" * 201, "Must be at most 200 characters."),
-        ("1 2 3 4 5 6 7 8 9".replace(" ", "%20"), "Must be at most 8 different words."),
+        ("1 2 3 4 5 6 7 8 9".replace(" ", "%20"), "Must have at most 8 different words."),
         (
             "a" * 65,
             TOO_LONG,
