@@ -84,7 +84,8 @@ def public_url(monkeypatch):
 @pytest.mark.parametrize(
     ("answer", "told"), [({}, "Another service responds at "), (OSError("no certificate"), "respond: no certificate.")]
 )
-def test_public_url_that_does_not_lead_here_is_told(settings, capsys, public_url, answer, told):
+def test_public_url_that_does_not_lead_here_is_told(settings, capsys, public_url, make_user, *, answer, told):
+    make_user("admin")
     settings.TRUSTED_PROXIES, public_url["answer"] = 1, answer
     with pytest.raises(CommandError, match="1 thing is wrong"):
         call_command("doctor")

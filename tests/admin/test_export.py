@@ -108,7 +108,7 @@ def test_export_without_rows_is_an_empty_table(pages, file_format, content):
 
 def test_export_that_finds_no_place_says_so_on_its_page(pages, monkeypatch):
     monkeypatch.setattr(streams, "_places", BoundedSemaphore(1))
-    with streams._place():
+    with streams._places:
         answer = pages.post(USERS, {"format": "csv"}, follow=True)
     assert "Too many streams are running. Try again." in answer.content.decode()
 

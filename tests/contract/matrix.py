@@ -93,6 +93,7 @@ docs                                      GET     200     200
 docs/guide                                GET     302     302
 docs/search.json                          GET     200     200
 docs/requests.http                        GET     200     200
+docs/postman.json                         GET     200     200
 docs/versions                             GET     200     200
 docs/<slug:page>                          GET     200     200
 health/live                               GET     200     200

@@ -33,7 +33,7 @@ def owner(make_user):
 
 
 def test_password_is_changed_whatever_the_letters_of_the_email(run, owner):
-    assert run("ANN@example.com") == "The password of Ann@example.com was changed.\n"
+    assert run("ANN@example.com") == "Changed the password of Ann@example.com.\n"
     assert with_password(owner, NEW).get("/api/protected").status == 200
     assert with_password(owner, PASSWORD).get("/api/protected").status == 401
 
