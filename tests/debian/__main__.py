@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -127,7 +127,8 @@ def end(debian: Debian) -> None:
     deadline = time.monotonic() + 20
     while found := debian.find_processes():
         for pid in found:
-            os.kill(pid, signal.SIGTERM if time.monotonic() < deadline else signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM if time.monotonic() < deadline else signal.SIGKILL)
         time.sleep(0.5)
 
 

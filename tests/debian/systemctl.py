@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 UNITS, RUN, LOG = Path("/etc/systemd/system"), Path("/run"), Path("/var/log/units.log")
@@ -79,10 +80,13 @@ class Unit:
         with self.listen() as notifications:
             process = self.spawn(*self.get("ExecStart"))
             self.pid.write_text(str(process.pid))
-            wait_until_ready(notifications)
+            if self.get("Type") == ["notify"]:
+                wait_until_ready(notifications)
 
     def stop(self) -> None:
-        os.kill(int(self.pid.read_text()), signal.SIGTERM)
+        # One that has ended by itself is what systemd would start again.
+        with suppress(ProcessLookupError):
+            os.kill(int(self.pid.read_text()), signal.SIGTERM)
         while Path(f"/proc/{self.pid.read_text()}").exists():
             time.sleep(0.1)
 
