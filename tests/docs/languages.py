@@ -50,12 +50,15 @@ class JavaScript:
 
     name = "javascript"
 
+    @staticmethod
+    def find_node() -> str:
+        return shutil.which("node") or str(NODE_OF_THE_CLIENTS)
+
     def __init__(self) -> None:
-        node = shutil.which("node") or str(NODE_OF_THE_CLIENTS)
         # It must not ask the proxy of the machine for our own host.
         environment = {**os.environ, "NO_PROXY": "127.0.0.1,localhost"}
         self.process = subprocess.Popen(
-            [node, RUNNER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+            [self.find_node(), RUNNER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
         )
 
     def run(self, code: str, variables: Mapping[str, str]) -> Sequence[Sequence[Any]]:

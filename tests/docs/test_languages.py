@@ -2,18 +2,22 @@
 
 import json
 import re
+import socket
+import subprocess
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
+import httpx
 import pytest
 from django.db import connection
 
 from accounts.services import create_api_key
 from config.management.demo.load import load_demo_data
 from config.site import documentation, examples
-from tests.accounts.oauth.actors import register
+from tests.accounts.oauth.actors import Person, bearer, register
 from tests.conftest import PASSWORD
 from tests.docs.exchanges import Exchange, matches
 from tests.docs.languages import JavaScript, Language, Python
@@ -94,6 +98,12 @@ def test_every_exchange_prints_what_is_shown(page, language, variables, request)
             assert not printed
 
 
+def find_free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
 def as_text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
@@ -118,4 +128,39 @@ def test_functions_stand_in_both_languages():
     for page in documentation.PAGES:
         infos = [info for _, info, _ in blocks(page) if info in WRITERS]
         assert infos == ["python", "javascript"] * (len(infos) // 2)
-        assert bool(infos) == (page in PAGES_WITH_FUNCTIONS)
+        assert bool(infos) == (page in (*PAGES_WITH_FUNCTIONS, "oauth"))
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("name", WRITERS)
+def test_client_of_the_authorization_code_gets_tokens(variables, settings, make_user, name):
+    settings.LOCAL = True
+    person, port = Person(make_user()), find_free_port()
+    client = register(public=True, redirect_uris=f"http://127.0.0.1:{port}/callback")
+    given = [variables["ORIGIN"], client.client_id, client.row.redirect_uris, "users:read orders:read"]
+    (code,) = [block for _, info, block in blocks("oauth") if info == name]
+
+    def consent(address: str) -> str:
+        """What the person does: allows it. Returns where the browser is sent to."""
+        answer = person.browser.post(address.removeprefix(variables["ORIGIN"]), {"decision": "approve"})
+        assert answer.status_code == 302, answer.content
+        return str(answer["Location"])
+
+    if name == "python":
+        names: dict[str, Any] = {}
+        exec(compile(code, "<guide>", "exec"), names)  # noqa: S102 - our own page
+        # The client waits for the browser in this thread.
+        open_browser = lambda address: Thread(target=httpx.get, args=[consent(address)]).start()  # noqa: E731
+        tokens = names["sign_in"](*given, open_browser=open_browser)
+    else:
+        call = f"console.log(JSON.stringify(await signIn(...{json.dumps(given)})))"
+        command = [JavaScript.find_node(), "--input-type=module", "--eval", f"{code}\n{call}"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout
+            try:
+                httpx.get(consent(process.stdout.readline().strip()))
+                tokens = json.loads(process.stdout.read())
+            finally:
+                process.kill()
+    assert tokens["scope"] == "users:read orders:read"
+    assert bearer(tokens["access_token"]).get("/api/protected").data["user"]["id"] == person.user.pk
