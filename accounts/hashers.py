@@ -1,14 +1,34 @@
+"""The hasher of passwords, and those that check what was hashed elsewhere, until the first log-in hashes it anew."""
+
+import hashlib
+from base64 import b64decode
+from collections.abc import Callable
+from functools import partial
+from hmac import compare_digest
 from threading import Lock
+from typing import Any
 
-from django.contrib.auth.hashers import Argon2PasswordHasher
+import argon2
+import bcrypt
+from django.contrib.auth import hashers
 
-from config.http.blocking import get_blocking_backend
+from config.http.blocking import Result, get_blocking_backend
 
-# Of a process: more would take each other's processor, and 19 MiB each.
+# Of a process: more would take each other's processor, and memory each.
 _one_at_a_time = Lock()
+# Of scrypt, with what OpenSSL needs beside it.
+MAX_MEMORY = 160 * 1024 * 1024
 
 
-class Argon2idPasswordHasher(Argon2PasswordHasher):
+def _compute(function: Callable[[], Result]) -> Result:
+    def compute() -> Result:
+        with _one_at_a_time:
+            return function()
+
+    return get_blocking_backend().run(compute)
+
+
+class Argon2idPasswordHasher(hashers.Argon2PasswordHasher):
     """Argon2id with OWASP's parameters (Password Storage Cheat Sheet): 19 MiB, two passes, one lane.
 
     Django's defaults take 100 MiB and 0.3 s for each request with Basic authentication.
@@ -19,16 +39,84 @@ class Argon2idPasswordHasher(Argon2PasswordHasher):
     parallelism = 1
 
     def encode(self, password: str, salt: str) -> str:
-        def encode() -> str:
-            with _one_at_a_time:
-                encoded: str = super(Argon2idPasswordHasher, self).encode(password, salt)
-                return encoded
-
-        return get_blocking_backend().run(encode)
+        return _compute(partial(super().encode, password, salt))
 
     def verify(self, password: str, encoded: str) -> bool:
-        def verify() -> bool:
-            with _one_at_a_time:
-                return super(Argon2idPasswordHasher, self).verify(password, encoded)
+        return _compute(partial(super().verify, password, encoded))
 
-        return get_blocking_backend().run(verify)
+
+class ComputingMixin(hashers.BasePasswordHasher):
+    """A hasher whose `verify` encodes."""
+
+    def encode(self, *args: Any, **options: Any) -> str:
+        return _compute(partial(super().encode, *args, **options))
+
+
+class PBKDF2PasswordHasher(ComputingMixin, hashers.PBKDF2PasswordHasher):
+    pass
+
+
+class PBKDF2SHA1PasswordHasher(ComputingMixin, hashers.PBKDF2SHA1PasswordHasher):
+    pass
+
+
+class ScryptPasswordHasher(ComputingMixin, hashers.ScryptPasswordHasher):
+    maxmem = MAX_MEMORY
+
+
+class BCryptSHA256PasswordHasher(ComputingMixin, hashers.BCryptSHA256PasswordHasher):
+    pass
+
+
+class BCryptPasswordHasher(hashers.BCryptPasswordHasher):
+    def encode(self, password: str, salt: Any) -> str:
+        # Of a password, bcrypt takes 72 bytes; its library refuses more, where those of other systems cut it off.
+        hashed = _compute(partial(bcrypt.hashpw, password.encode()[:72], salt))
+        return f"{self.algorithm}${hashed.decode()}"
+
+
+class PHCPasswordHasher(hashers.BasePasswordHasher):
+    """What Django's forms cannot hold, PBKDF2 and scrypt with a salt of any bytes, and Argon2: `phc` and a PHC string.
+
+    https://github.com/P-H-C/phc-string-format/blob/master/phc-sf-spec.md
+    """
+
+    algorithm = "phc"
+
+    def verify(self, password: str, encoded: str) -> bool:
+        if encoded.startswith("phc$argon2"):
+            return _compute(partial(_verify_argon2, encoded.removeprefix("phc"), password))
+        function, given, *texts = self._split(encoded)
+        salt, derived = (b64decode(text + "=" * (-len(text) % 4)) for text in texts)
+        secret, size = password.encode(), len(derived)
+        if function == "scrypt":
+            compute = partial(
+                hashlib.scrypt,
+                secret,
+                salt=salt,
+                n=1 << given["ln"],
+                r=given["r"],
+                p=given["p"],
+                maxmem=MAX_MEMORY,
+                dklen=size,
+            )
+        else:
+            digest = function.removeprefix("pbkdf2-")
+            compute = partial(hashlib.pbkdf2_hmac, digest, secret, salt, given["i"], size)
+        return compare_digest(_compute(compute), derived)
+
+    def safe_summary(self, encoded: str) -> Any:
+        function, given, *_ = self._split(encoded)
+        return {"algorithm": function, **given}
+
+    def _split(self, encoded: str) -> tuple[str, dict[str, int], str, str]:
+        _, function, *parameters, salt, derived = encoded.split("$")
+        given = dict(each.split("=") for each in ",".join(parameters).split(","))
+        return function, {name: int(value) for name, value in given.items()}, salt, derived
+
+
+def _verify_argon2(encoded: str, password: str) -> bool:
+    try:
+        return argon2.PasswordHasher().verify(encoded, password)
+    except argon2.exceptions.VerificationError:
+        return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from accounts.models import LoginSession, is_living_oauth_token
+from accounts.sessions import describe_client
 from accounts.tokens import Pair, RefreshToken, SessionToken, build_pair, get_digest
 from config import audit
 from config.http.errors import Detail, invalid, invalid_token
@@ -12,7 +13,7 @@ from users.models import User
 
 def log_in(user: User) -> Pair:
     """Opens a session for a user who has just proven the password."""
-    session = LoginSession(user=user, password_digest=user.get_session_auth_hash())
+    session = LoginSession(user=user, password_digest=user.get_session_auth_hash(), **describe_client())
     pair = build_pair(session)
     session.refresh_digest = get_digest(str(pair.refresh))
     session.access_id = pair.access["jti"]

@@ -12,6 +12,7 @@ from uuid import uuid4
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
+from django.contrib.sessions.base_session import AbstractBaseSession
 from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import Q, QuerySet
@@ -51,7 +52,24 @@ class APIKeyQuerySet(models.QuerySet["APIKey"]):
         return self.filter(Q(expires_at=None) | Q(expires_at__gt=Now()), revoked_at=None)
 
 
-class APIKey(models.Model):
+class UsedModel(models.Model):
+    """What is used, and tells when: for its user to know what may go."""
+
+    last_used_at = models.DateTimeField(null=True, editable=False)
+
+    class Meta:
+        abstract = True
+
+    def touch(self) -> None:
+        """Notes the use, at most once a minute: a write a request would cost more than the read."""
+        stale = Q(last_used_at=None) | Q(last_used_at__lt=Now() - USE_NOTED_EVERY)
+        if self.last_used_at is None or self.last_used_at < timezone.now() - USE_NOTED_EVERY:
+            # In the statement's own transaction: a read is not to wait for the disk, or for a standby.
+            does_not_wait = RawSQL(COMMIT_AT_ONCE, (), output_field=models.BooleanField())  # noqa: S611 - a constant
+            type(self)._base_manager.filter(stale, does_not_wait, pk=self.pk).update(last_used_at=Now())
+
+
+class APIKey(UsedModel):
     """A key as it is stored: a readable prefix to know it by, and a digest to check it against."""
 
     id = models.BigAutoField(primary_key=True)
@@ -59,13 +77,13 @@ class APIKey(models.Model):
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="api_keys", db_index=False
     )
+    archived = ("id", "name", "prefix", "scopes", "created_at", "expires_at", "last_used_at", "revoked_at")
     name = models.CharField(max_length=100, db_collation="C")
     prefix = models.CharField(max_length=PREFIX_CHARACTERS)
     digest = models.BinaryField(max_length=32, unique=True)
     scopes = ArrayField(models.TextField())
     created_at = models.DateTimeField(db_default=Now(), editable=False)
     expires_at = models.DateTimeField(null=True, blank=True)
-    last_used_at = models.DateTimeField(null=True, editable=False)
     revoked_at = models.DateTimeField(null=True, editable=False)
     rotated_at = models.DateTimeField(null=True, editable=False)
 
@@ -92,14 +110,6 @@ class APIKey(models.Model):
 
     def __str__(self) -> str:
         return f"{self.prefix}…"
-
-    def touch(self) -> None:
-        """Notes that the key was used, at most once a minute: a write a request would cost more than the read."""
-        stale = Q(last_used_at=None) | Q(last_used_at__lt=Now() - USE_NOTED_EVERY)
-        if self.last_used_at is None or self.last_used_at < timezone.now() - USE_NOTED_EVERY:
-            # In the statement's own transaction: a read is not to wait for the disk, or for a standby.
-            does_not_wait = RawSQL(COMMIT_AT_ONCE, (), output_field=models.BooleanField())  # noqa: S611 - a constant
-            APIKey._base_manager.filter(stale, does_not_wait, pk=self.pk).update(last_used_at=Now())
 
     @staticmethod
     def new_key() -> str:
@@ -128,6 +138,7 @@ class LoginSession(models.Model):
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="login_sessions", db_index=False
     )
+    archived = ("id", "created_at", "rotated_at", "expires_at", "ended_at", "address", "user_agent")
     # As in Django's own sessions: another password, or the end of all credentials, is the end of the session.
     password_digest = models.CharField(max_length=64)
     refresh_digest = models.BinaryField(max_length=32)
@@ -140,6 +151,9 @@ class LoginSession(models.Model):
     created_at = models.DateTimeField(db_default=Now(), editable=False)
     expires_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True, editable=False)
+    # Of the client that logged in.
+    address = models.CharField(max_length=45, default="", editable=False)
+    user_agent = models.CharField(max_length=300, default="", editable=False)
 
     objects = VisibleManager.from_queryset(LoginSessionQuerySet)()
 
@@ -201,6 +215,26 @@ class LoginSession(models.Model):
         simultaneous = Q(previous_digest=digest, rotated_at__gt=Now() - SIMULTANEOUS, access_used_at=None)
         reused = LoginSession.objects.filter(pk=self.pk, ended_at=None).exclude(refresh_digest=digest)
         return bool(reused.exclude(simultaneous).update(ended_at=Now()))
+
+
+class Session(UsedModel, AbstractBaseSession):
+    """A browser's session: Django's, with its user. Its key, a secret, is no name for it: `public_id` is."""
+
+    # CASCADE: sessions go when their user is removed.
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, related_name="sessions", db_index=False
+    )
+    archived = ("public_id", "last_used_at", "expire_date")
+    public_id = models.UUIDField(unique=True, editable=False)
+
+    objects: ClassVar[Any] = VisibleManager()
+
+    class Meta:
+        verbose_name = "browser session"
+        indexes = [models.Index(fields=["user", "-last_used_at"], name="sessions_user")]
+
+    def __str__(self) -> str:
+        return f"browser session of user {self.user_id}"
 
 
 LOOPBACK = {"localhost", "127.0.0.1", "::1"}
@@ -279,6 +313,7 @@ class Application(AbstractApplication):
         blank=True,
         help_text="The user that client-credentials tokens act for, with that user's role.",
     )
+    archived = ("id", "name", "client_id", "redirect_uris", "allowed_scopes", "created", "updated")
     authorization_grant_type = models.CharField(
         max_length=18,
         choices=[

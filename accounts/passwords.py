@@ -10,20 +10,28 @@ from collections.abc import Callable
 from threading import Lock
 
 from django.conf import settings
-from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX, check_password
+from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX, check_password, make_password
 
+from config import audit
 from config.api.limits.login_attempts import login_attempt
 from config.api.requests import AnyRequest
+from config.http.blocking import get_blocking_backend
 from config.http.errors import Detail, DomainError, ErrorCode
-from users.models import User
+from config.http.request_state import get_state
+from config.postgresql.transactions import run_in_transaction
+from users.models import PASSWORD_PREFIX, User
 
 Check = Callable[[str, str], bool]
+# More than the check of a hash may take that came from elsewhere (users.password_hashes).
+SECONDS_OF_A_REFUSAL = 0.7
 
 
 def prove(request: AnyRequest, email: str, password: str, *, door: str, check: Check = check_password) -> User:
     """Finds the active user with this email and password.
 
-    It takes the same time and ends the same whatever is wrong: for an unknown email a password is hashed, too.
+    It takes the same time and ends the same whatever is wrong: for an unknown email a password is hashed, too. While
+    there are users whose passwords were hashed elsewhere, every refusal takes as long as the slowest of them could.
+    The first log-in of such a user hashes the password anew.
 
     Args:
         request: the request that brings the password, for the limits on guessing.
@@ -33,7 +41,7 @@ def prove(request: AnyRequest, email: str, password: str, *, door: str, check: C
     Raises:
         DomainError: INVALID_CREDENTIALS, or RATE_LIMITED; FORBIDDEN where the email must be verified and is not.
     """
-    users = User.objects.all()
+    users, began = User.objects.all(), time.monotonic()
     # All spellings of an email have one limit, whether or not it is somebody's.
     (account,) = users.fold_emails(email)
     user = users.with_email(email).first()
@@ -42,14 +50,35 @@ def prove(request: AnyRequest, email: str, password: str, *, door: str, check: C
             # Always hashed: the time of a quicker check would tell who is there, or that the password is right.
             check_password(password, user.password if user else UNUSABLE_PASSWORD_PREFIX)
             right.append(False)
-            raise DomainError(ErrorCode.INVALID_CREDENTIALS)
-        right.append(check(password, user.password))
-        if not any(right):
+        else:
+            right.append(check(password, user.password) and _hash_anew(request, user, password))
+        if user is None or not any(right):
+            if users.with_foreign_hash().exists():
+                get_blocking_backend().sleep(max(0, began + SECONDS_OF_A_REFUSAL - time.monotonic()))
             raise DomainError(ErrorCode.INVALID_CREDENTIALS)
         if settings.REQUIRE_VERIFIED_EMAIL and user.email_verified_at is None:
             message = "Verify your email first, by the link that was mailed to it, or reset your password."
             raise DomainError(ErrorCode.FORBIDDEN, message, [Detail("email", message)])
         return user
+
+
+def _hash_anew(request: AnyRequest, user: User, password: str) -> bool:
+    """Hashes a right password that was hashed elsewhere. False where it was changed at the same time."""
+    stored = user.password
+    if stored.startswith(PASSWORD_PREFIX) or get_state(request.META).stand_in is not None:
+        return True
+    hashed = make_password(password)
+
+    def write() -> int:
+        written = User.objects.filter(pk=user.pk, password=stored).update(password=hashed)
+        if written:
+            audit.record("password.rehashed", user=user)
+        return written
+
+    run_in_transaction(write)
+    # What this session is opened with. Another log-in may have been first.
+    user.refresh_from_db(fields=["password"])
+    return user.password == hashed or check_password(password, user.password)
 
 
 class RememberedChecks:

@@ -10,6 +10,7 @@ from drf_spectacular.openapi import AutoSchema
 from rest_framework.permissions import SAFE_METHODS
 
 from accounts.permissions import APIKeyPermission
+from config.api.permissions import PasswordPermission
 from config.api.principal import SCOPE_TEXTS, SCOPES
 from config.api.schema import headers, parameters
 from config.api.schema.fields import TOKEN, build_integer, build_object, build_string
@@ -23,9 +24,11 @@ class PrincipalScheme(OpenApiAuthenticationExtension):
     name = ["apiKey", "apiKeyInQuery", "bearer", "basic", "oauth2"]
 
     def get_security_requirement(self, auto_schema: AutoSchema) -> Security:
-        """Any one of the schemes; to write API keys, any one that is derived from the password."""
+        """Any one of the schemes; where the permission asks for it, any one that is derived from the password."""
         names: Sequence[str] = self.name
-        if APIKeyPermission in auto_schema.view.permission_classes and auto_schema.method not in SAFE_METHODS:
+        permissions = auto_schema.view.permission_classes
+        writes_keys = APIKeyPermission in permissions and auto_schema.method not in SAFE_METHODS
+        if PasswordPermission in permissions or writes_keys:
             names = ("bearer", "basic")
         scope = auto_schema.view.required_scope(auto_schema.method)
         return [{name: [scope] if scope else []} for name in names]

@@ -116,6 +116,26 @@ class TokenPairSerializer(serializers.Serializer):
     expires_in = serializers.IntegerField(help_text="Seconds until the access token expires.")
 
 
+class SessionSerializer(serializers.Serializer):
+    """Where somebody is signed in."""
+
+    example: ClassVar[Mapping[str, object]] = {
+        "id": "0190c2f4-7f6e-4a38-9a3f-2f6a1b6f2f10",
+        "kind": "jwt",
+        "created_at": datetime(2026, 12, 1, 9, 30, tzinfo=UTC),
+        "last_used_at": datetime(2026, 12, 1, 9, 45, tzinfo=UTC),
+        "address": "192.0.2.7",
+        "user_agent": "curl/8.11.0",
+    }
+
+    id = serializers.UUIDField()
+    kind = serializers.ChoiceField(["jwt", "session"])
+    created_at = serializers.DateTimeField()
+    last_used_at = serializers.DateTimeField()
+    address = serializers.IPAddressField(allow_null=True)
+    user_agent = serializers.CharField(max_length=300)
+
+
 class CallerSerializer(serializers.Serializer):
     id = serializers.IntegerField()
     name = serializers.CharField(max_length=200)

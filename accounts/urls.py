@@ -1,5 +1,6 @@
 from django.urls import URLPattern, path
 
+from accounts.account import AccountView
 from accounts.oauth import consent, endpoints
 from accounts.pages import (
     EmailVerificationView,
@@ -19,6 +20,7 @@ rotations.register("rotations", RotationViewSet, basename="api-key-rotation")
 # Views one by one: the toolkit's own map also opens the registration of applications to every user.
 at_root: list[URLPattern] = [
     path("session/login", LoginView.as_view(), name="login"),
+    path("session/account", AccountView.as_view(), name="account"),
     path("session/logout", LogoutView.as_view(), name="logout"),
     path("session/reset", PasswordResetRequestView.as_view(), name="password-reset"),
     path("session/reset/<token>", PasswordResetView.as_view()),

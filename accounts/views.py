@@ -8,7 +8,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts import logins, passwords, services
+from accounts import logins, passwords, services, sessions
 from accounts.models import APIKey
 from accounts.permissions import APIKeyPermission
 from accounts.serializers import (
@@ -19,10 +19,11 @@ from accounts.serializers import (
     ProtectedSerializer,
     RefreshTokenSerializer,
     RotationSerializer,
+    SessionSerializer,
     TokenPairSerializer,
 )
 from accounts.tokens import AccessToken, Pair
-from config.api.permissions import PublicPermission
+from config.api.permissions import PasswordPermission, PublicPermission
 from config.api.representation.envelope import Link
 from config.api.views import View
 from config.api.viewsets import ResourceViewSet, parse_id
@@ -58,6 +59,36 @@ class ProtectedView(View):
                 "scopes": sorted(principal.scopes),
             }
         )
+
+
+class SessionsView(View):
+    """Where the caller is signed in."""
+
+    texts = {
+        "get": "Lists where you are signed in.\n\n"
+        "Log-ins with their tokens (`jwt`) and browsers (`session`): of each kind the latest 100. `last_used_at` of a "
+        "log-in is when it last got or first used a pair of tokens."
+    }
+    permission_classes = [PasswordPermission]
+    cache_control = "no-store"
+    own_errors = {"GET": (ErrorCode.FORBIDDEN,)}
+
+    @extend_schema(responses=SessionSerializer(many=True))
+    def get(self, request: Request, **kwargs: str) -> Response:
+        return self.success(SessionSerializer(sessions.fetch_sessions(request.auth.user), many=True).data)
+
+
+class SessionView(View):
+    """One of these sign-ins."""
+
+    texts = {"delete": "Signs out elsewhere.\n\nThe session is refused from the next request on, tokens too."}
+    permission_classes = [PasswordPermission]
+    own_errors = {"DELETE": (ErrorCode.FORBIDDEN, ErrorCode.NOT_FOUND)}
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, id: str, **kwargs: str) -> Response:  # noqa: A002 - the name in the address
+        sessions.end_session(request.auth.user, id)
+        return Response(status=204)
 
 
 class TokenView(View):

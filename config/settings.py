@@ -272,7 +272,6 @@ INSTALLED_APPS = [
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.messages",
-    "django.contrib.sessions",
     "django.contrib.staticfiles",
     "pgtrigger",
     "django_filters",
@@ -444,8 +443,17 @@ BACKGROUND_WORK = ["config.erasure.erase"]
 
 AUTH_USER_MODEL = "users.User"
 AUTHENTICATION_BACKENDS = ["accounts.backends.PasswordBackend"]
-SESSION_ENGINE = "config.site.sessions"
-PASSWORD_HASHERS = ["accounts.hashers.Argon2idPasswordHasher"]
+SESSION_ENGINE = "accounts.sessions"
+PASSWORD_HASHERS = [
+    "accounts.hashers.Argon2idPasswordHasher",
+    # These check what was hashed elsewhere.
+    "accounts.hashers.BCryptPasswordHasher",
+    "accounts.hashers.BCryptSHA256PasswordHasher",
+    "accounts.hashers.PBKDF2PasswordHasher",
+    "accounts.hashers.PBKDF2SHA1PasswordHasher",
+    "accounts.hashers.PHCPasswordHasher",
+    "accounts.hashers.ScryptPasswordHasher",
+]
 AUTH_PASSWORD_VALIDATORS = [
     {
         "NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator",

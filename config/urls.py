@@ -17,6 +17,8 @@ from accounts.views import (
     PasswordResetView,
     ProtectedView,
     RefreshView,
+    SessionsView,
+    SessionView,
 )
 from config.api.versions.versioning import VersionConverter
 from config.site.documentation import GuideView, ReferenceView, SearchIndexView, VersionsPageView
@@ -26,6 +28,7 @@ from config.site.metrics import MetricsView
 from config.site.redirects import redirect_without_trailing_slash
 from config.site.requests_file import PostmanView, RequestsFileView
 from config.site.schema import SchemaView
+from users.views import ArchiveView
 
 register_converter(VersionConverter, "version")
 
@@ -44,7 +47,13 @@ resources: list[URLPattern | URLResolver] = [
     *accounts.urls.rotations.urls,
 ]
 # Under all three prefixes.
-everywhere: list[URLPattern | URLResolver] = [*resources, path("versions", VersionsView.as_view())]
+everywhere: list[URLPattern | URLResolver] = [
+    *resources,
+    path("users/<user_id>/archive", ArchiveView.as_view()),
+    path("sessions", SessionsView.as_view()),
+    path("sessions/<id>", SessionView.as_view()),
+    path("versions", VersionsView.as_view()),
+]
 under_api: list[URLPattern | URLResolver] = [
     *everywhere,
     path("login", LoginView.as_view()),

@@ -12,6 +12,7 @@ from users.models import OwnedQuerySet
 class Order(Resource):
     # PROTECT: an order stays for the books when its user is removed.
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="orders", db_index=False)
+    archived = ("id", "item", "qty", "created_at")
     item = models.CharField(max_length=200, db_collation="C")
     qty = models.IntegerField()
 

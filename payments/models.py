@@ -18,6 +18,7 @@ class Payment(Resource):
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="payments", db_index=False
     )
+    archived = ("id", "amount", "created_at")
     amount = models.DecimalField(max_digits=12, decimal_places=2)
 
     objects = OwnedQuerySet.as_manager()

@@ -131,6 +131,7 @@ _COUNT_VERSION = pgtrigger.Trigger(
 class Post(ChangingResource):
     # CASCADE: posts go when their user is removed.
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="posts", db_index=False)
+    archived = ("id", "title", "body", "created_at", "updated_at")
     title = models.CharField(max_length=200, db_collation="C", validators=[validate_line])
     body = models.CharField(max_length=20_000, default="", blank=True, validators=[validate_lines])
     # Kept by triggers on the comments.
@@ -225,6 +226,7 @@ class Comment(ChangingResource):
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="comments", db_index=False
     )
+    archived = ("id", "post_id", "text", "created_at", "updated_at")
     text = models.CharField(max_length=5_000, validators=[validate_lines])
 
     objects = VisibleManager.from_queryset(CommentQuerySet)()

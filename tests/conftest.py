@@ -35,6 +35,7 @@ from accounts.hashers import Argon2idPasswordHasher
 from accounts.services import create_api_key
 from config.api.handlers import StacksMixin
 from config.api.principal import SCOPES
+from config.http.media_types import NDJSON
 from config.management.command import direct_connection
 from config.postgresql import row_counts
 from config.server.logs import Formatter
@@ -74,7 +75,8 @@ class Answer:
         self.response = response
         self.status = response.status_code
         self.headers = response.headers
-        self.body = json.loads(response.content) if response.content else None
+        is_json = response.headers.get("Content-Type") != NDJSON and response.content
+        self.body = json.loads(response.content) if is_json else None
 
     @property
     def data(self) -> Any:

@@ -34,7 +34,7 @@ from users import services
 from users.admin_import import COLUMNS, UserImportMixin
 from users.links import Purpose
 from users.messages import invite, may_invite
-from users.models import EMAIL_TAKEN, Status, User, UserQuerySet
+from users.models import UNIQUE, Status, User, UserQuerySet
 
 READONLY_FIELDS = ("email_verified_at", "created_at", "updated_at")
 HISTORY_EVENTS = (
@@ -49,16 +49,25 @@ MAX_HISTORY_EVENTS = 100
 NO_PASSWORD = "If disabled, the user has no password and can sign in only after an administrator sets one."
 
 
-class UniqueEmailMixin(forms.ModelForm):
+class UniqueMixin(forms.ModelForm):
     def clean_email(self) -> str:
         """Reports a taken email beside its field. The service refuses one that is taken after this check."""
         email: str = self.cleaned_data["email"]
-        if User.objects.with_email(email).exclude(pk=self.instance.pk).exists():
-            raise forms.ValidationError(EMAIL_TAKEN)
+        self._refuse_taken("email", User.objects.with_email(email))
         return email
 
+    def clean_external_id(self) -> str | None:
+        external_id: str | None = self.cleaned_data["external_id"]
+        if external_id is not None:
+            self._refuse_taken("external_id", User.objects.filter(external_id=external_id))
+        return external_id
 
-class CreationForm(UniqueEmailMixin, AdminUserCreationForm):
+    def _refuse_taken(self, name: str, users: QuerySet[User]) -> None:
+        if users.exclude(pk=self.instance.pk).exists():
+            raise forms.ValidationError(f"Another user has this {UNIQUE[name]}.")
+
+
+class CreationForm(UniqueMixin, AdminUserCreationForm):
     class Meta:
         model = User
         fields = COLUMNS
@@ -69,7 +78,7 @@ class CreationForm(UniqueEmailMixin, AdminUserCreationForm):
         self.fields["usable_password"].help_text = NO_PASSWORD
 
 
-class ChangeForm(UniqueEmailMixin, UserChangeForm):
+class ChangeForm(UniqueMixin, UserChangeForm):
     class Meta:
         model = User
         fields = (*COLUMNS, "password")

@@ -29,7 +29,10 @@ from users.models import User
 from users.serializers import UserSerializer
 
 REQUIRED_COLUMNS = ("name", "email")
-COLUMNS = (*REQUIRED_COLUMNS, "role", "status")
+COLUMNS = (*REQUIRED_COLUMNS, "role", "status", "external_id")
+# Which no export has.
+SECRET_COLUMN = "password_hash"
+KNOWN_COLUMNS = (*COLUMNS, SECRET_COLUMN)
 # An export has them, and only the service sets them.
 IGNORED_COLUMNS = ("id", "email_verified_at", "created_at", "updated_at")
 # A line costs three milliseconds or more in the one thread of a worker, once for the preview and once for the import.
@@ -80,7 +83,7 @@ def import_users(principal: Principal, lines: Sequence[Line], *, dry_run: bool) 
         dry_run: rolls the additions back.
     """
     with transaction.atomic():
-        given = [{name: line.cells[name] for name in COLUMNS if line.cells.get(name)} for line in lines]
+        given = [{name: line.cells[name] for name in KNOWN_COLUMNS if line.cells.get(name)} for line in lines]
         outcomes = _Importer(principal).add_lines(given)
         errors = [
             (line.number, f"{detail.field}: {detail.message}")
@@ -120,11 +123,11 @@ def parse_csv(text: str) -> list[Line]:
 
 def _validate_header(header: list[str]) -> None:
     missing = [name for name in REQUIRED_COLUMNS if name not in header]
-    unknown = [name for name in header if name not in {*COLUMNS, *IGNORED_COLUMNS}]
+    unknown = [name for name in header if name not in {*KNOWN_COLUMNS, *IGNORED_COLUMNS}]
     if missing:
         raise ValidationError(f"The header must name the columns, separated by commas. Missing: {_join(missing)}.")
     if unknown:
-        raise ValidationError(f"Unknown columns: {_join(unknown)}. Available: {_join(COLUMNS)}.")
+        raise ValidationError(f"Unknown columns: {_join(unknown)}. Available: {_join(KNOWN_COLUMNS)}.")
     if len(set(header)) < len(header):
         raise ValidationError("The header names a column twice.")
 
@@ -137,8 +140,9 @@ def _join(names: Iterable[str]) -> str:
 class FileForm(forms.Form):
     file = forms.FileField(
         label="CSV file",
-        help_text=f"UTF-8, with the column names {_join(REQUIRED_COLUMNS)} and perhaps role and status in the first "
-        f"line; up to {MAX_LINES:,} lines. The users have no password until an administrator sets one.",
+        help_text=f"UTF-8, with the column names {_join(REQUIRED_COLUMNS)} and perhaps "
+        f"{_join(KNOWN_COLUMNS[2:])} in the first line; up to {MAX_LINES:,} lines. Users without a {SECRET_COLUMN} "
+        "have no password until they set one.",
     )
 
     def clean_file(self) -> str:

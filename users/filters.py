@@ -17,6 +17,7 @@ class UserFilterSet(StrictFilterSet):
     status = _build_choice_filter(Status)
     role = _build_choice_filter(Role)
     email = UniqueFilter(method="with_email", strip=False)
+    external_id = UniqueFilter(strip=False)
 
     def with_email(self, rows: UserQuerySet, name: str, value: str) -> UserQuerySet:
         return rows.with_email(value)

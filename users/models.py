@@ -1,12 +1,13 @@
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import re
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, BaseUserManager
 from django.db import connections, models
-from django.db.models import Func, Q, Value
+from django.db.models import F, Func, Q, Value
 from django.db.models.lookups import Exact, StartsWith
 from django.utils.crypto import salted_hmac
 
@@ -16,12 +17,13 @@ from config.http.errors import not_found
 from config.models import ChangingResource, keep_updated_at, track_words
 from config.postgresql.row_counts import track_counts
 from config.postgresql.transactions import lock_key_share
+from users.password_hashes import MAX_LENGTH
 
 if TYPE_CHECKING:
     from config.api.principal import Principal
 
-EMAIL_TAKEN = "Another user has this email address."
-EMAIL_TWICE = "An earlier line has this email address."
+# What no two users share, and what an error calls it; None is shared by any number.
+UNIQUE = {"email": "email address", "external_id": "external_id"}
 
 
 class Role(models.TextChoices):
@@ -52,6 +54,17 @@ class Folded(Func):
     def as_sql(self, *args: Any, **options: Any) -> Any:
         sql, params = super().as_sql(*args, **options)
         return sql, [*params] * self.template.count("%(expressions)s")
+
+
+# How a hash begins that was made here (accounts.hashers). One from elsewhere never does (users.password_hashes).
+PASSWORD_PREFIX = "argon2$argon2id$"
+
+
+class IsForeignHash(Func):
+    """Whether a password was hashed elsewhere. Literal, as in the index that finds one."""
+
+    template = f"(%(expressions)s !~ '^(!|{re.escape(PASSWORD_PREFIX)})')"
+    output_field = models.BooleanField()
 
 
 _FOLD = f"""
@@ -87,11 +100,17 @@ class UserQuerySet(models.QuerySet["User"]):
             folded = dict(zip(known, (row[0] for row in cursor.fetchall()), strict=True))
         return [folded.get(email, email) for email in emails]
 
-    def find_taken(self, folded: Sequence[str]) -> frozenset[str]:
-        """Which of the folded emails users have, on the unique index in one statement."""
-        known = [email for email in folded if is_storable(email)]
-        rows = self.annotate(folded=Folded("email")).filter(folded__in=known)
-        return frozenset(rows.order_by().values_list("folded", flat=True))
+    def find_taken(self, name: str, values: Collection[str | None]) -> frozenset[str]:
+        """Which values of a UNIQUE column users have, of folded emails for one, on its index in one statement."""
+        known = [value for value in values if value and is_storable(value)]
+        if not known:
+            return frozenset()
+        compared = Folded("email") if name == "email" else F(name)
+        rows = self.annotate(compared=compared).filter(compared__in=known)
+        return frozenset(rows.order_by().values_list("compared", flat=True))
+
+    def with_foreign_hash(self) -> UserQuerySet:
+        return self.filter(IsForeignHash("password"))
 
     def administrators(self) -> UserQuerySet:
         return self.filter(role=Role.ADMIN, status=Status.ACTIVE)
@@ -144,6 +163,12 @@ class User(AbstractBaseUser, ChangingResource):
     status = models.CharField(max_length=8, choices=Status, default=Status.ACTIVE)
     # By a link that was mailed to it (users.links).
     email_verified_at = models.DateTimeField(null=True, editable=False)
+    # By which another system knows the user. None: a unique column can hold an empty text only once.
+    external_id = models.CharField(  # noqa: DJ001
+        max_length=255, null=True, blank=True, db_collation="C", validators=[validate_line]
+    )
+    # As long as the hashes of other systems are.
+    password = models.CharField(max_length=MAX_LENGTH)
     removed_at = models.DateTimeField(null=True, editable=False)
     # When an administrator ended all there was but the password (accounts.services.end_credentials).
     credentials_ended_at = models.DateTimeField(null=True, editable=False)
@@ -170,6 +195,10 @@ class User(AbstractBaseUser, ChangingResource):
                 )
                 for columns in (["id"], ["name", "id"], ["email", "id"], ["created_at", "id"], ["updated_at", "id"])
             ),
+            # Empty, once all have logged in (accounts.passwords).
+            models.Index(
+                fields=["id"], name="users_foreign_hash", condition=Q(IsForeignHash("password"), removed_at=None)
+            ),
         ]
         constraints = [
             models.UniqueConstraint(
@@ -178,17 +207,20 @@ class User(AbstractBaseUser, ChangingResource):
                 condition=Q(removed_at=None),
                 violation_error_message="This email is taken.",
             ),
+            models.UniqueConstraint(
+                fields=["external_id"], name="users_external_id_unique", condition=~Q(external_id=None)
+            ),
             models.CheckConstraint(condition=Q(role__in=Role.values), name="users_role_known"),
             models.CheckConstraint(condition=Q(status__in=Status.values), name="users_status_known"),
             models.CheckConstraint(
                 condition=Q(removed_at=None) & ~Q(name="") & ~Q(email="")
-                | Q(removed_at__isnull=False, name="", email="", password="", status=Status.INACTIVE),
+                | Q(removed_at__isnull=False, name="", email="", password="", external_id=None, status=Status.INACTIVE),
                 name="users_named_or_removed",
             ),
         ]
         triggers = [
             *ChangingResource.Meta.triggers,
-            keep_updated_at("name", "email", "role", "status", "email_verified_at"),
+            keep_updated_at("name", "email", "role", "status", "email_verified_at", "external_id"),
         ]
 
     def __str__(self) -> str:

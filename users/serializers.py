@@ -1,6 +1,6 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from django.conf import settings
 from django.contrib.auth.hashers import check_password
@@ -15,11 +15,21 @@ from config.api.representation.serializers import ResourceSerializer
 from config.http.errors import Detail, DomainError, ErrorCode, forbidden
 from users import messages, services
 from users.links import Purpose
-from users.models import Role, Status, User
+from users.models import UNIQUE, Role, Status, User
+from users.password_hashes import MAX_LENGTH, parse_password_hash
 from users.validators import MAX_PASSWORD_LENGTH
 
 # No set, in which what a body holds need not be found: a list has no hash.
 PRIVILEGED_ROLES = (Role.ADMIN, Role.SUPPORT)
+
+
+# What an administrator alone sets.
+ADMINISTRATIVE = ("role", "status", "external_id")
+
+
+class ExternalIDField(CharField):
+    # An older client, which does not know of it, erases nothing.
+    unchanged_if_absent = True
 
 
 class UserSerializer(ResourceSerializer):
@@ -30,13 +40,16 @@ class UserSerializer(ResourceSerializer):
         "role": Role.USER,
         "status": Status.ACTIVE,
         "email_verified_at": None,
+        "external_id": None,
         "created_at": datetime(2026, 12, 1, 9, 30, tzinfo=UTC),
         "updated_at": datetime(2026, 12, 1, 9, 30, tzinfo=UTC),
     }
     # A hash takes a fiftieth of a second.
     max_lines_with = {"password": 20}
     email = EmailField(max_length=254)
+    external_id = ExternalIDField(max_length=255, required=False, allow_null=True)
     password = CharField(max_length=MAX_PASSWORD_LENGTH, write_only=True, required=False)
+    password_hash = CharField(max_length=MAX_LENGTH, write_only=True, required=False)
     current_password = CharField(max_length=MAX_PASSWORD_LENGTH, write_only=True, required=False)
 
     class Meta:
@@ -48,7 +61,9 @@ class UserSerializer(ResourceSerializer):
             "role",
             "status",
             "email_verified_at",
+            "external_id",
             "password",
+            "password_hash",
             "current_password",
             "created_at",
             "updated_at",
@@ -65,6 +80,8 @@ class UserSerializer(ResourceSerializer):
             problems["current_password"] = "Required to change your own password."
         elif "current_password" in data and "password" not in data:
             problems["current_password"] = "Send this only with a new password."
+        if "password_hash" in data and (self.instance is not None or "password" in data):
+            problems["password_hash"] = "Send this only with a new user, instead of `password`."
         try:
             values = super().to_internal_value(data)
         except ValidationError as error:
@@ -83,6 +100,12 @@ class UserSerializer(ResourceSerializer):
             raise ValidationError(error.messages) from None
         return value
 
+    def validate_password_hash(self, value: str) -> str:
+        try:
+            return parse_password_hash(value)
+        except ValueError as error:
+            raise ValidationError(str(error)) from None
+
     def validate_current_password(self, value: str) -> str:
         if self._changes_own_password:
             right = check_password(value, self.instance.password)
@@ -99,9 +122,11 @@ class UserSerializer(ResourceSerializer):
     def closed_fields(self) -> set[str]:
         closed, principal = super().closed_fields(), self.principal
         if principal is None or not principal.user.is_administrator:
-            closed |= {"role", "status"}
+            closed |= {*ADMINISTRATIVE}
         if self.instance is None or principal is None or self.instance.pk != principal.user.pk:
             closed.add("current_password")
+        if self.instance is not None or "role" in closed or not (principal and principal.made_from_password):
+            closed.add("password_hash")
         if self.instance is not None and principal and not principal.made_from_password:
             closed |= {"password", "current_password"}
         return closed
@@ -132,13 +157,15 @@ class UserSerializer(ResourceSerializer):
     def _find_forbidden(self, data: Mapping[str, object]) -> Iterator[tuple[str, str]]:
         is_administrator = self.principal is not None and self.principal.user.is_administrator
         may_do_all = self.principal is not None and self.principal.made_from_password
-        for name in ("role", "status"):
+        for name in ADMINISTRATIVE:
             if not self._sets(name, data):
                 continue
             if not is_administrator:
                 yield name, "Only an administrator can set this field."
             elif name == "role" and data[name] in PRIVILEGED_ROLES and not may_do_all:
                 yield name, "To assign this role, use a password-based credential: JWT, Basic or session."
+        if "password_hash" in data and not (is_administrator and may_do_all):
+            yield "password_hash", "Only an administrator with a password-based credential may set this."
         if "password" in data and self.instance and not may_do_all:
             yield "password", "To change a password, use a password-based credential: JWT, Basic or session."
 
@@ -146,8 +173,10 @@ class UserSerializer(ResourceSerializer):
         """Whether a body has another value for a field than the present one, or than the default of a new user."""
         if name not in data:
             return False
-        # In a merge patch null stands for the default.
-        value = self.get_default_of(name) if self.partial and data[name] is None else data[name]
+        value = data[name]
+        if self.partial and value is None and (default := self.get_default_of(name)) is not empty:
+            # In a merge patch null stands for the default.
+            value = default
         return bool(value != getattr(self.instance or User(), name))
 
     def create(self, validated_data: dict[str, Any]) -> User:
@@ -159,14 +188,8 @@ class UserSerializer(ResourceSerializer):
     def create_many(self, many: Sequence[Mapping[str, Any]]) -> list[User | DomainError]:
         return services.create_many(many)
 
-    def find_conflicts(self, lines: Sequence[Mapping[str, object]]) -> dict[int, Detail]:
-        emails = {
-            index: email
-            for index, line in enumerate(lines)
-            if isinstance(email := line.get("email"), str) and len(email) <= 254
-        }
-        conflicts = services.find_conflicts(list(emails.values()))
-        return {index: conflicts[place] for place, index in enumerate(emails) if place in conflicts}
+    def find_conflicts(self, lines: Sequence[Mapping[str, object]]) -> list[list[Detail]]:
+        return services.find_conflicts([{name: _get_text(line, name) for name in UNIQUE} for line in lines])
 
     def update(self, instance: User, validated_data: dict[str, object]) -> User:
         return services.change(instance, validated_data)
@@ -178,6 +201,19 @@ class MessageSerializer(serializers.Serializer):
     example = {"expires_in": 1800}
 
     expires_in = serializers.IntegerField(help_text="Seconds for which its link works.")
+
+
+class ArchiveLineSerializer(serializers.Serializer):
+    example: ClassVar[Mapping[str, object]] = {"kind": "order", "data": {"id": 3, "item": "Tea", "qty": 2}}
+
+    kind = serializers.CharField(max_length=100)
+    data = serializers.DictField()
+
+
+def _get_text(line: Mapping[str, object], name: str) -> str | None:
+    """The value of a line; None where it is none that a user can have."""
+    value = line.get(name)
+    return value if isinstance(value, str) and len(value) <= 255 else None
 
 
 class OwnerField(IntegerField):

@@ -14,10 +14,12 @@ from config.http.errors import Detail, DomainError, ErrorCode
 from config.models import Erasure
 from config.postgresql.new_rows import build_rows
 from config.postgresql.transactions import advisory_lock
-from users.models import EMAIL_TAKEN, EMAIL_TWICE, Role, Status, User
+from users.models import UNIQUE, Role, Status, User
 
 # Any constant will do, as long as nobody else takes the same advisory lock.
 _ADMINISTRATORS_LOCK = 0x7573_6572
+# What a user has by the names of UNIQUE.
+UniqueKey = Mapping[str, str | None]
 
 
 def create(
@@ -26,15 +28,20 @@ def create(
     email: str,
     role: str = Role.USER,
     status: str = Status.ACTIVE,
+    external_id: str | None = None,
     password: str | None,
+    password_hash: str | None = None,
 ) -> User:
     """Adds a user; without a password nobody can log in as it.
 
+    Args:
+        password_hash: of the password, where it was hashed elsewhere, as `parse_password_hash` returns it.
+
     Raises:
-        DomainError: CONFLICT on `email` when another user has it.
+        DomainError: CONFLICT on what another user has and no two may have.
     """
-    user = User(name=name, email=email, role=role, status=status)
-    user.set_password(password)
+    user = User(name=name, email=email, role=role, status=status, external_id=external_id)
+    _set_password(user, password, password_hash)
     _save(user, on_save=_record_creation)
     return user
 
@@ -43,41 +50,72 @@ def create_many(many: Sequence[Mapping[str, Any]]) -> list[User | DomainError]:
     """Adds users, each with values for `create`, by one statement.
 
     Returns:
-        The users, in this order; in the place of one whose email is taken, the CONFLICT.
+        The users, in this order; in the place of one that has what another one has, the CONFLICT.
     """
-    users = build_rows(User, [{name: value for name, value in each.items() if name != "password"} for each in many])
+    columns = [{name: value for name, value in each.items() if not name.startswith("password")} for each in many]
+    users = build_rows(User, columns)
     for user, each in zip(users, many, strict=True):
-        user.set_password(each.get("password"))
-    folded = dict(zip(users, User.objects.all().fold_emails(*(user.email for user in users)), strict=True))
+        _set_password(user, each.get("password"), each.get("password_hash"))
+    keys = [{"email": user.email, "external_id": user.external_id} for user in users]
+    folded = _fold(keys)
+    # Of lines with one `external_id` the first, though the order of their emails may be another one.
+    firsts: dict[object, User] = {}
+    alone = [index for index, user in enumerate(users) if firsts.setdefault(user.external_id or user, user) is user]
     # In one order, and so without a deadlock: who adds one of these emails at the same time is waited for.
-    User.objects.bulk_create(sorted(users, key=folded.__getitem__), ignore_conflicts=True)
+    alone.sort(key=lambda index: str(folded[index]["email"]))
+    User.objects.bulk_create([users[index] for index in alone], ignore_conflicts=True)
     added = set(User.objects.filter(pk__in=[user.pk for user in users]).order_by().values_list("pk", flat=True))
-    # What was not added, and nobody had before, has an earlier line.
     if added:
         audit.record_write("user.created", users=sorted(added))
-    own = {folded[user] for user in users if user.pk in added}
-    return [user if user.pk in added else _build_conflict(folded[user] in own) for user in users]
+    if len(added) == len(users):
+        return list(users)
+    own = [key for key, user in zip(folded, users, strict=True) if user.pk in added]
+    conflicts = _list_conflicts(folded, own)
+    return [user if user.pk in added else _conflict(conflicts[index]) for index, user in enumerate(users)]
+
+
+def _set_password(user: User, password: str | None, password_hash: str | None) -> None:
+    user.set_password(password)
+    user.password = password_hash or user.password
 
 
 def _record_creation(user: User) -> None:
     audit.record_write("user.created", user=user, role=user.role)
 
 
-def find_conflicts(emails: Sequence[str]) -> dict[int, Detail]:
-    """What is wrong with emails that users have, or that stand earlier among them, by their indexes."""
-    users = User.objects.all()
-    folded = users.fold_emails(*emails)
-    taken, seen, conflicts = users.find_taken(folded), set(), {}
-    for index, email in enumerate(folded):
-        if email in taken or email in seen:
-            (conflicts[index],) = _build_conflict(email not in taken).details
-        seen.add(email)
-    return conflicts
+def find_conflicts(keys: Sequence[UniqueKey]) -> list[list[Detail]]:
+    """What is wrong with each of what users shall have by the names of UNIQUE: users, or earlier ones, have it."""
+    return _list_conflicts(_fold(keys))
 
 
-def _build_conflict(is_of_line: bool = False) -> DomainError:
-    message = EMAIL_TWICE if is_of_line else EMAIL_TAKEN
-    return DomainError(ErrorCode.CONFLICT, message, [Detail("email", message)])
+def _fold(keys: Sequence[UniqueKey]) -> list[UniqueKey]:
+    emails = User.objects.all().fold_emails(*(key["email"] or "" for key in keys))
+    return [{**key, "email": email or None} for key, email in zip(keys, emails, strict=True)]
+
+
+def _list_conflicts(folded: Sequence[UniqueKey], own: Sequence[UniqueKey] = ()) -> list[list[Detail]]:
+    """As `find_conflicts`, of keys with folded emails.
+
+    Args:
+        own: those of them that were added.
+    """
+    details: list[list[Detail]] = [[] for _ in folded]
+    for name, label in UNIQUE.items():
+        seen: set[str | None] = set()
+        taken = User.objects.all().find_taken(name, [key[name] for key in folded]) - {key[name] for key in own}
+        for found, value in zip(details, (key[name] for key in folded), strict=True):
+            if value in taken or value in seen:
+                found.append(
+                    Detail(name, f"{'Another user' if value in taken else 'An earlier line'} has this {label}.")
+                )
+            seen |= {value} - {None}
+    return details
+
+
+def _conflict(details: list[Detail]) -> DomainError:
+    # None are left where the other user was removed meanwhile.
+    details = details or [Detail("email", "Another user had this email address; send it again.")]
+    return DomainError(ErrorCode.CONFLICT, details[0].message, details)
 
 
 def change(user: User, changes: dict[str, Any]) -> User:
@@ -87,7 +125,7 @@ def change(user: User, changes: dict[str, Any]) -> User:
     user without one.
 
     Raises:
-        DomainError: CONFLICT on `email` when another user has it, or for the last active administrator.
+        DomainError: CONFLICT on what another user has and no two may have, or for the last active administrator.
     """
     was_administrator = user.is_superuser
     columns = [name for name, value in changes.items() if name == "password" or getattr(user, name) != value]
@@ -138,6 +176,7 @@ def remove(*users: User) -> None:
         status=Status.INACTIVE,
         removed_at=Now(),
         email_verified_at=None,
+        external_id=None,
     )
     Erasure.objects.bulk_create(Erasure(user_id=pk) for pk in ids)
     # The admin's log names the rows that were written. Of all models, only a user's name is a person's.
@@ -169,6 +208,8 @@ def _save(user: User, columns: list[str] | None = None, on_save: Callable[[User]
             if on_save:
                 on_save(user)
     except IntegrityError as error:
-        if "users_email_unique" not in str(error):
+        if not any(f"users_{name}_unique" in str(error) for name in UNIQUE):
             raise
-        raise _build_conflict() from None
+        loaded = getattr(user, "_loaded", {})
+        key, own = _fold([{name: getattr(user, name) for name in UNIQUE}, {name: loaded.get(name) for name in UNIQUE}])
+        raise _conflict(*_list_conflicts([key], [own])) from None

@@ -1,28 +1,37 @@
+from collections.abc import Generator
 from contextlib import AbstractContextManager, nullcontext
 from typing import ClassVar
 
 from django.conf import settings
+from django.db import DEFAULT_DB_ALIAS
 from django.db.models import QuerySet
+from django.http.response import HttpResponseBase
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from config import audit
 from config.api.bulk import BulkMixin
 from config.api.limits.login_attempts import login_attempt
+from config.api.permissions import PasswordPermission
 from config.api.principal import Principal
 from config.api.representation.envelope import Link
+from config.api.representation.renderers import NDJSONRenderer
 from config.api.representation.serializers import StrictSerializer
+from config.api.streams import open_snapshot, respond
 from config.api.views import View
 from config.api.viewsets import ResourceViewSet, parse_id
 from config.http.errors import ErrorCode, forbidden, not_found
 from config.http.lanes import Lane
+from config.http.media_types import NDJSON
 from config.postgresql.transactions import run_in_transaction
 from users import messages, services
+from users.archive import read_archive
 from users.filters import UserFilterSet
 from users.links import Purpose
 from users.models import User
 from users.permissions import UserPermission, is_self_or_administrator
-from users.serializers import MessageSerializer, UserSerializer
+from users.serializers import ArchiveLineSerializer, MessageSerializer, UserSerializer
 
 
 class UserViewSet(BulkMixin, ResourceViewSet):
@@ -160,3 +169,40 @@ class NestedUnderUserMixin:
 
     def get_parents(self) -> QuerySet[User]:
         return User.objects.visible_to(self.principal)
+
+
+class ArchiveView(View):
+    """Everything that belongs to a user."""
+
+    texts = {
+        "get": "Downloads everything that belongs to one user.\n\n"
+        "A line of NDJSON for each row: its `kind` and its `data`, of one moment and without secrets. Your own, or as "
+        "an administrator anybody's, with a credential made from the password."
+    }
+    permission_classes = [PasswordPermission]
+    cache_control = "no-store"
+    envelope_known = False
+    lanes = {"GET": Lane.SLOW}
+    streams = True
+    own_errors = {"GET": (ErrorCode.FORBIDDEN, ErrorCode.NOT_FOUND)}
+
+    @extend_schema(responses={(200, NDJSON): ArchiveLineSerializer})
+    def get(self, request: Request, user_id: str, **kwargs: str) -> HttpResponseBase:
+        user = User.objects.visible_to(self.principal).filter(pk=parse_id(user_id)).first()
+        if user is None:
+            raise not_found()
+        if not is_self_or_administrator(self.principal, user.pk):
+            raise forbidden("Only the user and administrators may have it.")
+        headers = {
+            "Content-Type": NDJSON,
+            "Content-Disposition": f'attachment; filename="user-{user.pk}.ndjson"',
+            "Cache-Control": self.cache_control,
+        }
+        audit.record("archive.exported", user=user, by=self.principal.user)
+        return respond(request, self._read(user.pk), headers)
+
+    def _read(self, user_id: int) -> Generator[bytes]:
+        renderer = NDJSONRenderer()
+        with open_snapshot(self.principal.user.pk, DEFAULT_DB_ALIAS):
+            for rows in read_archive(user_id, DEFAULT_DB_ALIAS):
+                yield renderer.render_rows(rows)

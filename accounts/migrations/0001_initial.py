@@ -61,6 +61,21 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='Session',
+            fields=[
+                ('session_key', models.CharField(max_length=40, primary_key=True, serialize=False, verbose_name='session key')),
+                ('session_data', models.TextField(verbose_name='session data')),
+                ('expire_date', models.DateTimeField(db_index=True, verbose_name='expire date')),
+                ('last_used_at', models.DateTimeField(editable=False, null=True)),
+                ('public_id', models.UUIDField(editable=False, unique=True)),
+                ('user', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='sessions', to=settings.AUTH_USER_MODEL)),
+            ],
+            options={
+                'verbose_name': 'browser session',
+                'indexes': [models.Index(fields=['user', '-last_used_at'], name='sessions_user')],
+            },
+        ),
+        migrations.CreateModel(
             name='LoginSession',
             fields=[
                 ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
@@ -73,6 +88,8 @@ class Migration(migrations.Migration):
                 ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
                 ('expires_at', models.DateTimeField()),
                 ('ended_at', models.DateTimeField(editable=False, null=True)),
+                ('address', models.CharField(default='', editable=False, max_length=45)),
+                ('user_agent', models.CharField(default='', editable=False, max_length=300)),
                 ('user', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='login_sessions', to=settings.AUTH_USER_MODEL)),
             ],
             options={

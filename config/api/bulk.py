@@ -80,7 +80,7 @@ class BulkMixin(ConventionsMixin):
         made = iter(self.perform_create_many(serializer, many) if many else ())
         outcomes = [each if isinstance(each, DomainError) else next(made) for each in checked]
         if not self.is_partial and any(isinstance(each, DomainError) for each in outcomes):
-            raise _refuse_all(outcomes, {})
+            raise _refuse_all(outcomes, [()] * len(outcomes))
         return outcomes
 
     def perform_create_many(
@@ -148,23 +148,24 @@ def _check_line(
     return invalid(*(Detail(*each) for each in excess.items())) if excess else values
 
 
-def _refuse_all(outcomes: Sequence[object], conflicts: Mapping[int, Detail]) -> DomainError:
+def _refuse_all(outcomes: Sequence[object], conflicts: Sequence[Sequence[Detail]]) -> DomainError:
     """The refusal of all lines, with what is wrong with any of them.
 
     As in a single write, what the caller may not set is refused before any other value is looked at.
 
     Args:
-        conflicts: with rows that there are, by the indexes of lines.
+        conflicts: of each line with rows that there are.
     """
     refused = {index: outcome for index, outcome in enumerate(outcomes) if isinstance(outcome, DomainError)}
     forbidden = {index: each for index, each in refused.items() if each.code is ErrorCode.FORBIDDEN}
     told: dict[int, list[Detail]] = {}
     for index, problem in (forbidden or refused).items():
         told[index] = problem.details or [Detail("", problem.message)]
-    for index, detail in () if forbidden else conflicts.items():
+    for index, details in enumerate(() if forbidden else conflicts):
         # What is no email has no conflict, and is named once.
-        if detail.field not in {known.field for known in told.get(index, ())}:
-            told.setdefault(index, []).append(detail)
+        known = {detail.field for detail in told.get(index, ())}
+        if others := [detail for detail in details if detail.field not in known]:
+            told[index] = [*told.get(index, ()), *others]
     details = [
         Detail(name_line(index + 1, detail.field), detail.message) for index in sorted(told) for detail in told[index]
     ]

@@ -67,6 +67,16 @@ class ResourcePermission(BasePermission):
         return True
 
 
+class PasswordPermission(ResourcePermission):
+    """A credential that is made from the password, whatever its scopes."""
+
+    def has_permission(self, request: Request, view: APIView) -> bool:
+        allowed = super().has_permission(request, view)
+        if request.method != "OPTIONS" and not request.auth.made_from_password:
+            raise forbidden("This needs a credential made from the password.", "credential")
+        return allowed
+
+
 class PublicPermission(ResourcePermission):
     """No credential needed."""
 

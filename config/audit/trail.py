@@ -24,9 +24,11 @@ EVENTS = (
     "login.failed",
     "login.refused",
     "logout",
+    "session.ended",
     "token.refreshed",
     "token.reused",
     "password.changed",
+    "password.rehashed",
     "credentials.ended",
     "password_reset.requested",
     "password_reset.used",
@@ -47,6 +49,7 @@ EVENTS = (
     "oauth_token.revoked",
     "oauth_refresh_token.reused",
     "oauth_grant.ended",
+    "archive.exported",
     "rows.exported",
 )
 COUNTED = Counter("audit_events", "Events of the audit trail; log-ins by their outcome among them.", ["event"])

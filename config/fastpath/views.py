@@ -242,7 +242,8 @@ def accelerate(view: View) -> View | None:
     """A view function of the API as the fast path runs it; None for one that runs on the reference alone."""
     view_class: Any = getattr(view, "cls", object)
     if not issubclass(view_class, ResourceViewSet):
-        return view if issubclass(view_class, ConventionsMixin) else None
+        is_plain = issubclass(view_class, ConventionsMixin) and not getattr(view_class, "streams", False)
+        return view if is_plain else None
     if f"{view_class.__module__}.{view_class.__qualname__}" not in settings.FAST_PATH_VIEWSETS:
         return None
     actions: dict[str, str] = dict(view.actions)  # type: ignore[attr-defined]

@@ -8,9 +8,9 @@ from django.db.models import Model, QuerySet
 
 from accounts.models import LoginSession
 from accounts.oauth import retention
+from accounts.sessions import get_expired_sessions
 from config.api.limits import counters
 from config.models import AuditEvent, IdempotencyRecord, OutboxEntry, ReadPosition, VersionUse
-from config.site.sessions import get_expired_sessions
 
 
 def get_expired_rows(now: datetime) -> dict[str, QuerySet[Model]]:

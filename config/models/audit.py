@@ -25,6 +25,7 @@ class AuditEvent(models.Model):
     event = models.CharField(max_length=40)
     # CASCADE: what is told of a user goes when the user is removed.
     user = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, db_index=False)
+    archived = ("at", "event", "address", "request_id")
     address = models.GenericIPAddressField(null=True)
     request_id = models.CharField(max_length=128, default="", blank=True)
     facts = models.JSONField(default=dict)

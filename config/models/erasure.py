@@ -17,6 +17,7 @@ class Erasure(models.Model):
 
     # CASCADE: the last one to go, when nothing else of the user is left.
     user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True)
+    archived = ()
 
     def __str__(self) -> str:
         return f"erasure of user {self.user_id}"

@@ -48,6 +48,7 @@ class IdempotencyRecord(models.Model):
     owner = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, related_name="answers_to_others", db_index=False
     )
+    archived = ()
     # The same, of an answer that shows rows of many: a removal finds it by an index, and config.erasure takes it away.
     owner_ids = ArrayField(models.BigIntegerField(), null=True)
     operation = models.CharField(max_length=100, db_collation="C")

@@ -47,6 +47,7 @@ class OutboxEntry(models.Model):
     kind = models.CharField(max_length=40)
     # CASCADE: what is to be sent to a user goes when the user is removed.
     user = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, db_index=False)
+    archived = ("id", "kind", "status", "created_at")
     parameters = models.JSONField(default=dict)
     status = models.CharField(max_length=7, choices=OutboxStatus, default=OutboxStatus.PENDING)
     created_at = models.DateTimeField(db_default=Now(), editable=False)

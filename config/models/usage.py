@@ -29,6 +29,7 @@ class VersionUse(models.Model):
     version = models.IntegerField()
     # CASCADE: what is told of a user goes when the user is removed.
     user = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, db_index=False)
+    archived = ("day", "version", "kind", "credential", "count")
     kind = models.TextField(db_collation="C", blank=True)
     credential = models.TextField(db_collation="C", blank=True)
     count = models.BigIntegerField()

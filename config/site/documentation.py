@@ -43,6 +43,7 @@ PAGES = (
     "oauth",
     "resources",
     "many-at-once",
+    "import-users",
     "lists",
     "walking-lists",
     "whole-lists",

@@ -28,5 +28,6 @@ def ids(rows: dict[str, int]) -> dict[str, dict[str, int | str]]:
     """What fills the placeholders of a route, by the collection it starts with."""
     parents = {"user_id": rows["users"], "post_id": rows["posts"], "api_key_id": rows["api-keys"]}
     of_resources = {name: {"id": pk, **parents} for name, pk in rows.items()}
+    of_resources["sessions"] = {"id": 0}
     of_links = {name: {"token": "x"} for name in ("password-resets", "email-verifications")}
     return of_resources | of_links | {name: {} for name in ("login", "logout", "protected", "token", "versions")}

@@ -29,6 +29,8 @@ users                              GET             users:read     401 in    out 
 users                              POST            users:write    401 403   403    403   403    201   201
 users                              POST:password   users:write    401 403   403    403   403    201   201
 users                              POST:role       users:write    401 403   403    403   403    201*  201*
+users                              POST:foreign    users:write    401 403   403    403   403    201   201
+users                              POST:hash       users:write    401 403   403    403   403    201*  201*
 users                              POST:lines      users:write    401 403   403    403   403    201   201
 users                              POST:lines-role users:write    401 403   403    403   403    201*  201*
 users/<id>                         GET             users:read     401 200   404    200   200    200   200
@@ -37,9 +39,11 @@ users/<id>                         PATCH           users:write    401 200   404 
 users/<id>                         PATCH:password  users:write    401 200*  404    200*  403    200*  200*
 users/<id>                         PATCH:role      users:write    401 403   404    403   403    200   200*
 users/<id>                         PATCH:status    users:write    401 403   404    403   403    200   200
+users/<id>                         PATCH:foreign   users:write    401 403   404    403   403    200   200
 users/<id>                         DELETE          users:write    401 204   404    204   403    204   204
 users/<user_id>/email-verifications POST           users:write    401 202   404    202   403    202   202
 users/<user_id>/invitations        POST            users:write    401 403   404    403   403    409   409
+users/<user_id>/archive            GET             -              401 200*  404*   200*  403    200*  200*
 users/<user_id>/orders             GET             orders:read    401 in    404    in    in     in    in
 users/<user_id>/payments           GET             payments:read  401 in    404    in    in     in    in
 users/<user_id>/posts              GET             posts:read     401 in    in     in    in     in    in
@@ -71,6 +75,8 @@ api-keys                           POST            -              401 201*  201*
 api-keys/<id>                      GET             -              401 200   404    200   404    200   200*
 api-keys/<id>                      DELETE          -              401 204*  404*   204*  404*   204*  204*
 api-keys/<api_key_id>/rotations    POST            -              401 201*  404*   201*  404*   201*  403
+sessions                           GET             -              401 200*  200*   200*  200*   200*  200*
+sessions/<id>                      DELETE          -              401 204*  404*   204*  404*   204*  404*
 protected                          GET             -              401 200   200    200   200    200   200
 versions                           GET             open           200 200   200    200   200    200   200
 
@@ -101,6 +107,8 @@ health/ready                              GET     200     200
 metrics                                   GET     404     404
 session/login                             GET     200     302
 session/login                             POST    403     302
+session/account                           GET     302     200
+session/account                           POST    403     302
 session/logout                            POST    403     302
 session/reset                             GET     200     200
 session/reset                             POST    403     200

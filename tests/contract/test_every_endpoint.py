@@ -7,8 +7,10 @@ from rest_framework.settings import api_settings
 from config.api.permissions import PublicPermission, ResourcePermission
 from config.api.schema import Generator
 from config.api.versions.versioning import strip_prefix
-from tests.conftest import PASSWORD, Caller, with_password
+from config.http.media_types import NDJSON
+from tests.conftest import PASSWORD, Caller, with_bearer_of, with_password
 from tests.contract.routes import ANY_PATH, PREFIXES, addresses, resource_routes, root_only, routes
+from users.views import ArchiveView
 
 ROUTES = routes()
 READ = [route for route in ROUTES if "GET" in route.methods]
@@ -58,13 +60,16 @@ def test_what_is_no_resource_stands_under_api_only(user, ids, route):
 def test_every_prefix_serves_the_same_view(user, ids, route, prefix):
     if route.template in UNDER_API_ONLY and prefix == "":
         return
-    answer = user.get(fill(route, ids, prefix))
+    # Which any credential that is made from the password may read.
+    answer = with_bearer_of(user.user).get(fill(route, ids, prefix))
     assert answer.status == 200
     assert answer.headers["API-Version"] == "1"
     assert {"Accept", "Authorization", "X-API-Key", "Cookie"} <= set(answer.headers["Vary"].split(", "))
-    assert answer.headers["Cache-Control"] == ("no-store" if collection(route) == "api-keys" else "private, no-cache")
+    assert answer.headers["Cache-Control"] == (
+        "no-store" if route.view.cache_control == "no-store" else "private, no-cache"
+    )
     assert answer.headers["Request-Id"]
-    assert answer.headers["Content-Type"] == "application/json"
+    assert answer.headers["Content-Type"] == (NDJSON if route.view is ArchiveView else "application/json")
 
 
 @pytest.mark.parametrize("route", BODY_IS_CREDENTIAL, ids=str)
@@ -108,8 +113,8 @@ def test_an_id_that_is_none_is_404(admin, ids, route):
 
 @pytest.mark.parametrize("route", READ, ids=str)
 def test_head_is_get_without_a_body(user, ids, route):
-    path = fill(route, ids)
-    got, head = user.get(path), user("HEAD", path)
+    path, caller = fill(route, ids), with_bearer_of(user.user)
+    got, head = caller.get(path), caller("HEAD", path)
     assert (head.status, head.body) == (200, None)
     ignored = {"Request-Id", "RateLimit"}
     assert {n: v for n, v in head.headers.items() if n not in ignored} == {

@@ -11,6 +11,7 @@ from django.db import connection, transaction
 from django.test import override_settings
 from django.utils import timezone
 
+from accounts import logins
 from accounts.services import create_api_key
 from config.api.principal import SCOPES
 from config.http.media_types import NDJSON
@@ -28,6 +29,8 @@ from users.models import User
 SAFE = {"GET", "HEAD", "OPTIONS"}
 ROLES = ("user", "support", "admin")
 NEW_PASSWORD = "four other words instead"
+# Of bcrypt, whose cost is the least there is.
+HASH = "$2b$04$abcdefghijklmnopqrstuu5s2v8.iXieOjg/.AySBTTZIIVFJeBui"
 LIMITS = ("PRINCIPAL", "ANONYMOUS", "LOGIN_ACCOUNT", "LOGIN_ADDRESS")
 # Every column that a request may write; but not when a key was last used.
 _STATE = """
@@ -88,6 +91,7 @@ class World:
             "posts": post.pk,
             "comments": Comment.objects.create(post=post, user=user, text="A comment").pk,
             "api-keys": create_api_key(user, name="kept")[0].pk,
+            "sessions": logins.log_in(user).access["sid"],
         }
 
     @staticmethod
@@ -153,6 +157,8 @@ class World:
             "POST users": user,
             "POST:password users": {**user, "password": NEW_PASSWORD},
             "POST:role users": {**user, "role": "support"},
+            "POST:foreign users": {**user, "external_id": "crm-7"},
+            "POST:hash users": {**user, "password_hash": HASH},
             "POST:lines users": [{**user, "email": "first@example.com"}, user],
             "POST:lines-role users": [{**user, "email": "first@example.com"}, {**user, "role": "support"}],
             "PUT users/<id>": user,
@@ -163,6 +169,7 @@ class World:
             },
             "PATCH:role users/<id>": {"role": "admin"},
             "PATCH:status users/<id>": {"status": "inactive"},
+            "PATCH:foreign users/<id>": {"external_id": "crm-7"},
             "POST orders": {**order, "user_id": target.pk},
             "POST:lines orders": [order, {**order, "user_id": target.pk}],
             "POST payments": {"user_id": target.pk, "amount": 5},

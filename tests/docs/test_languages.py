@@ -27,7 +27,7 @@ from users import services
 GUIDE = Path(documentation.GUIDE_FOLDER)
 _PART = re.compile(r"^#+ (?P<heading>[^\n]+)$|^```(?P<info>\w*)\n(?P<block>.*?)^```$", re.MULTILINE | re.DOTALL)
 WRITERS = {"python": examples.write_python, "javascript": examples.write_javascript}
-PAGES_WITH_FUNCTIONS = ("walking-lists", "whole-lists", "retries", "polling")
+PAGES_WITH_FUNCTIONS = ("import-users", "walking-lists", "whole-lists", "retries", "polling")
 
 
 @pytest.fixture(params=[Python, JavaScript], ids=lambda kind: kind.name)

@@ -13,13 +13,12 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.contrib.sessions.models import Session
 from django.core.management import call_command
 from django.db import connection, transaction
 from django.utils import timezone
 from oauth2_provider.models import get_access_token_model, get_grant_model, get_refresh_token_model
 
-from accounts.models import LoginSession
+from accounts.models import LoginSession, Session
 from accounts.services import create_api_key
 from config.management.commands import purge
 from config.models import AuditEvent, Counter, IdempotencyRecord, OutboxEntry, ReadPosition, RowCount, VersionUse
@@ -65,7 +64,8 @@ def login_session(user: User, expires_at: Any) -> LoginSession:
 
 
 def browser_session(_: User, expires_at: Any) -> Session:
-    return Session.objects.create(session_key=f"key{next(numbers)}", session_data="", expire_date=expires_at)
+    key = f"key{next(numbers)}"
+    return Session.objects.create(session_key=key, public_id=uuid4(), session_data="", expire_date=expires_at)
 
 
 def code(user: User, expires_at: Any) -> Any:

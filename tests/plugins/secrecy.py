@@ -24,7 +24,16 @@ from django.test.client import RequestFactory
 from config.server.logs import NAME, Formatter, LogWriter
 
 FIELDS = {
-    *("password", "current_password", "password1", "password2", "key", "access_token", "refresh_token"),
+    *(
+        "password",
+        "current_password",
+        "password_hash",
+        "password1",
+        "password2",
+        "key",
+        "access_token",
+        "refresh_token",
+    ),
     *("client_secret", "token", "code_verifier"),
 }
 # In an address or a form; in JSON it is the code of an error.

@@ -3,7 +3,7 @@
 import re
 from datetime import UTC, datetime, timedelta
 
-SHOWN = {"id", "name", "email", "role", "status", "email_verified_at", "created_at", "updated_at"}
+SHOWN = {"id", "name", "email", "role", "status", "email_verified_at", "external_id", "created_at", "updated_at"}
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z")
 ANN = {"name": "Ann Lee", "email": "ann@example.com"}
 

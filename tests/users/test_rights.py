@@ -24,6 +24,7 @@ def case(make_user):
         ("user", "own", {"role": "admin"}),
         ("user", "own", {"status": "inactive"}),
         ("user", "own", {"name": "New", "role": "support", "status": "inactive"}),
+        ("user", "own", {"external_id": "crm-7"}),
         ("support", "own", {"role": "user"}),
         ("support", "own", {"role": "admin"}),
         ("support", "other", {"name": "New"}),
@@ -61,10 +62,14 @@ WRONG = [None, "", "captain", "x" * 9000, 5, True, 1.5, [], {}, ["admin"], {"rol
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
 def test_field_of_administrators_is_refused_before_any_value_is_looked_at(make_user, *, version, method):
     caller = with_key(make_user("support"))
-    for field in ["role", "status"]:
+    for field in ["role", "status", "external_id"]:
         for value in WRONG:
-            if (field, method, value) == ("status", "PATCH", None):
-                continue  # The default, which it is.
+            if value is None and (field, method) in {
+                ("status", "PATCH"),
+                ("external_id", "PATCH"),
+                ("external_id", "PUT"),
+            }:
+                continue  # The present value.
             body = {"name": "", "email": 5, field: value, "password": "weak", "colour": "red"}
             answer = caller(method, f"/api/v{version}/users/{caller.user.pk}", body)
             assert (answer.status, answer.code, answer.fields) == (403, "FORBIDDEN", {field, "password"})

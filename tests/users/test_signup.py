@@ -37,9 +37,10 @@ class TestOpen:
         assert (answer.status, answer.code, answer.fields) == (403, "FORBIDDEN", {"role"})
         assert not User.objects.exists()
 
-    def test_stranger_cannot_choose_a_status(self, nobody):
-        answer = nobody.post("/users", {**ANN, "status": "inactive"})
-        assert (answer.status, answer.fields) == (403, {"status"})
+    def test_stranger_cannot_set_what_is_for_administrators(self, nobody):
+        for name in ("status", "external_id", "password_hash"):
+            answer = nobody.post("/users", {**ANN, name: "inactive"})
+            assert (answer.status, answer.fields) == (403, {name})
         assert not User.objects.exists()
 
     def test_stranger_is_shown_no_link_that_needs_a_credential(self, nobody):

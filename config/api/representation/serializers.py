@@ -196,9 +196,9 @@ class ResourceSerializer(StrictSerializer, serializers.ModelSerializer):
         model._default_manager.bulk_create(rows)
         return rows
 
-    def find_conflicts(self, lines: Sequence[Mapping[str, object]]) -> Mapping[int, Detail]:
-        """The lines that conflict with rows that there are, or with earlier lines, whatever else is wrong with them."""
-        return {}
+    def find_conflicts(self, lines: Sequence[Mapping[str, object]]) -> Sequence[Sequence[Detail]]:
+        """By which fields each line conflicts with rows, or with earlier lines, whatever else is wrong with it."""
+        return [()] * len(lines)
 
     def update(self, instance: Any, validated_data: dict[str, object]) -> Any:
         """Writes the columns that change and no other: a concurrent write to the rest stays. Reads what triggers made.

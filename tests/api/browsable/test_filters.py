@@ -131,7 +131,7 @@ def test_everything_that_a_list_offers_leads_to_a_list(ada, make_user, path):
 
 def test_filters_are_those_that_the_version_has_and_the_caller_may_use(ada, uma, signed_in):
     names = {name for form in Forms(ada("/api/v1/users")).forms for name in form["own"]}
-    assert names == {"status", "role", "email", "sort", "order", "limit", "fields"}
+    assert names == {"status", "role", "email", "external_id", "sort", "order", "limit", "fields"}
     assert any("user_id" in form["own"] for form in Forms(ada("/api/v2/orders")).forms)
     assert not any("user_id" in form["own"] for form in Forms(signed_in(uma)("/api/v2/orders")).forms)
 
@@ -154,4 +154,11 @@ def test_filter_that_is_refused_stands_in_its_open_form(ada):
 def test_filters_by_fields_that_are_not_shown_stand_beside_the_table(ada):
     text = ada("/api/v2/users?fields=id,name").content.decode()
     beside = text[text.index('<div class="others"') : text.index('<div class="rows"')]
-    assert re.findall(r"<div><code>(\w+)</code>", beside) == ["status", "role", "email", "created_at", "updated_at"]
+    assert re.findall(r"<div><code>(\w+)</code>", beside) == [
+        "status",
+        "role",
+        "email",
+        "external_id",
+        "created_at",
+        "updated_at",
+    ]

@@ -45,7 +45,7 @@ def test_forms_of_a_resource_begin_with_what_it_is(ada, uma, page_of):
     response = ada(f"/api/v2/users/{uma.pk}")
     page = page_of(response)
     assert list(page.forms) == ["sign-out", "PUT", "PATCH", "DELETE", "OPTIONS"]
-    assert list(page.fields["PUT"]) == ["name", "email", "role", "status", "password"]
+    assert list(page.fields["PUT"]) == ["name", "email", "role", "status", "external_id", "password"]
     assert json.loads(page.fields["PATCH"]["name"]["data-present"]) == "Uma User"
     assert page.inputs["patch-name"]["value"] == "Uma User"
     tag = ada(f"/api/v2/users/{uma.pk}", Accept="application/json").headers["ETag"]

@@ -18,8 +18,18 @@ SORTABLE = {
     "/users/{id}/posts": {"id", "title", "created_at", "updated_at"},
 }
 READABLE = {
-    "/users": {"id", "name", "email", "role", "status", "email_verified_at", "created_at", "updated_at"},
-    "/users/{id}": {"id", "name", "email", "role", "status", "email_verified_at", "created_at", "updated_at"},
+    "/users": {"id", "name", "email", "role", "status", "email_verified_at", "external_id", "created_at", "updated_at"},
+    "/users/{id}": {
+        "id",
+        "name",
+        "email",
+        "role",
+        "status",
+        "email_verified_at",
+        "external_id",
+        "created_at",
+        "updated_at",
+    },
     "/orders": {"id", "user_id", "item", "qty", "created_at"},
     "/payments": {"id", "user_id", "amount", "created_at"},
     "/posts": {"id", "user_id", "title", "body", "comments", "comments_count", "created_at", "updated_at"},
@@ -200,7 +210,21 @@ def test_unknown_parameter_is_refused_beside_all_known_ones_by_the_second_versio
     lookups = ("gt", "gte", "lt", "lte")
     bounds = {f"{column}[{lookup}]" for column in ("id", "created_at", "updated_at") for lookup in lookups}
     names = {
-        *("cursor", "email", "envelope", "fields", "id", "limit", "offset", "order", "page", "q", "role", "sort"),
+        *(
+            "cursor",
+            "email",
+            "envelope",
+            "external_id",
+            "fields",
+            "id",
+            "limit",
+            "offset",
+            "order",
+            "page",
+            "q",
+            "role",
+            "sort",
+        ),
         "status",
     }
     known = ", ".join(sorted({*names, *bounds, "version"}))

@@ -128,7 +128,8 @@ TOKENS = (
 )
 _NAMES = st.sampled_from(
     [
-        *("id", "name", "email", "role", "status", "password", "current_password", "item", "qty", "amount"),
+        *("id", "name", "email", "role", "status", "external_id", "password", "password_hash", "current_password"),
+        *("item", "qty", "amount"),
         *("currency", "title", "body", "text", "user_id", "post_id", "created_at", "scopes", "expires_at"),
         *("overlap_seconds", "nothing"),
     ]
