@@ -86,6 +86,6 @@ class SharedConnection(DatabaseWrapper):
         # Who waits for a connection holds none.
         release_connections(runner)
         try:
-            return own.run(sql, values)
+            return own.run_by_cursor(sql, values)
         finally:
             release_connections(runner)

@@ -174,6 +174,14 @@ class DatabaseWrapper(base.DatabaseWrapper):
         Raises:
             django.db.Error: as a cursor raises it.
         """
+        runner = get_request_greenlet()
+        if runner is None or self.in_atomic_block:
+            return self.run_by_cursor(sql, values)
+        shared: DatabaseWrapper = runner.engine.get_shared(self.alias)
+        return shared.run(sql, values, shared_transaction=shared_transaction, is_durable=is_durable)
+
+    def run_by_cursor(self, sql: str, values: Sequence[object]) -> Rows:
+        """The rows of a statement, by a connection of the caller's own."""
         self.close_if_health_check_failed()
         self.ensure_connection()
         with self.wrap_database_errors:

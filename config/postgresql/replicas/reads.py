@@ -173,7 +173,7 @@ def _store(values: Sequence[object]) -> None:
     connection: Any = connections[DEFAULT_DB_ALIAS]
     if run := getattr(connection, "run", None):
         # The accelerator's, which sends it together with statements of other requests.
-        run((STORE, values))
+        run(STORE, values)
         return
     with connection.cursor() as cursor:
         cursor.execute(STORE, values)
