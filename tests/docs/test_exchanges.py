@@ -60,7 +60,12 @@ def fault_of_ours() -> Iterator[None]:
 
 
 # Their functions are run in tests/docs/test_languages.py.
-WITHOUT_EXCHANGES = {"docs/guide/walking-lists.md", "docs/guide/retries.md", "docs/guide/polling.md"}
+WITHOUT_EXCHANGES = {
+    "docs/guide/walking-lists.md",
+    "docs/guide/retries.md",
+    "docs/guide/import-users.md",
+    "docs/guide/polling.md",
+}
 # Errors that no request makes by itself: what has to be the case, by the heading under which they are shown.
 SITUATIONS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     "VERSION_RETIRED": lambda: time_machine.travel("2028-12-01T00:00:00Z"),
