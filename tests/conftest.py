@@ -51,7 +51,7 @@ Argon2idPasswordHasher.time_cost, Argon2idPasswordHasher.memory_cost = 1, 64
 pytest_plugins = ["tests.service"]
 
 # Property tests compare values; how long one example takes on a busy machine is no fault of theirs.
-hypothesis.settings.register_profile("suite", deadline=None, max_examples=12)
+hypothesis.settings.register_profile("suite", deadline=None, max_examples=25)
 hypothesis.settings.register_profile("long", deadline=None, max_examples=100)
 hypothesis.settings.load_profile("suite")
 
