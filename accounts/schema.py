@@ -107,6 +107,26 @@ _SCHEMAS: JSONObject = {
         optional=("iss", "client_id", "sub", "scope", "token_type", "iat", "exp"),
         description="RFC 7662, section 2.2. Only `active` if the token is inactive or belongs to another client.",
     ),
+    "KeySet": build_object(
+        {
+            "keys": {
+                "type": "array",
+                "maxItems": 16,
+                "items": build_object(
+                    {
+                        "kty": {"type": "string", "const": "OKP"},
+                        "crv": {"type": "string", "const": "Ed25519"},
+                        "x": build_string(43, TOKEN, minLength=43),
+                        "kid": build_string(16, TOKEN, minLength=16),
+                        "alg": {"type": "string", "const": "EdDSA"},
+                        "use": {"type": "string", "const": "sig"},
+                    },
+                    description="RFC 8037, section 2.",
+                ),
+            }
+        },
+        description="RFC 7517, section 5.",
+    ),
     "OAuthTokenRequest": {
         "type": "object",
         "properties": {
@@ -250,6 +270,18 @@ def _build_metadata_operation() -> JSONObject:
     )
 
 
+def _build_key_set_operation() -> JSONObject:
+    return _build_operation(
+        "key_set",
+        "Read the public signing keys",
+        _build_response(200, "KeySet", example={"keys": []}),
+        (400, 413, 429, 500, 503),
+        description="RFC 7517. Empty if tokens are signed with a secret. The signature alone does not show whether the "
+        "login of a token has been revoked.",
+        security=[],
+    )
+
+
 def add_oauth_endpoints(result: JSONObject, generator: SchemaGenerator, **options: object) -> JSONObject:
     """Adds the OAuth endpoints that programs call, and the credentials that are not a user's.
 
@@ -268,6 +300,7 @@ def add_oauth_endpoints(result: JSONObject, generator: SchemaGenerator, **option
         "/oauth/revoke": {"post": _build_revoke_operation()},
         "/oauth/introspect": {"post": _build_introspect_operation()},
         "/.well-known/oauth-authorization-server": {"get": _build_metadata_operation()},
+        "/.well-known/jwks.json": {"get": _build_key_set_operation()},
     }
     result["components"]["schemas"].update(_SCHEMAS | {"OAuthMetadata": _build_metadata_schema()})
     result["components"]["securitySchemes"] |= {

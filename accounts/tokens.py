@@ -11,12 +11,14 @@ from typing import Any, NamedTuple, Self
 import jwt
 from django.conf import settings
 from django.utils import timezone
+from jwt.algorithms import OKPAlgorithm
 from rest_framework_simplejwt.backends import TokenBackend
 from rest_framework_simplejwt.exceptions import TokenBackendError, TokenError
 from rest_framework_simplejwt.settings import api_settings
 from rest_framework_simplejwt.tokens import Token
 
 from accounts.models import LoginSession
+from accounts.signing_keys import parse_signing_key
 from config.http.errors import Detail, invalid, invalid_token
 
 # Of ours none is half as long. A longer one is not worth decoding.
@@ -35,11 +37,25 @@ class Backend(TokenBackend):
     """
 
     def __init__(self, *keys: str) -> None:
-        super().__init__("HS256", keys[0], audience=api_settings.AUDIENCE, issuer=api_settings.ISSUER)
-        self.keys = keys
+        self.keys = [parse_signing_key(key) for key in keys]
+        algorithm = self.keys[0].algorithm_name
+        super().__init__(algorithm, audience=api_settings.AUDIENCE, issuer=api_settings.ISSUER)
+
+    def get_public_keys(self) -> list[dict[str, str]]:
+        """The public keys (RFC 7517) that verify tokens; none of a secret."""
+        return [
+            OKPAlgorithm.to_jwk(key.key.public_key(), as_dict=True)
+            | {"kid": key.key_id, "alg": key.algorithm_name, "use": "sig"}
+            for key in self.keys
+            if key.key_type == "OKP"
+        ]
+
+    def encode(self, payload: dict[str, Any]) -> str:
+        claims = payload | {"aud": self.audience, "iss": self.issuer}
+        return jwt.encode(claims, self.keys[0], headers={"kid": self.keys[0].key_id})
 
     def decode(self, token: Any, verify: bool = True) -> dict[str, Any]:
-        """The claims of a token that one of the keys signed.
+        """The claims of a token that one of the keys signed, by its own algorithm.
 
         Args:
             token: its text.
@@ -61,7 +77,7 @@ class Backend(TokenBackend):
         refusal: Exception | None = None
         for key in self.keys:
             try:
-                return dict(jwt.decode(token, key, [self.algorithm], **rules))
+                return dict(jwt.decode(token, key, **rules))
             except jwt.InvalidTokenError as error:
                 refusal = error
         raise TokenBackendError("Token is of no key of this service") from refusal

@@ -31,4 +31,5 @@ at_root: list[URLPattern] = [
     path("oauth/revoke", endpoints.RevokeView.as_view(), name="oauth-revoke"),
     path("oauth/introspect", endpoints.IntrospectView.as_view(), name="oauth-introspect"),
     path(".well-known/oauth-authorization-server", endpoints.MetadataView.as_view(), name="oauth-metadata"),
+    path(".well-known/jwks.json", endpoints.KeySetView.as_view(), name="key-set"),
 ]

@@ -14,9 +14,10 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from django.http.request import validate_host
-from environs import EnvError, EnvValidationError, FileAwareEnv
+from environs import EnvError, EnvValidationError, FileAwareEnv, ValidationError
 from marshmallow.validate import And, ContainsNoneOf, Length, OneOf, Range, Regexp, Validator
 
+from accounts.signing_keys import parse_signing_key
 from config.api.versions.table import Version
 from config.local.cluster import get_database_url
 from config.local.secrets import get_local_secrets
@@ -133,6 +134,16 @@ def _each(validate: Validator) -> Callable[[list[str]], None]:
     return check
 
 
+def _check_signing_key(text: str) -> None:
+    try:
+        parse_signing_key(text)
+    except ValueError as error:
+        raise ValidationError(str(error)) from None
+
+
+_SIGNING_KEY = And(Length(min=32), _check_signing_key)
+
+
 def _required(read: Callable[..., Any], name: str, **options: object) -> Any:
     """Reads a variable that has a made-up value locally and none in production."""
     return read(name, _made_up[name], **options) if LOCAL else read(name, **options)
@@ -142,10 +153,10 @@ EMBEDDED_DATABASE = LOCAL and not _is_given("DATABASE_URL")
 DEBUG = env.bool("DEBUG", False)
 FAST_PATH = env.bool("FAST_PATH", True)
 SECRET_KEY = _required(env.str, "SECRET_KEY", validate=Length(min=50))
-JWT_SIGNING_KEY = _required(env.str, "JWT_SIGNING_KEY", validate=Length(min=32))
+JWT_SIGNING_KEY = _required(env.str, "JWT_SIGNING_KEY", validate=_SIGNING_KEY)
 # Keys of before, which verify what they signed until it expires.
 SECRET_KEY_FALLBACKS: list[str] = env.list("SECRET_KEY_FALLBACKS", [], validate=_each(Length(min=50)))
-JWT_SIGNING_KEY_FALLBACKS: list[str] = env.list("JWT_SIGNING_KEY_FALLBACKS", [], validate=_each(Length(min=32)))
+JWT_SIGNING_KEY_FALLBACKS: list[str] = env.list("JWT_SIGNING_KEY_FALLBACKS", [], validate=_each(_SIGNING_KEY))
 ALLOWED_HOSTS = _required(
     env.list, "ALLOWED_HOSTS", validate=And(Length(min=1), ContainsNoneOf([""], error="Must not have an empty name."))
 )
@@ -596,7 +607,7 @@ REST_FRAMEWORK = {
     "FORMAT_SUFFIX_KWARG": None,
 }
 SIMPLE_JWT = {
-    # The keys: accounts.tokens.
+    # The keys and their algorithms: accounts.tokens.
     "ISSUER": PUBLIC_URL,
     "AUDIENCE": f"{PUBLIC_URL}/api",
     "ACCESS_TOKEN_LIFETIME": timedelta(minutes=15),

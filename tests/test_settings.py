@@ -13,6 +13,10 @@ import pytest
 from tests.conftest import own_session
 from tests.service import CHECKOUT
 
+# RFC 8410, section 10.3.
+_BODY = "MC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC"
+ED25519 = f"-----BEGIN PRIVATE KEY-----\n{_BODY}\n-----END PRIVATE KEY-----"
+PUBLIC_KEY = ED25519.replace("PRIVATE", "PUBLIC")
 PRODUCTION = {
     "LOCAL": "false",
     "DATABASE_URL": os.environ["DATABASE_URL"],
@@ -66,6 +70,8 @@ def test_wrong_value_stops_the_start(refuse: Any) -> None:
         ("SECRET_KEY", "short"),
         ("JWT_SIGNING_KEY", "short"),
         ("JWT_SIGNING_KEY", PRODUCTION["SECRET_KEY"]),
+        ("JWT_SIGNING_KEY", PUBLIC_KEY),
+        ("JWT_SIGNING_KEY_FALLBACKS", f"{ED25519},{PUBLIC_KEY}"),
         ("DATABASE_URL", "mysql://localhost/service"),
         ("DATABASE_URL", "postgresql://db1,db2/service"),
         ("DATABASE_MIGRATION_URL", "mysql://localhost/service"),
@@ -148,6 +154,12 @@ def test_plan_cache_mode_is_that_of_each_connection(load: Any, values: dict[str,
 def test_migrations_on_another_server_mean_a_pooler(load: Any, url: str, is_pooled: bool) -> None:
     values = PRODUCTION | {"DATABASE_URL": "postgresql://db/service", "DATABASE_MIGRATION_URL": url}
     assert load(values)["DATABASES"]["default"]["POOLER"] is is_pooled
+
+
+def test_signing_key_of_several_lines_is_taken(load: Any) -> None:
+    other = PRODUCTION["JWT_SIGNING_KEY"]
+    found = load(PRODUCTION | {"JWT_SIGNING_KEY": ED25519, "JWT_SIGNING_KEY_FALLBACKS": f"{other},{ED25519}"})
+    assert (found["JWT_SIGNING_KEY"], found["JWT_SIGNING_KEY_FALLBACKS"]) == (ED25519, [other, ED25519])
 
 
 @pytest.mark.parametrize("name", SECRETS)

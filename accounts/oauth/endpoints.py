@@ -15,6 +15,7 @@ from oauth2_provider.settings import oauth2_settings
 from oauth2_provider.views.mixins import OAuthLibMixin
 from oauthlib.oauth2.rfc6749 import errors
 
+from accounts import tokens
 from accounts.authentication.oauth import acting_user, get_scopes, usable_token
 from accounts.models import Application, get_digest, living_refresh_tokens
 from config.api.exceptions import answer_to
@@ -24,6 +25,8 @@ from config.http.media_types import UTF_8
 from config.http.request_limits import MAX_SHORT_BODY
 from users.models import User
 
+# How long others may keep the key set: a new key is published for as long before it signs.
+KEY_SET_SECONDS = 300
 FORM = "application/x-www-form-urlencoded"
 
 
@@ -46,7 +49,7 @@ def build_error(
 
 @method_decorator(csrf_exempt, name="dispatch")
 class Endpoint(OAuthLibMixin, View):
-    """An endpoint whose responses, errors too, are JSON, not to be cached. It reads no session."""
+    """An endpoint whose responses, errors too, are JSON, not to be cached unless they say so. It reads no session."""
 
     max_body = MAX_SHORT_BODY
 
@@ -55,7 +58,7 @@ class Endpoint(OAuthLibMixin, View):
         if response.status_code == 401:
             # RFC 6749, section 5.2: the scheme by which a client authenticates. oauthlib names Bearer.
             response["WWW-Authenticate"] = 'Basic realm="users", charset="UTF-8"'
-        response["Cache-Control"] = "no-store"
+        response.setdefault("Cache-Control", "no-store")
         return response
 
     def _respond(self, request: HttpRequest) -> HttpResponseBase:
@@ -178,6 +181,16 @@ class MetadataView(Endpoint):
             "service_documentation": _build_url("documentation"),
         }
         return JsonResponse(document)
+
+
+class KeySetView(Endpoint):
+    """The public keys of the access tokens of logins (RFC 7517): none where a secret signs them."""
+
+    http_method_names = ("get", "head", "options")
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        cached = {"Cache-Control": f"public, max-age={KEY_SET_SECONDS}"}
+        return JsonResponse({"keys": tokens.backend.get_public_keys()}, headers=cached)
 
 
 def _build_url(name: str) -> str:

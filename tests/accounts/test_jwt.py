@@ -9,6 +9,7 @@ import pytest
 import time_machine
 from django.conf import settings
 
+from accounts.signing_keys import parse_signing_key
 from tests.accounts.conftest import log_in, refresh, refused, with_bearer
 from tests.conftest import Caller
 
@@ -41,7 +42,8 @@ def test_claims_are_those_of_the_service(owner, pair):
         assert claims["token_type"] == kind
         assert claims["exp"] - claims["iat"] == seconds
         assert abs(claims["iat"] - time.time()) < 60
-        assert jwt.get_unverified_header(token) == {"alg": "HS256", "typ": "JWT"}
+        key_id = parse_signing_key(settings.JWT_SIGNING_KEY).key_id
+        assert jwt.get_unverified_header(token) == {"alg": "HS256", "typ": "JWT", "kid": key_id}
 
 
 def test_token_tells_when_it_ends(pair):

@@ -124,6 +124,7 @@ oauth/token                               POST    400     400
 oauth/revoke                              POST    400     400
 oauth/introspect                          POST    401     401
 .well-known/oauth-authorization-server    GET     200     200
+.well-known/jwks.json                     GET     200     200
 admin                                     GET     302     302
 admin/                                    GET     302     200
 """

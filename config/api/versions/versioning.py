@@ -130,7 +130,9 @@ _ROOT_ONLY = re.compile(
     r"/(?:\.well-known|admin|docs|favicon\.ico|health|metrics|oauth|openapi\.json|session|static)(?:/|$)"
 )
 _OAUTH = re.compile(r"/(?:\.well-known|oauth)(?:/|$)")
-_OAUTH_ENDPOINT = re.compile(r"/(?:\.well-known/oauth-authorization-server|oauth/(?:token|revoke|introspect))")
+_OAUTH_ENDPOINT = re.compile(
+    r"/(?:\.well-known/(?:jwks\.json|oauth-authorization-server)|oauth/(?:token|revoke|introspect))"
+)
 
 
 class VersionConverter(StringConverter):

@@ -1,5 +1,7 @@
 """The metadata document (RFC 8414)."""
 
+import pytest
+
 from config.api.principal import SCOPES
 
 PATH = "/.well-known/oauth-authorization-server"
@@ -34,8 +36,10 @@ def test_metadata_does_not_follow_the_host_header(nobody):
     assert nobody.get(PATH, Host="localhost").body["issuer"] == ISSUER
 
 
-def test_metadata_is_read_only(nobody):
-    answer = nobody.post(PATH, {})
+@pytest.mark.parametrize("path", [PATH, "/.well-known/jwks.json"])
+def test_metadata_is_read_only(nobody, path):
+    answer = nobody.post(path, {})
     assert (answer.status, answer.body["error"]) == (405, "invalid_request")
     assert answer.headers["Allow"] == "GET, HEAD, OPTIONS"
+    assert answer.headers["Cache-Control"] == "no-store"
     assert nobody("HEAD", PATH).status == 200
