@@ -46,6 +46,8 @@ EVENTS = (
     "oauth_application.removed",
     "oauth_code.issued",
     "oauth_code.reused",
+    "oauth_token.issued",
+    "oauth_token.refreshed",
     "oauth_token.revoked",
     "oauth_refresh_token.reused",
     "oauth_grant.ended",

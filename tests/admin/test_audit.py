@@ -8,7 +8,9 @@ from pathlib import Path
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from config import audit
 from config.models import AuditEvent
+from users.links import Purpose
 
 LIST = "/admin/config/auditevent/"
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,6 +25,16 @@ def test_list_is_filtered_by_event_along_its_index(pages):
     assert [row.event for row in page.context["cl"].result_list] == ["login.failed"]
     assert any('ORDER BY "config_auditevent"."at" DESC' in query["sql"] for query in queries)
     assert 'href="?event=login.failed"' in pages.get(LIST).content.decode()
+
+
+def test_every_event_that_is_recorded_is_offered():
+    things = "|".join({event.partition(".")[0] for event in audit.EVENTS})
+    call = re.compile(rf'\b_?record(?:_write)?\(\s*"([\w.]+)"|"((?:{things})\.\w+)"')
+    apps = ("config", "users", "orders", "posts", "payments", "accounts")
+    sources = [path for app in apps for path in (ROOT / app).rglob("*.py") if path.name != "trail.py"]
+    recorded = {"".join(names) for path in sources for names in call.findall(path.read_text())}
+    recorded |= {f"{purpose}.{what}" for purpose in Purpose for what in ("requested", "used")}
+    assert (recorded, len(recorded)) == ({*audit.EVENTS}, len(audit.EVENTS))
 
 
 def test_facts_are_read_beside_the_event(pages, make_user):
