@@ -35,7 +35,8 @@ def get_state(user: User) -> str:
 
     The password's hash is random enough for a plain digest to tell nothing.
     """
-    bound_to = (user.password, user.credentials_ended_at, user.email, user.email_verified_at)
+    email = (user.email, user.email_verified_at, user.email_is_trusted)
+    bound_to = (user.password, user.credentials_ended_at, *email)
     return hashlib.sha256("\0".join(map(str, bound_to)).encode()).hexdigest()
 
 

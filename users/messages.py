@@ -66,14 +66,14 @@ def count(request: AnyRequest, email: str) -> None:
 
 
 def ask_for_password_reset(request: AnyRequest, email: str) -> None:
-    """Has a link sent to the active user of an email who has a password. Nobody learns whether there is one.
+    """Has a link sent to the active user of a trusted email who has a password. Nobody learns whether there is one.
 
     Raises:
         DomainError: RATE_LIMITED.
     """
     count(request, email)
     user = User.objects.with_email(email).first()
-    is_sent = user is not None and user.is_active and user.has_usable_password()
+    is_sent = user is not None and user.is_active and user.email_is_trusted and user.has_usable_password()
     run_in_transaction(lambda: ask(Purpose.PASSWORD_RESET, user if is_sent else None))
 
 
@@ -95,6 +95,8 @@ def may_invite(user: User) -> bool:
 
 def invite(user: User) -> None:
     """Has a link sent by which a user without a password sets one, in the caller's transaction.
+
+    Once it is used, the email is trusted.
 
     Raises:
         DomainError: CONFLICT for a user who is inactive or has a password.
@@ -153,7 +155,8 @@ def set_password(token: str, password: str) -> None:
         validate_line(password)
         validate_password(password, user)
         audit.record_write(f"{purpose}.used", user=user)
-        services.change(user, {"password": password, "email_verified_at": user.email_verified_at or timezone.now()})
+        verified_at = user.email_verified_at or timezone.now()
+        services.change(user, {"password": password, "email_verified_at": verified_at, "email_is_trusted": True})
 
     run_in_transaction(write)
 

@@ -163,6 +163,9 @@ class User(AbstractBaseUser, ChangingResource):
     status = models.CharField(max_length=8, choices=Status, default=Status.ACTIVE)
     # By a link that was mailed to it (users.links).
     email_verified_at = models.DateTimeField(null=True, editable=False)
+    # Not where it was changed by a credential that is not made from the password (services.change): whoever may not
+    # change the password is mailed no link that sets it.
+    email_is_trusted = models.BooleanField(db_default=True, editable=False)
     # By which another system knows the user. None: a unique column can hold an empty text only once.
     external_id = models.CharField(  # noqa: DJ001
         max_length=255, null=True, blank=True, db_collation="C", validators=[validate_line]

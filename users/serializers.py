@@ -192,7 +192,8 @@ class UserSerializer(ResourceSerializer):
         return services.find_conflicts([{name: _get_text(line, name) for name in UNIQUE} for line in lines])
 
     def update(self, instance: User, validated_data: dict[str, object]) -> User:
-        return services.change(instance, validated_data)
+        trusts_email = self.principal is not None and self.principal.made_from_password
+        return services.change(instance, validated_data, trusts_email=trusts_email)
 
 
 class MessageSerializer(serializers.Serializer):

@@ -118,15 +118,20 @@ def _conflict(details: list[Detail]) -> DomainError:
     return DomainError(ErrorCode.CONFLICT, details[0].message, details)
 
 
-def change(user: User, changes: dict[str, Any]) -> User:
+def change(user: User, changes: Mapping[str, Any], *, trusts_email: bool = True) -> User:
     """Writes new values, of the password too, to a user whose row is locked.
 
     Present values leave the row's version as it is; a password is new whatever it was. A password of None leaves the
     user without one.
 
+    Args:
+        trusts_email: whether links that set the password may be mailed to another email.
+
     Raises:
         DomainError: CONFLICT on what another user has and no two may have, or for the last active administrator.
     """
+    if changes.get("email", user.email) != user.email:
+        changes = {**changes, "email_verified_at": None, "email_is_trusted": trusts_email}
     was_administrator = user.is_superuser
     columns = [name for name, value in changes.items() if name == "password" or getattr(user, name) != value]
     for name in columns:
@@ -134,9 +139,6 @@ def change(user: User, changes: dict[str, Any]) -> User:
             user.set_password(changes[name])
         else:
             setattr(user, name, changes[name])
-    if "email" in columns and user.email_verified_at is not None:
-        user.email_verified_at = None
-        columns.append("email_verified_at")
     if was_administrator and not user.is_superuser:
         _keep_an_administrator(user.pk)
     if columns:

@@ -151,13 +151,17 @@ class UserEmailVerificationView(UserMessageView):
 class UserInvitationView(UserMessageView):
     texts = {
         "post": "Mails a link to one user without a password, by which the password is set.\n\n"
-        "For administrators. The link works for seven days. A user who has a password, or who is inactive: 409."
+        "For administrators. The link works for seven days. A user who has a password, or who is inactive: 409. A user "
+        "whose email an API key or OAuth token changed is invited only with a credential made from the password."
     }
     purpose = Purpose.INVITATION
 
     def ask(self, user: User) -> None:
         if not self.principal.user.is_administrator:
             raise forbidden("Only administrators invite users.")
+        if not (user.email_is_trusted or self.principal.made_from_password):
+            reason = "This email was changed without the password: use a password-based credential (JWT, Basic)."
+            raise forbidden(reason, "email")
         run_in_transaction(lambda: messages.invite(user))
 
 

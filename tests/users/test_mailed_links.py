@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from accounts import services as accounts
 from config.models import AuditEvent
+from tests.accounts.oauth.actors import Person, bearer, register
 from tests.admin.test_pages import signed_in
 from tests.conftest import PASSWORD, Caller, new_client, with_bearer_of, with_key, with_password
 from tests.users.mail import (
@@ -209,6 +210,72 @@ def test_administrator_invites_who_has_no_password(admin, make_user):
     assert (admin.post(path).status, admin.post(path).fields) == (409, {"password"})
     idle = make_user(status="inactive")
     assert admin.post(f"/users/{idle.pk}/invitations").status == 409
+
+
+def with_access_token(user: User) -> Caller:
+    client = register(allowed_scopes=["users:write"])
+    return bearer(Person(user).tokens(client, scope="users:write")["access_token"])
+
+
+def count_resets(email: str) -> int:
+    """How many messages are sent when a reset is asked for, which is answered as it is for nobody."""
+    assert ask_api(email) == ask_api("nobody@example.com")
+    return len(read_links())
+
+
+@pytest.mark.parametrize("way", ["PATCH own", "PATCH other", "PUT own", "PUT other"])
+@pytest.mark.parametrize(
+    ("sign_in", "resets"), [(with_bearer_of, 1), (with_password, 1), (with_key, 0), (with_access_token, 0)]
+)
+def test_reset_is_mailed_to_no_email_that_was_given_without_the_password(ann, make_user, sign_in, way, resets):
+    chief, path = make_user("admin", password=PASSWORD), f"/users/{ann.pk}"
+    method, _, whose = way.partition(" ")
+    caller = sign_in(ann if whose == "own" else chief)
+    assert caller(method, path, {"name": "Ann", "email": EMAIL}).status == 200
+    assert count_resets(EMAIL) == 1
+    # Basic names the email, which is another one after its first change.
+    for email in ("new@example.com", EMAIL)[: 1 if sign_in is with_password else 2]:
+        assert caller(method, path, {"name": "Ann", "email": email}).status == 200
+        assert count_resets(email) == resets
+    for asked_by in (with_key(chief), with_bearer_of(chief)):
+        assert asked_by.post(f"{path}/email-verifications").status == 202
+    assert VERIFY_BY_API(read_links()[0].rpartition("/")[2]) == 204
+    with_bearer_of(ann).put(path, {"name": "Anne", "email": email})
+    assert count_resets(email) == resets
+    with_bearer_of(ann).patch(path, {"email": "back@example.com"})
+    assert count_resets("back@example.com") == 1
+
+
+def test_admin_page_makes_an_email_one_that_resets_are_mailed_to(ann, make_user):
+    with_key(ann).patch(f"/users/{ann.pk}", {"email": "new@example.com"})
+    pages, form = signed_in(make_user("admin")), {"name": "Anne", "role": "user", "status": "active"}
+    for email, resets in (("new@example.com", 0), (EMAIL, 1)):
+        assert pages.post(f"/admin/users/user/{ann.pk}/change/", {**form, "email": email}).status_code == 302
+        assert count_resets(email) == resets
+
+
+@pytest.mark.parametrize("sign_in", [with_key, with_access_token])
+def test_who_gives_an_email_without_the_password_does_not_invite_to_it(make_user, sign_in):
+    chief, email = make_user("admin"), "new@example.com"
+    caller, new = sign_in(chief), make_user("admin", email=email)
+    path = f"/users/{new.pk}"
+    assert caller.post(f"{path}/invitations").status == 202
+    earlier = read_token()
+    for changed in ("else@example.com", email):
+        assert caller.patch(path, {"email": changed}).status == 200
+        assert caller.post(f"{path}/invitations").fields == {"email"}
+    assert (SET_BY_API(earlier), read_links()) == (404, [])
+    assert with_bearer_of(chief).post(f"{path}/invitations").status == 202
+    assert SET_BY_API(read_token()) == 204
+    assert count_resets(email) == 1
+
+
+def test_key_invites_whom_it_added_and_who_may_reset_the_password_later(admin):
+    email = "new@example.com"
+    new = admin.post("/users", {"name": "New", "email": email}).data["id"]
+    assert admin.post(f"/users/{new}/invitations").status == 202
+    assert SET_BY_API(read_token()) == 204
+    assert count_resets(email) == 1
 
 
 def test_admin_invites_many_and_so_does_the_import(ann, make_user, settings):

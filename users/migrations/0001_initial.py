@@ -49,6 +49,7 @@ class Migration(migrations.Migration):
                 ('role', models.CharField(choices=[('admin', 'Admin'), ('support', 'Support'), ('user', 'User')], default='user', max_length=7)),
                 ('status', models.CharField(choices=[('active', 'Active'), ('inactive', 'Inactive')], default='active', max_length=8)),
                 ('email_verified_at', models.DateTimeField(editable=False, null=True)),
+                ('email_is_trusted', models.BooleanField(db_default=True, editable=False)),
                 ('external_id', models.CharField(blank=True, db_collation='C', max_length=255, null=True, validators=[config.api.representation.text.validate_line])),
                 ('password', models.CharField(max_length=255)),
                 ('removed_at', models.DateTimeField(editable=False, null=True)),
