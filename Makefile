@@ -37,13 +37,13 @@ format: development-environment  ## rewrites the code in the project's style
 	@$(BIN)/python -m ruff check --quiet --fix-only .
 	@$(BIN)/python -m ruff format --quiet .
 
+# The prose without typography and repeated words, for which proselint takes code and headings.
 lint: development-environment  ## checks style, types, who imports whom, prose, and advisories about the packages
 	@$(BIN)/python -m ruff format --check --quiet .
 	@$(BIN)/python -m ruff check --quiet .
 	@$(BIN)/python -m mypy .
 	@$(BIN)/python -c 'from importlinter.cli import lint_imports_command; lint_imports_command()'
-	@# Not of typography and repeated words, for which it takes code and headings.
-	@$(BIN)/proselint --config .proselintrc.json check README.md CONTRIBUTING.md SECURITY.md docs/guide/*.md
+	@$(BIN)/proselint --config .proselintrc.json check README.md CONTRIBUTING.md SECURITY.md docs/guide
 	@$(BIN)/python -m tests.deploy.advisories
 
 test-system: development-environment  ## starts services, proxies and standbys, runs long property tests, and the contract on the reference: twenty minutes
