@@ -79,11 +79,15 @@ class Proxy:
         commits: set[bytes] = set()
         while True:
             message, text = await _message(reader)
-            # A query, one that is parsed first, whose name is empty, or one that was parsed before, which has a name.
-            name = text.partition(b"\0")[0]
-            if kind == b"P" and COMMITS_ITSELF in text:
+            # A query, one that is parsed to be executed at once, whose name is empty, or one that was parsed before.
+            name, has_name = text.partition(b"\0")[0], message[4:5] != b"\0"
+            commits_itself = kind == b"P" and COMMITS_ITSELF in text
+            if commits_itself and has_name:
                 commits.add(name)
-            commit = text.startswith(b"COMMIT") if kind in {b"Q", b"P"} else kind == b"B" and name in commits
+            if kind in {b"Q", b"P"}:
+                commit = text.startswith(b"COMMIT") or (commits_itself and not has_name)
+            else:
+                commit = kind == b"B" and name in commits
             fate = random.choice(self.fates) if commit and random.random() < self.rate else None
             if fate != FATES[0]:
                 to_backend.write(kind + message)

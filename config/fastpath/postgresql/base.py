@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import psycopg
-from django.db import connections
+from django.db import Error, connections
 from django.db.backends.postgresql.base import ServerBindingCursor
 from psycopg import OperationalError, abc
 from psycopg.types.numeric import Int2, Int2Dumper, Int4, Int4Dumper, Int8, Int8Dumper, IntDumper
@@ -26,6 +26,7 @@ from config.fastpath.postgresql.prepared_statements import GivenRowsDumper
 from config.postgresql.backend import base
 from config.postgresql.connections import SECONDS_BETWEEN_LOOKS
 from config.postgresql.parameters import with_parameters
+from config.postgresql.transactions import is_refused_by_standby
 
 # PostgreSQL's own time-outs end a statement or a wait for a lock before that (config.settings), unless it is silent.
 MAX_SECONDS_TO_WAIT = 18.0
@@ -175,10 +176,24 @@ class DatabaseWrapper(base.DatabaseWrapper):
             django.db.Error: as a cursor raises it.
         """
         runner = get_request_greenlet()
-        if runner is None or self.in_atomic_block:
+        if self.in_atomic_block:
             return self.run_by_cursor(sql, values)
+        if runner is None:
+            return self._run_in_thread(sql, values)
         shared: DatabaseWrapper = runner.engine.get_shared(self.alias)
         return shared.run(sql, values, shared_transaction=shared_transaction, is_durable=is_durable)
+
+    def _run_in_thread(self, sql: str, values: Sequence[object]) -> Rows:
+        try:
+            return self.run_by_cursor(sql, values)
+        except Error as error:
+            is_standby = is_refused_by_standby(error.__cause__)
+            if is_standby or self.connection is None or self.connection.closed:
+                self.close()
+            if not is_standby:
+                raise
+        # A standby has done nothing of it. The new connection may lead to the primary.
+        return self.run_by_cursor(sql, values)
 
     def run_by_cursor(self, sql: str, values: Sequence[object]) -> Rows:
         """The rows of a statement, by a connection of the caller's own."""
