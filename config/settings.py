@@ -552,6 +552,7 @@ SILENCED_SYSTEM_CHECKS = [
 
 # --- CORS: closed until CORS_ALLOWED_ORIGINS opens it, and never for cookies --------------------------------------
 
+CORS_ALLOW_METHODS = ["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"]
 CORS_ALLOW_HEADERS = [
     "Accept",
     "Authorization",

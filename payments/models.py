@@ -8,8 +8,7 @@ from config.models import Resource
 from config.postgresql.row_counts import track_counts
 from users.models import OwnedQuerySet
 
-MIN_AMOUNT = Decimal("0.01")
-MAX_AMOUNT = Decimal("9999999999.99")
+MIN_AMOUNT, MAX_AMOUNT = Decimal("0.01"), Decimal("9999999999.99")
 
 
 @track_counts()

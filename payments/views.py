@@ -10,10 +10,7 @@ from users.views import NestedUnderUserMixin
 class PaymentViewSet(ResourceViewSet):
     """The payments that the caller may see. They are created and never change."""
 
-    texts = {
-        "create": "Creates a new payment.\n\nRequires an `Idempotency-Key`. "
-        "Retrying with the same key returns the first response and has no further effect."
-    }
+    texts = {"create": "Creates a new payment.\n\nRetrying with its `Idempotency-Key` returns the first response."}
     queryset = Payment.objects.all()
     serializer_class = PaymentSerializer
     scope = "payments"

@@ -117,6 +117,9 @@ def test_head_is_get_without_a_body(user, ids, route):
     got, head = caller.get(path), caller("HEAD", path)
     assert (head.status, head.body) == (200, None)
     ignored = {"Request-Id", "RateLimit"}
+    if route.template.endswith("/archive"):
+        # The first request is a line of the second archive.
+        ignored.add("Content-Length")
     assert {n: v for n, v in head.headers.items() if n not in ignored} == {
         n: v for n, v in got.headers.items() if n not in ignored
     }
@@ -160,7 +163,7 @@ def test_hostile_bodies_are_refused_in_the_contracts_words(make_user, ids, route
 
 # Pages for people: HTML, which no program calls and no schema describes.
 PAGES = {"/admin", "/admin/", "/oauth/authorize", "/oauth/grants", "/session/login", "/session/logout"}
-PAGES |= {"/session/reset", "/session/reset/<token>", "/session/verify/<token>"}
+PAGES |= {"/session/account", "/session/reset", "/session/reset/<token>", "/session/verify/<token>"}
 
 
 def is_page(path):

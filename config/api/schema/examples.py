@@ -79,12 +79,17 @@ def build_response_example(serializer: Any, version: Version) -> JSONObject | No
     """The response of an endpoint that is no resource.
 
     Args:
-        serializer: what the endpoint declares as its response: a serializer or the class of one, or a schema.
+        serializer: what the endpoint declares as its response: a serializer or the class of one, a schema, or one of
+            them by its status, and by its media type where that is not JSON.
         version: the version of the operation.
 
     Returns:
         The body; None where no serializer with an example is declared.
     """
+    if isinstance(serializer, dict):
+        ((declared_for, serializer),) = serializer.items()
+        if isinstance(declared_for, tuple):
+            return _represent(_instantiate(serializer), version)
     instance = _instantiate(serializer)
     many = isinstance(instance, ListSerializer)
     shown = _represent(instance.child if many else instance, version)

@@ -76,7 +76,7 @@ def test_list_offers_its_sortable_fields_alone_and_keeps_its_filters(ada):
     options = re.findall(r"<option([^>]*)>([^<]*)", form)
     assert [value for _, value in options] == [*("id", "name", "email", "created_at", "updated_at"), *("asc", "desc")]
     assert [value for chosen, value in options if "selected" in chosen] == ["name", "desc"]
-    available = "id, name, email, role, status, email_verified_at, created_at, updated_at"
+    available = "id, name, email, role, status, email_verified_at, external_id, created_at, updated_at"
     assert f"Comma-separated. Available: {available}" in form
     assert re.findall(r'type="hidden" name="(\w+)" value="(\w*)"', form) == [
         *(("status", "active"), ("version", "2"), ("page", "1")),

@@ -25,7 +25,7 @@ from users.views import UserViewSet
 
 pytestmark = pytest.mark.django_db
 
-TOO_LONG = "A word has at most 64 characters, and 16 in a script without blanks; the beginning of a longer one will do."
+TOO_LONG = "Words can have at most 64 characters (16 in scripts without spaces). Send only the start of a longer word."
 
 NAMES = ("Anna Meyer", "Änna O'Brien", "Bert Meyerhof", "ANNE-Marie", "王小明", "東京タワー Tower", "ตากใบ", "Straße 7")
 

@@ -257,7 +257,12 @@ def test_every_prefilled_body_succeeds_as_it_stands(administrator, document, ver
     rows = {"users": owner.pk, "posts": post, "comments": comment, "api-keys": create_api_key(owner, name="k")[0].pk}
     sent = 0
     for path, verb, operation in operations(document):
-        if verb != method or not path.startswith(api) or path.endswith(CREDENTIALS):
+        if (
+            verb != method
+            or not path.startswith(api)
+            or path.endswith((*CREDENTIALS, "{token}"))
+            or "requestBody" not in operation
+        ):
             continue
         first = path.removeprefix(api).split("/")[1]
         headers = {
@@ -269,9 +274,9 @@ def test_every_prefilled_body_succeeds_as_it_stands(administrator, document, ver
         row = make_one(caller, api) if first == "users" and method != "post" else rows.get(first)
         address = re.sub(r"\{\w+\}", str(row), path)
         answer = caller(method.upper(), address, example_of(operation), **headers)
-        assert answer.status in {200, 201}, (path, answer)
+        assert answer.status in {200, 201, 202}, (path, answer)
         sent += 1
-    assert sent == {"post": 7, "put": 3, "patch": 3}[method]
+    assert sent == {"post": 8, "put": 3, "patch": 3}[method]
 
 
 def make_one(caller, api):
