@@ -30,7 +30,7 @@ from config.postgresql import row_counts, transactions
 from config.postgresql.visibility import IsVisible
 
 # A longer text gets a textarea.
-MAX_INPUT_LENGTH = 254
+MAX_INPUT_LENGTH = 255
 MAX_CONFIRMATION_ROWS = 100
 # Those of Django but for what fills prepopulated fields, which no form has: two thirds of the bytes.
 _SCRIPTS = ("jquery.init.js", "core.js", "admin/RelatedObjectLookups.js", "actions.js")

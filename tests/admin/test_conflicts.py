@@ -163,3 +163,12 @@ def test_of_two_forms_saved_at_once_one_is_refused(chief, make_user, at_once):
     won = next(change for answer, change in zip(answers, changes, strict=True) if answer.status_code == 302)
     user.refresh_from_db()
     assert user.name == won["name"]
+
+
+def test_external_id_that_is_left_empty_is_none_of_any_user(pages, make_user):
+    for user in (make_user(), make_user()):
+        path = f"/admin/users/user/{user.pk}/change/"
+        opened = read_form(pages.get(path))
+        assert pages.post(path, opened | {"name": "Renamed"}).status_code == 302
+        user.refresh_from_db()
+        assert (user.name, user.external_id) == ("Renamed", None)

@@ -59,7 +59,7 @@ STYLE = """
 """  # noqa: E501 - a line of CSS
 SAME_PORT = """() => {
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
-  const anyPort = /127[.]0[.]0[.]1:[0-9]+/
+  const anyPort = /127[.]0[.]0[.]1:[0-9]+/g
   while (texts.nextNode()) texts.currentNode.data = texts.currentNode.data.replace(anyPort, "127.0.0.1:8000")
 }"""
 
