@@ -46,6 +46,8 @@ _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _CURSOR = re.compile(r'(cursor=|(?:next|prev)Cursor":")[\w-]+')
 # Headers that a page shows.
 _SHOWN = re.compile(r"(?<=<dd>)[0-9a-f]{32}(?=</dd>)|(?<=<dt>ETag</dt><dd>)[^<]+|(?<=;t=)[0-9]+")
+# In a line of an archive.
+_REQUEST_ID = re.compile(r'(?<="request_id":")[0-9a-f]{32}')
 _WAIT = re.compile(r"again in [0-9]+ seconds")
 
 
@@ -184,9 +186,9 @@ class Comparison:
         if not is_first:
             # What was added before may be where a page ends.
             masked = _CURSOR.sub(r"\1<cursor>", masked)
-        # Without a body nobody sees that an API key was used a moment ago, nor that a page shows the id of its request.
+        # Without a body nobody sees that a key or a session was just used, nor that a page shows the id of its request.
         is_page = headers.get("Content-Type", "").startswith("text/html")
-        is_hidden = not outcome.body and ("/api-keys" in request.path or is_page)
+        is_hidden = not outcome.body and ("/api-keys" in request.path or "/sessions" in request.path or is_page)
         if masked != text or is_hidden:
             headers |= {name: "<masked>" for name in ("ETag", "Content-Length") if name in headers}
         for name, value in headers.items():
@@ -211,7 +213,7 @@ class Comparison:
         """A text without the times, keys and tokens that are made by the requests."""
         text = _TIME.sub(self._mask_time, text)
         text = _API_KEY.sub(lambda found: found[0] if found[0] in self._prefixes else "<key>", text)
-        text = _SHOWN.sub("<shown>", _TOKEN.sub("<token>", text))
+        text = _REQUEST_ID.sub("<id>", _SHOWN.sub("<shown>", _TOKEN.sub("<token>", text)))
         return _WAIT.sub("again in <n> seconds", text)
 
     def _mask_time(self, found: re.Match[str]) -> str:
