@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -222,7 +223,18 @@ def find_reason() -> str:
     if os.geteuid():
         return "It needs root."
     missing = [name for name in ("debootstrap", "ip") if not shutil.which(name)]
-    return f"There is no {missing[0]} on this machine." if missing else ""
+    if missing:
+        return f"There is no {missing[0]} on this machine."
+    # What a container is often refused; it takes a mount, too.
+    made = subprocess.run(["ip", "netns", "add", f"{NAMESPACE}-probe"], capture_output=True, text=True, check=False)
+    if made.returncode:
+        return f"No network namespace can be made: {made.stderr.strip()}"
+    subprocess.run(["ip", "netns", "delete", f"{NAMESPACE}-probe"], check=True)
+    try:
+        urllib.request.urlopen(f"{MIRROR}/dists/trixie/Release", timeout=20).close()  # noqa: S310 - the address of a mirror
+    except OSError as error:
+        return f"{MIRROR} cannot be reached: {error}"
+    return ""
 
 
 def main() -> int:
