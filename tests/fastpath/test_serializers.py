@@ -35,6 +35,7 @@ VALUES = {
     models.IntegerField: st.integers(-(2**31), 2**31 - 1),
     models.DecimalField: st.decimals(Decimal("-9999999999.99"), Decimal("9999999999.99"), places=2),
     models.DateTimeField: moments,
+    models.BooleanField: st.booleans(),
     models.TextField: st.text(st.characters(exclude_categories=["Cs"])),
     models.CharField: st.text(st.characters(exclude_categories=["Cs"])),
     models.ForeignKey: st.integers(1, 2**63 - 1),
