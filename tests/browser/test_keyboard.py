@@ -103,7 +103,7 @@ def test_endpoint_is_found_and_called(page: Page, keyboard: Keyboard, api_key: s
     dialog = page.get_by_role("dialog", name="Authorize")
     keyboard.type(api_key)
     keyboard.press("Enter")
-    expect(page.get_by_text("Calls are made with apiKey.")).to_be_visible()
+    expect(page.get_by_text("Authorized with apiKey.")).to_be_visible()
     # The page behind the dialog is out of reach.
     for _ in range(40):
         keyboard.press("Tab")
@@ -115,9 +115,9 @@ def test_endpoint_is_found_and_called(page: Page, keyboard: Keyboard, api_key: s
     expect(authorize).to_be_focused()
     keyboard.press("/")
     expect(page.get_by_label("Search endpoints")).to_be_focused()
-    keyboard.type("list comments of one")
+    keyboard.type("list comments of the")
     keyboard.press("Enter")
-    expect(page.get_by_role("heading", name="List comments of one post")).to_be_focused(timeout=20_000)
+    expect(page.get_by_role("heading", name="List comments of the post")).to_be_focused(timeout=20_000)
     keyboard.tab_to(page.get_by_role("button", name="Try it out"))
     keyboard.press("Enter")
     keyboard.tab_to(page.get_by_label("post_id", exact=True))
