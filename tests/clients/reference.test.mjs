@@ -9,8 +9,9 @@ import { before, test } from 'node:test'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 
 import { dereference, validate } from '@scalar/openapi-parser'
-import { Collection, Property } from 'postman-collection'
+import postman from 'postman-collection'
 
+const { Collection, Property } = postman
 const HERE = fileURLToPath(new URL('.', import.meta.url))
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const ORIGIN = process.env.ORIGIN ?? 'http://127.0.0.1:8000'

@@ -110,12 +110,17 @@ def _describe_tags(result: JSONObject) -> list[dict[str, str]]:
 
 
 def _share_error_responses(result: JSONObject) -> JSONObject:
-    """Replaces error responses by references to components, which it returns: they would be most of the document."""
+    """Replaces error responses by references to components, which it returns: they would be most of the document.
+
+    Those of operations without a quota stay where linters are told to look for no fields of it: below their paths.
+    """
     shared: dict[str, JSONObject] = {}
     for operations in result["paths"].values():
         for operation in operations.values():
             for status in [status for status in operation["responses"] if status >= "400"]:
                 response = operation["responses"][status]
+                if "RateLimit" not in response.get("headers", {}):
+                    continue
                 text = json.dumps(response, default=str)
                 name = f"Error{status}-{zlib.crc32(text.encode()):08x}"
                 shared[name] = response
