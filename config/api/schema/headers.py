@@ -118,14 +118,13 @@ def get_success_headers(view: Any, method: str, status: int) -> JSONObject:
     Returns:
         The `headers` of the response.
     """
-    if method == "GET" and getattr(view, "streams", False) and not isinstance(view, ResourceViewSet):
-        # Nobody knows the tag of a stream before its end.
-        return {}
-    if method == "GET":
-        is_list = isinstance(view, ResourceViewSet) and view.action == "list"
-        return build_references(("ETag", "Link"), ("X-Total-Count",)) if is_list else build_references(("ETag",))
     if not isinstance(view, ResourceViewSet):
-        return {}
+        # The tag of a stream is not known before its end.
+        has_tag = method == "GET" and not getattr(view, "streams", False)
+        return build_references(("ETag",) if has_tag else ())
+    if method == "GET":
+        is_list = view.action == "list"
+        return build_references(("ETag", "Link"), ("X-Total-Count",)) if is_list else build_references(("ETag",))
     sometimes: tuple[str, ...] = _OF_WRITTEN[method]
     if method == "POST" and (takes_lines(view, method) or view.idempotency in {KeyPolicy.REQUIRED, KeyPolicy.HONOURED}):
         sometimes += (REPLAYED,)

@@ -17,19 +17,10 @@ SORTABLE = {
     "/users/{id}/payments": {"id", "amount", "created_at"},
     "/users/{id}/posts": {"id", "title", "created_at", "updated_at"},
 }
+OF_USER = {"id", "name", "email", "role", "status", "email_verified_at", "external_id", "created_at", "updated_at"}
 READABLE = {
-    "/users": {"id", "name", "email", "role", "status", "email_verified_at", "external_id", "created_at", "updated_at"},
-    "/users/{id}": {
-        "id",
-        "name",
-        "email",
-        "role",
-        "status",
-        "email_verified_at",
-        "external_id",
-        "created_at",
-        "updated_at",
-    },
+    "/users": OF_USER,
+    "/users/{id}": OF_USER,
     "/orders": {"id", "user_id", "item", "qty", "created_at"},
     "/payments": {"id", "user_id", "amount", "created_at"},
     "/posts": {"id", "user_id", "title", "body", "comments", "comments_count", "created_at", "updated_at"},
