@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from importlib.metadata import PackageNotFoundError, distribution
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -141,6 +142,13 @@ def _check_signing_key(text: str) -> None:
         raise ValidationError(str(error)) from None
 
 
+def _check_network(text: str) -> None:
+    try:
+        ip_network(text)
+    except ValueError:
+        raise ValidationError("Must be networks such as 10.1.0.0/16.") from None
+
+
 _SIGNING_KEY = And(Length(min=32), _check_signing_key)
 
 
@@ -214,6 +222,10 @@ MAX_IN_FLIGHT = env.int("MAX_IN_FLIGHT", 32, validate=Range(0))
 MAX_STREAM_SECONDS = 600
 # How long one waits for a client that reads nothing. PostgreSQL would not wait any longer, either.
 MAX_STREAM_STALL_SECONDS = 30
+# Networks inside that webhooks may lead to, beside all public addresses.
+WEBHOOK_ALLOWED_NETWORKS: list[str] = env.list("WEBHOOK_ALLOWED_NETWORKS", [], validate=_each(_check_network))
+# Requests that an endpoint of a webhook gets at the same time.
+WEBHOOK_CONCURRENCY = env.int("WEBHOOK_CONCURRENCY", 4, validate=Range(1, 100))
 # How long the audit trail and the use of versions are kept, and the answers that retries get.
 AUDIT_RETENTION_DAYS = env.int("AUDIT_RETENTION_DAYS", 365, validate=Range(1, 36_500))
 IDEMPOTENCY_RETENTION_DAYS = env.int("IDEMPOTENCY_RETENTION_DAYS", 30, validate=Range(1, 36_500))

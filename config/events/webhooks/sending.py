@@ -1,0 +1,139 @@
+"""One attempt to send a message: one request, to a checked address, without redirects, proxies or cookies."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import NamedTuple
+
+import httpx
+
+from config import VERSION
+from config.events.webhooks.addresses import Address, AddressRefused, Resolver
+
+SECONDS_OF_AN_ATTEMPT = 10.0
+# What is kept of an answer.
+MAX_ANSWER_BYTES = 1024
+MAX_ERROR_LENGTH = 200
+MAX_RETRY_AFTER = timedelta(days=1)
+GONE = 410
+
+
+class Outcome(NamedTuple):
+    """What became of an attempt.
+
+    Attributes:
+        at: when it began.
+        duration_ms: how long it took.
+        status: of the answer; None without one.
+        error: why there is none.
+        body: how the answer begins.
+        retry_after: what the answer asks for.
+    """
+
+    at: datetime
+    duration_ms: int
+    status: int | None = None
+    error: str = ""
+    body: str = ""
+    retry_after: timedelta | None = None
+
+    @property
+    def is_success(self) -> bool:
+        return self.status is not None and 200 <= self.status < 300
+
+    @property
+    def label(self) -> str:
+        """For metrics."""
+        if self.status is None:
+            return "no_answer"
+        return "delivered" if self.is_success else f"{self.status // 100}xx"
+
+
+class Sender:
+    """Sends messages."""
+
+    def __init__(self) -> None:
+        self._resolver = Resolver()
+        # With the certificates of httpx, or of SSL_CERT_FILE: a slim machine has none of its own.
+        self._context = httpx.create_ssl_context()
+
+    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> Outcome:
+        at, began = datetime.now(UTC), time.monotonic()
+        found: tuple[object, ...] = ()
+        try:
+            async with asyncio.timeout(SECONDS_OF_AN_ATTEMPT):
+                found = await self._exchange(url, headers, body)
+        except TimeoutError:
+            found = (None, f"No answer within {SECONDS_OF_AN_ATTEMPT:.0f} seconds.")
+        except AddressRefused as refused:
+            found = (None, str(refused))
+        except (OSError, httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
+            found = (None, f"{type(error).__name__}: {error}"[:MAX_ERROR_LENGTH])
+        return Outcome(at, round((time.monotonic() - began) * 1000), *found)  # type: ignore[arg-type]
+
+    async def _exchange(self, url: str, headers: Mapping[str, str], body: bytes) -> tuple[object, ...]:
+        target = httpx.URL(url)
+        addresses = await self._resolver.resolve(target.host, is_plain=target.scheme == "http")
+        for remaining in reversed(range(len(addresses))):
+            try:
+                return await self._post(target, addresses[-1 - remaining], headers, body)
+            except (httpx.ConnectError, httpx.ConnectTimeout):
+                if not remaining:
+                    raise
+        raise OSError("The name has no address.")
+
+    async def _post(
+        self, target: httpx.URL, address: Address, headers: Mapping[str, str], body: bytes
+    ) -> tuple[object, ...]:
+        request = httpx.Request(
+            "POST",
+            target,
+            headers={
+                "User-Agent": f"users-resource-service/{VERSION}",
+                "Content-Type": "application/json",
+                "Accept-Encoding": "identity",
+                "Connection": "close",
+                **headers,
+            },
+            content=body,
+            # TLS is for the name, whose certificate it asks for.
+            extensions={"sni_hostname": target.host, "timeout": {}},
+        )
+        request.url = target.copy_with(host=str(address))
+        # One connection: a pool would use it for another name that has the same address.
+        async with httpx.AsyncHTTPTransport(verify=self._context, trust_env=False) as transport:
+            response = await transport.handle_async_request(request)
+            try:
+                answer = await _read(response)
+            finally:
+                await response.aclose()
+        retry_after = _parse_retry_after(response.headers.get("Retry-After", ""))
+        return response.status_code, "", answer, retry_after
+
+    def close(self) -> None:
+        self._resolver.close()
+
+
+async def _read(response: httpx.Response) -> str:
+    """How an answer begins, as text that PostgreSQL can store."""
+    read = b""
+    async for chunk in response.aiter_raw(MAX_ANSWER_BYTES):
+        read += chunk
+        if len(read) >= MAX_ANSWER_BYTES:
+            break
+    return read[:MAX_ANSWER_BYTES].decode(errors="replace").replace("\0", "\ufffd")
+
+
+def _parse_retry_after(text: str) -> timedelta | None:
+    """What Retry-After asks for (RFC 9110, section 10.2.3), if anything."""
+    if text.isascii() and text.isdigit():
+        return min(timedelta(seconds=int(text[:9])), MAX_RETRY_AFTER)
+    try:
+        wait = parsedate_to_datetime(text) - datetime.now(UTC)
+    except (ValueError, TypeError):
+        return None
+    return min(max(wait, timedelta(0)), MAX_RETRY_AFTER)
