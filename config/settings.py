@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 from django.http.request import validate_host
 from environs import EnvError, EnvValidationError, FileAwareEnv, ValidationError
-from marshmallow.validate import And, ContainsNoneOf, Length, OneOf, Range, Regexp, Validator
+from marshmallow.validate import And, ContainsNoneOf, Length, OneOf, Range, Regexp
 
 from accounts.signing_keys import parse_signing_key
 from config.api.versions.table import Version
@@ -127,7 +127,7 @@ if LOCAL:
     }
 
 
-def _each(validate: Validator) -> Callable[[list[str]], None]:
+def _each(validate: Callable[[str], Any]) -> Callable[[list[str]], None]:
     def check(given: list[str]) -> None:
         for each in given:
             validate(each)

@@ -12,7 +12,7 @@ import socket
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 from AntiSSRF.ipaddress_ranges import IPAddressRanges
 from django.conf import settings
@@ -22,6 +22,7 @@ HTTPS_PORT = 443
 # A resolver may take long to give up, in a thread that waits for it.
 MAX_LOOKUPS = 512
 Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
 
 # The authority is a host and a port. What parsers read in different ways, such as a user name, is not in the grammar.
 _URL = re.compile(
@@ -47,7 +48,7 @@ def check_url(url: str) -> None:
     host, is_plain = name or literal, scheme.lower() == "http"
     if is_plain and not settings.LOCAL:
         raise AddressRefused("Must be an https URL.")
-    if port is None and is_plain or port and int(port) != HTTPS_PORT and not 1024 <= int(port) <= 65_535:
+    if (port is None and is_plain) or (port and int(port) != HTTPS_PORT and not 1024 <= int(port) <= 65_535):
         raise AddressRefused("The port must be 443, or from 1024 to 65535.")
     if address := _parse_literal(host):
         check_address(address, is_plain=is_plain)
@@ -85,11 +86,11 @@ def _is_public(address: Address) -> bool:
 
 
 @cache
-def _parse_networks(texts: tuple[str, ...]) -> Sequence[object]:
+def _parse_networks(texts: tuple[str, ...]) -> Sequence[Network]:
     return [ip_network(text) for text in texts]
 
 
-def _get_allowed_networks() -> Sequence[object]:
+def _get_allowed_networks() -> Sequence[Network]:
     return _parse_networks(tuple(settings.WEBHOOK_ALLOWED_NETWORKS))
 
 

@@ -16,33 +16,38 @@ from tests.events.webhooks.receiver import Receiver, watched_connections
 PORT = 8443
 PUBLIC = "93.184.216.34"
 
-_LITERALS_V4 = """
+
+def _split(words: str) -> list[str]:
+    return words.split()
+
+
+_LITERALS_V4 = _split("""
 0.0.0.0 0.1.2.3 10.0.0.1 10.255.255.255 100.64.0.1 100.127.255.254 127.0.0.1 127.0.0.2 127.1.2.3 127.255.255.255
 168.63.129.16 169.254.0.1 169.254.169.254 169.254.170.2 172.16.0.1 172.31.255.255 192.0.0.1 192.0.0.8 192.0.0.170
 192.0.2.1 192.31.196.1 192.52.193.1 192.88.99.1 192.168.0.1 192.168.255.255 192.175.48.1 198.18.0.1 198.19.255.255
 198.51.100.1 203.0.113.1 224.0.0.1 239.255.255.250 240.0.0.1 255.255.255.255
-""".split()
-_LITERALS_V6 = """
+""")
+_LITERALS_V6 = _split("""
 :: ::1 0:0:0:0:0:0:0:1 ::127.0.0.1 ::7f00:1 ::10.0.0.1 ::ffff:127.0.0.1 ::ffff:7f00:1 ::ffff:10.0.0.1
 ::ffff:169.254.169.254 ::ffff:a9fe:a9fe ::ffff:93.184.216.34 ::ffff:0:127.0.0.1 64:ff9b::127.0.0.1 64:ff9b::7f00:1
 64:ff9b::10.0.0.1 64:ff9b::169.254.169.254 64:ff9b:1::10.0.0.1 64:ff9b:1:a00:1:: 100::1 100:0:0:1::1 2001::1
 2001:0:53aa:64c:0:7f00:1:1 2001:2::1 2001:10::1 2001:20::1 2001:db8::1 2001:db8:ffff::1 2002:7f00:1::1 2002:a00:1::1
 2002:a9fe:a9fe::1 2002:c0a8:101::1 2620:4f:8000::1 3fff::1 5f00::1 fc00::1 fd00::1 fd00:ec2::254 fd12:3456:789a::1
 fe80::1 fe80::a9fe:a9fe febf::1 fec0::1 feff::1 ff00::1 ff02::1 ff02::fb ff05::1:3 ff0e::1 4000::1 8000::1
-""".split()
+""")
 # Forms of an address that some parsers read as one.
-_NUMBERS = """
+_NUMBERS = _split("""
 2130706433 2130706433. 017700000001 0x7f000001 0x7F000001 0x7f.1 0x7f.0.0.1 0x7f.0x0.0x0.0x1 0177.0.0.1 0177.0.0.01
 00177.0.0.1 127.1 127.0.1 127.0.0.1. 127.0.0.01 127.0.0.001 127.00.0.1 0127.0.0.1 127.0.0.0x1 127.0x0.0.1 1.0x7f
 2852039166 0xa9fea9fe 0251.0376.0251.0376 0xa9.0xfe.0xa9.0xfe 169.254.43518 169.16689662 3232235521 0xc0a80001
 167772161 0x0a000001 012.0.0.1 10.1 0 00 0x0 0. 0x 4294967295 4294967296 256.256.256.256 127.0.0.256 1.2.3 1.2.3.4.5
 0.0.0.0.0 127.0.0.1.0 127.0.0 999 example.0x7f example.1 127.0.0.1.1
-""".split()
-_NAMES = """
+""")
+_NAMES = _split("""
 localhost LOCALHOST localhost. metadata postgres kubernetes a -example.com example-.com .example.com example..com
 exa_mple.com
-""".split()
-_URLS = f"""
+""")
+_URLS = _split(f"""
 http://93.184.216.34:{PORT}/ http://example.com:{PORT}/ ftp://example.com/ file:///etc/passwd gopher://example.com:{PORT}/
 //example.com:{PORT}/ example.com:{PORT} https:/example.com https:example.com https:///example.com https://:{PORT}/
 https://user@example.com/ https://user:word@example.com/ https://127.0.0.1:{PORT}@example.com/
@@ -57,7 +62,7 @@ https://example.com:444/ https://example.com:1023/ https://example.com:0/ https:
 https://example.com:99999/ https://example.com:-1/ https://example.com:44x3/ https://example.com:443:{PORT}/
 https://93.184.216.34:80/ jar:https://127.0.0.1:{PORT}/ javascript:alert(1) data:,x
 unix:///run/x.sock https+unix://x https://user:@example.com/ https://@example.com/ https://@127.0.0.1:{PORT}/
-""".split()
+""")
 HOSTILE = [
     *(f"https://{host}:{PORT}/hook" for host in (*_LITERALS_V4, *_NUMBERS, *_NAMES)),
     *(f"https://[{host}]:{PORT}/hook" for host in _LITERALS_V6),
@@ -85,7 +90,7 @@ def send(*urls: str) -> list[Outcome]:
 
 
 def resolve_to(monkeypatch: Any, *answers: list[str]) -> list[str]:
-    """Lets each look-up have the next of the answers, and the last one for ever. Returns the names as they are asked."""
+    """Gives each look-up the next of the answers, and the last one for ever. Returns the names that are asked."""
     asked: list[str] = []
 
     def answer(host: str, *arguments: object, **options: object) -> list[Any]:
