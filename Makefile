@@ -121,6 +121,9 @@ test-bulk: development-environment  #: sends users in batches of lines, reads th
 faults: development-environment  #: kills the service and its database at random, KILLS=1000 times, while clients pay
 	@$(BIN)/python -m tests.faults '$(KILLS)'
 
+faults-mail: development-environment  #: kills whoever mails, the service and its database, KILLS=1000 times, while people follow mailed links
+	@$(BIN)/python -m tests.faults.mail '$(KILLS)'
+
 restore-drill: development-environment  #: loses a database under load and restores it to a moment; USERS=1000000
 	@$(BIN)/python -m tests.restore '$(USERS)'
 

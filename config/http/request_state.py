@@ -71,6 +71,8 @@ class RequestState:
         replica_before: from which replica its user has read before.
         has_waited: whether it has waited for that.
         position_read: the read position of its user, empty where there is none; None until it is read.
+        send_at: when its response may be sent by `time.monotonic()`: at first, when the request came. None under a
+            server that cannot wait for that.
     """
 
     lane: str | None = None
@@ -93,6 +95,7 @@ class RequestState:
     replica_before: str | None = None
     has_waited: bool = False
     position_read: Sequence[str] | None = None
+    send_at: float | None = None
 
 
 present_state: ContextVar[RequestState | None] = ContextVar("present_state", default=None)

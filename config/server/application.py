@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from asyncio import AbstractEventLoop
 from collections.abc import Awaitable, Callable, Hashable, MutableMapping
 from contextvars import Context
@@ -137,9 +138,11 @@ class Application:
     # --- A request
 
     async def _respond(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        came = time.monotonic()
         environ, repeated = build_environ(scope)
         is_unread = await self._receive_body(environ, repeated, receive)
         state = get_state(environ)
+        state.send_at = came
         lane = choose_lane(environ)
         if lane is Lane.FAST and self._engine is None:
             lane = Lane.SLOW
@@ -155,6 +158,9 @@ class Application:
             try:
                 response, stream = await self._run(environ, lane, caller, receive)
                 self._callers.learn(credential, state)
+                if state.send_at != came:
+                    # It holds no thread meanwhile.
+                    await asyncio.sleep(max(0, (state.send_at or came) - time.monotonic()))
                 await _send(response, stream, receive, send)
             except ClientLeft:
                 pass

@@ -111,7 +111,7 @@ class SlowLane:
             logger.exception("A slow request was lost")
             self._end_worker()
             return refuse_at_once(environ, build_overload("The request may have been lost half-way.")), None
-        state.user_id = outcome.user_id
+        state.user_id, state.send_at = outcome.user_id, outcome.send_at
         state.quota_fields = {} if outcome.is_counted else None
         if outcome.is_stream:
             return outcome.response, SlowStream(self, channel, caller)

@@ -61,12 +61,14 @@ class Outcome(NamedTuple):
         user_id: whom the request was counted for, where it was a user.
         is_counted: whether it was counted.
         is_stream: whether the rest follows, piece by piece.
+        send_at: see RequestState.
     """
 
     response: Answer
     user_id: int | None
     is_counted: bool
     is_stream: bool
+    send_at: float | None
 
 
 class SlowProcess:
@@ -230,7 +232,7 @@ def _run(django: Any, channel: Connection, environ: Environ, body: bytes) -> Non
 
 def _send(channel: Connection, response: Answer, environ: Environ, *, is_stream: bool = False) -> None:
     state = get_state(environ)
-    channel.send(Outcome(response, state.user_id, state.quota_fields is not None, is_stream))
+    channel.send(Outcome(response, state.user_id, state.quota_fields is not None, is_stream, state.send_at))
 
 
 def _stream(channel: Connection, begun: Streamed, environ: Environ) -> None:

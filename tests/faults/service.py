@@ -153,15 +153,15 @@ class Database:
 
 
 @contextmanager
-def everything(log: Path) -> Iterator[tuple[Service, Database, Proxy, str]]:
-    """The service, its database, the proxy between them, and an administrator's key."""
+def everything(log: Path, **variables: str) -> Iterator[tuple[Service, Database, Proxy, str]]:
+    """The service with further settings, its database, the proxy between them, and an administrator's key."""
     with TemporaryDirectory() as name, temporary_copy("service") as copy:
         folder = Path(name)
         folder.chmod(0o711)
         cluster = Cluster(get_accessible_folder(folder / "server"), {"shared_buffers": "64MB"})
         address = f"postgresql://postgres@{quote(str(folder), safe='')}/service"
         with cluster.supervised(), Proxy(folder, cluster.sockets) as proxy:
-            service = Service(copy, address, log)
+            service = Service(copy, address, log, **variables)
             key = service.start()["API key"]
             try:
                 yield service, Database(cluster), proxy, key
