@@ -1,6 +1,5 @@
 """System checks for settings that are insecure or contradict each other."""
 
-import zlib
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from time import time
@@ -14,7 +13,6 @@ from django.db import DatabaseError, connection
 
 from config.api.versions import versioning
 from config.api.versions.table import midnight
-from config.site import documentation
 
 NOTICE_BEFORE_SUNSET = timedelta(days=90)
 # At the most, with that of the process beside it: docs/scale.md#database-connections.
@@ -22,7 +20,6 @@ CONNECTIONS_OF_A_WORKER = 14
 # For readers of metrics, backups and commands.
 SPARE_CONNECTIONS = 10
 MAX_CLOCK_SECONDS = 2.0
-MIN_SECRET_BYTES = 24
 
 
 @register(Tags.security)
@@ -31,34 +28,6 @@ def check_oauth(**options: object) -> list[CheckMessage]:
     listed = [*settings.AUTHENTICATION_BACKENDS, *settings.MIDDLEWARE]
     wrong = [path for path in listed if path.startswith("oauth2_provider.")]
     return [Error(f"The settings must not list {path}.", id="config.E001") for path in wrong]
-
-
-@register(Tags.security, deploy=True)
-def check_secrets(**options: object) -> list[CheckMessage]:
-    """Warns of secrets that repeat themselves. None is told, nor a part of one."""
-    if settings.LOCAL:
-        return []
-    given = {name: getattr(settings, name) for name in ("SECRET_KEY", "JWT_SIGNING_KEY", "METRICS_TOKEN")}
-    hint = "Make a random one: openssl rand -base64 48"
-    return [
-        checks.Warning(f"{name} may be guessed.", hint=hint, id="config.W009")
-        for name, secret in given.items()
-        if secret and _count_bytes(secret) < min(len(secret), MIN_SECRET_BYTES)
-    ]
-
-
-def _count_bytes(secret: str) -> int:
-    """How much there is to guess at the most: what repeats in it is guessed at once."""
-    return len(zlib.compress(secret.encode(), 9)) - len(zlib.compress(b""))
-
-
-@register
-def check_guide(**options: object) -> list[CheckMessage]:
-    """Refuses a checkout without the guide, whose pages are read at the first request for one."""
-    folder = documentation.GUIDE_FOLDER
-    missing = [name for name in documentation.PAGES if not (folder / f"{name}.md").is_file()]
-    hint = "The service runs from a whole checkout; copy docs/, too."
-    return [Error(f"{folder} lacks {', '.join(missing)}.", hint=hint, id="config.E006")] if missing else []
 
 
 @register(Tags.compatibility)

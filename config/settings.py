@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.util import find_spec
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
@@ -237,17 +237,9 @@ REPLICA_MAX_LAG = 1.0
 READ_ONLY_WITHOUT_PRIMARY = env.bool("READ_ONLY_WITHOUT_PRIMARY", False)
 
 
-def _is_installed(package: str) -> bool:
-    try:
-        distribution(package)
-    except PackageNotFoundError:
-        return False
-    return True
-
-
 def _faults() -> Iterator[str]:
     """What is wrong with variables that are each right by themselves."""
-    if TRACING and not _is_installed("opentelemetry-exporter-otlp-proto-http"):
+    if TRACING and find_spec("opentelemetry") is None:
         yield (
             "OTEL_EXPORTER_OTLP_ENDPOINT: Tracing requires more packages: "
             ".venv/bin/python -m pip install --require-hashes --no-deps -r requirements-otel.txt"

@@ -90,7 +90,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     re_path(r"^(?P<path>.+)/$", redirect_without_trailing_slash),
 ]
 
-handler400 = "config.api.exceptions.bad_request"
-handler403 = "config.api.exceptions.permission_denied"
+handler400 = handler403 = "config.api.exceptions.client_error"
 handler404 = "config.api.exceptions.page_not_found"
 handler500 = "config.api.exceptions.server_error"

@@ -1,7 +1,7 @@
 from django.contrib import admin
 from django.template.defaultfilters import truncatechars
 
-from config.admin.base import ServiceAdmin, link_to_row
+from config.admin.base import ServiceAdmin, link_to_key
 from posts.models import Comment, Post
 
 
@@ -30,7 +30,7 @@ class CommentAdmin(ServiceAdmin):
 
     @admin.display(description="post")
     def post_link(self, obj: Comment) -> str:
-        return link_to_row(obj, "post")
+        return link_to_key(Post, obj.post_id)
 
     @admin.display(description="text")
     def beginning(self, obj: Comment) -> str:

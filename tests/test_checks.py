@@ -39,18 +39,6 @@ def test_service_without_an_active_administrator_is_told(make_user, role, status
 
 
 @pytest.mark.parametrize(
-    ("secret", "is_told"),
-    [("0123456789" * 6, True), ("users-service-" * 4, True), ("2cc97c2375b519235f0d65d589055b2f" * 2, False)],
-)
-@pytest.mark.parametrize("name", ["SECRET_KEY", "JWT_SIGNING_KEY", "METRICS_TOKEN"])
-def test_secret_that_repeats_itself_is_told_and_not_shown(settings, name, secret, is_told):
-    setattr(settings, name, secret)
-    told = find(include_deployment_checks=True)
-    assert told.get("config.W009") == (f"{name} may be guessed." if is_told else None)
-    assert secret not in str(told)
-
-
-@pytest.mark.parametrize(
     ("changed", "told"),
     [
         ({"TRUSTED_PROXIES": 0}, {"config.W004"}),

@@ -43,20 +43,6 @@ def get_principal(request: HttpRequest) -> Principal:
     return Principal(request.user, ALL_SCOPES, "session")
 
 
-def link_to_row(row: Model, field_name: str) -> str:
-    """Links the page of the row that `row` refers to, under its id; empty where it refers to none.
-
-    Args:
-        row: a row of a change list. What it refers to is not read.
-        field_name: the name of its foreign key.
-    """
-    field: Any = row._meta.get_field(field_name)
-    key = getattr(row, field.attname)
-    if key is None:
-        return ""
-    return link_to_key(field.related_model, key)
-
-
 def link_to_key(model: type[Model], key: object) -> str:
     """Links the page of a row, which is not read, under its primary key."""
     url = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_change", args=[key])

@@ -123,11 +123,11 @@ def answer_to(exception: BaseException | None, request: HttpRequest) -> HttpResp
     return plain_response(problem, request)
 
 
-def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Django's `handler400`.
+def client_error(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Django's `handler400` and `handler403`.
 
     Args:
-        request: that was refused before a view saw it.
+        request: that was refused before a view saw it, or by a view of Django's.
         exception: a SuspiciousOperation or the like, which decides the code of the error.
     """
     return answer_to(exception, request)
@@ -147,10 +147,6 @@ def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
         except DomainError as other:
             problem = other
     return plain_response(problem, request)
-
-
-def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return answer_to(exception, request)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

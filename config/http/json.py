@@ -39,11 +39,9 @@ class UnusableNumber:
 
     Attributes:
         token: as it was sent.
-        exact: its value, where it is only the exponent that is refused.
     """
 
     token: str
-    exact: Decimal | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -79,7 +77,7 @@ def _decimal(token: str) -> Decimal | UnusableNumber:
     if abs(number.adjusted()) + len(token) <= MAX_EXPONENT:
         return number
     exponent = int(token.lower().partition("e")[2] or 0)
-    return number if -MAX_EXPONENT <= exponent <= MAX_EXPONENT else UnusableNumber(token, number)
+    return number if -MAX_EXPONENT <= exponent <= MAX_EXPONENT else UnusableNumber(token)
 
 
 def _constant(token: str) -> NoReturn:

@@ -26,6 +26,8 @@ _HEAD = """\
 @password = …
 """
 _COLLECTION_SCHEMA = "https://schema.getpostman.com/json/collection/v2.1.0/collection.json"
+# What the tools replace by a new UUID each time that a request is sent.
+_NEW_KEY = "{{$guid}}"
 
 
 @dataclass(frozen=True)
@@ -51,28 +53,21 @@ class PreparedRequest:
     body: str = ""
 
 
-def prepare_requests(document: Mapping[str, Any], new_key: str) -> Iterator[PreparedRequest]:
-    """A request for each operation.
-
-    Args:
-        document: an OpenAPI document.
-        new_key: what the tool replaces by a new UUID each time that a request is sent.
-    """
+def prepare_requests(document: Mapping[str, Any]) -> Iterator[PreparedRequest]:
+    """A request for each operation of an OpenAPI document."""
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
-            yield _prepare(path, method, operation, document["components"]["parameters"], new_key)
+            yield _prepare(path, method, operation, document["components"]["parameters"])
 
 
-def _prepare(
-    path: str, method: str, operation: Mapping[str, Any], shared: Mapping[str, Any], new_key: str
-) -> PreparedRequest:
+def _prepare(path: str, method: str, operation: Mapping[str, Any], shared: Mapping[str, Any]) -> PreparedRequest:
     parameters = [
         shared[parameter["$ref"].rpartition("/")[2]] if "$ref" in parameter else parameter
         for parameter in operation.get("parameters", ())
     ]
     ways = {name for way in operation.get("security", ()) for name in way}
     required_key = any(each["name"] == "Idempotency-Key" and each.get("required") for each in parameters)
-    headers = {"Idempotency-Key": new_key} if required_key else {}
+    headers = {"Idempotency-Key": _NEW_KEY} if required_key else {}
     body, content = "", operation.get("requestBody", {}).get("content", {})
     if "application/json" in content:
         headers["Content-Type"] = "application/json"
@@ -96,7 +91,7 @@ def _prepare(
 def write_requests(document: Mapping[str, Any]) -> str:
     """The `.http` file of JetBrains and VS Code."""
     head = _HEAD.format(title=document["info"]["title"], origin=settings.PUBLIC_URL)
-    return "\n".join([head, *map(_write_request, prepare_requests(document, "{{$guid}}"))])
+    return "\n".join([head, *map(_write_request, prepare_requests(document))])
 
 
 def _write_request(request: PreparedRequest) -> str:
@@ -112,7 +107,7 @@ def build_collection(document: Mapping[str, Any]) -> dict[str, Any]:
     """A Postman collection in the format v2.1.0, with a folder for each tag."""
     variables = {"origin": settings.PUBLIC_URL, "key": "", "email": "", "password": ""}
     folders: dict[str, list[dict[str, Any]]] = {tag["name"]: [] for tag in document["tags"]}
-    for request in prepare_requests(document, "{{$guid}}"):
+    for request in prepare_requests(document):
         folders[request.tag].append({"name": request.name, "request": _build_item(request)})
     return {
         "info": {"name": f"{document['info']['title']} {document['info']['version']}", "schema": _COLLECTION_SCHEMA},

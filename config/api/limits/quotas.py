@@ -40,6 +40,7 @@ POLICIES = ("anonymous", "principal")
 REFUSALS = Counter("quota_refusals", "Requests refused since a quota was used up.", ["policy"])
 UNCOUNTED = Counter("quota_uncounted", "Requests that no quota counted, since what counts them was away.", ["policy"])
 SECONDS_BETWEEN_LINES = 60
+_next_line = 0.0
 
 
 class CredentialLookup:
@@ -149,7 +150,7 @@ def consume_quota(request: AnyRequest, user: Model | None) -> None:
     try:
         usage = get_backend(settings.QUOTA_BACKEND).count(request, key, limit)
     except (Error, counters.CountersUnavailable) as error:
-        _outage.note(policy, error)
+        _note_uncounted(policy, error)
         return
     if usage is None:
         return
@@ -165,28 +166,20 @@ def is_counted(request: AnyRequest) -> bool:
     return is_new and (is_versioned(request.path_info) or is_oauth(request.path_info))
 
 
-class _Outage:
-    """Notes requests that are not counted: each by the metric, and at most one a minute by a line in the log."""
+def _note_uncounted(policy: str, error: Exception) -> None:
+    """Notes a request that is not counted: by the metric, and at most once a minute by a line in the log.
 
-    def __init__(self) -> None:
-        self._next_line = 0.0
-
-    def note(self, policy: str, error: Exception) -> None:
-        """Notes a request.
-
-        Raises:
-            django.db.Error: what it met, where that is no outage.
-        """
-        if isinstance(error, Error) and not is_unavailable(error):
-            raise error
-        UNCOUNTED.labels(policy).inc()
-        now = time.monotonic()
-        if now >= self._next_line:
-            self._next_line = now + SECONDS_BETWEEN_LINES
-            logger.warning("Requests are not counted against their quotas: %s", error)
-
-
-_outage = _Outage()
+    Raises:
+        django.db.Error: what it met, where that is no outage.
+    """
+    global _next_line  # noqa: PLW0603 - of the process
+    if isinstance(error, Error) and not is_unavailable(error):
+        raise error
+    UNCOUNTED.labels(policy).inc()
+    now = time.monotonic()
+    if now >= _next_line:
+        _next_line = now + SECONDS_BETWEEN_LINES
+        logger.warning("Requests are not counted against their quotas: %s", error)
 
 
 def _get_fields(policy: str, limit: int, usage: counters.Usage) -> dict[str, str]:
@@ -215,7 +208,7 @@ class QuotaMiddleware:
                 response = plain_response(problem, request)
             except Error as error:
                 # Nobody knows whose credential it is.
-                _outage.note("principal", error)
+                _note_uncounted("principal", error)
         for name, value in (get_state(request.META).quota_fields or {}).items():
             response.headers[name] = value
         return response

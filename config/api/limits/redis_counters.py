@@ -8,12 +8,13 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from functools import lru_cache
-from threading import Lock
 from typing import Any
 
 from django.conf import settings
-from redis import ConnectionPool
+from redis import Redis
+from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
+from redis.retry import Retry
 
 from config.api.limits.counters import WINDOW_SECONDS, CountersUnavailable, Usage
 
@@ -61,58 +62,35 @@ def _get_counters(url: str) -> RedisCounters:
 
 
 class RedisCounters:
-    """The counters of one Redis, which the threads of a process ask over one connection.
+    """The counters of one Redis, which the threads of a process share.
 
     Args:
         url: of the settings.
     """
 
     def __init__(self, url: str) -> None:
-        # The second version of the protocol begins without an exchange.
-        pool = ConnectionPool.from_url(
+        client = Redis.from_url(
             url,
             socket_timeout=MAX_SECONDS_OF_AN_ANSWER,
             socket_connect_timeout=MAX_SECONDS_OF_AN_ANSWER,
-            protocol=2,
-            driver_info=None,
+            # What was sent twice would be counted twice.
+            retry=Retry(NoBackoff(), 0),
         )
-        self._connection: Any = pool.make_connection()
-        self._lock = Lock()
+        self._count: Any = client.register_script(INCREMENT)
         self._failure = ""
         self._next_trial = 0.0
 
     def increment(self, keys: Sequence[str]) -> list[Usage]:
         """See `increment` of the module."""
-        self._check()
-        with self._lock:
-            # Of the request that had the lock before.
-            self._check()
+        if self._failure:
+            if time.monotonic() < self._next_trial:
+                raise CountersUnavailable(self._failure)
             # Those that come now do not wait for what this one finds out.
             self._next_trial = time.monotonic() + SECONDS_BETWEEN_TRIALS
-            try:
-                counts = self._ask(keys)
-            except RedisError as error:
-                self._connection.disconnect()
-                self._failure = str(error)
-                raise CountersUnavailable(self._failure) from error
-            self._failure = ""
-            return counts
-
-    def _check(self) -> None:
-        """Raises CountersUnavailable between two trials."""
-        if self._failure and time.monotonic() < self._next_trial:
-            raise CountersUnavailable(self._failure)
-
-    def _ask(self, keys: Sequence[str]) -> list[Usage]:
-        if self._has_ended():
-            self._connection.disconnect()
-        self._connection.send_command("EVAL", INCREMENT, len(keys), *keys)
-        *counts, microseconds = self._connection.read_response()
-        return [Usage(count, microseconds / 1_000_000) for count in counts]
-
-    def _has_ended(self) -> bool:
-        """Whether Redis has ended the connection: between two answers it sends nothing else."""
         try:
-            return bool(self._connection.is_connected and self._connection.can_read())
-        except RedisError:
-            return True
+            *counts, microseconds = self._count(keys)
+        except RedisError as error:
+            self._failure, self._next_trial = str(error), time.monotonic() + SECONDS_BETWEEN_TRIALS
+            raise CountersUnavailable(self._failure) from error
+        self._failure = ""
+        return [Usage(count, microseconds / 1_000_000) for count in counts]

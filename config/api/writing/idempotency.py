@@ -250,12 +250,9 @@ def refuse_key(code: ErrorCode, message: str | None = None) -> DomainError:
 
 # --- The fingerprint of a body: a keyed digest of what it means, however it is written
 
-# Exact for every number that fits into a body.
+# Exact for every exponent that fits into a body: `int()` refuses long ones, or takes quadratic time.
 _EXACT = Context(prec=2 * 1024 * 1024, Emax=MAX_EMAX, Emin=MIN_EMIN)
-_normalize = _EXACT.normalize
-# Exponents of fewer digits are in the reach of Decimal, whatever the digits of the mantissa move them by.
-_REACH = 17
-# Numbers that the parser converts have fewer digits, so that it does not matter what it made of them.
+# The parser makes integers of fewer digits, and a number that is whole has to equal them.
 _MAX_DIGITS = 64
 
 
@@ -278,32 +275,15 @@ def _by_value(number: Decimal | UnusableNumber | RefusedLine) -> int | tuple[flo
     """What stands for a number, of which a body may hold thousands, or for a line that is no JSON."""
     if isinstance(number, RefusedLine):
         return math.nan, number.content.decode("latin-1")
-    exact = number if isinstance(number, Decimal) else _get_value(number)
-    if isinstance(exact, str):
-        return math.nan, exact
-    reduced = _normalize(exact)
-    text = str(reduced)
-    # Without zeros at its end a number is whole unless its exponent is negative. Only what is known to be small becomes
-    # an integer: `int()` takes a power of ten for each exponent.
-    if ("E+" in text or not ("." in text or "E" in text)) and reduced.adjusted() < _MAX_DIGITS:
-        return int(reduced)
-    return math.nan, text
-
-
-def _get_value(number: UnusableNumber) -> Decimal | str:
-    """The value of a number; where it is out of the reach of Decimal the one text of its value."""
-    token = number.token
-    if number.exact is not None and len(token) <= _REACH:
-        return number.exact
+    token = number.token if isinstance(number, UnusableNumber) else str(number)
     mantissa, _, exponent = token.lower().partition("e")
-    if len(exponent) < _REACH:
-        return Decimal(token)
     whole, _, fraction = mantissa.partition(".")
     digits = (whole + fraction).removeprefix("-").lstrip("0")
     significant = digits.rstrip("0")
     if not significant:
-        return Decimal(0)
-    # Not `int()`, which refuses long ones, or takes quadratic time.
-    power = _EXACT.add(Decimal(exponent), len(digits) - len(significant) - len(fraction))
-    text = f"{'-' * mantissa.startswith('-')}{significant}E{power:f}"
-    return Decimal(text) if power.adjusted() < _REACH else text
+        return 0
+    sign = "-" * mantissa.startswith("-")
+    power = _EXACT.add(Decimal(exponent or 0), len(digits) - len(significant) - len(fraction))
+    if 0 <= power < _MAX_DIGITS - len(significant):
+        return int(f"{sign}{significant}{'0' * int(power)}")
+    return math.nan, f"{sign}{significant}E{power:f}"

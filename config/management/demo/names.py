@@ -21,15 +21,13 @@ class Culture(NamedTuple):
     """The names of one language.
 
     Attributes:
-        pattern: how a full name is made of `{given}`, `{family}`, `{second}` (given) and `{other}` (family).
-        pattern_again: the pattern once all pairs of a given and a family name are used up.
+        pattern: how a full name is made of `{given}` and `{family}`.
     """
 
     language: str
     given: list[Name]
     family: list[Name]
     pattern: str
-    pattern_again: str
 
 
 class Person(NamedTuple):
@@ -41,17 +39,11 @@ class Person(NamedTuple):
 def build_person(number: int) -> Person:
     """The name of a person, its ASCII form for an email, and the language that the person writes in."""
     turn, index = divmod(number, len(CULTURES))
-    language, givens, families, pattern, pattern_again = CULTURES[index]
+    language, givens, families, pattern = CULTURES[index]
     # Along the diagonals, all pairs of a given and a family name come once before any comes again.
     shift, index = divmod(turn, len(givens))
     given, family = givens[index], families[(index + shift) % len(families)]
-    repetition = shift // len(families) % min(len(givens), len(families))
-    name = (pattern_again if repetition else pattern).format(
-        given=given.written,
-        family=family.written,
-        second=givens[(index + repetition) % len(givens)].written,
-        other=families[(index + shift + repetition) % len(families)].written,
-    )
+    name = pattern.format(given=given.written, family=family.written)
     if number % 101 == 26:
         name = f"{name} {_EMOJI}"
     return Person(name, f"{given.ascii}.{family.ascii}".replace(" ", ""), language)
@@ -65,7 +57,6 @@ def _load_cultures() -> list[Culture]:
             [_parse_name(text) for text in culture["given"]],
             [_parse_name(text) for text in culture["family"]],
             culture["pattern"],
-            culture.get("pattern_again", culture["pattern"]),
         )
         for culture in data
     ]

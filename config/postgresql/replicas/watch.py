@@ -15,7 +15,6 @@ from threading import Lock, Thread
 from typing import Any
 from weakref import WeakSet
 
-import psycopg
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, Error, OperationalError, connections
 from django.db.backends.signals import connection_created
@@ -24,7 +23,7 @@ from django.dispatch import receiver
 from config.http.request_state import present_state
 from config.postgresql.connections import close_if_lost, cut_after, cut_if_waiting
 from config.postgresql.replicas.probe import ask
-from config.postgresql.replicas.wal import REPLAYED, WHEREABOUTS, Look
+from config.postgresql.replicas.wal import FLUSHED, REPLAYED, TIMELINE, Look
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +42,7 @@ _FETCH_IDENTIFIER = "SELECT system_identifier FROM pg_control_system()"
 _MARK = "(SELECT name FROM config_timeline)"
 _FETCH_MARK = f"SELECT {_MARK}"
 # Without a table, whose plan would take longer than all of this.
-_LOOK_AT_PRIMARY = f"SELECT {WHEREABOUTS}"
+_LOOK_AT_PRIMARY = f"SELECT {TIMELINE}, {FLUSHED}"
 _LOOK_AT_REPLICA = f"SELECT pg_is_in_recovery(), {REPLAYED}, {_MARK}"
 _WRITE_MARK = (
     "INSERT INTO config_timeline (id, name) VALUES (1, %s) ON CONFLICT (id) DO UPDATE SET name = EXCLUDED.name"
@@ -125,7 +124,7 @@ class Replicas:
         self._is_unmarked = True
         # The connection to the primary, and which database server that is.
         self._identified: Any = None
-        self._identifier: str | None = None
+        self._identifier: int | None = None
         self._has_primary = False
         self._lock = Lock()
         self._may_wait_at = 0.0
@@ -247,12 +246,12 @@ class Replicas:
             if connection.connection is None or connection.connection is not self._identified:
                 (self._identifier,) = ask(connection, _FETCH_IDENTIFIER, SECONDS_TO_ANSWER)
                 self._identified = connection.connection
-            look = Look.parse(asked, *map(str, ask(connection, _LOOK_AT_PRIMARY, SECONDS_TO_ANSWER)))
+            look = Look(asked, *ask(connection, _LOOK_AT_PRIMARY, SECONDS_TO_ANSWER))
             timeline = f"{self._identifier}/{look.timeline}"
             if self._is_unmarked or timeline != self._timeline:
                 _mark(connection, timeline)
                 self._is_unmarked = False
-        except (Error, psycopg.Error) as error:
+        except Error as error:
             connection.close()
             self._note_primary(error)
             return
@@ -264,7 +263,7 @@ class Replicas:
                 self._looks = []
                 for replica in self._replicas.values():
                     replica.leave("There is a new primary.")
-                self._timeline = str(timeline)
+                self._timeline = timeline
             # Of those older than `max_lag` the newest stays: this thread may be late, and this look the last one.
             older = sum(each.asked < look.asked - self._max_lag for each in self._looks)
             self._looks = [*self._looks[max(0, older - 1) :], look]
@@ -288,7 +287,7 @@ class Replicas:
         connection = connections[replica.alias]
         try:
             is_standby, replayed, mark = ask(connection, _LOOK_AT_REPLICA, SECONDS_TO_ANSWER)
-        except (Error, psycopg.Error) as error:
+        except Error as error:
             connection.close()
             replica.can_stand_in = False
             self.leave(replica.alias, error)
@@ -296,14 +295,14 @@ class Replicas:
             return
         with self._lock:
             replica.can_stand_in = False
-            if is_standby != "t":
+            if not is_standby:
                 replica.leave("It is no standby.")
             elif mark != self._timeline:
                 # Or the primary has lost its mark.
                 self._is_unmarked = True
                 replica.leave("It does not follow the present primary yet.")
             else:
-                replica.follow(int(replayed or 0), self._looks)
+                replica.follow(replayed or 0, self._looks)
 
 
 def _mark(primary: Any, timeline: str) -> None:

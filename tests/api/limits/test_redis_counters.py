@@ -31,7 +31,7 @@ def hasty(counted_in_redis, monkeypatch):
     """Waits for Redis and tries it again as in production, but for a shorter pause."""
     monkeypatch.setattr(redis_counters, "MAX_SECONDS_OF_AN_ANSWER", 0.05)
     monkeypatch.setattr(redis_counters, "SECONDS_BETWEEN_TRIALS", 0.2)
-    monkeypatch.setattr(quotas._outage, "_next_line", 0.0)
+    monkeypatch.setattr(quotas, "_next_line", 0.0)
     redis_counters._get_counters.cache_clear()
     return counted_in_redis
 
