@@ -1,6 +1,7 @@
 from django.apps import AppConfig
 from django.conf import settings
 from django.contrib.admin import apps as admin_apps
+from django.db.models.signals import post_migrate
 
 
 class ConfigConfig(AppConfig):
@@ -9,8 +10,13 @@ class ConfigConfig(AppConfig):
 
     def ready(self) -> None:
         from config import checks  # noqa: F401 - registers the system checks
-        from config.postgresql import statements  # noqa: F401 - is told of each new connection
+        from config.postgresql import (
+            events,
+            statements,  # noqa: F401 - is told of each new connection
+        )
         from config.postgresql.replicas import hosts  # noqa: F401 - likewise
+
+        post_migrate.connect(events.switch, sender=self)
 
         if settings.QUOTA_URL:
             # Before the workers are forked, and before a request waits for it.

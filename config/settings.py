@@ -229,6 +229,9 @@ WEBHOOK_CONCURRENCY = env.int("WEBHOOK_CONCURRENCY", 4, validate=Range(1, 100))
 # How long the audit trail and the use of versions are kept, and the answers that retries get.
 AUDIT_RETENTION_DAYS = env.int("AUDIT_RETENTION_DAYS", 365, validate=Range(1, 36_500))
 IDEMPOTENCY_RETENTION_DAYS = env.int("IDEMPOTENCY_RETENTION_DAYS", 30, validate=Range(1, 36_500))
+# Whether changes are told to others (config.events), and for how long events are kept.
+EVENTS = env.bool("EVENTS", True)
+EVENT_RETENTION_DAYS = env.int("EVENT_RETENTION_DAYS", 90, validate=Range(1, 36_500))
 _database = _required(env.database_url, "DATABASE_URL")
 _migration_database = env.database_url("DATABASE_MIGRATION_URL", "", is_optional=True)
 _replicas = env.replica_urls("DATABASE_REPLICA_URLS", "")

@@ -3,10 +3,12 @@ from django.db import models
 from django.db.models import Q
 
 from config.models import Resource, track_words
+from config.postgresql.events import track_events
 from config.postgresql.row_counts import track_counts
 from users.models import OwnedQuerySet
 
 
+@track_events("order")
 @track_counts()
 @track_words("item")
 class Order(Resource):

@@ -5,12 +5,14 @@ from django.db import models
 from django.db.models import Q
 
 from config.models import Resource
+from config.postgresql.events import track_events
 from config.postgresql.row_counts import track_counts
 from users.models import OwnedQuerySet
 
 MIN_AMOUNT, MAX_AMOUNT = Decimal("0.01"), Decimal("9999999999.99")
 
 
+@track_events("payment")
 @track_counts()
 class Payment(Resource):
     # PROTECT: a payment stays for the books when its user is removed.

@@ -14,6 +14,7 @@ from django.db.models.sql.compiler import SQLCompiler
 
 from config.api.representation.text import validate_line, validate_lines
 from config.models import ChangingResource, VisibleManager, keep_updated_at, track_words
+from config.postgresql.events import track_events
 from config.postgresql.row_counts import track_counts
 from config.postgresql.visibility import PENDING, REMOVED
 
@@ -126,6 +127,7 @@ _COUNT_VERSION = pgtrigger.Trigger(
 )
 
 
+@track_events("post", "title", "body", is_removed=True)
 @track_counts()
 @track_words("title", "body")
 class Post(ChangingResource):
@@ -220,6 +222,7 @@ def _count_into_posts(name: str, operation: pgtrigger.Operation, changes: str, *
     )
 
 
+@track_events("comment", "text", is_removed=True)
 class Comment(ChangingResource):
     # CASCADE: comments go with their post, and when their author is removed.
     post = models.ForeignKey(Post, on_delete=models.CASCADE, related_name="comments", db_index=False)

@@ -15,6 +15,7 @@ from config import audit
 from config.api.representation.text import is_storable, validate_line, validate_visible
 from config.http.errors import not_found
 from config.models import ChangingResource, keep_updated_at, track_words
+from config.postgresql.events import track_events
 from config.postgresql.row_counts import track_counts
 from config.postgresql.transactions import lock_key_share
 from users.password_hashes import MAX_LENGTH
@@ -154,6 +155,7 @@ class UserManager(BaseUserManager["User"].from_queryset(UserQuerySet)):  # type:
         return bool(lock_key_share(same.order_by()))
 
 
+@track_events("user", "name", "email", "role", "status", "email_verified_at", "external_id", tombstone="removed_at")
 @track_counts("role", "status", present="removed_at IS NULL")
 @track_words("name", "email")
 class User(AbstractBaseUser, ChangingResource):

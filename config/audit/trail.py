@@ -11,7 +11,7 @@ from django.db import transaction
 from prometheus_client import Counter
 
 from config.http.client_address import client_address
-from config.http.request_state import RequestState, present_state
+from config.http.request_state import RequestState, get_actor, present_state
 from config.models import AuditEvent
 
 logger = logging.getLogger("audit")
@@ -93,21 +93,10 @@ def record_write(event: str, *, user: Any = None, **facts: object) -> None:
         facts: as of `record`.
     """
     state = present_state.get() or RequestState()
-    by, credential = _get_actor(state)
+    by, credential = get_actor(state)
     if by is not None:
         facts["by"] = by.pk
     _add_event(event, user, {"credential": credential, **facts})
-
-
-def _get_actor(state: RequestState) -> tuple[Any, str]:
-    """Who acts, and by which kind of credential: one of the API's, `session`, `none`, or `command` for an operator."""
-    if state.request is None:
-        return None, "command"
-    if state.principal is not None:
-        return state.principal.user, state.principal.kind
-    # Of the admin, whose pages have no principal.
-    user = getattr(state.request, "user", None)
-    return (user, "session") if getattr(user, "is_authenticated", False) else (None, "none")
 
 
 def _add_event(event: str, user: Any, facts: dict[str, object]) -> None:

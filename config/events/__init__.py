@@ -1,1 +1,4 @@
-"""What happened, told to others: the feed of events, and webhooks. `EVENTS=false` leaves all of it out."""
+"""What happened, told to others: one feed of all changes that is followed without a gap, and webhooks.
+
+EVENTS turns it off. Triggers write the events (config.postgresql.events).
+"""

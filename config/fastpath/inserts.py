@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
+from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.db.models import Field, Model
 from django.db.models.base import ModelState
@@ -26,7 +27,9 @@ from config.fastpath.queries import BindParameter, Row
 from config.http.request_state import RequestState
 from config.models import IdempotencyRecord
 from config.postgresql.compiling import compile_queryset
+from config.postgresql.events import get_rows_actors, get_tracked
 from config.postgresql.new_rows import compile_default
+from config.postgresql.statements import build_actor
 from config.postgresql.transactions import COMMIT_AT_ONCE
 from config.postgresql.visibility import PENDING, REMOVED
 
@@ -131,6 +134,8 @@ def _get_key_sql() -> tuple[Mapping[str, str], str]:
     return types, _GUARD.format(user=user, records=_RECORDS, columns=columns, values=values)
 
 
+# The name under which it is given who adds a row.
+_ACTOR = "given_actor"
 _LENGTH = re.compile(r"\([^)]*\)")
 
 
@@ -153,7 +158,10 @@ class DeferredInsert:
             guard: says whether the row shall be added.
         """
         insert, columns = self._insert, vars(self.row)
-        given = GivenRows([{**guard.values, **{name: columns.get(name) for name in insert.types}}])
+        values = {**guard.values, **{name: columns.get(name) for name in insert.types}}
+        if insert.tells_actors:
+            values[_ACTOR] = build_actor()
+        given = GivenRows([values])
         statement = insert.get_statement(guard)
         added = get_connection(self._alias).run(statement, [given], shared_transaction=True, is_durable=True)
         self.row._state.adding = not added
@@ -191,6 +199,7 @@ class _Insert:
         sql: the common table expression `added`, of the rows of `guard`, and what tells which these are.
         types: of the values that are given for each row, without their lengths: a cast to a type with a length cuts off
             what is longer.
+        tells_actors: whether who adds a row is given with it.
     """
 
     take_defaults: tuple[str, Sequence[Any]]
@@ -198,13 +207,15 @@ class _Insert:
     python_defaults: Sequence[Field]
     sql: str
     types: Mapping[str, str]
+    tells_actors: bool
     _statements: dict[str, str] = dataclasses.field(default_factory=dict)
 
     def get_statement(self, guard: Guard) -> str:
         """The whole statement behind a guard."""
         found = self._statements.get(guard.sql)
         if found is None:
-            found = f"WITH {build_given({**guard.types, **self.types})}, {guard.sql}, {self.sql}"
+            actors = {_ACTOR: "json"} if self.tells_actors else {}
+            found = f"WITH {build_given({**guard.types, **self.types, **actors})}, {guard.sql}, {self.sql}"
             self._statements[guard.sql] = found
         return found
 
@@ -219,7 +230,14 @@ def _get_insert(model: Any, names: frozenset[str], alias: str) -> _Insert:
     selected = ", ".join([*(sql for sql, _ in compiled), NUMBER])
     columns = ", ".join(quote(field.column) for field in fields)
     values = ", ".join(quote(field.attname) for field in fields)
-    primary_key = f"{quote(meta.pk.column)} = guard.{quote(meta.pk.attname)}"
+    row_id = f"guard.{quote(meta.pk.attname)}"
+    primary_key = f"{quote(meta.pk.column)} = {row_id}"
+    tells_actors = settings.EVENTS and any(each.model is model for each in get_tracked())
+    # Each row's own, by its id, for the trigger, which runs when the statement has ended.
+    actors = (
+        f" WHERE (SELECT set_config('{get_rows_actors(model)}', json_object_agg({row_id}, {_ACTOR})::text, true)"  # noqa: S608 - of columns
+        " FROM guard) IS NOT NULL"
+    )
     return _Insert(
         (
             # Others read in its transaction; no INSERT may share it, and none does, since what is logged comes last.
@@ -230,6 +248,8 @@ def _get_insert(model: Any, names: frozenset[str], alias: str) -> _Insert:
         [field.attname for field in from_database],
         [field for field in fields if field.attname not in names and field not in from_database],
         f"added AS (INSERT INTO {quote(meta.db_table)} ({columns}) SELECT {values} FROM guard"  # noqa: S608 - of columns
-        f" RETURNING {quote(meta.pk.column)}) SELECT given_number FROM guard JOIN added ON added.{primary_key}",
+        f" RETURNING {quote(meta.pk.column)}) SELECT given_number FROM guard JOIN added ON added.{primary_key}"
+        f"{actors if tells_actors else ''}",
         {field.attname: _LENGTH.sub("", field.db_type(connection)) for field in fields},
+        tells_actors,
     )

@@ -111,6 +111,17 @@ def get_state(environ: MutableMapping[str, Any]) -> RequestState:
     return state
 
 
+def get_actor(state: RequestState) -> tuple[Any, str]:
+    """Who acts, and by which kind of credential: one of the API's, `session`, `none`, or `command` for an operator."""
+    if state.request is None:
+        return None, "command"
+    if state.principal is not None:
+        return state.principal.user, state.principal.kind
+    # Of the admin, whose pages have no principal.
+    user = getattr(state.request, "user", None)
+    return (user, "session") if getattr(user, "is_authenticated", False) else (None, "none")
+
+
 def get_spent() -> Spent:
     """What the request being answered has asked of the database; beside requests, what nobody reads."""
     state = present_state.get()

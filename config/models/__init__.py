@@ -3,6 +3,7 @@
 from config.models.audit import AuditEvent
 from config.models.counters import Counter, RowCount
 from config.models.erasure import Erasure, VisibleManager
+from config.models.events import Event, EventEpoch
 from config.models.idempotency import MAX_KEY_LENGTH, IdempotencyRecord
 from config.models.outbox import OutboxEntry, OutboxStatus
 from config.models.replicas import ReadPosition, Timeline
@@ -17,6 +18,8 @@ __all__ = [
     "ChangingResource",
     "Counter",
     "Erasure",
+    "Event",
+    "EventEpoch",
     "IdempotencyRecord",
     "OutboxEntry",
     "OutboxStatus",

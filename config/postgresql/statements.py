@@ -1,18 +1,27 @@
-"""How many statements a request sends, and how long they take. BEGIN and COMMIT are not among them."""
+"""What goes with each statement of a cursor: how many a request sends and how long they take, and who acts.
+
+BEGIN and COMMIT are not among them.
+"""
 
 from __future__ import annotations
 
+import json
+import re
 import time
 from collections.abc import Callable
+from functools import cache
 from time import perf_counter
 from typing import Any
 
+from django.conf import settings
+from django.db import transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 from django.dispatch import receiver
 from psycopg.pq import TransactionStatus
 
-from config.http.request_state import get_spent
+from config.http.request_state import get_actor, get_spent, present_state
+from config.postgresql.events import ACTOR, get_tracked
 from config.postgresql.transactions import is_refused_by_standby
 
 
@@ -52,8 +61,36 @@ def set_local(execute: Callable[..., Any], sql: str, params: Any, many: bool, co
     return result
 
 
-WRAPPERS = [measure]
-POOLED_WRAPPERS = [measure, set_local]
+def tell_actor(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
+    """A wrapper that sends along who acts with a statement whose changes are told, in one transaction and at once."""
+    if not settings.EVENTS or not _get_pattern().match(str(sql)) or (actor := build_actor()) is None:
+        return execute(sql, params, many, context)
+    connection = context["connection"]
+    if not connection.in_atomic_block:
+        with transaction.atomic(using=connection.alias):
+            return tell_actor(execute, sql, params, many, context)
+    with connection.wrap_database_errors, connection.connection.pipeline():
+        connection.connection.execute(f"SELECT set_config('{ACTOR}', %s, true)", [json.dumps(actor)])
+        return execute(sql, params, many, context)
+
+
+def build_actor() -> list[Any] | None:
+    """Who acts in the present request, as events.ACTOR has it; None beside requests."""
+    state = present_state.get()
+    if state is None or state.request is None:
+        return None
+    user, kind = get_actor(state)
+    return [user.pk, kind, state.request_id] if user else [None, None, state.request_id]
+
+
+@cache
+def _get_pattern() -> re.Pattern[str]:
+    tables = "|".join(each.model._meta.db_table for each in get_tracked())
+    return re.compile(rf'\s*(?:INSERT INTO|UPDATE|DELETE FROM) "?(?:{tables})\b')
+
+
+WRAPPERS = [measure, tell_actor]
+POOLED_WRAPPERS = [measure, set_local, tell_actor]
 
 
 @receiver(connection_created)

@@ -58,6 +58,17 @@ def _goes(key: ForeignKey, value: str) -> str:
     )
 
 
+def build_goes_with_removed(model: type[models.Model], row: str) -> str:
+    """The condition, in SQL, under which a row goes with a removed user.
+
+    Args:
+        model: whose rows go with other rows.
+        row: the name of the row in SQL.
+    """
+    goes = " OR ".join(filter(None, (_goes(key, f"{row}.{key.column}") for key in get_cascades(model))))
+    return f"{PENDING} AND ({goes})"
+
+
 class IsVisible(Func):
     """The condition that a row of a model goes with no removed user: that it is not about to be erased.
 

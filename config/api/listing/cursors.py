@@ -56,6 +56,17 @@ def open_cursor(cursor: str, binding: bytes, model: type[Model], columns: Sequen
     """Opens a cursor that `seal_cursor` made with the same binding.
 
     Raises:
+        DomainError: as `decrypt_cursor` raises it.
+    """
+    comparison, *key = decrypt_cursor(cursor, binding)
+    fields: list[Any] = [model._meta.get_field(column) for column in columns]
+    return CursorPosition(comparison, tuple([field.to_python(value) for field, value in zip(fields, key, strict=True)]))
+
+
+def decrypt_cursor(cursor: str, binding: bytes) -> list[Any]:
+    """The comparison and the key of a cursor, each value a number or a text.
+
+    Raises:
         DomainError: INVALID_CURSOR when it was altered, made elsewhere, or made for another list, filter or order.
     """
     try:
@@ -63,11 +74,10 @@ def open_cursor(cursor: str, binding: bytes, model: type[Model], columns: Sequen
         # Base64 has several spellings for the same bytes; only one of them was given out.
         if b64_encode(sealed).decode() != cursor:
             raise ValueError(cursor)
-        comparison, *key = orjson.loads(_decrypt(sealed, binding))
+        opened: list[Any] = orjson.loads(_decrypt(sealed, binding))
     except (ValueError, InvalidTag):
         raise invalid_cursor() from None
-    fields: list[Any] = [model._meta.get_field(column) for column in columns]
-    return CursorPosition(comparison, tuple([field.to_python(value) for field, value in zip(fields, key, strict=True)]))
+    return opened
 
 
 def invalid_cursor() -> DomainError:

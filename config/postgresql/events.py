@@ -1,0 +1,219 @@
+"""What happened to rows, told by triggers in the transaction of the change: no row without its event, nor the reverse.
+
+The order of events never contradicts that of a row's changes, and whoever goes on from one misses none that is
+committed later. An event's position is at least the id of its transaction. It is taken from a snapshot of the trigger,
+when the row is locked: so it is not below that of an earlier change of the row, though the transaction may have got its
+id before that change, and waited for the lock. What is read is below the horizon, the oldest id under way: every
+transaction below that has ended.
+
+Who acts comes with the statement that writes (`ACTOR`, `get_rows_actors`), and never with a connection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+
+import pgtrigger
+from django.apps import apps
+from django.conf import settings
+from django.db import connection, models, transaction
+
+from config.postgresql.visibility import build_goes_with_removed
+
+AnyModel = TypeVar("AnyModel", bound=type[models.Model])
+
+TABLE, EPOCHS = "config_event", "config_eventepoch"
+HORIZON = "pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
+_POSITION = "greatest(pg_current_xact_id()::text::bigint, pg_snapshot_xmax(pg_current_snapshot())::text::bigint - 1)"
+# For a transaction: who acts in it, as a JSON array of the id of its user, the kind of its credential, and the id of
+# the request.
+ACTOR = "events.actor"
+_COLUMNS = "position, type, resource_id, user_id, changed, actor_id, credential, request_id"
+# Where the events are: a dump that is restored is elsewhere, a standby that takes over is not.
+ORIGIN = (
+    "(SELECT system_identifier FROM pg_control_system())"
+    " || '/' || (SELECT oid FROM pg_database WHERE datname = current_database())"
+    f" || '/' || '{TABLE}'::regclass::oid"
+)
+PARTITION = timedelta(days=7)
+_PARTITIONS_AHEAD = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Tracked:
+    """What is told of the changes of a model's rows.
+
+    Attributes:
+        name: of the resource, with which the types of its events begin.
+        columns: those whose changes are told.
+        is_removed: whether the removal of a row is told.
+        tombstone: the column that is set when a row is removed; None where rows are deleted.
+    """
+
+    model: type[models.Model]
+    name: str
+    columns: Sequence[str] = ()
+    is_removed: bool = False
+    tombstone: str | None = None
+
+    @property
+    def owner(self) -> str:
+        """The column of the user whose row it is."""
+        return "id" if self.tombstone else "user_id"
+
+    def triggers(self) -> list[pgtrigger.Trigger]:
+        triggers = [
+            self._trigger(
+                "tell_new_rows",
+                pgtrigger.Insert,
+                self._write(f"'{self.name}.created'", "arrived"),
+                level=pgtrigger.Statement,
+                referencing=pgtrigger.Referencing(new="arrived"),
+            )
+        ]
+        if self.is_removed and not self.tombstone:
+            goes = build_goes_with_removed(self.model, "gone")
+            gone = f"(SELECT * FROM gone WHERE ({goes}) IS NOT TRUE) AS gone"
+            triggers.append(
+                self._trigger(
+                    "tell_gone_rows",
+                    pgtrigger.Delete,
+                    self._write(f"'{self.name}.removed'", gone),
+                    level=pgtrigger.Statement,
+                    referencing=pgtrigger.Referencing(old="gone"),
+                )
+            )
+        if self.columns:
+            triggers.append(self._tell_changes())
+        return triggers
+
+    def _tell_changes(self) -> pgtrigger.Trigger:
+        kind, changed, watched = f"'{self.name}.updated'", self._list_changed(), [*self.columns]
+        if self.tombstone:
+            is_removed = f"NEW.{self.tombstone} IS NOT NULL"
+            kind = f"CASE WHEN {is_removed} THEN '{self.name}.removed' ELSE {kind} END"
+            changed = f"CASE WHEN {is_removed} THEN NULL ELSE {changed} END"
+            watched.append(self.tombstone)
+        differs = " OR ".join(f"OLD.{column} IS DISTINCT FROM NEW.{column}" for column in watched)
+        return self._trigger(
+            "tell_changed_rows",
+            pgtrigger.UpdateOf(*watched),
+            self._write(kind, "(SELECT NEW.*) AS changed", changed),
+            condition=pgtrigger.Condition(differs),
+        )
+
+    def _trigger(self, name: str, operation: Any, func: str, **options: Any) -> pgtrigger.Trigger:
+        return pgtrigger.Trigger(
+            name=name,
+            when=pgtrigger.After,
+            operation=operation,
+            declare=[
+                ("actor", f"jsonb := nullif(current_setting('{ACTOR}', true), '')"),
+                ("actors", f"jsonb := nullif(current_setting('{get_rows_actors(self.model)}', true), '')"),
+            ],
+            func=func,
+            **options,
+        )
+
+    def _write(self, kind: str, rows: str, changed: str = "NULL") -> str:
+        return f"""
+            INSERT INTO {TABLE} ({_COLUMNS})
+            SELECT (SELECT {_POSITION}), {kind}, id, {self.owner}, {changed}, (by ->> 0)::bigint, by ->> 1, by ->> 2
+            FROM {rows} CROSS JOIN LATERAL (SELECT coalesce(actors -> id::text, actor) AS by) AS who
+            ORDER BY id;
+            RETURN NULL;
+        """
+
+    def _list_changed(self) -> str:
+        names = ", ".join(
+            f"CASE WHEN OLD.{column} IS DISTINCT FROM NEW.{column} THEN '{column}' END" for column in self.columns
+        )
+        return f"array_remove(ARRAY[{names}], NULL)"
+
+
+def get_rows_actors(model: type[models.Model]) -> str:
+    """The parameter for a statement that adds rows of several callers: a JSON object of ACTOR by the id of the row."""
+    return f"events.{model._meta.db_table}"
+
+
+def track_events(name: str, *columns: str, **options: Any) -> Callable[[AnyModel], AnyModel]:
+    """Declares that changes of a model's rows are told; see Tracked."""
+
+    def declare(model: AnyModel) -> AnyModel:
+        model.tracked = tracked = Tracked(model, name, columns, **options)  # type: ignore[attr-defined]
+        pgtrigger.register(*tracked.triggers())(model)
+        return model
+
+    return declare
+
+
+def get_tracked() -> list[Tracked]:
+    return [tracked for model in apps.get_models() if (tracked := getattr(model, "tracked", None))]
+
+
+# --- The switch, and epochs: a cursor leads on within one
+
+
+def switch(**options: object) -> None:
+    """Has the triggers fire or not, as EVENTS says. Events that are no longer complete go, with their epoch.
+
+    Migrations end with this.
+    """
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SELECT to_regclass(%s) IS NULL", [TABLE])
+        if cursor.fetchone()[0]:
+            return
+        is_switched = _switch_triggers(cursor)
+        cursor.execute(f"SELECT EXISTS (SELECT FROM {EPOCHS} WHERE origin = {ORIGIN})")
+        has_epoch = cursor.fetchone()[0]
+        if is_switched or has_epoch != settings.EVENTS:
+            cursor.execute(f"TRUNCATE {TABLE}, {EPOCHS}")
+            if settings.EVENTS:
+                cursor.execute(f"INSERT INTO {EPOCHS} (origin) VALUES ({ORIGIN})")
+        if settings.EVENTS:
+            create_partitions(cursor)
+
+
+def _switch_triggers(cursor: Any) -> bool:
+    """Enables or disables the triggers. Returns whether some were not so."""
+    names = {trigger.get_pgid(each.model): each.model for each in get_tracked() for trigger in each.triggers()}
+    cursor.execute(
+        "SELECT tgname FROM pg_trigger WHERE tgname = ANY(%s) AND (tgenabled = 'D') = %s",
+        [list(names), settings.EVENTS],
+    )
+    wrong = [name for (name,) in cursor.fetchall()]
+    for name in wrong:
+        action = "ENABLE" if settings.EVENTS else "DISABLE"
+        cursor.execute(f"ALTER TABLE {names[name]._meta.db_table} {action} TRIGGER {name}")
+    return bool(wrong)
+
+
+# --- Partitions
+
+
+def create_partitions(cursor: Any) -> None:
+    """Makes the partitions of this week and of those that follow. The default one takes the rows of a week without."""
+    now = datetime.now(UTC)
+    monday = now.replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=now.weekday())
+    for start in (monday + PARTITION * number for number in range(_PARTITIONS_AHEAD)):
+        name, end = f"{TABLE}_{start:%Y%m%d}", start + PARTITION
+        cursor.execute(
+            f"SELECT to_regclass(%s) IS NULL AND NOT EXISTS (SELECT FROM {TABLE}_default"
+            " WHERE created_at >= %s AND created_at < %s)",
+            [name, start, end],
+        )
+        if cursor.fetchone()[0]:
+            cursor.execute(f"CREATE TABLE {name} PARTITION OF {TABLE} FOR VALUES FROM ('{start}') TO ('{end}')")
+
+
+def list_partitions(cursor: Any) -> Iterator[tuple[str, datetime]]:
+    """The partitions, oldest first, with the time at which each ends."""
+    cursor.execute(
+        "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = %s::regclass ORDER BY 1", [TABLE]
+    )
+    for (name,) in cursor.fetchall():
+        if name != f"{TABLE}_default":
+            yield name, datetime.strptime(name[-8:], "%Y%m%d").replace(tzinfo=UTC) + PARTITION
