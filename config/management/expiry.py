@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
+from django.conf import settings
 from django.db.models import Model, QuerySet
 
 from accounts.models import LoginSession
@@ -15,6 +16,7 @@ from config.models import AuditEvent, IdempotencyRecord, OutboxEntry, ReadPositi
 
 def get_expired_rows(now: datetime) -> dict[str, QuerySet[Model]]:
     """What `purge` deletes, by the name under which it reports it; each app defines which of its rows expire."""
+    kept = timedelta(days=settings.AUDIT_RETENTION_DAYS)
     return {
         "login sessions": LoginSession.objects.expired(now),
         "browser sessions": get_expired_sessions(now),
@@ -23,8 +25,8 @@ def get_expired_rows(now: datetime) -> dict[str, QuerySet[Model]]:
         "OAuth access tokens": retention.past_access_tokens(now),
         "counters": counters.expired(now),
         "idempotency keys": IdempotencyRecord.objects.expired(now),
-        "audit events": AuditEvent.objects.expired(now),
+        "audit events": AuditEvent.objects.filter(at__lte=now - kept),
         "outbox entries": OutboxEntry.objects.expired(now),
-        "read positions": ReadPosition.objects.expired(now),
-        "uses of versions": VersionUse.objects.expired(now),
+        "read positions": ReadPosition.objects.filter(waited_at__lt=now - timedelta(days=1)),
+        "uses of versions": VersionUse.objects.filter(day__lt=now - kept),
     }

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
-
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
 from config.models.erasure import VisibleManager
-
-
-class AuditEventQuerySet(models.QuerySet["AuditEvent"]):
-    def expired(self, now: datetime) -> AuditEventQuerySet:
-        return self.filter(at__lte=now - timedelta(days=settings.AUDIT_RETENTION_DAYS))
 
 
 class AuditEvent(models.Model):
@@ -30,7 +23,7 @@ class AuditEvent(models.Model):
     request_id = models.CharField(max_length=128, default="", blank=True)
     facts = models.JSONField(default=dict)
 
-    objects = VisibleManager.from_queryset(AuditEventQuerySet)()
+    objects = VisibleManager()
 
     class Meta:
         ordering = ["-id"]

@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
-
 from django.db import models
-
-
-class ReadPositionQuerySet(models.QuerySet["ReadPosition"]):
-    def expired(self, now: datetime) -> ReadPositionQuerySet:
-        return self.filter(waited_at__lt=now - timedelta(days=1))
 
 
 class ReadPosition(models.Model):
@@ -31,8 +24,6 @@ class ReadPosition(models.Model):
     timeline = models.CharField(max_length=8, db_collation="C")
     position = models.BigIntegerField()
     waited_at = models.DateTimeField()
-
-    objects = ReadPositionQuerySet.as_manager()
 
     def __str__(self) -> str:
         return f"{self.user_id} reads from {self.replica}"

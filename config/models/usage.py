@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
-
 from django.conf import settings
 from django.db import models
 
 from config.models.erasure import VisibleManager
-
-
-class VersionUseQuerySet(models.QuerySet["VersionUse"]):
-    def expired(self, now: datetime) -> VersionUseQuerySet:
-        return self.filter(day__lt=now - timedelta(days=settings.AUDIT_RETENTION_DAYS))
 
 
 class VersionUse(models.Model):
@@ -34,7 +27,7 @@ class VersionUse(models.Model):
     credential = models.TextField(db_collation="C", blank=True)
     count = models.BigIntegerField()
 
-    objects = VisibleManager.from_queryset(VersionUseQuerySet)()
+    objects = VisibleManager()
 
     class Meta:
         ordering = ["-day", "-id"]

@@ -24,6 +24,7 @@ from django.db import connection, connections, models, transaction
 from django.db.models.expressions import RawSQL
 
 from config.postgresql.compiling import compile_queryset
+from config.postgresql.triggers import after_statement
 from config.postgresql.visibility import ERASURES, get_owner_column
 
 # A block holds the ids that have all but so many of their lowest bits in common. Totals are summed over the wide
@@ -117,29 +118,20 @@ class Counts:
 
     def triggers(self) -> list[pgtrigger.Trigger]:
         arrived, gone = self._changes("arrived", 1), self._changes("gone", -1)
+        free = [("free", "integer := 0")]
         return [
-            self._trigger("count_new_rows", pgtrigger.Insert, self._count(arrived), new="arrived"),
-            self._trigger("count_gone_rows", pgtrigger.Delete, self._count(gone), old="gone"),
-            self._trigger(
+            after_statement("count_new_rows", pgtrigger.Insert, self._count(arrived), new="arrived", declare=free),
+            after_statement("count_gone_rows", pgtrigger.Delete, self._count(gone), old="gone", declare=free),
+            after_statement(
                 "count_changed_rows",
                 pgtrigger.Update,
                 self._count(f"{arrived} UNION ALL {gone}"),
                 new="arrived",
                 old="gone",
+                declare=free,
             ),
-            self._trigger("count_no_rows", pgtrigger.Truncate, f"PERFORM {_REWRITE}; {self._forget()}; RETURN NULL;"),
+            after_statement("count_no_rows", pgtrigger.Truncate, f"PERFORM {_REWRITE}; {self._forget()}; RETURN NULL;"),
         ]
-
-    def _trigger(self, name: str, operation: pgtrigger.Operation, func: str, **tables: str) -> pgtrigger.Trigger:
-        return pgtrigger.Trigger(
-            name=name,
-            level=pgtrigger.Statement,
-            when=pgtrigger.After,
-            operation=operation,
-            referencing=pgtrigger.Referencing(**tables) if tables else None,
-            declare=[("free", "integer := 0")] if tables else None,
-            func=func,
-        )
 
     def _changes(self, rows: str, change: int) -> str:
         columns = ", ".join(["id", *self.columns])

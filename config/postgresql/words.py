@@ -21,6 +21,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import F, Func
 from django.db.models.sql.compiler import SQLCompiler
 
+from config.postgresql.triggers import after_statement
+
 # Of a word, so many characters are kept; of a run in a script without blanks, so many from each of them on. Both stand
 # in the functions, too.
 MAX_WORD, MAX_RUN = 64, 16
@@ -61,14 +63,7 @@ class Words:
             ", ".join(f"{row}.{column}" for column in ("id", *self.columns)) for row in ("NEW", "OLD")
         )
         return [
-            pgtrigger.Trigger(
-                name="index_new_words",
-                level=pgtrigger.Statement,
-                when=pgtrigger.After,
-                operation=pgtrigger.Insert,
-                referencing=pgtrigger.Referencing(new="arrived"),
-                func=f"{self.add('arrived')}; RETURN NULL;",
-            ),
+            after_statement("index_new_words", pgtrigger.Insert, f"{self.add('arrived')}; RETURN NULL;", new="arrived"),
             pgtrigger.Trigger(
                 name="index_changed_words",
                 when=pgtrigger.After,
@@ -81,21 +76,10 @@ class Words:
                     RETURN NULL;
                 """,
             ),
-            pgtrigger.Trigger(
-                name="remove_gone_words",
-                level=pgtrigger.Statement,
-                when=pgtrigger.After,
-                operation=pgtrigger.Delete,
-                referencing=pgtrigger.Referencing(old="gone"),
-                func=f"{remove} IN (SELECT id FROM gone); RETURN NULL;",
+            after_statement(
+                "remove_gone_words", pgtrigger.Delete, f"{remove} IN (SELECT id FROM gone); RETURN NULL;", old="gone"
             ),
-            pgtrigger.Trigger(
-                name="remove_all_words",
-                level=pgtrigger.Statement,
-                when=pgtrigger.After,
-                operation=pgtrigger.Truncate,
-                func=f"DELETE FROM {self.table}; RETURN NULL;",
-            ),
+            after_statement("remove_all_words", pgtrigger.Truncate, f"DELETE FROM {self.table}; RETURN NULL;"),
         ]
 
     def add(self, rows: str) -> str:

@@ -4,25 +4,15 @@ from django.conf import settings
 from django.utils.crypto import constant_time_compare
 from drf_spectacular.utils import extend_schema
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
-from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from config.api.representation.renderers import TextRenderer
 from config.api.views import View
 from config.http.errors import DomainError, ErrorCode, not_found
 from config.http.lanes import Lane
 from config.server import metrics, scrape
 from config.site.health import UnversionedMixin
-
-
-class ExpositionRenderer(BaseRenderer):
-    """Prometheus' text format: the data is encoded already."""
-
-    media_type = "text/plain"
-    format = "prometheus"
-
-    def render(self, data: bytes, accepted_media_type: str | None = None, renderer_context: object = None) -> bytes:
-        return data
 
 
 class MetricsView(UnversionedMixin, View):
@@ -35,7 +25,7 @@ class MetricsView(UnversionedMixin, View):
     takes_any_host = True
     # It reads the files of all processes.
     lanes = {"GET": Lane.SLOW, "HEAD": Lane.SLOW}
-    renderer_classes = [ExpositionRenderer]
+    renderer_classes = [TextRenderer]
     envelope_known = False
     own_errors = {"GET": (ErrorCode.UNAUTHENTICATED, ErrorCode.INVALID_TOKEN, ErrorCode.NOT_FOUND)}
     own_security = [{"metricsToken": []}]

@@ -7,11 +7,10 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.conf import settings
-from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from config.api.representation.renderers import JSONRenderer
+from config.api.representation.renderers import JSONRenderer, TextRenderer
 from config.api.schema import get_document
 from config.api.versions import versioning
 from config.api.versions.versioning import VERSION_PARAMETER
@@ -142,15 +141,6 @@ def _build_item(request: PreparedRequest) -> dict[str, Any]:
 
 def _list(values: Mapping[str, str]) -> list[dict[str, str]]:
     return [{"key": name, "value": value} for name, value in values.items()]
-
-
-class TextRenderer(BaseRenderer):
-    media_type = "text/plain"
-    format = "text"
-    charset = "utf-8"
-
-    def render(self, data: str, accepted_media_type: str | None = None, renderer_context: object = None) -> bytes:
-        return data.encode()
 
 
 class RequestsFileView(DocumentationView):

@@ -40,6 +40,17 @@ class JSONRenderer(BaseRenderer):
         return b"" if data is None else to_json(data)
 
 
+class TextRenderer(BaseRenderer):
+    """Text, in bytes or not."""
+
+    media_type = "text/plain"
+
+    def render(
+        self, data: Any, accepted_media_type: str | None = None, renderer_context: Mapping[str, Any] | None = None
+    ) -> Any:
+        return data
+
+
 class ProblemRenderer(JSONRenderer):
     """For errors alone: the exception handler picks it where the client accepts problem details."""
 

@@ -68,18 +68,20 @@ _requests = cache(_REQUESTS.labels)
 
 
 class VersionUses:
-    """The counts of a process that are not written down yet.
+    """The counts of a process that are not written down yet, by the statement that adds them to a table.
 
     Uses are counted by version, user, kind and name of the credential, answers by version and status, replays by the
     record of the answer.
     """
 
     def __init__(self) -> None:
-        self._counts: Counter[tuple[int, int | None, str, str]] = Counter()
-        self._answers: Counter[tuple[int, int]] = Counter()
-        self._replays: Counter[int] = Counter()
+        self._counts = self._begin()
         self._lock = Lock()
         self._next_write = 0.0
+
+    @staticmethod
+    def _begin() -> dict[str, Counter[tuple[Any, ...]]]:
+        return {sql: Counter() for sql in (_WRITE, _WRITE_ANSWERS, _WRITE_REPLAYS)}
 
     def count(self, version: Version, principal: Principal | None, status: int) -> None:
         """Counts an answer of a version: of which user, by which credential; nobody's, where there was no good one."""
@@ -88,14 +90,15 @@ class VersionUses:
             user, kind, name = principal.user.id, principal.kind, principal.credential
         _requests(version.number, kind or "none").inc()
         with self._lock:
-            self._counts[version.number, user, kind, name] += 1
-            self._answers[version.number, status] += 1
+            self._counts[_WRITE][version.number, user, kind, name] += 1
+            self._counts[_WRITE_ANSWERS][version.number, status] += 1
 
     def count_replay(self, record_id: int) -> None:
         """Counts that the answer of an idempotency record was given again."""
         with self._lock:
-            if len(self._replays) < MAX_REPLAYED or record_id in self._replays:
-                self._replays[record_id] += 1
+            replays = self._counts[_WRITE_REPLAYS]
+            if len(replays) < MAX_REPLAYED or (record_id,) in replays:
+                replays[record_id,] += 1
 
     def write_when_due(self) -> None:
         """Writes the counts down unless that was done a few seconds ago."""
@@ -105,35 +108,28 @@ class VersionUses:
             self.write()
 
     def write(self) -> None:
-        """Adds the counts to the table, outside of any request's transaction.
+        """Adds the counts to the tables, outside of any request's transaction.
 
         While the database is unavailable they stay in memory until the next time.
         """
         with self._lock:
-            uses, self._counts = self._counts, Counter()
-            answers, self._answers = self._answers, Counter()
-            replays, self._replays = self._replays, Counter()
-        if not (uses or replays):
+            seen, self._counts = self._counts, self._begin()
+        if not any(seen.values()):
             return
         try:
             # All or nothing, or what stays in memory would be counted twice.
             with transaction.atomic(), connection.cursor() as cursor:
                 # Requests wait meanwhile, and nothing that a crash may take with it is worth a wait for the disk.
                 cursor.execute("SET LOCAL synchronous_commit = off")
-                cursor.execute(_WRITE.format(users=get_user_model()._meta.db_table), _columns(uses))
-                cursor.execute(_WRITE_ANSWERS, _columns(answers))
-                if replays:
-                    cursor.execute(_WRITE_REPLAYS, [list(replays), list(replays.values())])
+                for sql, counts in seen.items():
+                    if counts:
+                        columns = zip(*((*counted, number) for counted, number in counts.items()), strict=True)
+                        cursor.execute(sql.format(users=get_user_model()._meta.db_table), list(map(list, columns)))
         except Error as error:
             logger.warning("The use of versions was not written down: %s", error)
             with self._lock:
-                self._counts.update(uses)
-                self._answers.update(answers)
-                self._replays.update(replays)
-
-
-def _columns(counts: Counter[Any]) -> list[list[Any]]:
-    return [list(column) for column in zip(*((*counted, number) for counted, number in counts.items()), strict=True)]
+                for sql, counts in seen.items():
+                    self._counts[sql].update(counts)
 
 
 uses = VersionUses()
