@@ -351,7 +351,9 @@ class Application(AbstractApplication):
             problems["name"].append(ValidationError(BLANK))
         if self.authorization_grant_type == self.GRANT_CLIENT_CREDENTIALS:
             if self.owner is None:
-                problems["owner"].append(ValidationError("Choose an owner, whom client-credentials tokens act for."))
+                problems["owner"].append(
+                    ValidationError("Choose an owner: client-credentials tokens act as this user.")
+                )
             if self.client_type == self.CLIENT_PUBLIC:
                 problems["client_type"].append(ValidationError("Client credentials require a confidential client."))
         if problems:

@@ -62,7 +62,7 @@ class Page(View):
             quotas.consume_quota(request, request.user if request.user.is_authenticated else None)
             response = handler(request, *args, **kwargs)
         except DomainError as error:
-            title = "Try again later" if error.code is ErrorCode.RATE_LIMITED else "This cannot be done"
+            title = "Try again later" if error.code is ErrorCode.RATE_LIMITED else "Something went wrong"
             response = render_notice(request, title, error.message, error.status)
             for name, value in error.headers.items():
                 response[name] = value
@@ -147,8 +147,8 @@ class PasswordResetRequestView(Page):
 
     def post(self, request: HttpRequest) -> HttpResponse:
         messages.ask_for_password_reset(request, request.POST.get("email", "")[:MAX_EMAIL_LENGTH])
-        text = "If there is an account with this email, a message with a link is on its way. It works for 30 minutes."
-        return render_notice(request, "Read your mail", text, 200)
+        text = "If an account has this email address, you will receive a link to set a new password within 30 minutes."
+        return render_notice(request, "Check your email", text, 200)
 
 
 class LinkPage(Page):

@@ -57,7 +57,7 @@ def prove(request: AnyRequest, email: str, password: str, *, door: str, check: C
                 _hold_back(request, began)
             raise DomainError(ErrorCode.INVALID_CREDENTIALS)
         if settings.REQUIRE_VERIFIED_EMAIL and user.email_verified_at is None:
-            message = "Verify your email first, by the link that was mailed to it, or reset your password."
+            message = "Verify your email first: use the link that was sent to it, or reset your password."
             raise DomainError(ErrorCode.FORBIDDEN, message, [Detail("email", message)])
         return user
 

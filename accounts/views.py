@@ -3,7 +3,7 @@ from typing import Any, ClassVar
 
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -65,9 +65,9 @@ class SessionsView(View):
     """Where the caller is signed in."""
 
     texts = {
-        "get": "Lists where you are signed in.\n\n"
-        "Log-ins with their tokens (`jwt`) and browsers (`session`): of each kind the latest 100. `last_used_at` of a "
-        "log-in is when it last got or first used a pair of tokens."
+        "get": "List sessions.\n\n"
+        "Returns where you are signed in: the latest 100 logins with tokens (`jwt`) and the latest 100 browser "
+        "sessions (`session`). The `last_used_at` of a login is updated when its tokens are refreshed."
     }
     permission_classes = [PasswordPermission]
     cache_control = "no-store"
@@ -81,7 +81,7 @@ class SessionsView(View):
 class SessionView(View):
     """One of these sign-ins."""
 
-    texts = {"delete": "Signs out elsewhere.\n\nThe session is refused from the next request on, tokens too."}
+    texts = {"delete": "End session.\n\nThe session and its tokens stop working with the next request."}
     permission_classes = [PasswordPermission]
     own_errors = {"DELETE": (ErrorCode.FORBIDDEN, ErrorCode.NOT_FOUND)}
 
@@ -164,8 +164,9 @@ class LogoutView(TokenView):
 
 class PasswordResetRequestView(MessageView, TokenView):
     texts = {
-        "post": "Mails a link to the user of an email, by which a new password is set.\n\n"
-        "It is answered the same whether or not there is such a user. The link works once, for 30 minutes."
+        "post": "Request a password reset.\n\n"
+        "Sends a link to the email address if a user has it. The response is the same if nobody does. The link works "
+        "once and expires after 30 minutes."
     }
     purpose = Purpose.PASSWORD_RESET
     serializer_class = EmailSerializer
@@ -181,9 +182,9 @@ class PasswordResetView(TokenView):
     """Uses the link of a reset or an invitation."""
 
     texts = {
-        "post": "Sets a new password by the token of a mailed link.\n\n"
-        "Of a reset or an invitation. It ends all logins and sessions, and verifies the email. A token that was "
-        "used or has expired is answered 404."
+        "post": "Set a new password.\n\n"
+        "Takes the token from the link of a password reset or an invitation. Setting the password ends all logins and "
+        "sessions, and verifies the email. Returns 404 if the token has expired or was used."
     }
     serializer_class = PasswordSerializer
     own_errors = {"POST": (ErrorCode.NOT_FOUND,)}
@@ -202,8 +203,8 @@ class PasswordResetView(TokenView):
 
 class EmailVerificationView(TokenView):
     texts = {
-        "post": "Verifies an email by the token of a mailed link.\n\n"
-        "A token that was used or has expired is answered 404."
+        "post": "Verify an email.\n\n"
+        "Takes the token from the link of a verification email. Returns 404 if the token has expired or was used."
     }
     own_errors = {"POST": (ErrorCode.NOT_FOUND,)}
 
@@ -268,6 +269,7 @@ class APIKeyViewSet(ResourceViewSet):
         services.revoke_api_key(instance, by=self.principal.user)
 
 
+@extend_schema_view(create=extend_schema(summary="Rotate API key"))
 class RotationViewSet(APIKeyViewSet):
     """The successors of a key, which are made here and read as keys."""
 

@@ -36,8 +36,8 @@ def check_default_version(**options: object) -> list[CheckMessage]:
     version = versioning.get_default_version()
     if version.sunset is None or time() < midnight(version.sunset) - NOTICE_BEFORE_SUNSET.total_seconds():
         return []
-    message = f"Version {version}, which a request without a version gets, ends on {version.sunset}."
-    return [checks.Warning(message, hint="Move DEFAULT_API_VERSION.", id="config.W001")]
+    message = f"Version {version}, the default version, ends on {version.sunset}."
+    return [checks.Warning(message, hint="Set DEFAULT_API_VERSION to a later version.", id="config.W001")]
 
 
 @register(Tags.security, deploy=True)
@@ -46,11 +46,13 @@ def check_proxies(**options: object) -> list[CheckMessage]:
     if settings.LOCAL:
         return []
     if not settings.PUBLIC_URL.startswith("https:"):
-        hint = "Put a proxy with TLS in front."
-        return [checks.Warning("PUBLIC_URL is http: credentials are sent in clear.", hint=hint, id="config.W003")]
+        hint = "Put a TLS proxy in front of the service."
+        return [checks.Warning("PUBLIC_URL is http: credentials are sent unencrypted.", hint=hint, id="config.W003")]
     if not settings.TRUSTED_PROXIES:
-        message = "A proxy ends the TLS of PUBLIC_URL, but TRUSTED_PROXIES is 0: all clients share one address."
-        return [checks.Warning(message, hint="Set it to the number of proxies.", id="config.W004")]
+        message = (
+            "PUBLIC_URL is https, but TRUSTED_PROXIES is 0: all clients behind the proxy share its address and quota."
+        )
+        return [checks.Warning(message, hint="Set TRUSTED_PROXIES to the number of proxies.", id="config.W004")]
     return []
 
 
@@ -59,8 +61,8 @@ def check_mail(**options: object) -> list[CheckMessage]:
     """Warns of an installation that sends no mail."""
     if settings.SENDS_MAIL:
         return []
-    message = "There is no EMAIL_URL: nobody can reset a password, verify an email or be invited."
-    return [checks.Warning(message, hint="Set it, and run manage.py deliver.", id="config.W009")]
+    message = "EMAIL_URL is not set: password resets, email verification and invitations are disabled."
+    return [checks.Warning(message, hint="Set EMAIL_URL and run manage.py deliver.", id="config.W011")]
 
 
 # --- What runs beside the service, for `manage.py doctor` and `manage.py check --database default`
@@ -77,7 +79,7 @@ def check_database(databases: Sequence[str] | None = None, **options: object) ->
             cursor.execute(_LOOK)
             available, clock, *timeouts = cursor.fetchone()
     except DatabaseError as error:
-        hint = "See DATABASE_URL, and whether PostgreSQL runs."
+        hint = "Check DATABASE_URL, and that PostgreSQL is running."
         return [Error(str(error).partition("\n")[0], hint=hint, id="config.E007")]
     # What the way there and back may hide is not counted.
     return [*_find_faults(available, timeouts, max(sent - clock, clock - time()))]
@@ -94,16 +96,16 @@ SELECT current_setting('max_connections')::int - current_setting('superuser_rese
 def _find_faults(available: int, timeouts: Sequence[str], seconds_apart: float) -> Iterator[CheckMessage]:
     needed = CONNECTIONS_OF_A_WORKER * settings.WORKERS + SPARE_CONNECTIONS
     if available < needed:
-        message = f"max_connections leaves {available}, and {settings.WORKERS} workers need {needed}."
-        yield checks.Warning(message, hint="Raise it, or lower WORKERS.", id="config.W005")
+        message = f"max_connections allows {available} connections, but {settings.WORKERS} workers need {needed}."
+        yield checks.Warning(message, hint="Raise max_connections or lower WORKERS.", id="config.W005")
     if "0" in timeouts:
-        message = "There is no time-out for locks, or for sleeping transactions: a pooler drops what is asked for."
-        hint = "Set DATABASE_MIGRATION_URL, which tells the service of the pooler."
+        message = "Lock or idle transaction time-outs are not in effect: a pooler drops these settings."
+        hint = "Set DATABASE_MIGRATION_URL to the database behind the pooler."
         yield checks.Warning(message, hint=hint, id="config.W006")
     # The order of rows is that of the database's clock, and a token is valid for minutes.
     if seconds_apart > MAX_CLOCK_SECONDS:
         message = f"The clocks of this machine and of the database differ by {seconds_apart:.1f} s."
-        yield checks.Warning(message, hint="Let both follow NTP.", id="config.W007")
+        yield checks.Warning(message, hint="Synchronize both with NTP.", id="config.W007")
 
 
 @register(Tags.database, deploy=True)
@@ -133,12 +135,12 @@ def check_redis(databases: Sequence[str] | None = None, **options: object) -> li
         with Redis.from_url(settings.QUOTA_URL, socket_timeout=2, socket_connect_timeout=2) as redis:
             facts = redis.info()
     except RedisError as error:
-        return [Error(str(error), hint="See QUOTA_URL, and whether Redis runs.", id="config.E008")]
+        return [Error(str(error), hint="Check QUOTA_URL, and that Redis is running.", id="config.E008")]
     # A Redis of a provider may tell less.
     if facts.get("role", "master") != "master":
-        hint = "Let QUOTA_URL lead to the primary."
-        return [Error("The Redis of QUOTA_URL is a replica, which takes no counts.", hint=hint, id="config.E009")]
+        hint = "Point QUOTA_URL to the primary."
+        return [Error("The Redis of QUOTA_URL is a replica, which accepts no writes.", hint=hint, id="config.E009")]
     if facts.get("evicted_keys"):
-        hint = "Give it memory of its own."
-        return [checks.Warning("Redis has evicted keys, and may forget counts.", hint=hint, id="config.W008")]
+        hint = "Use a Redis of its own for the quotas, with enough memory."
+        return [checks.Warning("Redis has evicted keys: counts may be lost.", hint=hint, id="config.W008")]
     return []

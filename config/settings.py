@@ -179,7 +179,10 @@ DEFAULT_API_VERSION = env.int("DEFAULT_API_VERSION", 1, validate=OneOf([version.
 API_VENDOR = env.str(
     "API_VENDOR",
     "users",
-    validate=Regexp(r"[a-z][a-z0-9-]*\Z", error="Must be lowercase letters, digits or hyphens after a letter."),
+    validate=Regexp(
+        r"[a-z][a-z0-9-]*\Z",
+        error="Must start with a lowercase letter, followed by lowercase letters, digits or hyphens.",
+    ),
 )
 CORS_ALLOWED_ORIGINS: list[str] = env.list(
     "CORS_ALLOWED_ORIGINS", [], validate=_each(Regexp(_ORIGIN, error=_ORIGIN_WANTED))
@@ -190,7 +193,7 @@ STRICT_TRANSPORT_SECURITY = env.str(
     "max-age=31536000",
     validate=Regexp(
         r"max-age=[0-9]{1,10}(; includeSubDomains(; preload)?)?\Z",
-        error="Must be such as max-age=31536000 or max-age=31536000; includeSubDomains; preload.",
+        error="Must be a value such as max-age=31536000 or max-age=31536000; includeSubDomains; preload.",
     ),
 )
 LOG_CLIENT_ADDRESS = env.bool("LOG_CLIENT_ADDRESS", True)
@@ -248,7 +251,7 @@ def _faults() -> Iterator[str]:
             ".venv/bin/python -m pip install --require-hashes --no-deps -r requirements-otel.txt"
         )
     if REQUIRE_VERIFIED_EMAIL and not SENDS_MAIL:
-        yield "REQUIRE_VERIFIED_EMAIL: Needs EMAIL_URL, by which emails are verified."
+        yield "REQUIRE_VERIFIED_EMAIL: Requires EMAIL_URL, which sends the verification emails."
     if READ_ONLY_WITHOUT_PRIMARY and not _replicas:
         yield "READ_ONLY_WITHOUT_PRIMARY: Requires DATABASE_REPLICA_URLS."
     yield from _find_faults_of_keys()
@@ -277,7 +280,7 @@ def _format_errors(errors: Sequence[str] | Mapping[str, Sequence[str]]) -> str:
 try:
     env.seal()
     if faults := list(_faults()):
-        raise EnvValidationError("The variables contradict each other.", faults)
+        raise EnvValidationError("These variables contradict each other.", faults)
 except EnvValidationError as error:
     sys.exit(f"{_format_errors(error.error_messages)} (docs/settings.md lists the variables)")
 

@@ -44,7 +44,7 @@ HISTORY_EVENTS = (
     "credentials.ended",
     *(f"{purpose}.{what}" for purpose in Purpose for what in ("requested", "used")),
 )
-MAX_HISTORY_EVENTS = 100
+MA_HISTORY_EVENTS = 100
 # Django's sentence speaks of single sign-on, which there is none of.
 NO_PASSWORD = "If disabled, the user has no password and can sign in only after an administrator sets one."
 
@@ -134,7 +134,7 @@ class OwnPasswordForm(PasswordChangeForm):
 
 def _fetch_events(user: User) -> list[AuditEvent]:
     """The latest audit events of what was done to a user, by any door."""
-    own = AuditEvent.objects.filter(user=user, event__in=HISTORY_EVENTS).order_by("-id")[:MAX_HISTORY_EVENTS]
+    own = AuditEvent.objects.filter(user=user, event__in=HISTORY_EVENTS).order_by("-id")[:MA_HISTORY_EVENTS]
     # Of users that were added together, the event has no user; it was written in the same transaction, a moment later.
     soon = (user.created_at, user.created_at + timedelta(minutes=1))
     together = AuditEvent.objects.filter(
@@ -216,7 +216,9 @@ class UserAdmin(UserImportMixin, DjangoUserAdmin):
 
     @admin.action(description="Invite", permissions=["invite"])
     def invite(self, request: HttpRequest, queryset: QuerySet[User]) -> HttpResponse | None:
-        consequences = ["Active users without a password are mailed a link by which they set one within seven days."]
+        consequences = [
+            "Active users without a password receive an email with a link to set one. It expires after seven days."
+        ]
         if page := self.confirm_action(request, queryset, "invite", "Invite users", consequences):
             return page
         users = [user for user in queryset.order_by("id") if may_invite(user)]
@@ -224,7 +226,8 @@ class UserAdmin(UserImportMixin, DjangoUserAdmin):
             invite(user)
             self.log_change(request, user, "Invited.")
         left_out = len(queryset) - len(users)
-        self.message_user(request, f"Invited {len(users)} users, and not {left_out} others.", messages.SUCCESS)
+        skipped = f" Skipped {left_out} who have a password or are inactive." if left_out else ""
+        self.message_user(request, f"Invited {len(users)} users.{skipped}", messages.SUCCESS)
         return None
 
     def _set_status(self, request: HttpRequest, queryset: QuerySet[User], status: Status, done: str) -> None:

@@ -140,9 +140,9 @@ def _join(names: Iterable[str]) -> str:
 class FileForm(forms.Form):
     file = forms.FileField(
         label="CSV file",
-        help_text=f"UTF-8, with the column names {_join(REQUIRED_COLUMNS)} and perhaps "
-        f"{_join(KNOWN_COLUMNS[2:])} in the first line; up to {MAX_LINES:,} lines. Users without a {SECRET_COLUMN} "
-        "have no password until they set one.",
+        help_text=f"UTF-8, up to {MAX_LINES:,} lines. The first line has the column names: {_join(REQUIRED_COLUMNS)}, "
+        f"and optionally {_join(KNOWN_COLUMNS[2:])}. Users without a {SECRET_COLUMN} have no password until they set "
+        "one.",
     )
 
     def clean_file(self) -> str:
@@ -163,7 +163,7 @@ class ConfirmForm(forms.Form):
     """
 
     content = forms.CharField(widget=forms.HiddenInput, strip=False)
-    invite = forms.BooleanField(label="Invite those without a password by mail", required=False)
+    invite = forms.BooleanField(label="Email an invitation to users without a password", required=False)
 
     def clean_content(self) -> str:
         try:

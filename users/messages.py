@@ -28,18 +28,18 @@ from users.models import User
 TEXTS = {
     Purpose.PASSWORD_RESET: (
         _("Set a new password"),
-        _("Somebody, probably you, has asked for a new password. You set it here within 30 minutes:"),
-        _("If it was not you, do nothing: your password stays as it is."),
+        _("You requested a new password. Use this link within 30 minutes to set it:"),
+        _("If you did not request it, ignore this email: your password stays the same."),
     ),
     Purpose.EMAIL_VERIFICATION: (
         _("Verify your email"),
-        _("Please confirm within seven days that this is your address:"),
-        _("If you do not know why you get this message, do nothing."),
+        _("Use this link within seven days to confirm that this email address is yours:"),
+        _("If you did not expect this email, ignore it."),
     ),
     Purpose.INVITATION: (
         _("You are invited"),
-        _("An account was made for you. You set its password here within seven days:"),
-        _("If you do not want it, do nothing: nobody can sign in to it."),
+        _("An account has been created for you. Use this link within seven days to set its password:"),
+        _("If you do not want the account, ignore this email: nobody can sign in to it."),
     ),
 }
 
@@ -84,7 +84,7 @@ def ask_for_verification(user: User) -> None:
         DomainError: CONFLICT for a user who is inactive or has verified it.
     """
     if user.email_verified_at is not None or not user.is_active:
-        reason = "The email is verified." if user.is_active else "The user is inactive."
+        reason = "This email is already verified." if user.is_active else "This user is inactive."
         raise DomainError(ErrorCode.CONFLICT, reason, [Detail("email", reason)])
     ask(Purpose.EMAIL_VERIFICATION, user)
 
@@ -102,7 +102,7 @@ def invite(user: User) -> None:
         DomainError: CONFLICT for a user who is inactive or has a password.
     """
     if not may_invite(user):
-        reason = "The user has a password." if user.is_active else "The user is inactive."
+        reason = "This user already has a password." if user.is_active else "This user is inactive."
         raise DomainError(ErrorCode.CONFLICT, reason, [Detail("password", reason)])
     ask(Purpose.INVITATION, user)
 
@@ -184,4 +184,4 @@ def _take(token: str, *purposes: Purpose) -> tuple[User, Purpose]:
 
 
 def expired_link() -> DomainError:
-    return DomainError(ErrorCode.NOT_FOUND, "This link has expired, or was used. Ask for a new one.")
+    return DomainError(ErrorCode.NOT_FOUND, "This link has expired or was used. Request a new one.")

@@ -15,8 +15,8 @@ MAX_ARGON2_LANES = 16
 MAX_SCRYPT_WORK = 1 << 20
 MAX_PBKDF2_PASSES = {"sha1": 1_500_000, "sha256": 1_500_000, "sha512": 500_000}
 
-_TOO_COSTLY = "Takes too long or too much memory to check; leave it out, and have the user set a password."
-_UNKNOWN = "Is no hash of Argon2, bcrypt, scrypt or PBKDF2 in a form that the guide lists (/docs/import-users)."
+_TOO_COSTLY = "Checking this hash would take too much time or memory. Omit it and have the user set a password."
+_UNKNOWN = "Must be an Argon2, bcrypt, scrypt or PBKDF2 hash in a format that the guide lists (/docs/import-users)."
 
 
 def parse_password_hash(text: str) -> str:

@@ -81,7 +81,7 @@ class UserSerializer(ResourceSerializer):
         elif "current_password" in data and "password" not in data:
             problems["current_password"] = "Send this only with a new password."
         if "password_hash" in data and (self.instance is not None or "password" in data):
-            problems["password_hash"] = "Send this only with a new user, instead of `password`."
+            problems["password_hash"] = "Send this only when you create a user, instead of `password`."
         try:
             values = super().to_internal_value(data)
         except ValidationError as error:
@@ -201,7 +201,7 @@ class MessageSerializer(serializers.Serializer):
 
     example = {"expires_in": 1800}
 
-    expires_in = serializers.IntegerField(help_text="Seconds for which its link works.")
+    expires_in = serializers.IntegerField(help_text="Seconds until the link expires.")
 
 
 class ArchiveLineSerializer(serializers.Serializer):

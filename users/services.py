@@ -114,7 +114,7 @@ def _list_conflicts(folded: Sequence[UniqueKey], own: Sequence[UniqueKey] = ()) 
 
 def _conflict(details: list[Detail]) -> DomainError:
     # None are left where the other user was removed meanwhile.
-    details = details or [Detail("email", "Another user had this email address; send it again.")]
+    details = details or [Detail("email", "Another user had this email address until now. Retry the request.")]
     return DomainError(ErrorCode.CONFLICT, details[0].message, details)
 
 

@@ -134,14 +134,15 @@ class UserMessageView(MessageView):
 
 class UserEmailVerificationView(UserMessageView):
     texts = {
-        "post": "Mails a link to one user, by which the email is verified.\n\n"
-        "For oneself, and for administrators. A user whose email is verified, or who is inactive: 409."
+        "post": "Send a verification email.\n\n"
+        "Users can send it to themselves, administrators to anyone. Returns 409 if the email is already verified or "
+        "the user is inactive."
     }
     purpose = Purpose.EMAIL_VERIFICATION
 
     def ask(self, user: User) -> None:
         if not is_self_or_administrator(self.principal, user.pk):
-            raise forbidden("Only the user and administrators may ask for this.")
+            raise forbidden("Only the user or an administrator can send this email.")
         if not self.principal.user.is_administrator:
             # An email that one has given oneself may be another person's.
             messages.count(self.request, user.email)
@@ -150,17 +151,18 @@ class UserEmailVerificationView(UserMessageView):
 
 class UserInvitationView(UserMessageView):
     texts = {
-        "post": "Mails a link to one user without a password, by which the password is set.\n\n"
-        "For administrators. The link works for seven days. A user who has a password, or who is inactive: 409. A user "
-        "whose email an API key or OAuth token changed is invited only with a credential made from the password."
+        "post": "Send an invitation.\n\n"
+        "Sends a user who has no password a link to set one. Only administrators can send it. The link expires after "
+        "seven days. Returns 409 if the user has a password or is inactive. If an API key or OAuth token has changed "
+        "the user's email, use a password-based credential."
     }
     purpose = Purpose.INVITATION
 
     def ask(self, user: User) -> None:
         if not self.principal.user.is_administrator:
-            raise forbidden("Only administrators invite users.")
+            raise forbidden("Only administrators can invite users.")
         if not (user.email_is_trusted or self.principal.made_from_password):
-            reason = "This email was changed without the password: use a password-based credential (JWT, Basic)."
+            reason = "An API key or OAuth token changed this email. Use a password-based credential: JWT or Basic."
             raise forbidden(reason, "email")
         run_in_transaction(lambda: messages.invite(user))
 
@@ -179,9 +181,10 @@ class ArchiveView(View):
     """Everything that belongs to a user."""
 
     texts = {
-        "get": "Downloads everything that belongs to one user.\n\n"
-        "A line of NDJSON for each row: its `kind` and its `data`, of one moment and without secrets. Your own, or as "
-        "an administrator anybody's, with a credential made from the password."
+        "get": "Download user archive.\n\n"
+        "Streams everything that the service stores about a user, as NDJSON: each line has the `kind` and the `data` "
+        "of one record. The lines are a consistent snapshot and contain no secrets. Administrators can download the "
+        "archive of any user. Requires a password-based credential."
     }
     permission_classes = [PasswordPermission]
     cache_control = "no-store"
@@ -196,7 +199,7 @@ class ArchiveView(View):
         if user is None:
             raise not_found()
         if not is_self_or_administrator(self.principal, user.pk):
-            raise forbidden("Only the user and administrators may have it.")
+            raise forbidden("Only the user or an administrator can download this archive.")
         headers = {
             "Content-Type": NDJSON,
             "Content-Disposition": f'attachment; filename="user-{user.pk}.ndjson"',

@@ -49,7 +49,7 @@ def get_value(row: Model, name: str) -> str | int | None:
 
 class ExportForm(forms.Form):
     format = forms.ChoiceField(
-        choices=[("csv", "CSV, for spreadsheets"), ("ndjson", "JSON by lines, for programs")],
+        choices=[("csv", "CSV, for spreadsheets"), ("ndjson", "JSON lines, for programs")],
         widget=forms.RadioSelect,
         initial="csv",
     )

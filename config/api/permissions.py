@@ -73,7 +73,7 @@ class PasswordPermission(ResourcePermission):
     def has_permission(self, request: Request, view: APIView) -> bool:
         allowed = super().has_permission(request, view)
         if request.method != "OPTIONS" and not request.auth.made_from_password:
-            raise forbidden("This needs a credential made from the password.", "credential")
+            raise forbidden("This requires a password-based credential: JWT, Basic or session.", "credential")
         return allowed
 
 

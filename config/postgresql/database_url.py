@@ -14,8 +14,8 @@ SECONDS_TO_CONNECT_TO_EACH = 2
 # A machine that has fallen off the network is noticed after five seconds instead of a quarter of an hour.
 _LIFE_SIGNS = {"keepalives_idle": 5, "keepalives_interval": 1, "keepalives_count": 3, "tcp_user_timeout": 5_000}
 _FORM = (
-    "Must be postgresql://user:password@host:port/database, several hosts as host:port,host:port, with parameters of"
-    " libpq behind a question mark, and anything special escaped by %."
+    "Must be postgresql://user:password@host:port/database. Separate several hosts by commas, append parameters of"
+    " libpq after a question mark, and percent-encode special characters."
 )
 
 
@@ -40,15 +40,19 @@ def parse_database_url(url: str, *, is_one_of_several: bool = False) -> dict[str
     if not name:
         raise ValueError("Must name the database: postgresql://host/database.")
     if "options" in given:
-        raise ValueError("Must not hold options: the service sets its own; set others for the role (ALTER ROLE … SET).")
+        raise ValueError(
+            "Must not contain options, which the service sets itself. Set others for the role (ALTER ROLE … SET)."
+        )
     hosts, ports = str(host).count(",") + 1, str(port).split(",")
     if len(ports) not in {1, hosts} or not all(map(_is_port, ports)):
         raise ValueError(_FORM)
     if hosts > 1 and given.get("target_session_attrs") not in _WRITABLE:
-        raise ValueError("Several hosts need ?target_session_attrs=read-write, or a standby would be written to.")
+        raise ValueError(
+            "Several hosts require ?target_session_attrs=read-write. Otherwise, the service might connect to a standby."
+        )
     if hosts > 1 and "hostaddr" in given:
         # The host that answered last is asked first, and would be asked at the address of another one.
-        raise ValueError("Several hosts are named by their host alone, and not by hostaddr.")
+        raise ValueError("With several hosts, use host and not hostaddr.")
     seconds = SECONDS_TO_CONNECT_TO_EACH if hosts > 1 or is_one_of_several else SECONDS_TO_CONNECT
     return {
         "ENGINE": "django.db.backends.postgresql",

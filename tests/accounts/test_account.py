@@ -140,7 +140,7 @@ def test_page_shows_what_is_ones_own_and_ends_it(owner, browser, pair):
     register(owner)
     key = with_key(owner)
     shown = browser.get("/session/account").content.decode()
-    assert all(part in shown for part in ("127.0.0.1", "A browser, this one", "API key test", "/archive"))
+    assert all(part in shown for part in ("127.0.0.1", "Browser (this session)", "API key test", "/archive"))
     jwt = get_ids(with_password(owner), "jwt")[0]
     assert browser.post("/session/account", {"end": jwt}).status_code == 302
     assert refused(with_bearer(pair["access_token"]).get("/api/protected"))

@@ -75,6 +75,19 @@ def test_dashboard_tells_what_there_is(dashboard: Page, look: Look) -> None:
     look(dashboard, "admin-dashboard-narrow")
 
 
+def test_every_column_of_a_list_is_in_sight(dashboard: Page, service: Service, api_key: str) -> None:
+    for path, body in (("payments", {"amount": 1.5}), ("password-resets", {"email": "zoe.lefevre@example.com"})):
+        headers = {"X-API-Key": api_key, "Idempotency-Key": f"list-{path}"}
+        assert dashboard.request.post(f"/api/v2/{path}", data=body, headers=headers).ok
+    dashboard.set_viewport_size({"width": 1440, "height": 900})
+    lists = [link.get_attribute("href") or "" for link in dashboard.locator("#content-main [class^=model-] th a").all()]
+    assert len(lists) > 10
+    for path in lists:
+        dashboard.goto(path)
+        results = dashboard.locator(".results")
+        assert results.evaluate_all("all => all.every(one => one.scrollWidth <= one.clientWidth)"), path
+
+
 def test_user_among_a_million_is_found_deactivated_and_its_key_revoked(
     dashboard: Page, service: Service, needle: tuple[int, str, str], look: Look
 ) -> None:

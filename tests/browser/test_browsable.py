@@ -15,6 +15,7 @@ from tests.service import Service
 
 Look = Callable[[Page, str], None]
 NASTY = "<script>alert(1)</script>\"'&<img src=x onerror=alert(1)>"
+CUT_OFF = "all => all.filter(one => one.scrollWidth > one.clientWidth + 1).map(one => one.outerHTML.slice(0, 200))"
 KEY = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 
 
@@ -69,6 +70,23 @@ def test_filter_by_a_date_opens_in_sight_and_buttons_stand_off_the_edge(at: Call
     assert table["x"] <= field["x"]
     assert field["x"] + field["width"] <= table["x"] + table["width"]
     assert page.locator(".downloads").evaluate("node => parseFloat(getComputedStyle(node).paddingLeft)") >= 8
+
+
+@pytest.mark.parametrize("path", ["users", "orders", "payments", "posts", "api-keys", "sessions"])
+def test_every_column_of_a_list_is_in_sight_and_covers_no_other(at: Callable[[str], Page], path: str) -> None:
+    page = at("/api/v2/users/12")
+    assert page.request.patch(
+        page.url,
+        data={"external_id": "customer-000012"},
+        headers={
+            "X-CSRFToken": page.locator("meta[name=csrf-token]").get_attribute("content") or "",
+            "Referer": page.url,
+        },
+    ).ok
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.goto(f"/api/v2/{path}")
+    expect(page.locator("tbody td").first).to_be_visible()
+    assert page.locator(".rows, .rows td").evaluate_all(CUT_OFF) == []
 
 
 def test_keys_of_json_stand_on_the_line_of_their_values(at: Callable[[str], Page]) -> None:

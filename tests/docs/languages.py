@@ -13,6 +13,9 @@ from typing import Any, Protocol
 
 import httpx
 
+from config.site import examples
+from config.site.examples import Exchange
+
 RUNNER = Path(__file__).with_name("run.mjs")
 # That of `make test-clients`, where the machine has none.
 NODE_OF_THE_CLIENTS = Path(__file__).resolve().parents[1] / "clients/.venv/bin/node"
@@ -21,10 +24,42 @@ NODE_OF_THE_CLIENTS = Path(__file__).resolve().parents[1] / "clients/.venv/bin/n
 class Language(Protocol):
     """A page is run from its first block to its last; what one block defines, the next ones know."""
 
+    def call(self, exchange: Exchange, variables: Mapping[str, str]) -> Sequence[Sequence[Any]]:
+        """Runs a command of a page. Returns its status and headers, where these are shown, and its body."""
+
     def run(self, code: str, variables: Mapping[str, str]) -> Sequence[Sequence[Any]]:
         """Runs a block. Returns what each `print` or `console.log` of it was given."""
 
     def close(self) -> None: ...
+
+
+class Shell:
+    """The commands as they are printed."""
+
+    name = "curl"
+    # It must not ask the proxy of the machine for our own host, and shows no progress.
+    PRELUDE = "curl() { command curl --silent --noproxy '*' \"$@\"; }\n"
+
+    def call(self, exchange: Exchange, variables: Mapping[str, str]) -> Sequence[Sequence[Any]]:
+        command = exchange.command.replace("http://127.0.0.1:8000", variables["ORIGIN"])
+        shell = ["bash", "-c", self.PRELUDE + command]
+        done = subprocess.run(
+            shell,
+            env={**os.environ, **{name: str(value) for name, value in variables.items()}},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        body, printed = done.stdout, []
+        if examples.parse_command(command).shows_head:
+            head, _, body = body.partition("\n\n")
+            status, *lines = head.splitlines()
+            headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
+            printed = [[int(status.split()[1]), *(headers.get(name.lower()) for name in exchange.shown_headers)]]
+        return [*printed, [json.loads(body)]] if exchange.has_body else printed
+
+    def close(self) -> None:
+        pass
 
 
 class Python:
@@ -32,6 +67,9 @@ class Python:
 
     def __init__(self) -> None:
         self.names: dict[str, Any] = {"httpx": httpx}
+
+    def call(self, exchange: Exchange, variables: Mapping[str, str]) -> Sequence[Sequence[Any]]:
+        return self.run(examples.write_python(exchange), variables)
 
     def run(self, code: str, variables: Mapping[str, str]) -> Sequence[Sequence[Any]]:
         printed: list[Sequence[Any]] = []
@@ -60,6 +98,9 @@ class JavaScript:
         self.process = subprocess.Popen(
             [self.find_node(), RUNNER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
         )
+
+    def call(self, exchange: Exchange, variables: Mapping[str, str]) -> Sequence[Sequence[Any]]:
+        return self.run(examples.write_javascript(exchange), variables)
 
     def run(self, code: str, variables: Mapping[str, str]) -> Sequence[Sequence[Any]]:
         assert self.process.stdin

@@ -89,7 +89,7 @@ def test_every_exchange_of_the_page_happens_as_shown(page, settings, request):
     key = create_api_key(administrator, name="First key")[1]
     robot = register(administrator, grant="client-credentials", redirect_uris="")
     variables = {"KEY": key, "PASSWORD": PASSWORD, "CLIENT": robot.client_id, "SECRET": robot.secret}
-    variables |= {"ORIGIN": ORIGIN, "API": f"{ORIGIN}/api/v2", "MEBIBYTE": "x" * 1024 * 1024}
+    variables |= {"ORIGIN": ORIGIN, "API": f"{ORIGIN}/api/v2", "LONG": "x" * 100 * 1024}
     shown = 0
     for exchange in exchanges(ROOT / page, variables):
         shown += 1

@@ -6,6 +6,7 @@ import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import nullcontext
+from itertools import product
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -20,13 +21,14 @@ from config.site import documentation, examples
 from tests.accounts.oauth.actors import Person, bearer, register
 from tests.conftest import PASSWORD
 from tests.docs.exchanges import Exchange, matches
-from tests.docs.languages import JavaScript, Language, Python
+from tests.docs.languages import JavaScript, Language, Python, Shell
 from tests.docs.test_exchanges import SITUATIONS, given_by
+from tests.service import CHECKOUT
 from users import services
 
 GUIDE = Path(documentation.GUIDE_FOLDER)
 _PART = re.compile(r"^#+ (?P<heading>[^\n]+)$|^```(?P<info>\w*)\n(?P<block>.*?)^```$", re.MULTILINE | re.DOTALL)
-WRITERS = {"python": examples.write_python, "javascript": examples.write_javascript}
+LANGUAGES = ("python", "javascript")
 PAGES_WITH_FUNCTIONS = ("import-users", "walking-lists", "whole-lists", "retries", "polling")
 
 
@@ -57,21 +59,27 @@ def variables(
         "SECRET": robot.secret,
         "ORIGIN": live_server.url,
         "API": f"{live_server.url}/api/v2",
-        "MEBIBYTE": "x" * 1024 * 1024,
+        "LONG": "x" * 100 * 1024,
     }
 
 
 def blocks(page: str) -> Iterator[tuple[str, str, str]]:
     """The blocks of a page: the heading above each, its language and its text."""
     heading = ""
-    for part in _PART.finditer((GUIDE / f"{page}.md").read_text()):
+    file = CHECKOUT / "README.md" if page == "README" else GUIDE / f"{page}.md"
+    for part in _PART.finditer(file.read_text()):
         heading = part["heading"] or heading
         if part["block"]:
             yield heading.strip("`"), part["info"], part["block"]
 
 
 @pytest.mark.django_db(transaction=True, reset_sequences=True)
-@pytest.mark.parametrize("page", documentation.PAGES)
+@pytest.mark.parametrize(
+    ("language", "page"),
+    [(Shell, "README"), *product((Shell, Python, JavaScript), documentation.PAGES)],
+    indirect=["language"],
+    ids=lambda value: getattr(value, "name", value),
+)
 def test_every_exchange_prints_what_is_shown(page, language, variables, request):
     if page == "errors":
         request.getfixturevalue("one_minute")
@@ -81,18 +89,17 @@ def test_every_exchange_prints_what_is_shown(page, language, variables, request)
         for exchange in examples.read_session(block):
             if not exchange.is_call:
                 continue
-            code = WRITERS[language.name](exchange)
             with SITUATIONS.get(heading, nullcontext)():
-                printed = list(language.run(code, variables))
+                printed = list(language.call(exchange, variables))
             told = exchange.printed.replace("http://127.0.0.1:8000", variables["ORIGIN"])
             shown = Exchange(heading, exchange.command, told, shows_head=" -i " in exchange.command)
             if exchange.has_body:
                 (body,) = printed.pop()
-                assert matches(shown.expected_body, body), (code, body)
+                assert matches(shown.expected_body, body), (exchange.command, body)
                 variables |= given_by(body)
             head = list(printed.pop()) if printed else []
             expected = [shown.expected_status, *shown.expected_headers.values()] if shown.shows_head else []
-            assert matches(expected, head), (code, head)
+            assert matches(expected, head), (exchange.command, head)
             if "ETag" in shown.expected_headers and examples.parse_command(exchange.command).method == "GET":
                 variables["ETAG"] = head[1 + list(shown.expected_headers).index("ETag")]
             assert not printed
@@ -126,13 +133,13 @@ def test_every_function_does_what_is_shown(page, language, variables):
 
 def test_functions_stand_in_both_languages():
     for page in documentation.PAGES:
-        infos = [info for _, info, _ in blocks(page) if info in WRITERS]
+        infos = [info for _, info, _ in blocks(page) if info in LANGUAGES]
         assert infos == ["python", "javascript"] * (len(infos) // 2)
         assert bool(infos) == (page in (*PAGES_WITH_FUNCTIONS, "oauth"))
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("name", LANGUAGES)
 def test_client_of_the_authorization_code_gets_tokens(variables, settings, make_user, name):
     settings.LOCAL = True
     person, port = Person(make_user()), find_free_port()

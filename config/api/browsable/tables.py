@@ -15,7 +15,7 @@ from config.api.versions.versioning import get_prefix
 # A cell shows the beginning of a longer text; the JSON has the whole.
 MAX_TEXT = 80
 # A text up to here stands on one line.
-MAX_NARROW = 12
+MAX_NARROW = 14
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,11 @@ class Column:
     left_out: str = ""
     form: FilterForm | None = None
 
+    @property
+    def words(self) -> Sequence[str]:
+        """Of the name, which may be broken between them."""
+        return self.name.split("_")
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -42,12 +47,12 @@ class Cell:
 
     Attributes:
         address: of what the value is the id of; or empty.
-        is_narrow: whether it stands on one line.
+        width: `narrow` if it stands on one line, `time` if on one or two; or empty.
     """
 
     text: str
     address: str = ""
-    is_narrow: bool = False
+    width: str = ""
 
 
 def build_table(request: HttpRequest, query: ListQuery, body: Any) -> Mapping[str, object]:
@@ -96,14 +101,14 @@ def _build_cell(request: HttpRequest, own_path: str, name: str, value: object) -
         path = own_path.format(SimpleNamespace(id=value))
     elif name.endswith("_id") and value is not None:
         path = f"/{name.removesuffix('_id')}s/{value}"
+    elif name.endswith("_at") and isinstance(value, str):
+        # To the second: two times of 27 characters make a table wider than a screen.
+        return Cell(f"{value[:10]} {value[11:19]}Z", width="time")
     else:
-        if name.endswith("_at") and isinstance(value, str):
-            # To the second: two times of 27 characters make a table wider than a screen.
-            value = f"{value[:10]} {value[11:19]}Z"
-        is_narrow = not isinstance(value, str) or name.endswith("_at") or len(value) <= MAX_NARROW
-        return Cell(_to_text(value), is_narrow=is_narrow)
+        text = _to_text(value)
+        return Cell(text, width="narrow" if len(text) <= MAX_NARROW else "")
     path = get_prefix(request.path) + path
-    return Cell(_to_text(value), build_address(request, path) if has_route(path) else "", is_narrow=True)
+    return Cell(_to_text(value), build_address(request, path) if has_route(path) else "", width="narrow")
 
 
 def _to_text(value: object) -> str:

@@ -63,10 +63,10 @@ class Schema(AutoSchema):
     def get_summary(self) -> str:
         if not isinstance(self.view, ResourceViewSet):
             return self._describe().partition("\n")[0].rstrip(".")
-        *_, plural = re.findall(r"/([a-z-]+)(?=/|$)", self.path)
-        noun = plural if self.view.action == "list" else plural.removesuffix("s")
+        names = self.view.queryset.model._meta
+        noun = names.verbose_name_plural if self.view.action == "list" else names.verbose_name
         parents = "".join(f" of the {parent}" for parent in re.findall(r"\{(\w+)_id\}", self.path))
-        return f"{_VERBS[self.view.action]} {noun}{parents}".replace("-", " ").replace("_", " ")
+        return f"{_VERBS[self.view.action]} {noun}{parents}"
 
     def get_description(self) -> str:
         """What the view says of the operation; never a docstring, which is for developers of the service."""

@@ -18,14 +18,13 @@ SECONDS_BETWEEN_LOOKS = 0.5
 
 class Command(ServiceCommand):
     help = (
-        "Sends what is in the outbox, such as mail, until Ctrl-C or SIGTERM, and ends after the message that it is "
-        "at. Several may run: each message is sent by one of them. Killed at any instant, none is lost. On your own "
-        "machine, `make run` starts it."
+        "Sends outgoing mail until Ctrl-C or SIGTERM, then finishes the current message and exits. Several instances "
+        "can run at the same time. No message is lost if one is killed. `make run` starts it, too."
     )
     example = "manage.py deliver --once"
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--once", action="store_true", help="send what is due now, and end")
+        parser.add_argument("--once", action="store_true", help="send what is due now, then exit")
         # Of `serve`, without which it shall not go on.
         parser.add_argument("--parent", type=int, help=SUPPRESS)
 

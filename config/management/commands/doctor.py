@@ -37,15 +37,13 @@ class Command(ServiceCommand):
 
 def _check_public_url() -> Sequence[checks.CheckMessage]:
     """Makes a request as a client does: by DNS, TLS and the proxy."""
-    hint = (
-        "Look at DNS, the certificate and the proxy. If this machine cannot reach its own name, try from another one."
-    )
+    hint = "Check DNS, the certificate and the proxy. If this machine cannot reach its own name, try from another one."
     try:
         # The scheme is that of a validated setting.
         with urlopen(f"{settings.PUBLIC_URL}/versions", timeout=10) as answer:  # noqa: S310
             is_ours = "API-Version" in answer.headers
     except (OSError, HTTPException) as error:
-        return [checks.Warning(f"{settings.PUBLIC_URL} does not respond: {error}.", hint=hint, id="config.W009")]
+        return [checks.Warning(f"{settings.PUBLIC_URL} does not respond: {error}.", hint=hint, id="config.W012")]
     if is_ours:
         return []
-    return [checks.Warning(f"Another service responds at {settings.PUBLIC_URL}.", hint=hint, id="config.W010")]
+    return [checks.Warning(f"Another service responds at {settings.PUBLIC_URL}.", hint=hint, id="config.W013")]

@@ -8,7 +8,7 @@ from config.management.migrations import setup_lock
 
 class Command(ServiceCommand, migrate.Command):
     help = (
-        "Applies the migrations that are missing, as serve does before it serves. Waits while another process sets up "
+        "Applies missing migrations, as serve does before it serves. Waits while another process sets up "
         "the database. Uses DATABASE_MIGRATION_URL where that is set."
     )
     example = "manage.py migrate"
