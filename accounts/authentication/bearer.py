@@ -16,15 +16,14 @@ from users.models import User
 # RFC 7515, section 3.1: header, payload and signature. An OAuth token of ours has no dot.
 JWT_DOTS = 2
 
-_sessions = CredentialLookup(
-    lambda session_id: (
-        # A removed user's session is found, too: `is_usable` asks for an active user, and this runs for each request.
-        LoginSession._base_manager.select_related("user")
-        .only("user", "password_digest", "previous_digest", "access_id", "access_used_at", "ended_at")
-        .filter(pk=session_id, ended_at=None)
-        .annotate(principal_id=F("user_id"))
-    )
+# A removed user's session is found, too: `is_usable` asks for an active user, and this runs for each request.
+_living = (
+    LoginSession._base_manager.select_related("user")
+    .only("user", "password_digest", "previous_digest", "access_id", "access_used_at", "ended_at")
+    .filter(ended_at=None)
+    .annotate(principal_id=F("user_id"))
 )
+_sessions = CredentialLookup(lambda session_id: _living.filter(pk=session_id))
 
 
 def resolve(header: str, request: Request) -> Principal:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import orjson
 from django.conf import settings
-from django.db.models import Exists, Model, QuerySet
+from django.db.models import Model, QuerySet
 from django.http.response import HttpResponseBase
 from rest_framework.generics import GenericAPIView
 from rest_framework.permissions import SAFE_METHODS
@@ -80,7 +80,8 @@ class ResourceViewSet(ViewSetMixin, StreamMixin, IncludeMixin, ReplicaMixin, Con
         links: of a single resource, `self` first.
         version_columns: those of which one changes whenever a row changes, or what it shows beside its own columns.
         parent_field: of a nested collection, the foreign key to the parent, under which the address names it too;
-            `get_parents()` then says which parents the caller may look into.
+            `get_parents()` then says which parents the caller may look into. `get_queryset` selects no row below
+            another one: `visible_to` and the managers of rows that go with their parent see to it.
         idempotency: what POST does with an `Idempotency-Key`.
         bulk: whether POST takes many resources, as NDJSON (config.api.bulk).
     """
@@ -152,7 +153,7 @@ class ResourceViewSet(ViewSetMixin, StreamMixin, IncludeMixin, ReplicaMixin, Con
             self.check_parent()
             raise
         if not page:
-            # Rows exist only below a parent that the caller may look into: the statement that read them checked it.
+            # Rows are selected only below a parent that the caller may look into.
             self.check_parent()
         return self.include(self.get_paginated_response(self.represent(page or [])), page or [])
 
@@ -301,11 +302,7 @@ class ResourceViewSet(ViewSetMixin, StreamMixin, IncludeMixin, ReplicaMixin, Con
         if getattr(self, "swagger_fake_view", False):
             return rows
         rows = rows.visible_to(self.principal)
-        if self.parent_field is None:
-            return rows
-        # The check of the parent is no condition on a row: PostgreSQL evaluates it once, before the first one.
-        exists = Exists(self.get_parents().filter(pk=self.parent_id))
-        return rows.filter(exists, **{self.parent_field: self.parent_id})
+        return rows.filter(**{self.parent_field: self.parent_id}) if self.parent_field else rows
 
     def check_parent(self) -> None:
         """Raises DomainError, a NOT_FOUND, unless the caller may look into the parent, if the collection has one."""

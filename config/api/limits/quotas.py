@@ -69,11 +69,12 @@ class CredentialBackend:
 
     def find(self, lookup: CredentialLookup, request: AnyRequest | None, **values: object) -> Any:
         """See CredentialLookup."""
-        rows = lookup.build_queryset(**values)
+        # Unique: of one row, to sort and to limit takes time alone.
+        rows = lookup.build_queryset(**values).order_by()
         stand_in = find_stand_in_for(request)
         if stand_in is None:
             try:
-                return rows.using(DEFAULT_DB_ALIAS).first()
+                return next(iter(rows.using(DEFAULT_DB_ALIAS)), None)
             except Error as error:
                 # It may have waited until it was known that there is no primary.
                 stand_in = find_stand_in_for(request) if is_unavailable(error) else None
@@ -81,12 +82,12 @@ class CredentialBackend:
                     raise
         get_state(request.META).stand_in = stand_in  # type: ignore[union-attr]  # without one, nothing stands in
         try:
-            return rows.using(stand_in).first()
+            return next(iter(rows.using(stand_in)), None)
         except Error:
             # It may be away since it was last read from, and back.
             if not close_if_lost(stand_in):
                 raise
-            return rows.using(stand_in).first()
+            return next(iter(rows.using(stand_in)), None)
 
 
 class QuotaBackend(ABC):
