@@ -29,8 +29,8 @@ from tempfile import TemporaryDirectory
 import psutil
 import psycopg
 
-from tests.faults.service import Service, everything
-from tests.faults.trial import let_work, strike
+from tests.faults.service import Database, Service, everything
+from tests.faults.trial import strike
 from tests.service import wait_for
 
 PEOPLE, DELIVERERS = 6, 2
@@ -225,6 +225,25 @@ def serving() -> Iterator[Sink]:
         sink.shutdown()
 
 
+def kill(number: int, service: Service, database: Database, deliverers: Deliverers, ledger: Ledger) -> Counter[str]:
+    """Returns how often what was killed."""
+    done: Counter[str] = Counter()
+    # Every kind, also in a short run.
+    for kind in [*KINDS, *random.choices([*KINDS], [*KINDS.values()], k=number - len(KINDS))]:
+        enough = len(ledger.answered) + random.randrange(1, 5)
+        # A service that starts anew on a machine with other work to do takes long.
+        wait_for(lambda enough=enough: len(ledger.answered) >= enough, SECONDS_TO_DELIVER)
+        if kind == "deliverer":
+            deliverers.kill()
+        else:
+            strike(kind, service, database, ledger.answered)
+            deliverers.heal()
+        done[kind] += 1
+        if done.total() % 100 == 0:
+            print(f"{done.total()} kills", file=sys.stderr, flush=True)
+    return done
+
+
 def run(kills: int, folder: Path) -> Outcome:
     """Kills so many times. `folder` gets the log of the service."""
     began = time.monotonic()
@@ -239,16 +258,7 @@ def run(kills: int, folder: Path) -> Outcome:
                 person.start()
             deliverers.heal()
             proxy.rate = CUT_COMMITS
-            done: Counter[str] = Counter()
-            kinds = [*KINDS, *random.choices([*KINDS], [*KINDS.values()], k=kills - len(KINDS))]
-            for kind in kinds:
-                let_work(ledger.answered, random.randrange(1, 8))
-                if kind == "deliverer":
-                    deliverers.kill()
-                else:
-                    strike(kind, service, database, ledger.answered)
-                    deliverers.heal()
-                done[kind] += 1
+            done = kill(kills, service, database, deliverers, ledger)
             proxy.rate = 0
             for person in people:
                 person.stopping.set()
