@@ -20,7 +20,7 @@ from config.api.versions.versioning import is_oauth_endpoint, is_versioned, pref
 from config.http.errors import Detail, DomainError, ErrorCode, invalid, not_found
 from config.http.json import to_json
 from config.http.media_types import PROBLEM_JSON
-from config.http.middleware import GetResponse
+from config.http.middleware import Middleware
 from config.http.request_limits import body_too_long
 from config.http.request_state import get_state
 from config.http.url_map import find_route
@@ -158,14 +158,11 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     return plain_response(DomainError(ErrorCode.FORBIDDEN, f"CSRF check failed: {reason}"), request)
 
 
-class DomainErrorMiddleware:
+class DomainErrorMiddleware(Middleware):
     """Answers a DomainError of a plain Django view, such as the admin's sign-in, as the API answers one of its own.
 
     And a request that was refused before Django saw it, without a look at it.
     """
-
-    def __init__(self, get_response: GetResponse) -> None:
-        self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         refused = get_state(request.META).refused

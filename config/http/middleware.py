@@ -34,7 +34,14 @@ def choose_request_id(environ: WSGIEnvironment) -> str:
     return given if given and SANE_REQUEST_ID.fullmatch(given) else os.urandom(16).hex()
 
 
-class RequestMiddleware:
+class Middleware:
+    """A middleware of one method: `__call__`."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+
+class RequestMiddleware(Middleware):
     """What is done for every request before others look at it, and for every response when they are done.
 
     * The response carries a `Request-Id`: the client's own `X-Request-Id` when it is a sane one.
@@ -42,9 +49,6 @@ class RequestMiddleware:
     * `?api_key=` is taken out of the query: no log, link, page or redirect repeats it.
     * The response tells its length; 204 and 304, which have no content, must not (RFC 9110, section 8.6).
     """
-
-    def __init__(self, get_response: GetResponse) -> None:
-        self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         state = get_state(request.META)
@@ -74,14 +78,11 @@ def _split_secrets(query: str) -> tuple[str, Sequence[str]]:
     return (rest, secrets) if secrets else (query, ())
 
 
-class HostMiddleware:
+class HostMiddleware(Middleware):
     """Refuses a Host that is not one of ALLOWED_HOSTS, for views that do not ask which it is, too.
 
     Views with `takes_any_host` are for probes, which come by address, or in HTTP/1.0 without a Host.
     """
-
-    def __init__(self, get_response: GetResponse) -> None:
-        self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         host = request.META.get("HTTP_HOST", request.META["SERVER_NAME"])
@@ -138,11 +139,8 @@ _PAGE = {
 _DATA = {"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'"}
 
 
-class ContentPolicyMiddleware:
+class ContentPolicyMiddleware(Middleware):
     """Gives an answer its policy, unless its view gave one of its own (accounts.pages)."""
-
-    def __init__(self, get_response: GetResponse) -> None:
-        self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
@@ -174,11 +172,8 @@ def _forget_settings(**options: object) -> None:
     get_security_headers.cache_clear()
 
 
-class SecurityHeadersMiddleware:
+class SecurityHeadersMiddleware(Middleware):
     """Those three middlewares, for programs: their headers depend on the media type alone, and are made once."""
-
-    def __init__(self, get_response: GetResponse) -> None:
-        self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)

@@ -16,7 +16,7 @@ from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histo
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from config.http.lanes import Lane
-from config.http.middleware import GetResponse
+from config.http.middleware import Middleware
 from config.http.request_state import Spent, get_state, present_state
 from config.http.url_map import simplify_route
 from config.server.logs import Answered, log_answer
@@ -61,14 +61,11 @@ _statements, _statement_seconds = cache(_STATEMENTS.labels), cache(_STATEMENT_SE
 _held: list[IO[str]] = []
 
 
-class MetricsMiddleware:
+class MetricsMiddleware(Middleware):
     """Counts each request by the route that answered it, writes its line in the log, and reports its trace.
 
     The route is `none` for files, and for addresses that lead nowhere.
     """
-
-    def __init__(self, get_response: GetResponse) -> None:
-        self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         state = get_state(request.META)

@@ -19,14 +19,11 @@ from config.api.views import is_browsable
 from config.http import compression
 from config.http.headers import vary_on
 from config.http.media_types import HTML
-from config.http.middleware import GetResponse
+from config.http.middleware import Middleware
 
 
-class BrowsableMiddleware:
+class BrowsableMiddleware(Middleware):
     """Renders a JSON response as a page where that is what the request accepts best."""
-
-    def __init__(self, get_response: GetResponse) -> None:
-        self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)

@@ -26,7 +26,7 @@ from config.api.requests import AnyRequest
 from config.api.versions.versioning import is_oauth, is_versioned
 from config.http.client_address import client_address, get_network
 from config.http.errors import DomainError
-from config.http.middleware import GetResponse
+from config.http.middleware import Middleware
 from config.http.request_state import get_state
 from config.postgresql.connections import close_if_lost
 from config.postgresql.replicas import find_stand_in
@@ -191,14 +191,11 @@ def _get_fields(policy: str, limit: int, usage: counters.Usage) -> dict[str, str
     }
 
 
-class QuotaMiddleware:
+class QuotaMiddleware(Middleware):
     """Puts the quota's fields on each response that counts, and counts the requests that no view has counted.
 
     Those are of unknown addresses, redirected, or refused before or beside their view; nothing was done for them.
     """
-
-    def __init__(self, get_response: GetResponse) -> None:
-        self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)

@@ -22,7 +22,7 @@ from config.api.versions.usage import uses
 from config.http.errors import Detail, DomainError, ErrorCode, invalid
 from config.http.headers import quote_address, set_headers, vary_on
 from config.http.media_types import HTML, JSON, JSON_API, PROBLEM_JSON, parse_elements
-from config.http.middleware import GetResponse
+from config.http.middleware import Middleware
 from config.http.request_state import get_state
 
 _VENDOR_JSON = re.compile(rf"application/vnd\.{re.escape(settings.API_VENDOR)}\.v(?P<version>[0-9].*)\+json")
@@ -273,15 +273,12 @@ class Versioning(BaseVersioning):
         return version
 
 
-class VersionMiddleware:
+class VersionMiddleware(Middleware):
     """Every answer under the prefixes tells its version, and the notice of a deprecated one.
 
     About a version that there never was, an answer names the default, whose notice would be none of the request.
     RFC 9745 (Deprecation), RFC 8594 (Sunset), RFC 5829 (successor-version).
     """
-
-    def __init__(self, get_response: GetResponse) -> None:
-        self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
