@@ -1,4 +1,4 @@
-# Everything a developer does, by name. `make` lists what each change needs, `make trials` what takes long or a quiet machine.
+# `make` lists the everyday targets, `make trials` those that take long or need an idle machine.
 
 PYTHON ?= python3
 HOST ?= 127.0.0.1
@@ -18,27 +18,27 @@ PAYMENTS ?= 10000
 
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help trials run test format lint pictures test-system test-browser test-clients bench lock install sbom test-bulk test-schema test-lighthouse test-load \
+.PHONY: help trials run test format lint docs bench lock pictures test-system test-browser test-clients install sbom test-bulk test-schema test-lighthouse test-load \
 	test-deploy test-replacement test-replicas test-migrations test-releases soak faults restore-drill cluster test-cluster bench-growth \
 	runtime-environment development-environment benchmark-environment browser-environment client-environment cluster-environment node
 
 # "## " describes what `make` lists, "#: " what `make trials` lists.
 help:
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^# --- Less often/ {print ""} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
 
-run: runtime-environment  ## sets everything up and serves the API; HOST=127.0.0.1 PORT=8000
+run: runtime-environment  ## sets everything up and serves the API with demo data; HOST=127.0.0.1 PORT=8000
 	@# exec, so that the signal which make passes on reaches the service and not a shell.
 	@exec env LOCAL=true HOST='$(HOST)' PORT='$(PORT)' $(BIN)/python manage.py serve
 
-test: lint  ## sets everything up and runs what each change needs, on a database of its own: five minutes on two cores
+test: lint  ## sets everything up and runs the tests that each change needs, in five minutes
 	@$(BIN)/python -m pytest -n auto
 
-format: development-environment  ## rewrites the code in the project's style
+format: development-environment  ## formats the code
 	@$(BIN)/python -m ruff check --quiet --fix-only .
 	@$(BIN)/python -m ruff format --quiet .
 
 # The prose without typography and repeated words, for which proselint takes code and headings.
-lint: development-environment  ## checks style, types, who imports whom, prose, and advisories about the packages
+lint: development-environment  ## checks style, types, imports, prose, and security advisories for the packages
 	@$(BIN)/python -m ruff format --check --quiet .
 	@$(BIN)/python -m ruff check --quiet .
 	@$(BIN)/python -m mypy .
@@ -46,27 +46,16 @@ lint: development-environment  ## checks style, types, who imports whom, prose, 
 	@$(BIN)/proselint --config .proselintrc.json check README.md CONTRIBUTING.md SECURITY.md docs/guide
 	@$(BIN)/python -m tests.deploy.advisories
 
-test-system: development-environment  ## starts services, proxies and standbys, runs long property tests, and the contract on the reference: twenty minutes
-	@$(BIN)/python -m pytest -n auto --hypothesis-profile long tests/system $$(grep -rlw hypothesis tests --include='test_*.py')
-	@FAST_PATH=false $(BIN)/python -m pytest -n auto tests/contract
+docs: development-environment  ## checks the links of all pages, and runs what they show in curl, Python and JavaScript
+	@$(BIN)/python -m pytest -n auto tests/docs
 
-test-browser: browser-environment  ## does in a browser what people do there; CHROMIUM=/path/to/chromium FIREFOX=/path/to/firefox
-	@$(BIN)/python -m pytest tests/browser
-
-pictures: browser-environment  #: takes the pictures of the pages anew, for the tests and the README; CHROMIUM=/path/to/chromium
-	@$(BIN)/python -m tests.browser.pictures
-
-test-clients: runtime-environment client-environment  ## runs clients and linters from npm, and generated clients, against the running service; ORIGIN=http://127.0.0.1:8000
-	@cd tests/clients && export ORIGIN='$(or $(ORIGIN),http://$(HOST):$(PORT))' PATH="$$PATH:$(CURDIR)/$(CLIENTS)/bin" \
-		&& npm ci --silent --no-audit --no-fund && npm test --silent && .venv/bin/python python_client.py && .venv/bin/python openapi_generator.py
-
-bench: benchmark-environment  ## compares with a stock DRF app and the thinnest Python; SIZE=1m SECONDS=5 ROUNDS=3 CASES=get_user,…
+bench: benchmark-environment  ## measures requests per second, beside a stock DRF app and bare Python; SIZE=1m SECONDS=5 ROUNDS=3 CASES=get_user,…
 	@$(BIN)/python -m benchmarks.compare --size '$(SIZE)' --seconds '$(SECONDS)' --rounds '$(ROUNDS)' $(if $(CASES),--cases '$(CASES)')
 
 UV_LOCK = $(BIN)/python -m uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--no-emit-find-links --no-annotate --no-header -q
 
-lock: $(BIN)/pip  ## makes the requirements files from pyproject.toml
+lock: $(BIN)/pip  ## writes the requirements files from pyproject.toml
 	@$(BIN)/python -m uv --version > /dev/null 2>&1 || $(BIN)/python -m pip install -q --disable-pip-version-check uv
 	@$(UV_LOCK) pyproject.toml -o requirements.txt
 	@$(UV_LOCK) pyproject.toml --extra otel -c requirements.txt -o requirements-otel.txt
@@ -77,57 +66,73 @@ lock: $(BIN)/pip  ## makes the requirements files from pyproject.toml
 	@$(UV_LOCK) --group cluster -o tests/cluster/requirements.txt
 	@$(UV_LOCK) --group bench -c requirements.txt -o benchmarks/requirements.txt
 
-install: runtime-environment  ## on a server, as root: the packages, the account users-service, and the units of systemd
+# --- Less often
+
+test-system: development-environment  ## tests with proxies, standbys and poolers, and runs long property tests, in twenty minutes
+	@$(BIN)/python -m pytest -n auto --hypothesis-profile long tests/system $$(grep -rlw hypothesis tests --include='test_*.py')
+	@FAST_PATH=false $(BIN)/python -m pytest -n auto tests/contract
+
+test-browser: browser-environment  ## tests all pages in a browser, and compares them with their pictures; CHROMIUM=/path FIREFOX=/path
+	@$(BIN)/python -m pytest tests/browser
+
+test-clients: runtime-environment client-environment  ## runs generated clients, and clients and linters from npm, against `make run`; ORIGIN=http://127.0.0.1:8000
+	@cd tests/clients && export ORIGIN='$(or $(ORIGIN),http://$(HOST):$(PORT))' PATH="$$PATH:$(CURDIR)/$(CLIENTS)/bin" \
+		&& npm ci --silent --no-audit --no-fund && npm test --silent && .venv/bin/python python_client.py && .venv/bin/python openapi_generator.py
+
+install: runtime-environment  ## installs the service on a server, as root: packages, account and systemd units
 	@id users-service > /dev/null 2>&1 || useradd --system users-service
 	@install --mode 644 deploy/systemd/* /etc/systemd/system/
 
-sbom: development-environment  ## writes sbom.json, the bill of materials of the service's packages (CycloneDX)
+sbom: development-environment  ## writes sbom.json, a CycloneDX bill of materials
 	@$(BIN)/python -m cyclonedx_py requirements requirements.txt --pyproject pyproject.toml --output-reproducible \
 		--output-file sbom.json
 
 # --- Trials
 
-trials:  ## lists what takes long: faults, load, standbys, clusters, releases
+trials:  ## lists the long trials: faults, load, standbys, clusters, releases
 	@awk -F ':.*#: ' '/^[a-z-]+:.*#: / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
 
-test-schema: development-environment client-environment  #: lets Schemathesis judge answers of a service of its own, as two people and an administrator; FUZZ_SECONDS=60 for each version
+pictures: browser-environment  #: retakes the pictures of the pages, for the tests and the README; CHROMIUM=/path
+	@$(BIN)/python -m tests.browser.pictures
+
+test-schema: development-environment client-environment  #: checks a service with Schemathesis, as two users and an administrator; FUZZ_SECONDS=60 for each version
 	@$(BIN)/python -m tests.fuzz '$(FUZZ_SECONDS)'
 
-test-replacement: development-environment  #: replaces the service under load, with and without nginx, and counts what fails; RATE=500
+test-replacement: development-environment  #: upgrades the service under load, with and without nginx, and counts failed requests; RATE=500
 	@$(BIN)/python -m tests.replacement '$(RATE)'
 
-test-replicas: development-environment  #: reads from standbys that fall behind and are killed, and compares what is shown with what was seen before; REQUESTS=1000000
+test-replicas: development-environment  #: reads from standbys that fall behind and are killed, and checks that nobody reads back in time; REQUESTS=1000000
 	@$(BIN)/python -m tests.replicas '$(REQUESTS)'
 
-test-migrations: development-environment  #: runs the migrations of an artificial second release on a big database while this one serves; USERS=1000000
+test-migrations: development-environment  #: runs the migrations of a made-up next release on a big database while this one serves; USERS=1000000
 	@$(BIN)/python -m tests.releases migrations '$(USERS)'
 
-test-releases: development-environment  #: runs this release and an artificial second one on the schema of the second
+test-releases: development-environment  #: runs this release and a made-up next one on the schema of the next
 	@$(BIN)/python -m tests.releases beside
 
-test-lighthouse:  #: lets Lighthouse judge the public pages of the running service, on a quiet machine; ORIGIN=http://127.0.0.1:8000 CHROMIUM=/path/to/chromium
+test-lighthouse:  #: checks the public pages of `make run` with Lighthouse, on an idle machine; ORIGIN=http://127.0.0.1:8000 CHROMIUM=/path
 	@cd tests/lighthouse && npm ci --silent --no-audit --no-fund && ORIGIN='$(or $(ORIGIN),http://$(HOST):$(PORT))' \
 		CHROME_PATH='$(or $(CHROMIUM),$(shell command -v chromium || command -v google-chrome))' node lighthouse.mjs
 
 test-deploy: development-environment  #: follows docs/deploy.md, backup.md and upgrade.md in a bare Debian 13, as root; MIRROR=http://deb.debian.org/debian
 	@$(BIN)/python -m tests.debian
 
-test-load: development-environment  #: measures what readers see beside everything that is slow, in about ten minutes; CASES=logins,…
+test-load: development-environment  #: measures reads beside slow requests of each kind, in ten minutes; CASES=logins,…
 	@$(BIN)/python -m tests.load '$(CASES)'
 
-test-bulk: development-environment  #: sends users in batches of lines, reads them back as one stream, and compares checksum and memory; USERS=1000000
+test-bulk: development-environment  #: creates users in batches, streams them back, and compares checksum and memory; USERS=1000000
 	@$(BIN)/python -m tests.bulk '$(USERS)'
 
-faults: development-environment  #: kills the service and its database at random, KILLS=1000 times, while clients pay
+faults: development-environment  #: kills the service and its database at random while clients pay; KILLS=1000
 	@$(BIN)/python -m tests.faults '$(KILLS)'
 
-faults-mail: development-environment  #: kills whoever mails, the service and its database, KILLS=1000 times, while people follow mailed links
+faults-mail: development-environment  #: kills the mailer, the service and its database while people follow mailed links; KILLS=1000
 	@$(BIN)/python -m tests.faults.mail '$(KILLS)'
 
-restore-drill: development-environment  #: loses a database under load and restores it to a moment; USERS=1000000
+restore-drill: development-environment  #: loses a database under load and restores it to a point in time; USERS=1000000
 	@$(BIN)/python -m tests.restore '$(USERS)'
 
-soak: development-environment  #: runs mixed traffic with faults over a bad network to the database, and compares ledger and memory; MINUTES=60
+soak: development-environment  #: runs mixed traffic with faults and a bad network, and compares ledger and memory; MINUTES=60
 	@$(BIN)/python -m tests.soak '$(MINUTES)'
 
 cluster: development-environment cluster-environment  #: runs the service on a PostgreSQL cluster on this machine until Ctrl-C; PGBOUNCER=/path/to/pgbouncer
@@ -136,7 +141,7 @@ cluster: development-environment cluster-environment  #: runs the service on a P
 test-cluster: development-environment cluster-environment  #: kills, freezes and cuts off members of such a cluster while clients pay; FAULTS=50 PAYMENTS=10000 PGBOUNCER=…
 	@exec $(BIN)/python -m tests.cluster faults '$(FAULTS)' '$(PAYMENTS)'
 
-bench-growth: benchmark-environment  #: measures how answers slow down as users grow; SIZES=10k,1m,10m SECONDS=5
+bench-growth: benchmark-environment  #: measures response times as the number of users grows; SIZES=10k,1m,10m SECONDS=5
 	@$(BIN)/python -m benchmarks.growth --sizes '$(SIZES)' --seconds '$(SECONDS)'
 
 # --- Environments

@@ -39,7 +39,7 @@ def service(copy: Copy) -> Iterator[Service]:
     try:
         command = (".venv/bin/python", "manage.py", "seed", "--users", str(USERS), "--orders-per-user", "1")
         seeding = copy.start(*command)
-        _, errors = seeding.communicate(timeout=300)
+        _, errors = seeding.communicate(timeout=600)
         assert seeding.returncode == 0, errors
         yield running
     finally:

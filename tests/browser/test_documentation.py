@@ -161,6 +161,34 @@ def test_shown_request_runs_in_each_language(reference: Page, api_key: str, tmp_
         assert f'"id":{made["data"]["id"]},' in run.stdout, (language, run.stderr)
 
 
+def test_curl_of_a_filter_with_brackets_runs(reference: Page, api_key: str) -> None:
+    authorize(reference, "apiKey", Value=api_key)
+    block = choose(reference, "GET", "/api/v2/users")
+    block.get_by_role("button", name="Try it out").click()
+    block.locator("[data-param-name='id[lte]'] input").fill("2")
+    block.locator("[data-param-name='fields'] input").fill("id")
+    execute(block, status=200)
+    block.get_by_label("curl", exact=True).check()
+    shown = block.get_by_label("The request in curl").inner_text().replace("curl ", "curl -s --noproxy '*' ", 1)
+    run = subprocess.run(["bash", "-c", shown], capture_output=True, text=True, timeout=30, check=True)
+    assert json.loads(run.stdout)["data"] == [{"id": 1}, {"id": 2}]
+
+
+def test_errors_and_headers_of_an_endpoint_are_folded_and_told_once(reference: Page) -> None:
+    """Once, each status repeated the same headers: an endpoint was 13,000 pixels high, and 23,000 on a phone."""
+    for width, most in ((1440, 6_000), (390, 12_000)):
+        reference.set_viewport_size({"width": width, "height": 900})
+        reference.goto("about:blank")
+        reference.goto("/docs#/payments/payments_create")
+        errors = reference.locator(".folded details").filter(has_text="Errors")
+        expect(errors).to_be_visible(timeout=PATIENCE)
+        assert errors.get_attribute("open") is None
+        assert reference.locator(".responses-table .response").count() <= 2
+        assert reference.evaluate("document.documentElement.scrollHeight") < most
+    errors.locator("summary").click()
+    expect(errors.get_by_text("IDEMPOTENCY_KEY_REUSED")).to_have_count(1)
+
+
 def test_request_has_no_parameter_that_was_not_given(reference: Page, api_key: str) -> None:
     authorize(reference, "apiKey", Value=api_key)
     block = choose(reference, "GET", "/api/v2/orders")

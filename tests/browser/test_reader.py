@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from time import monotonic
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
@@ -12,11 +13,12 @@ MAX_CLICKS = 4
 
 
 class Reader:
-    """Counts what is clicked."""
+    """Counts what is clicked, and how long it takes."""
 
     def __init__(self, page: Page) -> None:
         self.page = page
         self.clicks = 0
+        self.began = monotonic()
 
     def click(self, target: Locator) -> None:
         self.clicks += 1
@@ -34,6 +36,7 @@ def reader(page: Page, watch: Watch) -> Iterator[Reader]:
     reading = Reader(page)
     yield reading
     assert reading.clicks <= MAX_CLICKS
+    assert monotonic() - reading.began < 60
 
 
 @pytest.fixture
@@ -53,7 +56,9 @@ def open_list(reader: Reader, api_key: str) -> Callable[[str], Page]:
 
 
 def test_first_answer(open_list: Callable[[str], Page]) -> None:
-    expect(open_list("users").locator("tbody tr").first).to_be_visible()
+    page = open_list("users")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Users")
+    expect(page.locator("tbody tr").first).to_be_visible()
 
 
 def test_page_by_cursor(reader: Reader, open_list: Callable[[str], Page]) -> None:
@@ -82,13 +87,18 @@ def test_order_with_a_safe_retry(reader: Reader, open_list: Callable[[str], Page
 def test_token_by_oauth_is_explained_and_its_endpoint_is_called(reader: Reader) -> None:
     page = reader.page
     reader.follow("Guide")
+    expect(page.get_by_role("heading", level=1)).to_have_text("First request")
     reader.click(page.get_by_role("navigation", name="Guide").get_by_role("link", name="OAuth", exact=False))
     expect(page.get_by_role("main")).to_contain_text("/oauth/authorize")
     expect(page.get_by_role("main")).to_contain_text("/oauth/token")
     expect(page.get_by_role("main")).to_contain_text("access_token")
+    expect(page.get_by_role("main")).to_contain_text("manage.py create_oauth_application Shop")
+    expect(page.get_by_role("heading", name="A complete client")).to_be_visible()
 
 
 def test_list_of_what_is_deprecated(reader: Reader) -> None:
     reader.follow("See what changed and what is deprecated")
+    expect(reader.page.get_by_role("heading", level=1)).to_have_text("Versions")
+    expect(reader.page.get_by_role("heading", name="Changes in version 2")).to_be_visible()
     row = reader.page.get_by_role("row").filter(has_text="deprecated")
     expect(row.first).to_be_visible()

@@ -33,7 +33,7 @@ def read_documented() -> dict[str, tuple[str, str]]:
 
 def build_example() -> str:
     """The text of .env.example: the required variables to fill in, and all others with their defaults."""
-    lines = ["# The settings of the service in production; docs/settings.md says more of each."]
+    lines = ["# Settings for production. docs/settings.md has the details."]
     for name, (meaning, default) in read_documented().items():
         given = "".join(re.findall(r"^`([^` ]*)`", default)[:1])
         text = _LINK.sub(r"\1", meaning).replace("`", "")

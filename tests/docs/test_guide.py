@@ -216,3 +216,9 @@ def test_postman_collection_has_every_operation(db, version):
     (payment,) = [each for each in requests if (each["method"], each["url"]["path"][-1]) == ("POST", "payments")]
     assert {"key": "Idempotency-Key", "value": "{{$guid}}"} in payment["header"]
     assert json.loads(payment["body"]["raw"])["amount"]
+
+
+def test_rfc_of_jwt_is_named_for_jwt_alone(db):
+    """Not for the opaque tokens of OAuth and of the metrics."""
+    schemes = json.loads(send("GET", "/openapi.json?version=2").content)["components"]["securitySchemes"]
+    assert [name for name, scheme in schemes.items() if "8725" in json.dumps(scheme)] == ["bearer"]
