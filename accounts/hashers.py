@@ -45,27 +45,9 @@ class Argon2idPasswordHasher(hashers.Argon2PasswordHasher):
         return _compute(partial(super().verify, password, encoded))
 
 
-class ComputingMixin(hashers.BasePasswordHasher):
-    """A hasher whose `verify` encodes."""
-
-    def encode(self, *args: Any, **options: Any) -> str:
-        return _compute(partial(super().encode, *args, **options))
-
-
-class PBKDF2PasswordHasher(ComputingMixin, hashers.PBKDF2PasswordHasher):
-    pass
-
-
-class PBKDF2SHA1PasswordHasher(ComputingMixin, hashers.PBKDF2SHA1PasswordHasher):
-    pass
-
-
-class ScryptPasswordHasher(ComputingMixin, hashers.ScryptPasswordHasher):
-    maxmem = MAX_MEMORY
-
-
-class BCryptSHA256PasswordHasher(ComputingMixin, hashers.BCryptSHA256PasswordHasher):
-    pass
+class BCryptSHA256PasswordHasher(hashers.BCryptSHA256PasswordHasher):
+    def encode(self, password: str, salt: Any) -> str:
+        return _compute(partial(super().encode, password, salt))
 
 
 class BCryptPasswordHasher(hashers.BCryptPasswordHasher):
@@ -76,7 +58,7 @@ class BCryptPasswordHasher(hashers.BCryptPasswordHasher):
 
 
 class PHCPasswordHasher(hashers.BasePasswordHasher):
-    """What Django's forms cannot hold, PBKDF2 and scrypt with a salt of any bytes, and Argon2: `phc` and a PHC string.
+    """PBKDF2, scrypt, whose salt in Django's forms is a text, and Argon2 from elsewhere: `phc` and a PHC string.
 
     https://github.com/P-H-C/phc-string-format/blob/master/phc-sf-spec.md
     """

@@ -7,10 +7,10 @@ import hmac
 import secrets
 import time
 from collections.abc import Callable
-from threading import Lock
 
 from django.conf import settings
 from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX, check_password, make_password
+from django.core.cache import cache
 
 from config import audit
 from config.api.limits.login_attempts import login_attempt
@@ -24,6 +24,8 @@ from users.models import PASSWORD_PREFIX, User
 Check = Callable[[str, str], bool]
 # More than the check of a hash may take that came from elsewhere (users.password_hashes).
 SECONDS_OF_A_REFUSAL = 0.7
+SECONDS_TO_REMEMBER = 60
+_KEY = secrets.token_bytes(32)
 
 
 def prove(request: AnyRequest, email: str, password: str, *, door: str, check: Check = check_password) -> User:
@@ -91,34 +93,17 @@ def _hash_anew(request: AnyRequest, user: User, password: str) -> bool:
     return user.password == hashed or check_password(password, user.password)
 
 
-class RememberedChecks:
-    """Checks of passwords, of which the good ones are remembered for a minute by this process alone.
+def check_and_remember(password: str, stored: str) -> bool:
+    """Checks a password. A good one is remembered for a minute by this process alone.
 
     What is remembered is a digest of the stored hash and the password together, under a key that nobody else has.
     The stored hash is read at each request, so a changed password is found under no digest of before.
     """
-
-    SECONDS = 60
-    MOST = 10_000
-
-    def __init__(self) -> None:
-        self._key = secrets.token_bytes(32)
-        # In the order in which they end: all live equally long.
-        self._ends: dict[bytes, float] = {}
-        self._lock = Lock()
-
-    def __call__(self, password: str, stored: str) -> bool:
-        digest = hmac.digest(self._key, f"{stored}\0{password}".encode("utf-8", "surrogatepass"), hashlib.sha256)
-        if self._ends.get(digest, 0) > time.monotonic():
-            return True
-        good = check_password(password, stored)
-        if good:
-            self._remember(digest)
-        return good
-
-    def _remember(self, digest: bytes) -> None:
-        with self._lock:
-            self._ends.pop(digest, None)
-            if len(self._ends) >= self.MOST:
-                del self._ends[next(iter(self._ends))]
-            self._ends[digest] = time.monotonic() + self.SECONDS
+    text = f"{stored}\0{password}".encode("utf-8", "surrogatepass")
+    digest = hmac.digest(_KEY, text, hashlib.sha256).hex()
+    if cache.get(digest):
+        return True
+    is_good = check_password(password, stored)
+    if is_good:
+        cache.set(digest, True, SECONDS_TO_REMEMBER)
+    return is_good

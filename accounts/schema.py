@@ -9,6 +9,7 @@ from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.openapi import AutoSchema
 from rest_framework.permissions import SAFE_METHODS
 
+from accounts.oauth.endpoints import build_metadata
 from accounts.permissions import APIKeyPermission
 from config.api.permissions import PasswordPermission
 from config.api.principal import SCOPE_TEXTS, SCOPES
@@ -146,37 +147,14 @@ _SCHEMAS: JSONObject = {
         "required": ["token"],
     },
 }
-_METADATA_URLS = (
-    "issuer",
-    "authorization_endpoint",
-    "token_endpoint",
-    "revocation_endpoint",
-    "introspection_endpoint",
-)
-_METADATA_LISTS = (
-    "response_types_supported",
-    "response_modes_supported",
-    "grant_types_supported",
-    "code_challenge_methods_supported",
-    "token_endpoint_auth_methods_supported",
-    "revocation_endpoint_auth_methods_supported",
-    "introspection_endpoint_auth_methods_supported",
-)
 
 
 def _build_metadata_schema() -> JSONObject:
     names = {"type": "array", "items": build_string(64, TOKEN), "maxItems": 16}
     scopes = {"type": "array", "items": {"type": "string", "enum": list(SCOPES)}, "maxItems": len(SCOPES)}
-    return build_object(
-        {
-            **dict.fromkeys(_METADATA_URLS, _URL),
-            "scopes_supported": scopes,
-            **dict.fromkeys(_METADATA_LISTS, names),
-            "authorization_response_iss_parameter_supported": {"const": True},
-            "service_documentation": _URL,
-        },
-        description="RFC 8414, section 2.",
-    )
+    kinds = {str: _URL, list: names, bool: {"const": True}}
+    members = {name: kinds[type(value)] for name, value in build_metadata().items()}
+    return build_object({**members, "scopes_supported": scopes}, description="RFC 8414, section 2.")
 
 
 def _build_response(status: int, schema: str | None, **media_type: object) -> JSONObject:
@@ -206,80 +184,36 @@ def _build_operation(
     }
 
 
-# The security of an endpoint for clients: a client without a secret in Authorization names itself in the form.
-_CLIENT_SECURITY: Security = [{"client": []}, {}]
-
-
 def _build_client_operation(
-    name: str, summary: str, success: JSONObject, *, description: str, form: str, example: Mapping[str, str]
+    name: str,
+    summary: str,
+    success: JSONObject,
+    *,
+    description: str,
+    form: str = "OAuthTokenReference",
+    example: Mapping[str, str] = {"token": "a-token"},
 ) -> JSONObject:
     """An operation that takes the form of a client."""
     media_type = {"schema": {"$ref": f"#/components/schemas/{form}"}, "example": dict(example)}
-    return _build_operation(
+    operation = _build_operation(
         name,
         summary,
         success,
         (400, 401, 413, 415, 429, 500, 503),
         description=description,
         requestBody={"required": True, "content": {"application/x-www-form-urlencoded": media_type}},
-        security=_CLIENT_SECURITY,
+        # A client without a secret in Authorization names itself in the form.
+        security=[{"client": []}, {}],
     )
+    return {"post": operation}
 
 
-def _build_token_operation() -> JSONObject:
-    return _build_client_operation(
-        "oauth_token",
-        "Exchange a grant for tokens",
-        _build_response(200, "OAuthTokens"),
-        description="RFC 6749, section 3.2. Authorization codes require PKCE (RFC 7636).",
-        form="OAuthTokenRequest",
-        example={"grant_type": "client_credentials", "scope": "users:read"},
+def _build_document_operation(name: str, summary: str, success: JSONObject, *, description: str) -> JSONObject:
+    """An operation that reads what is the same for everybody."""
+    operation = _build_operation(
+        name, summary, success, (400, 413, 429, 500, 503), description=description, security=[]
     )
-
-
-def _build_revoke_operation() -> JSONObject:
-    return _build_client_operation(
-        "oauth_revoke",
-        "Revoke a token",
-        _build_response(200, None),
-        description="RFC 7009. Revokes both tokens of the pair. Returns 200 for unknown tokens, too.",
-        form="OAuthTokenReference",
-        example={"token": "a-token"},
-    )
-
-
-def _build_introspect_operation() -> JSONObject:
-    return _build_client_operation(
-        "oauth_introspect",
-        "Introspect a token",
-        _build_response(200, "OAuthIntrospection", example={"active": False}),
-        description="RFC 7662. Clients can introspect only their own tokens.",
-        form="OAuthTokenReference",
-        example={"token": "a-token"},
-    )
-
-
-def _build_metadata_operation() -> JSONObject:
-    return _build_operation(
-        "oauth_metadata",
-        "Read the OAuth metadata",
-        _build_response(200, "OAuthMetadata"),
-        (400, 413, 429, 500, 503),
-        description="RFC 8414. Lists the endpoints and features of the authorization server.",
-        security=[],
-    )
-
-
-def _build_key_set_operation() -> JSONObject:
-    return _build_operation(
-        "key_set",
-        "Read the public signing keys",
-        _build_response(200, "KeySet", example={"keys": []}),
-        (400, 413, 429, 500, 503),
-        description="RFC 7517. Empty if tokens are signed with a secret. The signature alone does not show whether the "
-        "login of a token has been revoked.",
-        security=[],
-    )
+    return {"get": operation}
 
 
 def add_oauth_endpoints(result: JSONObject, generator: SchemaGenerator, **options: object) -> JSONObject:
@@ -296,11 +230,39 @@ def add_oauth_endpoints(result: JSONObject, generator: SchemaGenerator, **option
         The document.
     """
     result["paths"] |= {
-        "/oauth/token": {"post": _build_token_operation()},
-        "/oauth/revoke": {"post": _build_revoke_operation()},
-        "/oauth/introspect": {"post": _build_introspect_operation()},
-        "/.well-known/oauth-authorization-server": {"get": _build_metadata_operation()},
-        "/.well-known/jwks.json": {"get": _build_key_set_operation()},
+        "/oauth/token": _build_client_operation(
+            "oauth_token",
+            "Exchange a grant for tokens",
+            _build_response(200, "OAuthTokens"),
+            description="RFC 6749, section 3.2. Authorization codes require PKCE (RFC 7636).",
+            form="OAuthTokenRequest",
+            example={"grant_type": "client_credentials", "scope": "users:read"},
+        ),
+        "/oauth/revoke": _build_client_operation(
+            "oauth_revoke",
+            "Revoke a token",
+            _build_response(200, None),
+            description="RFC 7009. Revokes both tokens of the pair. Returns 200 for unknown tokens, too.",
+        ),
+        "/oauth/introspect": _build_client_operation(
+            "oauth_introspect",
+            "Introspect a token",
+            _build_response(200, "OAuthIntrospection", example={"active": False}),
+            description="RFC 7662. Clients can introspect only their own tokens.",
+        ),
+        "/.well-known/oauth-authorization-server": _build_document_operation(
+            "oauth_metadata",
+            "Read the OAuth metadata",
+            _build_response(200, "OAuthMetadata"),
+            description="RFC 8414. Lists the endpoints and features of the authorization server.",
+        ),
+        "/.well-known/jwks.json": _build_document_operation(
+            "key_set",
+            "Read the public signing keys",
+            _build_response(200, "KeySet", example={"keys": []}),
+            description="RFC 7517. Empty if tokens are signed with a secret. The signature alone does not show whether "
+            "the login of a token has been revoked.",
+        ),
     }
     result["components"]["schemas"].update(_SCHEMAS | {"OAuthMetadata": _build_metadata_schema()})
     result["components"]["securitySchemes"] |= {

@@ -465,15 +465,19 @@ BACKGROUND_WORK = ["config.erasure.erase"]
 AUTH_USER_MODEL = "users.User"
 AUTHENTICATION_BACKENDS = ["accounts.backends.PasswordBackend"]
 SESSION_ENGINE = "accounts.sessions"
+# Of a process: good passwords of Basic (accounts.passwords).
+CACHES = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.locmem.LocMemCache",
+        "OPTIONS": {"MAX_ENTRIES": 10_000},
+    }
+}
 PASSWORD_HASHERS = [
     "accounts.hashers.Argon2idPasswordHasher",
     # These check what was hashed elsewhere.
     "accounts.hashers.BCryptPasswordHasher",
     "accounts.hashers.BCryptSHA256PasswordHasher",
-    "accounts.hashers.PBKDF2PasswordHasher",
-    "accounts.hashers.PBKDF2SHA1PasswordHasher",
     "accounts.hashers.PHCPasswordHasher",
-    "accounts.hashers.ScryptPasswordHasher",
 ]
 AUTH_PASSWORD_VALIDATORS = [
     {

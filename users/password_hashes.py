@@ -1,4 +1,4 @@
-"""Password hashes as other systems dump them, brought into the form in which Django's hashers check them."""
+"""Password hashes as other systems dump them, brought into the form in which hashers check them (accounts.hashers)."""
 
 import binascii
 import hashlib
@@ -27,7 +27,7 @@ def parse_password_hash(text: str) -> str:
     """
     for form, build in _FORMS:
         if found := re.fullmatch(form.format(**_GROUPS), text, re.ASCII):
-            stored = build({"": text, **{name: value for name, value in found.groupdict().items() if value}})
+            stored = build({name: value for name, value in found.groupdict().items() if value})
             if len(stored) > MAX_LENGTH:
                 break
             return stored
@@ -55,16 +55,9 @@ def _encode(raw: bytes) -> str:
 
 
 def _read(given: Mapping[str, str]) -> tuple[bytes, bytes]:
-    """The salt and what was derived with it: in base64, or as text and in hexadecimal digits."""
-    if "hexadecimal" in given:
-        return given["text"].encode(), bytes.fromhex(given["hexadecimal"])
-    return _decode(given.get("salt", "")), _decode(given["derived"])
-
-
-def _keep(stored: str, derived: bytes, *, size: int) -> str:
-    # Django compares the texts.
-    _bound(True, len(derived) == size and stored.endswith(f"${b64encode(derived).decode()}"))
-    return stored
+    """The salt, in base64 or as text, and what was derived with it, in base64 or hexadecimal digits."""
+    salt = given["text"].encode() if "text" in given else _decode(given["salt"])
+    return salt, bytes.fromhex(given["hexadecimal"]) if "hexadecimal" in given else _decode(given["derived"])
 
 
 def _build_argon2(given: Mapping[str, str]) -> str:
@@ -83,42 +76,21 @@ def _build_bcrypt(given: Mapping[str, str]) -> str:
     return f"{given.get('kind', 'bcrypt')}$$2b${rounds}${given['rest']}"
 
 
-def _check_pbkdf2(digest: str, passes: int, derived: bytes) -> int:
-    size = hashlib.new(digest).digest_size
-    _bound(passes * -(-len(derived) // size) <= MAX_PBKDF2_PASSES[digest], len(derived) >= 16)
-    return size
-
-
-def _keep_pbkdf2(given: Mapping[str, str]) -> str:
-    _, derived = _read(given)
-    size = _check_pbkdf2(given["digest"], int(given["passes"]), derived)
-    return _keep(given[""], derived, size=size)
-
-
 def _build_pbkdf2(given: Mapping[str, str]) -> str:
     (salt, derived), digest, passes = _read(given), given.get("digest", "sha1"), int(given["passes"])
-    _check_pbkdf2(digest, passes, derived)
+    size = hashlib.new(digest).digest_size
+    is_bounded = passes * -(-len(derived) // size) <= MAX_PBKDF2_PASSES[digest]
+    _bound(is_bounded, len(derived) >= (size if "text" in given else 16))
     return f"phc$pbkdf2-{digest}$i={passes}${_encode(salt)}${_encode(derived)}"
-
-
-def _check_scrypt(given: Mapping[str, str], derived: bytes) -> str:
-    """The costs, as a PHC string has them."""
-    n = int(given["n"]) if "n" in given else 1 << min(int(given["exponent"]), 32)
-    r, p = int(given["r"]), int(given["p"])
-    is_bounded = n * r <= MAX_MEMORY_KIB * 8 and n * r * p <= MAX_SCRYPT_WORK
-    _bound(is_bounded, n > 1 and n & (n - 1) == 0 and len(derived) >= 16)
-    return f"ln={n.bit_length() - 1},r={r},p={p}"
-
-
-def _keep_scrypt(given: Mapping[str, str]) -> str:
-    _, derived = _read(given)
-    _check_scrypt(given, derived)
-    return _keep(given[""], derived, size=64)
 
 
 def _build_scrypt(given: Mapping[str, str]) -> str:
     salt, derived = _read(given)
-    return f"phc$scrypt${_check_scrypt(given, derived)}${_encode(salt)}${_encode(derived)}"
+    n = int(given["n"]) if "n" in given else 1 << min(int(given["exponent"]), 32)
+    r, p = int(given["r"]), int(given["p"])
+    is_bounded = n * r <= MAX_MEMORY_KIB * 8 and n * r * p <= MAX_SCRYPT_WORK
+    _bound(is_bounded, n > 1 and n & (n - 1) == 0 and len(derived) >= (64 if "text" in given else 16))
+    return f"phc$scrypt$ln={n.bit_length() - 1},r={r},p={p}${_encode(salt)}${_encode(derived)}"
 
 
 _PARTS = {
@@ -129,18 +101,18 @@ _PARTS = {
     "text": "[!-#%-~]+",
 }
 _GROUPS = {name: f"(?P<{name}>{pattern})" for name, pattern in _PARTS.items()}
-# Each form with what stores it. Django's own are kept. What Django has no form for is stored as PHCPasswordHasher has
-# it, and so is Argon2, for as `argon2` stands what was hashed here (users.models.PASSWORD_PREFIX).
+# Each form with what stores it: all but bcrypt as PHCPasswordHasher has it, Argon2 too, for as `argon2` stands what was
+# hashed here (users.models.PASSWORD_PREFIX). Django and werkzeug, whose salt is a text, derive a whole digest.
 _FORMS: Sequence[tuple[str, Callable[..., str]]] = (
     (
         r"(argon2|phc)?\$(?P<kind>argon2(id|i|d))\$v=19\$m={memory},t={passes},p={lanes}\${salt}\${derived}",
         _build_argon2,
     ),
     (r"((?P<kind>bcrypt|bcrypt_sha256)\$)?\$2[aby]\$(?P<rounds>[0-9]{{2}})\$(?P<rest>[./\w]{{53}})", _build_bcrypt),
-    (r"pbkdf2_{digest}\${passes}\${text}\${derived}", _keep_pbkdf2),
+    (r"pbkdf2_{digest}\${passes}\${text}\${derived}", _build_pbkdf2),
     (r"(phc)?\$pbkdf2(-{digest})?\$(i=)?{passes}\${salt}\${derived}", _build_pbkdf2),
     (r"pbkdf2:{digest}:{passes}\${text}\${hexadecimal}", _build_pbkdf2),
-    (r"scrypt\${n}\${text}\${r}\${p}\${derived}", _keep_scrypt),
+    (r"scrypt\${n}\${text}\${r}\${p}\${derived}", _build_scrypt),
     (r"(phc)?\$scrypt\$ln={exponent},r={r},p={p}\${salt}\${derived}", _build_scrypt),
     (r"scrypt:{n}:{r}:{p}\${text}\${hexadecimal}", _build_scrypt),
 )

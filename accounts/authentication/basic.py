@@ -4,13 +4,10 @@ from base64 import b64decode
 
 from rest_framework.request import Request
 
-from accounts.passwords import RememberedChecks, prove
+from accounts.passwords import check_and_remember, prove
 from config.api.principal import ALL_SCOPES, Principal
 from config.http.errors import DomainError, ErrorCode
 from config.http.headers import OPTIONAL_WHITESPACE
-
-# The pair comes with every request, and the hash of a password is made to be slow.
-_check = RememberedChecks()
 
 
 def resolve(header: str, request: Request) -> Principal:
@@ -33,4 +30,5 @@ def resolve(header: str, request: Request) -> Principal:
         email, _, password = b64decode(pair.strip(OPTIONAL_WHITESPACE), validate=True).decode().partition(":")
     except ValueError:
         raise DomainError(ErrorCode.INVALID_CREDENTIALS) from None
-    return Principal(prove(request, email, password, door="basic", check=_check), ALL_SCOPES, "basic")
+    # The pair comes with every request, and the hash of a password is made to be slow.
+    return Principal(prove(request, email, password, door="basic", check=check_and_remember), ALL_SCOPES, "basic")

@@ -156,31 +156,33 @@ def _describe_token(row: AbstractAccessToken, client: Application, user: User) -
     }
 
 
-class MetadataView(Endpoint):
+def build_metadata() -> dict[str, object]:
     """The metadata of the server (RFC 8414). Its URLs begin with PUBLIC_URL, whatever Host the request names."""
+    with_secret = ["client_secret_basic", "client_secret_post"]
+    return {
+        "issuer": oauth2_settings.OIDC_ISS_ENDPOINT,
+        "authorization_endpoint": _build_url("oauth-authorize"),
+        "token_endpoint": _build_url("oauth-token"),
+        "revocation_endpoint": _build_url("oauth-revoke"),
+        "introspection_endpoint": _build_url("oauth-introspect"),
+        "scopes_supported": list(SCOPES),
+        "response_types_supported": ["code"],
+        "response_modes_supported": ["query"],
+        "grant_types_supported": ["authorization_code", "client_credentials", "refresh_token"],
+        "code_challenge_methods_supported": ["S256"],
+        "token_endpoint_auth_methods_supported": [*with_secret, "none"],
+        "revocation_endpoint_auth_methods_supported": [*with_secret, "none"],
+        "introspection_endpoint_auth_methods_supported": with_secret,
+        "authorization_response_iss_parameter_supported": True,
+        "service_documentation": _build_url("documentation"),
+    }
 
+
+class MetadataView(Endpoint):
     http_method_names = ("get", "head", "options")
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        with_secret = ["client_secret_basic", "client_secret_post"]
-        document = {
-            "issuer": oauth2_settings.OIDC_ISS_ENDPOINT,
-            "authorization_endpoint": _build_url("oauth-authorize"),
-            "token_endpoint": _build_url("oauth-token"),
-            "revocation_endpoint": _build_url("oauth-revoke"),
-            "introspection_endpoint": _build_url("oauth-introspect"),
-            "scopes_supported": list(SCOPES),
-            "response_types_supported": ["code"],
-            "response_modes_supported": ["query"],
-            "grant_types_supported": ["authorization_code", "client_credentials", "refresh_token"],
-            "code_challenge_methods_supported": ["S256"],
-            "token_endpoint_auth_methods_supported": [*with_secret, "none"],
-            "revocation_endpoint_auth_methods_supported": [*with_secret, "none"],
-            "introspection_endpoint_auth_methods_supported": with_secret,
-            "authorization_response_iss_parameter_supported": True,
-            "service_documentation": _build_url("documentation"),
-        }
-        return JsonResponse(document)
+        return JsonResponse(build_metadata())
 
 
 class KeySetView(Endpoint):

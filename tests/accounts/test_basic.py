@@ -1,11 +1,13 @@
 """Basic as a credential."""
 
 from base64 import b64encode
+from datetime import UTC, datetime, timedelta
 
 import pytest
+import time_machine
 from django.contrib.auth.hashers import check_password, make_password
+from django.core.cache import cache
 
-from accounts.passwords import RememberedChecks
 from tests.conftest import PASSWORD, Caller, with_password
 from users.models import User
 
@@ -82,13 +84,6 @@ def test_user_without_a_password_has_no_pair_that_works(make_user):
         assert basic(f"{row.email}:{password}").get("/users").code == "INVALID_CREDENTIALS"
 
 
-class Clock:
-    now = 1000.0
-
-    def monotonic(self):
-        return self.now
-
-
 @pytest.fixture
 def hashed(monkeypatch):
     """The passwords that were compared with a hash, on a fresh memory of good ones."""
@@ -99,18 +94,16 @@ def hashed(monkeypatch):
         return check_password(password, stored)
 
     monkeypatch.setattr("accounts.passwords.check_password", check)
-    monkeypatch.setattr("accounts.authentication.basic._check", RememberedChecks())
+    cache.clear()
     return seen
 
 
-def test_good_password_is_hashed_once_a_minute(owner, hashed, monkeypatch):
-    clock = Clock()
-    monkeypatch.setattr("accounts.passwords.time", clock)
+def test_good_password_is_hashed_once_a_minute(owner, hashed):
     caller = with_password(owner)
-    for now, times in ((1000.0, 1), (1059.0, 1), (1061.0, 2), (1120.0, 2)):
-        clock.now = now
-        assert caller.get("/users").status == 200
-        assert len(hashed) == times, now
+    for second, times in ((0, 1), (59, 1), (61, 2), (120, 2)):
+        with time_machine.travel(datetime(2026, 12, 1, 9, 30, tzinfo=UTC) + timedelta(seconds=second), tick=False):
+            assert caller.get("/users").status == 200
+        assert len(hashed) == times, second
 
 
 def test_wrong_password_is_hashed_each_time(owner, hashed):
