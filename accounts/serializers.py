@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema_serializer
@@ -10,9 +10,10 @@ from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
 from accounts.models import APIKey
-from config.api.principal import SCOPES
+from config.api.principal import AUDIT_SCOPE, SCOPES
 from config.api.representation.fields import CharField, DateTimeField, IntegerField, MultiChoiceField
 from config.api.representation.serializers import ResourceSerializer, StrictSerializer
+from config.http.errors import forbidden
 from users.models import Role
 
 FIELDS: tuple[str, ...] = (
@@ -54,6 +55,12 @@ class APIKeySerializer(ResourceSerializer):
         model = APIKey
         fields = FIELDS
         read_only_fields: tuple[str, ...] = ("prefix", "last_used_at", "revoked_at")
+
+    def to_internal_value(self, data: Mapping[str, Any]) -> dict[str, object]:
+        given, may_give = data.get("scopes"), self.principal and self.principal.user.is_administrator
+        if isinstance(given, list) and AUDIT_SCOPE in given and not may_give:
+            raise forbidden(f"Only administrators can give the scope {AUDIT_SCOPE}.", "scopes")
+        return super().to_internal_value(data)
 
     def validate_expires_at(self, value: datetime | None) -> datetime | None:
         if value is not None and value <= timezone.now():

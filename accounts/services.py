@@ -9,7 +9,7 @@ from oauth2_provider.models import get_access_token_model, get_grant_model, get_
 
 from accounts.models import PREFIX_CHARACTERS, APIKey, Application
 from config import audit
-from config.api.principal import SCOPES
+from config.api.principal import ALL_SCOPES, AUDIT_SCOPE, SCOPES
 from config.http.errors import DomainError, ErrorCode, not_found
 from config.postgresql import transactions
 from users.models import User
@@ -28,7 +28,7 @@ def lock_user(user: User) -> None:
 def create_api_key(
     user: User, *, name: str, scopes: Iterable[str] | None = None, expires_at: datetime | None = None
 ) -> tuple[APIKey, str]:
-    """Makes a key for `user`, with all scopes when none are named, in the caller's transaction.
+    """Makes a key for `user`, with all scopes but AUDIT_SCOPE when none are named, in the caller's transaction.
 
     Returns the row and the key itself, which is told this once and stored nowhere.
     """
@@ -38,7 +38,7 @@ def create_api_key(
 
 
 def _new_key(user: User, name: str, scopes: Iterable[str] | None, expires_at: datetime | None) -> tuple[APIKey, str]:
-    chosen = frozenset(SCOPES if scopes is None else scopes)
+    chosen = (ALL_SCOPES - {AUDIT_SCOPE}) if scopes is None else frozenset(scopes)
     key = APIKey.new_key()
     row = APIKey.objects.create(
         user=user,

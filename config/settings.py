@@ -322,6 +322,7 @@ BLOCKING_BACKEND = (
 FAST_PATH_VIEWSETS = [
     "accounts.views.APIKeyViewSet",
     "accounts.views.RotationViewSet",
+    "config.site.audit.AuditEventViewSet",
     "orders.views.OrderViewSet",
     "orders.views.UserOrderViewSet",
     "payments.views.PaymentViewSet",

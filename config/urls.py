@@ -21,6 +21,8 @@ from accounts.views import (
     SessionView,
 )
 from config.api.versions.versioning import VersionConverter
+from config.events.urls import urlpatterns as events
+from config.site.audit import list_audit_events
 from config.site.documentation import GuideView, ReferenceView, SearchIndexView, VersionsPageView
 from config.site.entry import EntryView, VersionsView
 from config.site.health import LiveView, ReadyView
@@ -50,6 +52,8 @@ resources: list[URLPattern | URLResolver] = [
 everywhere: list[URLPattern | URLResolver] = [
     *resources,
     path("users/<user_id>/archive", ArchiveView.as_view()),
+    *events,
+    path("audit-events", list_audit_events),
     path("sessions", SessionsView.as_view()),
     path("sessions/<id>", SessionView.as_view()),
     path("versions", VersionsView.as_view()),

@@ -57,7 +57,8 @@ def get_names(view: Any) -> list[str]:
     return [name for name, relation in relations.items() if view.action == "retrieve" or not relation.is_list]
 
 
-def _fetch(view: Any, relation: Relation, rows: Sequence[Any]) -> dict[str, Any]:
+def fetch_related(view: Any, relation: Relation, rows: Sequence[Any]) -> dict[str, Any]:
+    """What rows are related to, as its list shows it to the caller of a view."""
     related = relation.view_class(action="list", request=view.request, principal=view.principal, format_kwarg=None)
     if relation.is_list:
         (row,) = rows
@@ -121,5 +122,5 @@ class IncludeMixin(ConventionsMixin):
         """The response with what the request includes beside its rows; one statement for each name."""
         if self.included:
             relations = get_relations(self.__class__)
-            response.data["included"] = {name: _fetch(self, relations[name], rows) for name in self.included}
+            response.data["included"] = {name: fetch_related(self, relations[name], rows) for name in self.included}
         return response

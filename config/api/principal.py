@@ -17,9 +17,13 @@ SCOPE_TEXTS = {
     "posts:write": "Write, edit and delete your posts and comments, and the others that you can change",
     "payments:read": "Read your payments and the others that you can see",
     "payments:write": "Make payments",
+    "events:read": "Read what happened to the users and resources that you can read",
+    "audit:read": "Read the audit trail, as an administrator",
 }
 SCOPES = tuple(SCOPE_TEXTS)
 ALL_SCOPES = frozenset(SCOPES)
+# Given by administrators alone, and where it is named.
+AUDIT_SCOPE = "audit:read"
 
 # The kinds that are made from the password, and so may do what the password's owner alone should do.
 PASSWORD_KINDS = frozenset({"jwt", "basic", "session"})

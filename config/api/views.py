@@ -46,6 +46,9 @@ class ConventionsMixin(APIView):
             two surrogates (RFC 8259, section 7).
         texts: by method, what it does, in words for callers; by action in a viewset (config.api.descriptions).
         own_security: OpenAPI's security requirements, where a credential is needed that is no user's.
+        own_parameters: OpenAPI's parameters of its GET, beside those that follow from the conventions.
+        own_members: by name, JSON Schemas of what the response to its GET has beside `data`, with an example where the
+            member is always there.
         row: the one row that the response represents, if it represents one; `version_digest` is the row's.
     """
 
@@ -61,6 +64,8 @@ class ConventionsMixin(APIView):
     max_body: ClassVar[int] = MAX_SHORT_BODY
     texts: ClassVar[Mapping[str, str]] = {}
     own_security: ClassVar[Sequence[Mapping[str, Sequence[str]]] | None] = None
+    own_parameters: ClassVar[Sequence[Mapping[str, Any]]] = ()
+    own_members: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     enveloped = True
     preconditions: Preconditions = NO_PRECONDITIONS
     version_digest: str | None = None

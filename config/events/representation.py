@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 from uuid import UUID
 
@@ -12,6 +13,7 @@ from config.http.json import JSONObject
 from config.models import Event
 
 FIELDS = ("id", "cursor", "type", "created_at", "resource", "user_id", "changed", "actor", "request_id")
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # Not of a list and its filters: a place in time, where any follower may go on.
 _BINDING = build_binding(("feed", ""))
 
@@ -22,14 +24,19 @@ class Place(NamedTuple):
     0, 0 is the beginning.
     """
 
-    epoch: UUID
+    epoch: UUID | None
     position: int = 0
     id: int = 0
     microseconds: int = 0
 
 
-def get_place(event: Event, epoch: UUID) -> Place:
-    return Place(epoch, event.position, event.id, round(event.created_at.timestamp() * 1_000_000))
+def get_place(event: Event, epoch: UUID | None) -> Place:
+    return Place(epoch, event.position, event.id, get_microseconds(event.created_at))
+
+
+def get_microseconds(time: datetime) -> int:
+    """Since 1970, exactly."""
+    return (time - EPOCH) // timedelta(microseconds=1)
 
 
 def seal_place(place: Place) -> str:
@@ -47,7 +54,9 @@ def open_place(cursor: str) -> Place:
     return Place(UUID(epoch), *others)
 
 
-def represent(event: Event, epoch: UUID, principal: Principal, build_address: Callable[[str], str]) -> JSONObject:
+def represent(
+    event: Event, epoch: UUID | None, principal: Principal, build_address: Callable[[str], str]
+) -> JSONObject:
     """What a caller is shown of an event.
 
     Args:

@@ -38,6 +38,7 @@ class ErrorCode(StrEnum):
     METHOD_NOT_ALLOWED = 405, "METHOD_NOT_ALLOWED"
     NOT_ACCEPTABLE = 406, "NOT_ACCEPTABLE"
     VERSION_RETIRED = 410, "VERSION_RETIRED"
+    CURSOR_EXPIRED = 410, "CURSOR_EXPIRED"
     CONFLICT = 409, "CONFLICT"
     IDEMPOTENCY_IN_PROGRESS = 409, "IDEMPOTENCY_IN_PROGRESS"
     PRECONDITION_FAILED = 412, "PRECONDITION_FAILED"
@@ -55,6 +56,9 @@ MESSAGES = {
     ErrorCode.VALIDATION_ERROR: "The request is invalid. See details.",
     ErrorCode.INVALID_CURSOR: (
         "The cursor does not match this list, its sort or its filters. Start again with an empty cursor."
+    ),
+    ErrorCode.CURSOR_EXPIRED: (
+        "Events behind this cursor are not stored any more. Get a new one with cursor=now, then read all resources."
     ),
     ErrorCode.IDEMPOTENCY_KEY_REQUIRED: (
         "Send the header Idempotency-Key with a value that is unique for each payment, such as a UUID."

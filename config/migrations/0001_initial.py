@@ -177,7 +177,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['-id'],
-                'indexes': [models.Index(fields=['user', '-id'], name='audit_events_user'), models.Index(fields=['at'], name='audit_events_at'), models.Index(fields=['event', 'at'], name='audit_events_event'), models.Index(condition=models.Q(('request_id', ''), _negated=True), fields=['request_id'], name='audit_events_request')],
+                'indexes': [models.Index(fields=['user', 'id'], name='audit_events_user'), models.Index(fields=['at'], name='audit_events_at'), models.Index(fields=['event', 'at'], name='audit_events_event'), models.Index(fields=['event', 'id'], name='audit_events_event_id'), models.Index(fields=['address', 'id'], name='audit_events_address'), models.Index(condition=models.Q(('request_id', ''), _negated=True), fields=['request_id'], name='audit_events_request')],
             },
         ),
         migrations.CreateModel(

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
 from config.models.erasure import VisibleManager
+
+
+class AuditEventQuerySet(models.QuerySet["AuditEvent"]):
+    def visible_to(self, principal: Any) -> AuditEventQuerySet:
+        """All of them: config.site.audit says who may ask."""
+        return self
 
 
 class AuditEvent(models.Model):
@@ -23,14 +31,16 @@ class AuditEvent(models.Model):
     request_id = models.CharField(max_length=128, default="", blank=True)
     facts = models.JSONField(default=dict)
 
-    objects = VisibleManager()
+    objects = VisibleManager.from_queryset(AuditEventQuerySet)()
 
     class Meta:
         ordering = ["-id"]
         indexes = [
-            models.Index(fields=["user", "-id"], name="audit_events_user"),
+            models.Index(fields=["user", "id"], name="audit_events_user"),
             models.Index(fields=["at"], name="audit_events_at"),
             models.Index(fields=["event", "at"], name="audit_events_event"),
+            models.Index(fields=["event", "id"], name="audit_events_event_id"),
+            models.Index(fields=["address", "id"], name="audit_events_address"),
             models.Index(fields=["request_id"], name="audit_events_request", condition=~Q(request_id="")),
         ]
 

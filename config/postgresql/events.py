@@ -11,15 +11,18 @@ Who acts comes with the statement that writes (`ACTOR`, `get_rows_actors`), and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, TypeVar
 
 import pgtrigger
 from django.apps import apps
 from django.conf import settings
-from django.db import connection, models, transaction
+from django.db import OperationalError, connection, models, transaction
+from psycopg.errors import LockNotAvailable
 
 from config.postgresql.visibility import build_goes_with_removed
 
@@ -40,6 +43,7 @@ ORIGIN = (
 )
 PARTITION = timedelta(days=7)
 _PARTITIONS_AHEAD = 5
+_SECONDS_BEFORE_ANOTHER_TRY = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,11 +213,53 @@ def create_partitions(cursor: Any) -> None:
             cursor.execute(f"CREATE TABLE {name} PARTITION OF {TABLE} FOR VALUES FROM ('{start}') TO ('{end}')")
 
 
-def list_partitions(cursor: Any) -> Iterator[tuple[str, datetime]]:
-    """The partitions, oldest first, with the time at which each ends."""
-    cursor.execute(
-        "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = %s::regclass ORDER BY 1", [TABLE]
-    )
-    for (name,) in cursor.fetchall():
-        if name != f"{TABLE}_default":
-            yield name, datetime.strptime(name[-8:], "%Y%m%d").replace(tzinfo=UTC) + PARTITION
+def purge(now: datetime, *, dry_run: bool = False) -> int:
+    """Drops what partitions have expired as a whole, and makes those to come. Returns how many events there were."""
+    before = now - timedelta(days=settings.EVENT_RETENTION_DAYS)
+    with connection.cursor() as cursor:
+        expired = [f"SELECT position, id FROM {name}" for name in _find_partitions(cursor, before)]
+        late = f"SELECT position, id FROM {TABLE}_default WHERE created_at < '{before}'"
+        cursor.execute(f"SELECT count(*) FROM ({' UNION ALL '.join([*expired, late])}) AS expired")
+        count = int(cursor.fetchone()[0])
+        if not dry_run:
+            for name in _find_partitions(cursor, before):
+                _write_briefly(cursor, f"SELECT position, id FROM {name}", f"DROP TABLE {name}")
+            _write_briefly(cursor, late, f"DELETE FROM {TABLE}_default WHERE created_at < '{before}'")
+            _run_briefly(partial(create_partitions, cursor))
+    return count
+
+
+def _write_briefly(cursor: Any, gone: str, statement: str) -> None:
+    """Takes events away, and notes up to which one: whoever has a cursor from before is told."""
+
+    def write() -> None:
+        cursor.execute(
+            f"UPDATE {EPOCHS} SET dropped_position = last.position, dropped_id = last.id"
+            f" FROM ({gone} ORDER BY position DESC, id DESC LIMIT 1) AS last"
+            " WHERE (last.position, last.id) > (dropped_position, dropped_id)"
+        )
+        cursor.execute(statement)
+
+    _run_briefly(write)
+
+
+def _run_briefly(write: Callable[[], None]) -> None:
+    """Runs what locks the whole table, for which writers wait: it waits but a moment itself, and is tried again."""
+    while True:
+        try:
+            with transaction.atomic(), connection.cursor() as cursor:
+                cursor.execute("SET LOCAL lock_timeout = 100")
+                write()
+        except OperationalError as error:
+            if not isinstance(error.__cause__, LockNotAvailable):
+                raise
+            time.sleep(_SECONDS_BEFORE_ANOTHER_TRY)
+        else:
+            return
+
+
+def _find_partitions(cursor: Any, before: datetime) -> list[str]:
+    """The partitions that ended before a time, oldest first."""
+    cursor.execute("SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = %s::regclass", [TABLE])
+    names = sorted(name for (name,) in cursor.fetchall() if name != f"{TABLE}_default")
+    return [name for name in names if datetime.strptime(f"{name[-8:]}+0000", "%Y%m%d%z") + PARTITION <= before]

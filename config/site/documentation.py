@@ -51,6 +51,7 @@ PAGES = (
     "retries",
     "conditional-requests",
     "polling",
+    "events",
     "versions",
     "migration",
     "limits",

@@ -30,4 +30,8 @@ def ids(rows: dict[str, int]) -> dict[str, dict[str, int | str]]:
     of_resources = {name: {"id": pk, **parents} for name, pk in rows.items()}
     of_resources["sessions"] = {"id": 0}
     of_links = {name: {"token": "x"} for name in ("password-resets", "email-verifications")}
-    return of_resources | of_links | {name: {} for name in ("login", "logout", "protected", "token", "versions")}
+    return (
+        of_resources
+        | of_links
+        | {name: {} for name in ("audit-events", "events", "login", "logout", "protected", "token", "versions")}
+    )

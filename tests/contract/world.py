@@ -15,6 +15,7 @@ from accounts import logins
 from accounts.services import create_api_key
 from config.api.principal import SCOPES
 from config.http.media_types import NDJSON
+from config.models import AuditEvent
 from orders.models import Order
 from payments.models import Payment
 from posts.models import Comment, Post
@@ -92,6 +93,7 @@ class World:
             "comments": Comment.objects.create(post=post, user=user, text="A comment").pk,
             "api-keys": create_api_key(user, name="kept")[0].pk,
             "sessions": logins.log_in(user).access["sid"],
+            "audit-events": AuditEvent.objects.filter(user=user).latest("id").pk,
         }
 
     @staticmethod

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -13,6 +14,7 @@ from django.test import override_settings
 
 from accounts.services import create_api_key
 from config.api.writing import idempotency
+from config.events.representation import Place, seal_place
 from config.management.demo.load import load_demo_data
 from config.site import documentation
 from tests.accounts.oauth.actors import register
@@ -90,6 +92,7 @@ def test_every_exchange_of_the_page_happens_as_shown(page, settings, request):
     robot = register(administrator, grant="client-credentials", redirect_uris="")
     variables = {"KEY": key, "PASSWORD": PASSWORD, "CLIENT": robot.client_id, "SECRET": robot.secret}
     variables |= {"ORIGIN": ORIGIN, "API": f"{ORIGIN}/api/v2", "LONG": "x" * 100 * 1024}
+    variables["EXPIRED_CURSOR"] = seal_place(Place(uuid4(), 1, 1))
     shown = 0
     for exchange in exchanges(ROOT / page, variables):
         shown += 1

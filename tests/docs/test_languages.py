@@ -10,12 +10,14 @@ from itertools import product
 from pathlib import Path
 from threading import Thread
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import pytest
 from django.db import connection
 
 from accounts.services import create_api_key
+from config.events.representation import Place, seal_place
 from config.management.demo.load import load_demo_data
 from config.site import documentation, examples
 from tests.accounts.oauth.actors import Person, bearer, register
@@ -29,7 +31,7 @@ from users import services
 GUIDE = Path(documentation.GUIDE_FOLDER)
 _PART = re.compile(r"^#+ (?P<heading>[^\n]+)$|^```(?P<info>\w*)\n(?P<block>.*?)^```$", re.MULTILINE | re.DOTALL)
 LANGUAGES = ("python", "javascript")
-PAGES_WITH_FUNCTIONS = ("import-users", "walking-lists", "whole-lists", "retries", "polling")
+PAGES_WITH_FUNCTIONS = ("import-users", "walking-lists", "whole-lists", "retries", "polling", "events")
 
 
 @pytest.fixture(params=[Python, JavaScript], ids=lambda kind: kind.name)
@@ -60,6 +62,7 @@ def variables(
         "ORIGIN": live_server.url,
         "API": f"{live_server.url}/api/v2",
         "LONG": "x" * 100 * 1024,
+        "EXPIRED_CURSOR": seal_place(Place(uuid4(), 1, 1)),
     }
 
 

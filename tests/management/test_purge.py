@@ -40,7 +40,7 @@ KINDS = {
     "read positions": ReadPosition,
     "uses of versions": VersionUse,
 }
-NOTHING = dict.fromkeys([*KINDS, "removed users"], 0)
+NOTHING = dict.fromkeys([*KINDS, "events", "removed users"], 0)
 SECOND = timedelta(seconds=1)
 # From the end of an access token to that of the refresh token that was given with it.
 REFRESHABLE = timedelta(days=14, minutes=-15)

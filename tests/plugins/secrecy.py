@@ -159,7 +159,9 @@ def _members(value: Any) -> Iterator[tuple[str, Any]]:
         for name, inner in value.items():
             if name in FIELDS:
                 yield name, inner
-            yield from _members(inner)
+            # The trail names a key by its prefix, which stands in the log, too.
+            if name != "facts":
+                yield from _members(inner)
     elif isinstance(value, list):
         for inner in value:
             yield from _members(inner)

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from accounts.services import create_api_key
 from config import audit
-from config.api.principal import SCOPES
+from config.api.principal import AUDIT_SCOPE, SCOPES
 from config.management.command import ServiceCommand
 from users.management import operator
 
@@ -36,7 +36,7 @@ class Command(ServiceCommand):
             "--scopes",
             type=_parse_scopes,
             metavar='"SCOPE …"',
-            help=f"the scopes of the key, from: {' '.join(SCOPES)} (default: all)",
+            help=f"the scopes of the key, from: {' '.join(SCOPES)} (default: all but {AUDIT_SCOPE})",
         )
         parser.add_argument(
             "--days",

@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from typing import Any
 
+from config.api.representation.envelope import LINKS
 from config.api.schema.fields import PRINTABLE, REQUEST_ID, build_integer, build_string
 from config.api.schema.views import takes_dry_run, takes_lines
 from config.api.versions.table import Version
@@ -121,7 +122,8 @@ def get_success_headers(view: Any, method: str, status: int) -> JSONObject:
     if not isinstance(view, ResourceViewSet):
         # The tag of a stream is not known before its end.
         has_tag = method == "GET" and not getattr(view, "streams", False)
-        return build_references(("ETag",) if has_tag else ())
+        links = ("Link",) if method == "GET" and LINKS in view.own_members else ()
+        return build_references((*(("ETag",) if has_tag else ()), *links))
     if method == "GET":
         is_list = view.action == "list"
         return build_references(("ETag", "Link"), ("X-Total-Count",)) if is_list else build_references(("ETag",))

@@ -214,9 +214,15 @@ class Schema(AutoSchema):
         else:
             serializer = self.get_response_serializers()
             example = examples.build_response_example(serializer, self.view.described_version)
+            members = self.view.own_members if self.method == "GET" else {}
+            if example is not None and members:
+                example = {
+                    **example,
+                    **{name: each["examples"][0] for name, each in members.items() if "examples" in each},
+                }
             for media_type in response.get("content", {}).values():
                 if self.view.envelope_known:
-                    media_type["schema"] = self._build_enveloped(media_type["schema"])
+                    media_type["schema"] = self._build_enveloped(media_type["schema"], members)
                 _add_example(media_type, example)
             response = {"description": "Success.", **{name: part for name, part in response.items() if part}}
         return self._add_headers(status, response)
@@ -235,12 +241,12 @@ class Schema(AutoSchema):
             description += " As `application/x-ndjson` or `text/csv`, the whole list."
         return {"description": description, "content": {"application/json": media_type}}
 
-    def _build_enveloped(self, data: JSONObject) -> JSONObject:
+    def _build_enveloped(self, data: JSONObject, members: JSONObject) -> JSONObject:
         name = data.get("items", data)["$ref"].rpartition("/")[2]
         if data.get("type") == "array":
             data = {**data, "maxItems": MAX_LIMIT}
             name = f"{name}List"
-        envelope = responses.build_envelope(data)
+        envelope = responses.build_envelope(data, **members)
         return responses.register_component(self.registry, f"{name}Answer", envelope)
 
     def _get_common_headers(self, codes: Collection[ErrorCode] = ()) -> JSONObject:

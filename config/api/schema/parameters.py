@@ -38,13 +38,13 @@ _ENTITY_TAGS = r'^(\*|(W/)?"[!#-~]*"( *, *(W/)?"[!#-~]*")*)$'
 _MAX_FILTER_VALUE = 254
 
 
-def _build_parameter(
+def build_parameter(
     name: str, schema: JSONObject, description: str, where: str = "query", **more: object
 ) -> JSONObject:
     return {"name": name, "in": where, "description": description, "schema": schema, **more}
 
 
-_KEY = _build_parameter(
+_KEY = build_parameter(
     idempotency.HEADER,
     build_string(_MAX_QUOTED_KEY, f"^({_BARE_KEY}|{_QUOTED_KEY})$", minLength=1),
     "A unique key of your own. Retrying with the same key has no further effect.",
@@ -54,45 +54,45 @@ _KEY = _build_parameter(
 _FLAG = {"type": "boolean"}
 # Defaults stand in descriptions: the reference sends whatever a schema has for `default`, or a parameter for `example`.
 _SHARED = (
-    _build_parameter("page", build_integer(1, MAX_POSITION), "Page number, from 1. Excludes `offset` and `cursor`."),
-    _build_parameter("offset", build_integer(0, MAX_POSITION), "Items to skip. Excludes `page` and `cursor`."),
-    _build_parameter(
+    build_parameter("page", build_integer(1, MAX_POSITION), "Page number, from 1. Excludes `offset` and `cursor`."),
+    build_parameter("offset", build_integer(0, MAX_POSITION), "Items to skip. Excludes `page` and `cursor`."),
+    build_parameter(
         "cursor",
         build_string(MAX_TARGET, "^[A-Za-z0-9_=-]*$"),
         "A `nextCursor` or `prevCursor`; empty to start. Cannot be combined with `page` or `offset`.",
         allowEmptyValue=True,
     ),
-    _build_parameter(
+    build_parameter(
         "limit",
         build_integer(1, MAX_LIMIT),
         f"Items per page. Default {DEFAULT_LIMIT}, maximum {MAX_LIMIT}; larger values are reduced.",
     ),
-    _build_parameter("order", {"type": "string", "enum": ["asc", "desc"]}, "Sort direction. Default `asc`."),
-    _build_parameter(
+    build_parameter("order", {"type": "string", "enum": ["asc", "desc"]}, "Sort direction. Default `asc`."),
+    build_parameter(
         "envelope",
         _FLAG,
         "`false` returns the bare value of `data`. Lists then have their links in `Link` and their total in "
         "`X-Total-Count`.",
     ),
-    _build_parameter(
+    build_parameter(
         "dry_run",
         _FLAG,
         "`true` validates the request and changes nothing. Returns 200 with `Dry-Run: true` and the response, or "
         "the error. Ids in it are not reserved.",
     ),
-    _build_parameter(
+    build_parameter(
         PARTIAL,
         _FLAG,
         "NDJSON only. `true` creates the valid lines and returns 207 with the result of each line.",
     ),
     *(
-        _build_parameter(name, build_string(MAX_HEADER, _ENTITY_TAGS), f"The `ETag` that you have. {meaning}", "header")
+        build_parameter(name, build_string(MAX_HEADER, _ENTITY_TAGS), f"The `ETag` that you have. {meaning}", "header")
         for name, meaning in {
             "If-None-Match": "Returns 304 if it still matches.",
             "If-Match": "Fails with 412 if the resource has changed since.",
         }.items()
     ),
-    _build_parameter(
+    build_parameter(
         "X-Request-Id",
         # No pattern: a value of another form is replaced, and not refused.
         {"type": "string", "maxLength": MAX_HEADER},
@@ -130,9 +130,11 @@ def build_parameters(view: Any, method: str, path_variables: Sequence[str]) -> l
         parameters += _build_list_parameters(view) if view.action == "list" else []
         parameters += [_build_fields_parameter(view)] if method != "DELETE" else []
         parameters += [_build_include_parameter(view)] if takes_include(view) else []
+    if method == "GET":
+        parameters += view.own_parameters
     if view.names_version:
         description = "The version to describe. Default: the service's default version."
-        parameters.append(_build_parameter("version", build_string(10, "^[0-9]+$"), description))
+        parameters.append(build_parameter("version", build_string(10, "^[0-9]+$"), description))
     return parameters + build_references(*_get_shared_names(view, method), "X-Request-Id")
 
 
@@ -155,17 +157,17 @@ def _get_shared_names(view: Any, method: str) -> list[str]:
 
 def _build_path_parameter(name: str) -> JSONObject:
     if name == "token":
-        return _build_parameter(name, build_string(256, TOKEN), "Of a mailed link.", "path", required=True)
+        return build_parameter(name, build_string(256, TOKEN), "Of a mailed link.", "path", required=True)
     target = "resource" if name == "id" else name.removesuffix("_id").replace("_", " ")
     description = f"The ID of the {target}."
-    return _build_parameter(name, build_integer(1), description, "path", required=True)
+    return build_parameter(name, build_integer(1), description, "path", required=True)
 
 
 def _build_fields_parameter(view: ResourceViewSet) -> JSONObject:
     names = view.readable_fields
     name = f"({'|'.join(names)})"
     schema = build_string(len(",".join(names)), f"^{name}(,{name})*$")
-    return _build_parameter(
+    return build_parameter(
         "fields",
         schema,
         "Comma-separated list of the fields to return. Omits all others, and `_links` of a single resource.",
@@ -175,7 +177,7 @@ def _build_fields_parameter(view: ResourceViewSet) -> JSONObject:
 def _build_include_parameter(view: ResourceViewSet) -> JSONObject:
     names = {"type": "string", "enum": included.get_names(view)}
     description = "Comma-separated list of related resources to return under `included`."
-    return _build_list_parameter(INCLUDE, names, description)
+    return build_list_parameter(INCLUDE, names, description)
 
 
 def _build_list_parameters(view: ResourceViewSet) -> list[JSONObject]:
@@ -185,7 +187,7 @@ def _build_list_parameters(view: ResourceViewSet) -> list[JSONObject]:
         default += ", or the field that has a bound"
     return [
         *build_references("page", "offset", "cursor", "limit"),
-        _build_parameter("sort", sortable, f"The field to sort by. {default}. Ties are sorted by `id`."),
+        build_parameter("sort", sortable, f"The field to sort by. {default}. Ties are sorted by `id`."),
         *build_references("order"),
         *_build_filter_parameters(view),
     ]
@@ -204,13 +206,13 @@ def _build_filter_parameter(name: str, declared: Filter, *, takes_several: bool)
     if "choices" in declared.extra:
         schema = {"type": "string", "enum": [value for value, _ in declared.extra["choices"]]}
         if takes_several:
-            return _build_list_parameter(name, schema, f"Filters by {name}. Separate several values with commas.")
-    return _build_parameter(name, schema, f"Filters by {name}.")
+            return build_list_parameter(name, schema, f"Filters by {name}. Separate several values with commas.")
+    return build_parameter(name, schema, f"Filters by {name}.")
 
 
-def _build_list_parameter(name: str, items: JSONObject, description: str) -> JSONObject:
+def build_list_parameter(name: str, items: JSONObject, description: str) -> JSONObject:
     schema = {"type": "array", "items": items, "minItems": 1, "maxItems": MAX_VALUES}
-    return _build_parameter(name, schema, description, style="form", explode=False)
+    return build_parameter(name, schema, description, style="form", explode=False)
 
 
 def _build_later_parameter(view: ResourceViewSet, name: str) -> JSONObject:
@@ -218,7 +220,7 @@ def _build_later_parameter(view: ResourceViewSet, name: str) -> JSONObject:
     if isinstance(declared, IdsFilter):
         whose = " Only for callers who can see the resources of others." if name in view.staff_filters else ""
         description = f"Filters by {name}. Separate several values with commas.{whose}"
-        return _build_list_parameter(name, build_integer(1), description)
+        return build_list_parameter(name, build_integer(1), description)
     if isinstance(declared, SearchFilter):
         return _build_search_parameter(name, declared)
     match declared.field:
@@ -230,7 +232,7 @@ def _build_later_parameter(view: ResourceViewSet, name: str) -> JSONObject:
             schema = build_string(14, MONEY_PATTERN)
     column = declared.field_name
     description = f"Filters for {column} {BOUNDS[declared.lookup_expr]} value, and sorts by {column}."
-    return _build_parameter(name, schema, description)
+    return build_parameter(name, schema, description)
 
 
 def _build_search_parameter(name: str, declared: SearchFilter) -> JSONObject:
@@ -240,4 +242,4 @@ def _build_search_parameter(name: str, declared: SearchFilter) -> JSONObject:
         "which must match. If many items match, a page can have fewer items than `limit`, or none, while `hasMore` is "
         "true."
     )
-    return _build_parameter(name, build_string(MAX_SEARCH, minLength=1), description)
+    return build_parameter(name, build_string(MAX_SEARCH, minLength=1), description)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from itertools import islice
 
+from django.conf import settings
 from django.db.models import Model, QuerySet
 from django.utils import timezone
 
@@ -16,7 +17,7 @@ from config.management.command import ServiceCommand, direct_connection
 from config.management.expiry import get_expired_rows
 from config.management.progress import show_progress
 from config.models import Erasure
-from config.postgresql import row_counts, transactions
+from config.postgresql import events, row_counts, transactions
 
 BATCH_SIZE = 1_000
 # A request in progress may have just validated its token, and the clock of another machine may be slow.
@@ -27,7 +28,8 @@ SECONDS_BETWEEN_LOOKS = 0.1
 class Command(ServiceCommand):
     help = (
         "Deletes expired rows: sessions, codes and tokens that can no longer be used, rate limit counters of past "
-        "minutes, idempotency keys older than IDEMPOTENCY_RETENTION_DAYS, audit events and version statistics older "
+        "minutes, idempotency keys older than IDEMPOTENCY_RETENTION_DAYS, weeks of events older than "
+        "EVENT_RETENTION_DAYS, audit events and version statistics older "
         "than AUDIT_RETENTION_DAYS. Also erases what removed users have left, and compacts the row counts of lists. "
         "Prints the number of rows of each kind. Run it daily; the service may run meanwhile, and an interrupted run "
         "can be repeated."
@@ -44,6 +46,8 @@ class Command(ServiceCommand):
             for name, rows in get_expired_rows(timezone.now() - MARGIN).items():
                 count = rows.count()
                 self.stdout.write(f"{name}: {count if dry_run else _purge(name, rows, count)}")
+            if settings.EVENTS:
+                self.stdout.write(f"events: {events.purge(timezone.now(), dry_run=dry_run)}")
             self._erase(dry_run=dry_run)
             if not dry_run:
                 row_counts.compact()

@@ -1,0 +1,51 @@
+"""What the reference says of the feed beside the form of an event."""
+
+from config.api.schema.fields import build_integer, build_object, build_string
+from config.api.schema.parameters import build_list_parameter, build_parameter, build_references
+from config.http.request_limits import MAX_TARGET
+from config.models.events import TYPES
+
+_CURSOR = build_string(MAX_TARGET, "^[A-Za-z0-9_=-]+$")
+_FIELDS = {"type": "string", "pattern": "^[a-z_]+(,[a-z_]+)*$", "maxLength": 100}
+
+PARAMETERS = [
+    build_parameter(
+        "cursor",
+        build_string(MAX_TARGET, "^[A-Za-z0-9_=-]*$"),
+        "A `nextCursor`, or the `cursor` of an event; empty for the oldest event, `now` for the end.",
+        allowEmptyValue=True,
+    ),
+    *build_references("limit"),
+    build_list_parameter(
+        "type", {"type": "string", "enum": list(TYPES)}, "Filters by type. Separate several with commas."
+    ),
+    build_parameter(
+        "user_id", build_integer(1), "Filters by whose the resource is. Plain users can send their own id alone."
+    ),
+    build_parameter("fields", _FIELDS, "Comma-separated list of the fields to return. Omits all others."),
+    build_parameter(
+        "include",
+        {"type": "string", "enum": ["resource"]},
+        "`resource` returns the resource of each event as it is now, in this order; null where it is gone.",
+    ),
+]
+MEMBERS = {
+    "meta": build_object(
+        {"nextCursor": _CURSOR, "hasMore": {"type": "boolean"}},
+        examples=[{"nextCursor": "vTq3Xo0m5dVb2mFhW1kqj2y0cRzJtA", "hasMore": False}],
+    ),
+    "_links": {
+        "$ref": "#/components/schemas/PageLinks",
+        "examples": [
+            {
+                "self": {"href": "/api/v2/events"},
+                "first": {"href": "/api/v2/events?cursor="},
+                "next": {"href": "/api/v2/events?cursor=vTq3Xo0m5dVb2mFhW1kqj2y0cRzJtA"},
+            }
+        ],
+    },
+    "included": build_object(
+        {"resource": build_object({"data": {"type": "array", "items": {"type": ["object", "null"]}, "maxItems": 100}})},
+        description="What `include` names.",
+    ),
+}
