@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
+from functools import partial
 from importlib.util import find_spec
 from ipaddress import ip_network
 from pathlib import Path
@@ -70,6 +71,9 @@ MIN_DISTINCT_CHARACTERS = 10
 
 # Lazy, so that seal() names every wrong variable at once instead of one a start. It reads NAME_FILE in place of NAME.
 env = FileAwareEnv(eager=False, expand_vars=False, strip_whitespace=True)
+
+# "a, b" is two entries without blanks.
+_read_list = partial(env.list, subcast=str.strip)
 
 
 @env.parser_for("database_url")
@@ -163,10 +167,10 @@ FAST_PATH = env.bool("FAST_PATH", True)
 SECRET_KEY = _required(env.str, "SECRET_KEY", validate=Length(min=50))
 JWT_SIGNING_KEY = _required(env.str, "JWT_SIGNING_KEY", validate=_SIGNING_KEY)
 # Keys of before, which verify what they signed until it expires.
-SECRET_KEY_FALLBACKS: list[str] = env.list("SECRET_KEY_FALLBACKS", [], validate=_each(Length(min=50)))
-JWT_SIGNING_KEY_FALLBACKS: list[str] = env.list("JWT_SIGNING_KEY_FALLBACKS", [], validate=_each(_SIGNING_KEY))
+SECRET_KEY_FALLBACKS: list[str] = _read_list("SECRET_KEY_FALLBACKS", [], validate=_each(Length(min=50)))
+JWT_SIGNING_KEY_FALLBACKS: list[str] = _read_list("JWT_SIGNING_KEY_FALLBACKS", [], validate=_each(_SIGNING_KEY))
 ALLOWED_HOSTS = _required(
-    env.list, "ALLOWED_HOSTS", validate=And(Length(min=1), ContainsNoneOf([""], error="Must not have an empty name."))
+    _read_list, "ALLOWED_HOSTS", validate=And(Length(min=1), ContainsNoneOf([""], error="Must not have an empty name."))
 )
 PUBLIC_URL = _required(
     env.str,
@@ -184,7 +188,7 @@ API_VENDOR = env.str(
         error="Must start with a lowercase letter, followed by lowercase letters, digits or hyphens.",
     ),
 )
-CORS_ALLOWED_ORIGINS: list[str] = env.list(
+CORS_ALLOWED_ORIGINS: list[str] = _read_list(
     "CORS_ALLOWED_ORIGINS", [], validate=_each(Regexp(_ORIGIN, error=_ORIGIN_WANTED))
 )
 # As hstspreload.org and RFC 6797 write it. That all subdomains answer by TLS alone is the owner's to say.

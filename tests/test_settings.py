@@ -162,6 +162,19 @@ def test_signing_key_of_several_lines_is_taken(load: Any) -> None:
     assert (found["JWT_SIGNING_KEY"], found["JWT_SIGNING_KEY_FALLBACKS"]) == (ED25519, [other, ED25519])
 
 
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("ALLOWED_HOSTS", ["api.example.com", "other.example.com"]),
+        ("CORS_ALLOWED_ORIGINS", ["https://a.example.com", "https://b.example.com"]),
+        ("SECRET_KEY_FALLBACKS", ["s-2kfjw9qpzm" * 5, "s-1kfjw9qpzm" * 5]),
+        ("JWT_SIGNING_KEY_FALLBACKS", ["j-2kfjw9qpzm" * 5, ED25519]),
+    ],
+)
+def test_blanks_around_the_entries_of_a_list_are_no_part_of_them(load: Any, name: str, values: list[str]) -> None:
+    assert load(PRODUCTION | {name: f"{values[0]} , {values[1]}"})[name] == values
+
+
 @pytest.mark.parametrize("name", SECRETS)
 def test_secret_is_read_from_a_file(load: Any, tmp_path: Path, name: str) -> None:
     values = PRODUCTION | {"METRICS_TOKEN": "m-7kfjw9qpzm-m-7kfjw9qpzm", "QUOTA_URL": "redis://:word@127.0.0.1:1/2"}
