@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import time
 from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,6 +20,7 @@ from config.management.commands import doctor
 from tests.api.test_failures import database_away
 from tests.conftest import own_session
 
+ROOT = Path(__file__).resolve().parents[1]
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
@@ -67,6 +70,24 @@ def public_url(monkeypatch):
 
     monkeypatch.setattr(doctor, "urlopen", urlopen)
     return found
+
+
+@pytest.mark.parametrize("url", ["smtp://localhost:1", "smtp://user:the-password@localhost:1"])
+def test_mail_server_that_does_not_answer_is_told(settings, capsys, make_user, url):
+    make_user("admin")
+    settings.TRUSTED_PROXIES, settings.EMAIL_URL, settings.EMAIL_HOST, settings.EMAIL_PORT = 1, url, "localhost", 1
+    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    with pytest.raises(CommandError, match="1 thing is wrong"):
+        call_command("doctor")
+    assert capsys.readouterr().out.startswith(
+        "The mail server does not take mail: [Errno 111] Connection refused. Look "
+    )
+
+
+def test_each_check_has_an_id_of_its_own():
+    files = [ROOT / "config/checks.py", *(ROOT / "config/management/commands").glob("*.py")]
+    found = [name for file in files for name in re.findall(r'id="(config\.\w+)"', file.read_text())]
+    assert len(found) == len(set(found)) > 10
 
 
 @pytest.mark.parametrize(

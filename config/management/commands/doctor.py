@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from http.client import HTTPException
+from smtplib import SMTPException
 from urllib.request import urlopen
 
 from django.conf import settings
-from django.core import checks
+from django.core import checks, mail
 from django.core.management.base import CommandError
 
 from config.management.command import ServiceCommand
@@ -13,9 +14,9 @@ from config.management.command import ServiceCommand
 
 class Command(ServiceCommand):
     help = (
-        "Runs the system checks of an installation: of settings, proxies, PostgreSQL and Redis, and makes a request to "
-        "PUBLIC_URL. Prints a line for each thing that is wrong, with what to do. Changes nothing; the exit code is 1 "
-        "when anything is wrong."
+        "Runs the system checks of an installation: of settings, proxies, PostgreSQL and Redis, makes a request to "
+        "PUBLIC_URL, and logs in at the mail server. Prints a line for each thing that is wrong, with what to do. "
+        "Changes nothing; the exit code is 1 when anything is wrong."
     )
     example = "manage.py doctor"
     # They are what it prints.
@@ -24,7 +25,7 @@ class Command(ServiceCommand):
     def handle(self, **options: object) -> None:
         found = checks.run_checks(include_deployment_checks=not settings.LOCAL, databases=["default"])
         if not settings.LOCAL:
-            found += _check_public_url()
+            found += [*_check_public_url(), *_check_mail_server()]
         wrong = [message for message in found if message.level >= checks.WARNING and not message.is_silenced()]
         for message in wrong:
             self.stdout.write(" ".join(f"{message.msg} {message.hint or ''} ({message.id})".split()))
@@ -47,3 +48,15 @@ def _check_public_url() -> Sequence[checks.CheckMessage]:
     if is_ours:
         return []
     return [checks.Warning(f"Another service responds at {settings.PUBLIC_URL}.", hint=hint, id="config.W013")]
+
+
+def _check_mail_server() -> Sequence[checks.CheckMessage]:
+    """Logs in at the mail server, and sends nothing."""
+    if not settings.EMAIL_URL:
+        return []
+    try:
+        with mail.get_connection():
+            return []
+    except (OSError, SMTPException) as error:
+        hint = "Look at EMAIL_URL. What is to be sent waits for it, and is tried again."
+        return [checks.Warning(f"The mail server does not take mail: {error}.", hint=hint, id="config.W014")]
