@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-VERSION = "0.1.0"
+VERSION = "1.0.0.dev0"
 
 
 def _read_commit(git: Path) -> str:

@@ -5,8 +5,9 @@ import json
 import re
 import ssl
 import sys
-from http.client import HTTPSConnection
+from http.client import HTTPConnection, HTTPSConnection
 from http.cookiejar import CookieJar
+from socket import create_connection
 from urllib.parse import urlencode
 from urllib.request import HTTPCookieProcessor, Request, build_opener
 
@@ -33,6 +34,21 @@ def get_status(address: str, path: str) -> int:
     return connection.getresponse().status
 
 
+def get_protocol() -> str | None:
+    """What TLS agrees on with a browser."""
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(["h2", "http/1.1"])
+    with create_connection((domain, 443)) as connection, context.wrap_socket(connection, server_hostname=domain) as tls:
+        return tls.selected_alpn_protocol()
+
+
+def get_plain_status() -> int:
+    connection = HTTPConnection(domain, timeout=20)
+    connection.request("GET", "/versions")
+    return connection.getresponse().status
+
+
 paths = ["/admin/login/", "/metrics", "/health/live", "/versions"]
 found = {address: [get_status(address, path) for path in paths] for address in addresses}
-print(json.dumps({"title": sign_in(), "statuses": found}))
+seen = {"title": sign_in(), "protocol": get_protocol(), "plain": get_plain_status(), "statuses": found}
+print(json.dumps(seen))

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from config.settings import REQUIRED, env
+from config import VERSION
+from config.settings import REQUIRED, SECRETS, env
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
@@ -45,9 +46,23 @@ def test_every_setting_is_documented():
     assert set(read_documented()) == set(env.dump())
 
 
+def test_each_secret_that_a_file_may_hold_is_documented():
+    text = (ROOT / "docs/settings.md").read_text().partition("## Secrets in files")[2].partition(")")[0]
+    named = set(re.findall(r"`([A-Z_]+)`", text))
+    keys = {"SECRET_KEY", "JWT_SIGNING_KEY"}
+    assert named - {"_FALLBACKS"} | {f"{key}_FALLBACKS" for key in keys} == set(SECRETS)
+
+
 def test_example_holds_every_setting():
     """To write it anew: .venv/bin/python -m tests.plugins.postgresql .venv/bin/python -m tests.deploy.test_files."""
     assert (ROOT / ".env.example").read_text() == build_example()
+
+
+def test_version_is_that_of_the_last_release_or_of_the_next_one():
+    released = re.findall(r"^## \[(\d[\d.]*)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert VERSION in released[:1] or VERSION.endswith(".dev0")
+    tags = subprocess.run(["git", "tag", "--list", "v*"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert {tag.removeprefix("v") for tag in tags.split()} <= set(released)
 
 
 def test_image_holds_what_the_service_is_made_of():
@@ -69,17 +84,22 @@ def test_image_does_not_run_as_root():
 def test_compose_needs_what_the_guide_makes(tmp_path):
     compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
     service = compose["services"]["service"]
-    assert set(REQUIRED) <= set(service["environment"]) <= set(env.dump())
     (block,) = re.findall(
         r"^(install [^\n]* deploy/environment <<END\n.*?^END)$",
         (ROOT / "docs/deploy.md").read_text(),
         re.MULTILINE | re.DOTALL,
     )
-    script = f"DOMAIN=api.example.com\ncd '{tmp_path}'\nmkdir deploy\n{block}".replace("git ", f"git -C '{ROOT}' ")
+    script = f"DOMAIN=api.example.com\nEMAIL_URL=smtp://localhost\ncd '{tmp_path}'\nmkdir deploy\n{block}".replace(
+        "git ", f"git -C '{ROOT}' "
+    )
     subprocess.run(["bash", "-ec", script], check=True)
     made = dict(line.split("=", 1) for line in (tmp_path / "deploy/environment").read_text().splitlines())
     needed = re.findall(r"\$\{([A-Z_]+):\?", (DEPLOY / "compose.yaml").read_text())
     assert set(needed) <= {name for name, value in made.items() if value}
+    assert (
+        {*REQUIRED, "METRICS_TOKEN"} <= {*made, *service["environment"]} <= {*env.dump(), "POSTGRES_PASSWORD", "COMMIT"}
+    )
+    assert service["env_file"] == compose["services"]["deliver"]["env_file"] == ["environment"]
     assert (tmp_path / "deploy/environment").stat().st_mode & 0o777 == 0o600
     assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"])
     assert (DEPLOY / service["build"]["context"] / service["build"]["dockerfile"]).resolve() == DEPLOY / "Dockerfile"

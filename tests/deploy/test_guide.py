@@ -46,7 +46,7 @@ def settings_of_guide(sockets: str, tmp_path: Path) -> Mapping[str, str]:
     file = tmp_path / "environment"
     command = SETTINGS.replace("/etc/users-service/environment", str(file))
     command = command.replace("%2Fvar%2Frun%2Fpostgresql/service", f"{quote(sockets, safe='')}/{DATABASE}")
-    subprocess.run(["bash", "-ec", f"DOMAIN=api.example.com\n{command}"], check=True)
+    subprocess.run(["bash", "-ec", f"DOMAIN=api.example.com\nEMAIL_URL=smtp://localhost\n{command}"], check=True)
     assert file.stat().st_mode & 0o777 == 0o600
     return dict(line.split("=", 1) for line in file.read_text().splitlines()) | {"LOCAL": "false"}
 
