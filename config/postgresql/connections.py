@@ -36,7 +36,8 @@ def cut_after(seconds: float, connection: Any) -> Iterator[None]:
 
     No time-out of PostgreSQL's holds where nothing comes from it. This takes a thread: it is for what is done seldom.
     """
-    timer = Timer(seconds, cut_if_waiting, [connection])
+    # Django's proxy would be another connection in the thread of the timer.
+    timer = Timer(seconds, cut_if_waiting, [connections[connection.alias]])
     timer.daemon = True
     timer.start()
     try:

@@ -1,11 +1,14 @@
 """Which errors say that the database is unavailable."""
 
+import time
+
 import psycopg
 import pytest
 from django.db import DatabaseError, connection
 from psycopg.errors import error_from_result
 
 from config.postgresql.connections import cut_if_waiting
+from config.postgresql.replicas import ask
 from config.postgresql.transactions import is_unavailable
 
 
@@ -21,6 +24,16 @@ def test_loss_of_a_connection_that_libpq_alone_tells_is_unavailability() -> None
     # PostgreSQL gives a code to each error that it tells.
     assert type(raised.value) is DatabaseError
     assert is_unavailable(raised.value)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_question_to_a_silent_database_ends() -> None:
+    """Of the connection of this thread, which a timer ends."""
+    started = time.monotonic()
+    with pytest.raises(DatabaseError):
+        ask(connection, "SELECT pg_sleep(10)", 0.2)
+    assert time.monotonic() - started < 5
+    connection.close()
 
 
 @pytest.mark.parametrize("error", [psycopg.OperationalError("lost"), psycopg.InterfaceError("closed")])
