@@ -16,7 +16,7 @@ from config.api.versions.table import midnight
 
 NOTICE_BEFORE_SUNSET = timedelta(days=90)
 # At the most, with that of the process beside it: docs/scale.md#database-connections.
-CONNECTIONS_OF_A_WORKER = 14
+CONNECTIONS_OF_A_WORKER = 15
 # For readers of metrics, backups and commands.
 SPARE_CONNECTIONS = 10
 MAX_CLOCK_SECONDS = 2.0

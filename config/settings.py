@@ -230,7 +230,7 @@ MAX_STREAM_SECONDS = 600
 # How long one waits for a client that reads nothing. PostgreSQL would not wait any longer, either.
 MAX_STREAM_STALL_SECONDS = 30
 # Networks inside that webhooks may lead to, beside all public addresses.
-WEBHOOK_ALLOWED_NETWORKS: list[str] = env.list("WEBHOOK_ALLOWED_NETWORKS", [], validate=_each(_check_network))
+WEBHOOK_ALLOWED_NETWORKS: list[str] = _read_list("WEBHOOK_ALLOWED_NETWORKS", [], validate=_each(_check_network))
 # Requests that an endpoint of a webhook gets at the same time.
 WEBHOOK_CONCURRENCY = env.int("WEBHOOK_CONCURRENCY", 4, validate=Range(1, 100))
 # How long the audit trail and the use of versions are kept, and the answers that retries get.

@@ -114,7 +114,7 @@ def test_database_that_is_right_is_not_mentioned(settings, capsys, make_user):
 
 def test_connections_that_do_not_suffice_are_told(settings):
     settings.WORKERS = 250
-    assert "250 workers need 3510" in look()["config.W005"]
+    assert "250 workers need 3760" in look()["config.W005"]
 
 
 def test_doctor_prints_a_line_for_each_thing_that_is_wrong_with_what_to_do(settings, capsys, make_user):

@@ -13,8 +13,10 @@ class Lane(Enum):
         NONE: at once, whatever waits: for what needs no database and takes no time.
         FAST: in the thread of the event loop, which goes on with others while it waits.
         SLOW: where it delays no other request but slow ones.
+        MONITORING: as SLOW, but without waiting for a turn: it is asked for when others wait for long.
     """
 
     NONE = "none"
     FAST = "fast"
     SLOW = "slow"
+    MONITORING = "monitoring"

@@ -146,13 +146,13 @@ class Application:
         lane = choose_lane(environ)
         if lane is Lane.FAST and self._engine is None:
             lane = Lane.SLOW
-        state.lane = lane.value
+        state.lane = (Lane.SLOW if lane is Lane.MONITORING else lane).value
         if lane is Lane.NONE:
             await _send(_run_at_once(partial(answer, self._django, environ)), None, receive, send)
             return
         caller, credential = self._callers.identify(environ)
         if problem := self._find_excess(environ, lane, caller):
-            await _send(self._refuse(environ, problem, lane), None, receive, send)
+            await _send(self._refuse(environ, problem), None, receive, send)
         else:
             self._in_flight[caller] = self._in_flight.get(caller, 0) + 1
             try:
@@ -207,9 +207,9 @@ class Application:
             # Under another server than `serve`.
             return await asyncio.to_thread(Context().run, run), None
         try:
-            return await self._slow.run(environ, caller, receive)
+            return await self._slow.run(environ, caller, receive, is_monitoring=lane is Lane.MONITORING)
         except DomainError as problem:
-            return self._refuse(environ, problem, lane), None
+            return self._refuse(environ, problem), None
 
     def _find_excess(self, environ: Environ, lane: Lane, caller: Hashable) -> DomainError | None:
         """Why a request is not run now."""
@@ -226,8 +226,8 @@ class Application:
         return None
 
     @staticmethod
-    def _refuse(environ: Environ, problem: DomainError, lane: Lane) -> Answer:
-        metrics.LANE_EVENTS.labels(lane.value, "refused").inc()
+    def _refuse(environ: Environ, problem: DomainError) -> Answer:
+        metrics.LANE_EVENTS.labels(get_state(environ).lane, "refused").inc()
         return refuse_at_once(environ, problem)
 
 

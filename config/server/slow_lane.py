@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from asyncio import AbstractEventLoop, Future
+from asyncio import AbstractEventLoop, Future, TimerHandle
 from collections import Counter, deque
 from collections.abc import Hashable
 from contextlib import suppress
@@ -25,6 +25,7 @@ logger = logging.getLogger(__name__)
 MAX_WAITING = 64
 # How many requests of one caller it runs at once: it has threads left for others.
 MAX_OF_A_CALLER = slow_process.THREADS // 2
+SECONDS_BETWEEN_TELLS = 0.5
 
 
 class _Waiting(NamedTuple):
@@ -83,26 +84,36 @@ class SlowLane:
 
     def __init__(self, loop: AbstractEventLoop, process: slow_process.SlowProcess) -> None:
         self.loop = loop
-        self._free = list(process.channels)
+        *self._free, self._monitoring = process.channels
+        self._monitoring_lock = asyncio.Lock()
+        self._timer: TimerHandle | None = None
         self._running: Counter[Hashable] = Counter()
         self._waiting: deque[_Waiting] = deque()
         self._has_died = False
         process.watch(loop, self._end_worker)
 
-    async def run(self, environ: Environ, caller: Hashable, receive: Receive) -> tuple[Answer, SlowStream | None]:
+    async def run(
+        self, environ: Environ, caller: Hashable, receive: Receive, *, is_monitoring: bool = False
+    ) -> tuple[Answer, SlowStream | None]:
         """The response to a request: the whole of it and None, or its beginning and the rest, which must be closed.
 
         Args:
             environ: of the request.
             caller: whom it counts for.
             receive: ASGI's; it tells when the client has left.
+            is_monitoring: whether it does not wait for slow ones.
 
         Raises:
             DomainError: SERVICE_UNAVAILABLE, it was not begun.
             ClientLeft: it was not begun.
         """
+        if is_monitoring:
+            async with self._monitoring_lock:
+                return await self._exchange(environ, caller, self._monitoring)
+        return await self._exchange(environ, caller, await self._take_channel(caller, receive))
+
+    async def _exchange(self, environ: Environ, caller: Hashable, channel: Any) -> tuple[Answer, SlowStream | None]:
         state = get_state(environ)
-        channel = await self._take_channel(caller, receive)
         try:
             body = environ.pop("wsgi.input").getvalue()
             await slow_process.send(self.loop, channel, (environ, body))
@@ -115,7 +126,8 @@ class SlowLane:
         state.quota_fields = {} if outcome.is_counted else None
         if outcome.is_stream:
             return outcome.response, SlowStream(self, channel, caller)
-        self.free_channel(channel, caller)
+        if channel is not self._monitoring:
+            self.free_channel(channel, caller)
         return outcome.response, None
 
     async def _take_channel(self, caller: Hashable, receive: Receive) -> Any:
@@ -163,6 +175,10 @@ class SlowLane:
         age = time.monotonic() - self._waiting[0].since if self._waiting else 0.0
         metrics.QUEUE_LENGTH.labels(Lane.SLOW.value).set(len(self._waiting))
         metrics.QUEUE_AGE.labels(Lane.SLOW.value).set(age)
+        # Where nothing comes or ends, the oldest one grows older all the same.
+        if self._timer:
+            self._timer.cancel()
+        self._timer = self.loop.call_later(SECONDS_BETWEEN_TELLS, self._tell_length) if self._waiting else None
 
     def _end_worker(self) -> None:
         """A fork needs a process without threads: the one that starts workers also starts those beside them."""

@@ -76,7 +76,7 @@ class SlowProcess:
 
     Args:
         pid: its process id.
-        channels: the worker's ends.
+        channels: the worker's ends; the last one is for monitoring.
         life: nothing is sent over it; it ends when the process ends.
     """
 
@@ -144,8 +144,8 @@ def start(django: Any, cause: metrics.StartCause) -> SlowProcess:
         django: Django's WSGI application.
         cause: why the worker is started, which the process belongs to.
     """
-    # One more, over which nothing is sent.
-    pairs = [socket.socketpair() for _ in range(THREADS + 1)]
+    # One more for monitoring, and one over which nothing is sent.
+    pairs = [socket.socketpair() for _ in range(THREADS + 2)]
     worker = os.getpid()
     pid = os.fork()
     if not pid:
@@ -180,7 +180,7 @@ def _serve(django: Any, sockets: Sequence[socket.socket], worker: int, cause: me
     primaries: list[Any] = []
     threads = [
         Thread(target=_serve_channel, args=(django, Connection(channel.detach()), primaries), daemon=True)
-        for channel in sockets[:THREADS]
+        for channel in sockets[:-1]
     ]
     for thread in threads:
         thread.start()

@@ -24,7 +24,7 @@ class MetricsView(UnversionedMixin, View):
     # Prometheus often scrapes a machine by its address.
     takes_any_host = True
     # It reads the files of all processes.
-    lanes = {"GET": Lane.SLOW, "HEAD": Lane.SLOW}
+    lanes = {"GET": Lane.MONITORING, "HEAD": Lane.MONITORING}
     renderer_classes = [TextRenderer]
     envelope_known = False
     own_errors = {"GET": (ErrorCode.UNAUTHENTICATED, ErrorCode.INVALID_TOKEN, ErrorCode.NOT_FOUND)}
