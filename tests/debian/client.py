@@ -34,6 +34,15 @@ def get_status(address: str, path: str) -> int:
     return connection.getresponse().status
 
 
+def ask_for_mail() -> int:
+    """Has a message sent to the administrator."""
+    connection = HTTPSConnection(domain, timeout=20)
+    connection.request(
+        "POST", "/api/password-resets", json.dumps({"email": email}), {"Content-Type": "application/json"}
+    )
+    return connection.getresponse().status
+
+
 def get_protocol() -> str | None:
     """What TLS agrees on with a browser."""
     context = ssl.create_default_context()
@@ -48,7 +57,10 @@ def get_plain_status() -> int:
     return connection.getresponse().status
 
 
-paths = ["/admin/login/", "/metrics", "/health/live", "/versions"]
+# The same page in the ways in which a filter of paths is evaded.
+paths = ["/admin/login/", "//admin/login/", "/%61dmin/login/", "/x/../admin/login/"]
+paths += ["/metrics", "/health/live", "/versions"]
 found = {address: [get_status(address, path) for path in paths] for address in addresses}
+assert ask_for_mail() == 202
 seen = {"title": sign_in(), "protocol": get_protocol(), "plain": get_plain_status(), "statuses": found}
 print(json.dumps(seen))
