@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, Self
 
 import jwt
 from django.conf import settings
-from django.utils import timezone
 from jwt.algorithms import OKPAlgorithm
 from rest_framework_simplejwt.backends import TokenBackend
 from rest_framework_simplejwt.exceptions import TokenBackendError, TokenError
@@ -114,7 +113,7 @@ class SessionToken(Token):
             token: Self = _verify(kind, backend, text)
         except _UNUSABLE:
             raise invalid_token() from None
-        if token.expires_at <= timezone.now():
+        if token.expires_at <= datetime.now(UTC):
             raise invalid_token()
         return token
 

@@ -2,17 +2,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, BaseUserManager
 from django.db import connections, models
 from django.db.models import F, Func, Q, Value
+from django.db.models.base import ModelState
 from django.db.models.lookups import Exact, StartsWith
 from django.utils.crypto import salted_hmac
 
 from config import audit
 from config.api.representation.text import is_storable, validate_line, validate_visible
+from config.http.cached_settings import settings
 from config.http.errors import not_found
 from config.models import ChangingResource, keep_updated_at, track_words
 from config.postgresql.events import track_events
@@ -72,6 +74,12 @@ _FOLD = f"""
 SELECT {Folded.template % {"expressions": "email"}}
 FROM unnest(%s::text[]) WITH ORDINALITY AS given (email, number) ORDER BY number
 """  # noqa: S608 - of constants
+
+
+# Each request with a token asks for it. The hash of a password, of which it is made, is worth no more.
+@lru_cache(maxsize=1024)
+def _hash_credentials(seen: str, secret: str) -> str:
+    return salted_hmac("users.User.get_session_auth_hash", seen, secret, algorithm="sha256").hexdigest()
 
 
 class UserQuerySet(models.QuerySet["User"]):
@@ -233,9 +241,12 @@ class User(AbstractBaseUser, ChangingResource):
 
     @classmethod
     def from_db(cls, db: str | None, field_names: Collection[str], values: Collection[object], **options: Any) -> User:
-        user = super().from_db(db, field_names, values, **options)
-        user._loaded = loaded = vars(user).copy()
-        del loaded["_state"]
+        # Django's `__init__` asks of each field whether its value was given: most of a credential's look-up.
+        user = cls.__new__(cls)
+        user._loaded = loaded = dict(zip(field_names, values, strict=True))
+        user._state = ModelState()
+        user._state.db, user._state.adding = db, False
+        vars(user).update(loaded)
         return user
 
     def save(self, *args: Any, update_fields: Iterable[str] | None = None, **options: Any) -> None:
@@ -266,8 +277,7 @@ class User(AbstractBaseUser, ChangingResource):
         at that moment is as dead as all others, without one being looked for.
         """
         seen = f"{self.password} {self.credentials_ended_at or ''}"
-        salt, secret = "users.User.get_session_auth_hash", secret or settings.SECRET_KEY
-        return salted_hmac(salt, seen, secret, algorithm="sha256").hexdigest()
+        return _hash_credentials(seen, secret or settings.SECRET_KEY)
 
     @property
     def is_active(self) -> bool:  # type: ignore[override]

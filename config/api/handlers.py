@@ -30,7 +30,8 @@ def is_from_program(environ: Mapping[str, Any]) -> bool:
 
 
 def build_api_stack(get_response: GetResponse, without: str = "") -> GetResponse:
-    """API_MIDDLEWARE around a function, each as Django would wrap it.
+    """API_MIDDLEWARE around a function. What the view raises, and a middleware that refuses requests, is a response for
+    those around it, as Django makes it.
 
     Args:
         get_response: runs the view.
@@ -40,11 +41,16 @@ def build_api_stack(get_response: GetResponse, without: str = "") -> GetResponse
     for name in reversed(settings.API_MIDDLEWARE):
         if name == without:
             continue
+        middleware = import_string(name)
         try:
-            stack = convert_exception_to_response(import_string(name)(stack))
+            stack = middleware(stack)
         except MiddlewareNotUsed:
             continue
-    return stack
+        if getattr(middleware, "refuses", False):
+            stack = convert_exception_to_response(stack)
+    stack = convert_exception_to_response(stack)
+    whole: GetResponse = stack
+    return whole
 
 
 class StacksMixin(BaseHandler):

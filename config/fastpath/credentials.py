@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from functools import lru_cache, partial
 from typing import Any
 
-from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, Error, connection
 from rest_framework.permissions import SAFE_METHODS
 
@@ -29,6 +28,7 @@ from config.fastpath.greenlets import Wakeup, get_request_greenlet, wait
 from config.fastpath.inserts import ANSWER_COLUMNS, ANSWER_JOIN, ANSWER_TYPES, keep_answer
 from config.fastpath.postgresql.batches import build_given
 from config.fastpath.queries import BindParameter, CompiledQuery, get_parameter_types
+from config.http.cached_settings import settings
 from config.http.request_state import RequestState, get_state
 from config.postgresql.replicas import goes_on_without_primary
 from config.postgresql.replicas.reads import FETCH_POSITION

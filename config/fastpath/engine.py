@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, cast
 
 from django.db import DEFAULT_DB_ALIAS, connections
+from psycopg import Error
 
 from config.fastpath.greenlets import Scheduler, get_request_greenlet
 from config.fastpath.postgresql.base import DatabaseWrapper, open_connection, release_connections
@@ -65,10 +66,10 @@ class SharedConnection(DatabaseWrapper):
     def run(
         self, sql: str, values: Sequence[object], *, shared_transaction: bool = False, is_durable: bool = False
     ) -> Rows:
-        statement = Statement(sql, values, shared_transaction)
-        with self.wrap_database_errors:
-            for attempt in (statement, statement._replace(is_alone=True)):
-                result, seconds, is_slow = self.pipeline.submit(attempt, is_durable=is_durable)
+        try:
+            for is_alone in (False, True):
+                statement = Statement(sql, values, shared_transaction, is_alone)
+                result, seconds, is_slow = self.pipeline.submit(statement, is_durable=is_durable)
                 get_spent().add(sql, seconds, result if isinstance(result, Exception) else None)
                 if isinstance(result, Exception):
                     # Of several requests that get the same one, none shall find the frames of another in it.
@@ -77,6 +78,9 @@ class SharedConnection(DatabaseWrapper):
                     return result
                 if is_slow:
                     break
+        except Error:
+            with self.wrap_database_errors:
+                raise
         return self._run_in_pool(sql, values)
 
     def _run_in_pool(self, sql: str, values: Sequence[object]) -> Rows:

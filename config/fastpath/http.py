@@ -12,7 +12,7 @@ response whose renderer context holds the response is a reference cycle, which o
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 from weakref import ref
 from wsgiref.types import WSGIEnvironment
@@ -160,12 +160,18 @@ class FastAPIRequest(StrictRequest):
             self._data = self._full_data = parser.parse(self.stream, self.content_type, self.parser_context)
 
 
+# The service's own.
+@lru_cache(maxsize=256)
+def _is_plain(name: str) -> bool:
+    return name.isascii() and name.isprintable()
+
+
 class FastHeaders(ResponseHeaders):
     _store: dict[str, tuple[str, str]]
 
     def __setitem__(self, name: str, value: Any) -> None:
         # Django would take it as it is.
-        if type(value) is str and value.isascii() and value.isprintable() and name.isascii() and name.isprintable():
+        if type(value) is str and value.isascii() and "\n" not in value and "\r" not in value and _is_plain(name):
             self._store[name.lower()] = (name, value)
         else:
             super().__setitem__(name, value)

@@ -24,7 +24,10 @@ def set_default_headers(response: HttpResponseBase, headers: Mapping[str, str]) 
 
 def vary_on(response: HttpResponseBase, *names: str) -> None:
     """Says in `Vary` that the response depends on these headers of the request."""
-    response.headers["Vary"] = merge_vary(response.headers.get("Vary"), names)
+    present = response.headers.get("Vary")
+    merged = merge_vary(present, names)
+    if merged != present:
+        response.headers["Vary"] = merged
 
 
 # Few combinations occur, and each of them on most of the responses.

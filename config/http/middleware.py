@@ -9,7 +9,6 @@ from urllib.parse import unquote_plus
 from wsgiref.types import WSGIEnvironment
 
 from corsheaders.middleware import CorsMiddleware
-from django.conf import settings
 from django.core.exceptions import SuspiciousOperation
 from django.core.signals import setting_changed
 from django.dispatch import receiver
@@ -17,6 +16,7 @@ from django.http import HttpRequest, HttpResponse
 from django.middleware.clickjacking import XFrameOptionsMiddleware
 from django.middleware.security import SecurityMiddleware
 
+from config.http.cached_settings import settings
 from config.http.headers import set_default_headers, vary_on
 from config.http.request_state import get_state
 from config.http.url_map import find_view, get_allowed_methods, get_declaration
@@ -83,6 +83,8 @@ class HostMiddleware(Middleware):
 
     Views with `takes_any_host` are for probes, which come by address, or in HTTP/1.0 without a Host.
     """
+
+    refuses = True
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         host = request.META.get("HTTP_HOST", request.META["SERVER_NAME"])

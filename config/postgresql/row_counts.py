@@ -105,8 +105,9 @@ class Counts:
         A block may come several times, and with a negative number.
         """
         # To ask each of hundreds of counts would take a tenth of a page's time.
-        contains, asked = ("true", []) if parts == _EVERY_PART else ("part @> ANY (%s::jsonb[])", [parts])
-        counts = f"SELECT block, rows FROM config_rowcount WHERE relation = %s AND bits = %s AND {contains}"
+        asked: Sequence[str] = () if parts == _EVERY_PART else parts
+        contains = " OR ".join(["part @> %s::jsonb"] * len(asked)) or "true"
+        counts = f"SELECT block, rows FROM config_rowcount WHERE relation = %s AND bits = %s AND ({contains})"
         if not self.owner:
             return counts, [self.table, bits, *asked]
         hidden = f"SELECT id >> {bits}, -1 FROM ({self.get_hidden()}) AS hidden WHERE {contains}"

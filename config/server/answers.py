@@ -9,13 +9,13 @@ from functools import cache, lru_cache
 from io import BytesIO
 from typing import Any, NamedTuple
 
-from django.conf import settings
 from django.core.handlers.wsgi import WSGIRequest
 from django.http import HttpRequest, HttpResponse
 
 from config.api.exceptions import plain_response
 from config.api.handlers import build_api_stack
 from config.api.versions.versioning import choose_media_type
+from config.http.cached_settings import settings
 from config.http.errors import DomainError, ErrorCode
 from config.http.lanes import Lane
 from config.http.media_types import CSV, HTML, MEDIA_TYPES, NDJSON

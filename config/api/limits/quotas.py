@@ -9,7 +9,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
-from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, Error
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -24,6 +23,7 @@ from config.api.exceptions import plain_response
 from config.api.limits import counters
 from config.api.requests import AnyRequest
 from config.api.versions.versioning import is_oauth, is_versioned
+from config.http.cached_settings import settings
 from config.http.client_address import client_address, get_network
 from config.http.errors import DomainError
 from config.http.middleware import Middleware

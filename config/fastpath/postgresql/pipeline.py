@@ -101,7 +101,7 @@ class Pipeline:
             OperationalError: the database is away.
         """
         runner: Any = get_request_greenlet()
-        if failure := self._find_failure():
+        if self._present.failure is not None and (failure := self._find_failure()):
             raise OperationalError(str(failure))
         (self._durable if is_durable else self._gathered).append((runner, statement))
         self._schedule()

@@ -1,0 +1,25 @@
+"""Django's settings, for what reads them at each request: a look into Django's own takes a call of two functions."""
+
+from typing import Any
+
+from django.conf import settings as _settings
+from django.core.signals import setting_changed
+from django.dispatch import receiver
+
+
+class CachedSettings:
+    """Settings that are attributes once they were read, as those of `rest_framework.settings`."""
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(_settings, name)
+        setattr(self, name, value)
+        return value
+
+
+settings = CachedSettings()
+
+
+@receiver(setting_changed)
+def _forget(**options: object) -> None:
+    """Tests override settings."""
+    vars(settings).clear()
