@@ -4,6 +4,7 @@ import json
 import re
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
 from itertools import product
@@ -15,13 +16,16 @@ from uuid import uuid4
 import httpx
 import pytest
 from django.db import connection
+from django.utils import timezone
 
 from accounts.services import create_api_key
 from config.events.representation import Place, seal_place
+from config.events.webhooks.deliverer import deliver
 from config.management.demo.load import load_demo_data
+from config.models import WebhookDelivery
 from config.site import documentation, examples
 from tests.accounts.oauth.actors import Person, bearer, register
-from tests.conftest import PASSWORD
+from tests.conftest import PASSWORD, wait_until
 from tests.docs.exchanges import Exchange, matches
 from tests.docs.languages import JavaScript, Language, Python, Shell
 from tests.docs.test_exchanges import SITUATIONS, given_by
@@ -114,6 +118,11 @@ def find_free_port() -> int:
         return int(free.getsockname()[1])
 
 
+def is_listening(port: int) -> bool:
+    with socket.socket() as asking:
+        return asking.connect_ex(("127.0.0.1", port)) == 0
+
+
 def as_text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
@@ -138,7 +147,7 @@ def test_functions_stand_in_both_languages():
     for page in documentation.PAGES:
         infos = [info for _, info, _ in blocks(page) if info in LANGUAGES]
         assert infos == ["python", "javascript"] * (len(infos) // 2)
-        assert bool(infos) == (page in (*PAGES_WITH_FUNCTIONS, "oauth"))
+        assert bool(infos) == (page in (*PAGES_WITH_FUNCTIONS, "oauth", "webhooks"))
 
 
 @pytest.mark.django_db(transaction=True)
@@ -174,3 +183,32 @@ def test_client_of_the_authorization_code_gets_tokens(variables, settings, make_
                 process.kill()
     assert tokens["scope"] == "users:read orders:read"
     assert bearer(tokens["access_token"]).get("/api/protected").data["user"]["id"] == person.user.pk
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("name", LANGUAGES)
+def test_receiver_of_webhooks_that_is_killed_misses_nothing(user, settings, tmp_path, name):
+    settings.LOCAL = True
+    port, file = find_free_port(), tmp_path / "events"
+    made = user.post("/webhooks", {"url": f"http://127.0.0.1:{port}/", "types": ["order.created"]})
+    (code,) = [block for _, info, block in blocks("webhooks") if info == name]
+    call = f"receive({json.dumps(made.data['secret'])}, {port}, {json.dumps(str(file))})"
+    interpreter = [sys.executable, "-c"] if name == "python" else [JavaScript.find_node(), "--input-type=module", "-e"]
+
+    def attempt() -> None:
+        WebhookDelivery.objects.update(status="pending", due_at=timezone.now())
+        deliver(once=True)
+
+    orders = []
+    for _ in range(2):
+        orders.append(user.post("/orders", {"item": "Tea", "qty": 1}).data["id"])
+        attempt()
+        with subprocess.Popen([*interpreter, f"{code}\n{call}"]) as receiver:
+            wait_until(lambda: is_listening(port))
+            attempt()
+            attempt()
+            assert httpx.post(f"http://127.0.0.1:{port}/", json={}, headers={"webhook-id": "x"}).status_code == 401
+            receiver.kill()
+    assert set(WebhookDelivery.objects.values_list("status", flat=True)) == {"delivered"}
+    stored = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [line["event"]["resource"]["id"] for line in stored] == orders
