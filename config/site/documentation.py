@@ -52,7 +52,6 @@ PAGES = (
     "conditional-requests",
     "polling",
     "events",
-    "webhooks",
     "versions",
     "migration",
     "limits",
