@@ -25,7 +25,7 @@ from accounts.serializers import (
 from accounts.tokens import AccessToken, Pair
 from config.api.permissions import PasswordPermission, PublicPermission
 from config.api.representation.envelope import Link
-from config.api.views import View
+from config.api.views import View, read_nothing
 from config.api.viewsets import ResourceViewSet, parse_id
 from config.api.writing.idempotency import KeyPolicy
 from config.http.errors import Detail, ErrorCode, forbidden, invalid, not_found
@@ -34,7 +34,7 @@ from users import messages
 from users.links import Purpose
 from users.models import User
 from users.serializers import MessageSerializer
-from users.views import MessageView, read_nothing
+from users.views import MessageView
 
 # Under what the reference lists the endpoints of tokens.
 SIGN_IN = "sign-in"

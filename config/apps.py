@@ -33,4 +33,7 @@ class AdminConfig(admin_apps.AdminConfig):
         # to register models with. The apps' admin pages, which super().ready() imports, follow in the registry.
         from config.admin import records  # noqa: F401 - registers the admin pages of config's own tables
 
+        if settings.EVENTS:
+            from config.admin import webhooks  # noqa: F401 - likewise
+
         super().ready()

@@ -646,6 +646,7 @@ SPECTACULAR_SETTINGS = {
         {"name": "payments", "description": "Payments can be created, with an idempotency key, and read."},
         {"name": "posts", "description": "Posts and their comments."},
         {"name": "comments", "description": "Individual comments."},
+        {"name": "webhooks", "description": "Be told of events by requests to your own address."},
         {"name": "api-keys", "description": "Create, rotate and revoke API keys."},
         {"name": "sign-in", "description": "Log in for tokens, and read the current user."},
         {"name": "oauth", "description": "OAuth 2.0 endpoints. They use the formats of the OAuth RFCs."},

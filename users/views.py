@@ -17,9 +17,8 @@ from config.api.limits.login_attempts import login_attempt
 from config.api.permissions import PasswordPermission
 from config.api.representation.envelope import Link
 from config.api.representation.renderers import NDJSONRenderer
-from config.api.representation.serializers import StrictSerializer
 from config.api.streams import open_snapshot, respond
-from config.api.views import View
+from config.api.views import View, read_nothing
 from config.api.viewsets import ResourceViewSet, parse_id
 from config.http.errors import ErrorCode, forbidden, not_found
 from config.http.lanes import Lane
@@ -82,12 +81,6 @@ class UserViewSet(BulkMixin, ResourceViewSet):
             return super().update(request, *args, **kwargs)
 
     partial_update = update
-
-
-def read_nothing(request: Request) -> None:
-    """Reads a body that may be left out, and has no fields."""
-    if request.stream is not None:
-        StrictSerializer(data=request.data, context={"version": request.version}).is_valid(raise_exception=True)
 
 
 class MessageView(View):

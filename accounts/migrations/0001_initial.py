@@ -1,3 +1,4 @@
+import accounts.models
 import django.contrib.postgres.fields
 import django.db.models.deletion
 import django.db.models.functions.datetime
@@ -51,7 +52,7 @@ class Migration(migrations.Migration):
                 ('name', models.CharField(max_length=100)),
                 ('authorization_grant_type', models.CharField(choices=[('authorization-code', 'Authorization code'), ('client-credentials', 'Client credentials')], max_length=18)),
                 ('client_secret', models.CharField(blank=True, editable=False, max_length=64)),
-                ('allowed_scopes', django.contrib.postgres.fields.ArrayField(base_field=models.TextField(choices=[('users:read', 'users:read'), ('users:write', 'users:write'), ('orders:read', 'orders:read'), ('orders:write', 'orders:write'), ('posts:read', 'posts:read'), ('posts:write', 'posts:write'), ('payments:read', 'payments:read'), ('payments:write', 'payments:write'), ('events:read', 'events:read'), ('audit:read', 'audit:read')]), blank=True, default=list, size=None)),
+                ('allowed_scopes', django.contrib.postgres.fields.ArrayField(base_field=models.TextField(choices=accounts.models.get_scope_choices), blank=True, default=list, size=None)),
                 ('owner', models.ForeignKey(blank=True, help_text="The user that client-credentials tokens act for, with that user's role.", null=True, on_delete=django.db.models.deletion.CASCADE, related_name='oauth_applications', to=settings.AUTH_USER_MODEL)),
             ],
             options={

@@ -18,6 +18,8 @@ SCOPE_TEXTS = {
     "payments:read": "Read your payments and the others that you can see",
     "payments:write": "Make payments",
     "events:read": "Read what happened to the users and resources that you can read",
+    "webhooks:read": "Read your webhooks",
+    "webhooks:write": "Have what happened sent to addresses of your choice, and change that",
     "audit:read": "Read the audit trail, as an administrator",
 }
 SCOPES = tuple(SCOPE_TEXTS)

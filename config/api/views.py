@@ -16,6 +16,7 @@ from config.api.limits.quotas import consume_quota
 from config.api.listing.query import QueryParameters
 from config.api.representation import envelope
 from config.api.representation.renderers import render_as_data
+from config.api.representation.serializers import StrictSerializer
 from config.api.requests import JSONParser, MergePatchParser, StrictRequest
 from config.http.errors import DomainError, ErrorCode
 from config.http.etags import NO_PRECONDITIONS, Preconditions, finalize_etag, parse_preconditions
@@ -178,3 +179,9 @@ class View(ConventionsMixin):
     def initial(self, request: Request, *args: object, **kwargs: object) -> None:
         super().initial(request, *args, **kwargs)
         self.parameters.check()
+
+
+def read_nothing(request: Request) -> None:
+    """Reads a body that may be left out, and has no fields."""
+    if request.stream is not None:
+        StrictSerializer(data=request.data, context={"version": request.version}).is_valid(raise_exception=True)

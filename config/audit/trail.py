@@ -51,6 +51,11 @@ EVENTS = (
     "oauth_token.revoked",
     "oauth_refresh_token.reused",
     "oauth_grant.ended",
+    "webhook.created",
+    "webhook.changed",
+    "webhook.secret_rotated",
+    "webhook.disabled",
+    "webhook.removed",
     "archive.exported",
     "rows.exported",
 )

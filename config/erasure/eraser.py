@@ -21,7 +21,7 @@ from django.db import IntegrityError, OperationalError, connection, models, tran
 from django.db.models import ForeignKey
 from psycopg.errors import DeadlockDetected, ForeignKeyViolation, LockNotAvailable
 
-from config.models import Erasure, IdempotencyRecord, VisibleManager
+from config.models import Erasure, IdempotencyRecord, VisibleManager, WebhookDelivery
 from config.postgresql.transactions import try_advisory_lock
 
 Result = TypeVar("Result")
@@ -73,8 +73,9 @@ class _Eraser:
     def run(self) -> None:
         self.erase_below(get_user_model(), self.user_ids)
         for user_id in self.user_ids:
-            while self.write(partial(_delete_answers, user_id)):
-                pass
+            for forget in (_delete_answers, _empty_attempts):
+                while self.write(partial(forget, user_id)):
+                    pass
         # A row that came meanwhile would stay, and be seen again. No door of the service lets one in: whoever adds a
         # row holds its owner, who must be there.
         self.write(Erasure.objects.filter(pk__in=self.user_ids).delete)
@@ -131,6 +132,13 @@ def _delete_answers(user_id: int) -> int:
     if ids:
         _delete(IdempotencyRecord, ids)
     return len(ids)
+
+
+def _empty_attempts(user_id: int) -> int:
+    """Takes away what receivers have answered to some events that are about a user, whom the answers may name."""
+    deliveries = WebhookDelivery.objects.including_erased()
+    ids = list(deliveries.showing(user_id).order_by().values_list("pk", flat=True)[:_FIRST_SIZE])
+    return int(deliveries.filter(pk__in=ids).update(attempts=[])) if ids else 0
 
 
 # `_find` and `_delete` give an array, as one parameter: thousands of them take longer to prepare than to look up.

@@ -11,7 +11,7 @@ from accounts.models import LoginSession
 from accounts.oauth import retention
 from accounts.sessions import get_expired_sessions
 from config.api.limits import counters
-from config.models import AuditEvent, IdempotencyRecord, OutboxEntry, ReadPosition, VersionUse
+from config.models import AuditEvent, IdempotencyRecord, OutboxEntry, ReadPosition, VersionUse, WebhookDelivery
 
 
 def get_expired_rows(now: datetime) -> dict[str, QuerySet[Model]]:
@@ -29,4 +29,5 @@ def get_expired_rows(now: datetime) -> dict[str, QuerySet[Model]]:
         "outbox entries": OutboxEntry.objects.expired(now),
         "read positions": ReadPosition.objects.filter(waited_at__lt=now - timedelta(days=1)),
         "uses of versions": VersionUse.objects.filter(day__lt=now - kept),
+        "webhook deliveries": WebhookDelivery.objects.expired(now),
     }

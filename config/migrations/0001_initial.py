@@ -2,6 +2,8 @@ import django.contrib.postgres.fields
 import django.contrib.postgres.indexes
 import django.db.models.deletion
 import django.db.models.functions.datetime
+import pgtrigger.compiler
+import pgtrigger.migrations
 from django.conf import settings
 from django.db import migrations, models
 
@@ -255,4 +257,104 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.RunSQL(FUNCTIONS + STORAGE),
+        migrations.CreateModel(
+            name='WebhookOutcome',
+            fields=[
+                ('label', models.CharField(db_collation='C', max_length=10, primary_key=True, serialize=False)),
+                ('count', models.BigIntegerField()),
+            ],
+        ),
+        migrations.CreateModel(
+            name='WebhookProgress',
+            fields=[
+                ('id', models.SmallIntegerField(default=1, primary_key=True, serialize=False)),
+                ('epoch', models.UUIDField()),
+                ('position', models.BigIntegerField()),
+                ('event_id', models.BigIntegerField()),
+            ],
+        ),
+        migrations.CreateModel(
+            name='Webhook',
+            fields=[
+                ('id', models.BigAutoField(primary_key=True, serialize=False)),
+                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
+                ('row_version', models.BigIntegerField(db_default=1, editable=False)),
+                ('updated_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
+                ('url', models.CharField(db_collation='C', max_length=2000)),
+                ('types', django.contrib.postgres.fields.ArrayField(base_field=models.TextField(), size=None)),
+                ('description', models.CharField(blank=True, default='', max_length=200)),
+                ('status', models.CharField(choices=[('active', 'Active'), ('disabled', 'Disabled')], default='active', max_length=8)),
+                ('disabled_reason', models.CharField(blank=True, default='', editable=False, max_length=200)),
+                ('scopes', django.contrib.postgres.fields.ArrayField(base_field=models.TextField(), editable=False, size=None)),
+                ('version', models.SmallIntegerField(editable=False)),
+                ('secret', models.BinaryField()),
+                ('previous_secret', models.BinaryField(null=True)),
+                ('previous_until', models.DateTimeField(editable=False, null=True)),
+                ('failing_since', models.DateTimeField(editable=False, null=True)),
+                ('paused_until', models.DateTimeField(editable=False, null=True)),
+                ('replay_position', models.BigIntegerField(editable=False, null=True)),
+                ('replay_id', models.BigIntegerField(editable=False, null=True)),
+                ('user', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='webhooks', to=settings.AUTH_USER_MODEL)),
+            ],
+            options={
+                'ordering': ['id'],
+                'abstract': False,
+            },
+        ),
+        migrations.CreateModel(
+            name='WebhookDelivery',
+            fields=[
+                ('id', models.BigAutoField(primary_key=True, serialize=False)),
+                ('event_id', models.BigIntegerField(null=True)),
+                ('position', models.BigIntegerField(null=True)),
+                ('subject_id', models.BigIntegerField(null=True)),
+                ('type', models.CharField(max_length=20)),
+                ('status', models.CharField(choices=[('pending', 'Pending'), ('delivered', 'Delivered'), ('failed', 'Failed')], default='pending', max_length=9)),
+                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
+                ('due_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
+                ('is_leased', models.BooleanField(db_default=False, editable=False)),
+                ('attempts', models.JSONField(default=list, editable=False)),
+                ('webhook', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='deliveries', to='config.webhook')),
+            ],
+            options={
+                'verbose_name_plural': 'webhook deliveries',
+                'ordering': ['id'],
+            },
+        ),
+        migrations.AddIndex(
+            model_name='webhook',
+            index=models.Index(fields=['user', 'id'], name='webhooks_user'),
+        ),
+        migrations.AddIndex(
+            model_name='webhook',
+            index=models.Index(condition=models.Q(('replay_position', None), _negated=True), fields=['id'], name='webhooks_replays'),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='webhook',
+            trigger=pgtrigger.compiler.Trigger(name='count_row_version', sql=pgtrigger.compiler.UpsertTriggerSql(func='NEW.row_version = OLD.row_version + 1; RETURN NEW;', hash='7b3f9a1ab0acafb8935e2a1499ae5cd4eb1fb530', operation='UPDATE OF "url", "types", "description", "status", "disabled_reason"', pgid='pgtrigger_count_row_version_c2006', table='config_webhook', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='webhook',
+            trigger=pgtrigger.compiler.Trigger(name='keep_updated_at', sql=pgtrigger.compiler.UpsertTriggerSql(func='NEW.updated_at = statement_timestamp(); RETURN NEW;', hash='d4e2cbaa017869d001f40f2e3c3d5c63192ffd65', operation='UPDATE OF "url", "types", "description", "status", "disabled_reason"', pgid='pgtrigger_keep_updated_at_6ccbf', table='config_webhook', when='BEFORE')),
+        ),
+        migrations.AddIndex(
+            model_name='webhookdelivery',
+            index=models.Index(fields=['webhook', 'id'], name='deliveries_webhook'),
+        ),
+        migrations.AddIndex(
+            model_name='webhookdelivery',
+            index=models.Index(fields=['webhook', 'status', 'id'], name='deliveries_status'),
+        ),
+        migrations.AddIndex(
+            model_name='webhookdelivery',
+            index=models.Index(condition=models.Q(('status', 'pending')), fields=['webhook', 'due_at', 'id'], name='deliveries_due'),
+        ),
+        migrations.AddIndex(
+            model_name='webhookdelivery',
+            index=models.Index(condition=models.Q(('is_leased', True)), fields=['webhook'], name='deliveries_leased'),
+        ),
+        migrations.AddIndex(
+            model_name='webhookdelivery',
+            index=models.Index(condition=models.Q(('attempts', []), _negated=True), fields=['subject_id'], name='deliveries_subject'),
+        ),
     ]

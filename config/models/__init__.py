@@ -9,6 +9,14 @@ from config.models.outbox import OutboxEntry, OutboxStatus
 from config.models.replicas import ReadPosition, Timeline
 from config.models.resource import ChangingResource, Resource, keep_updated_at
 from config.models.usage import AnswerCount, VersionUse
+from config.models.webhooks import (
+    DeliveryStatus,
+    Webhook,
+    WebhookDelivery,
+    WebhookOutcome,
+    WebhookProgress,
+    WebhookStatus,
+)
 from config.models.words import Word, track_words
 
 __all__ = [
@@ -17,6 +25,7 @@ __all__ = [
     "AuditEvent",
     "ChangingResource",
     "Counter",
+    "DeliveryStatus",
     "Erasure",
     "Event",
     "EventEpoch",
@@ -29,6 +38,11 @@ __all__ = [
     "Timeline",
     "VersionUse",
     "VisibleManager",
+    "Webhook",
+    "WebhookDelivery",
+    "WebhookOutcome",
+    "WebhookProgress",
+    "WebhookStatus",
     "Word",
     "keep_updated_at",
     "track_words",

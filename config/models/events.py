@@ -59,6 +59,12 @@ def get_visible(principal: Any) -> Q:
     return Q(type__in=types) & (Q(type__in=of_others) | Q(user_id=principal.user.pk))
 
 
+def is_visible(event: Event, principal: Any) -> bool:
+    """Whether `get_visible` holds of an event."""
+    is_own = event.user_id == principal.user.pk
+    return event.type in get_types(principal, of_others=not is_own)
+
+
 class Event(models.Model):
     """A change that is committed. Triggers write it; a row is in a partition of its week.
 
@@ -98,11 +104,6 @@ class Event(models.Model):
     @property
     def resource(self) -> str:
         return self.type.partition(".")[0]
-
-    def is_visible_to(self, principal: Any) -> bool:
-        """Whether it is among those that are `visible_to`."""
-        of_others = self.type in get_types(principal, of_others=True)
-        return of_others or (self.type in get_types(principal) and self.user_id == principal.user.pk)
 
 
 class EventEpoch(models.Model):

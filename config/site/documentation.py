@@ -52,6 +52,7 @@ PAGES = (
     "conditional-requests",
     "polling",
     "events",
+    "webhooks",
     "versions",
     "migration",
     "limits",

@@ -7,6 +7,7 @@ import pytest
 from orders.models import Order
 from payments.models import Payment
 from posts.models import Comment, Post
+from tests.events.webhooks.rows import make_pair
 
 
 @pytest.fixture
@@ -20,6 +21,7 @@ def rows(user: Any) -> dict[str, int]:
         "posts": post.pk,
         "comments": Comment.objects.create(post=post, user=user.user, text="A comment").pk,
         "api-keys": user.user.api_keys.get().pk,
+        "webhooks": make_pair(user.user),
     }
 
 
@@ -27,6 +29,7 @@ def rows(user: Any) -> dict[str, int]:
 def ids(rows: dict[str, int]) -> dict[str, dict[str, int | str]]:
     """What fills the placeholders of a route, by the collection it starts with."""
     parents = {"user_id": rows["users"], "post_id": rows["posts"], "api_key_id": rows["api-keys"]}
+    parents |= dict.fromkeys(["webhook_id", "delivery_id"], rows["webhooks"])
     of_resources = {name: {"id": pk, **parents} for name, pk in rows.items()}
     of_resources["sessions"] = {"id": 0}
     of_links = {name: {"token": "x"} for name in ("password-resets", "email-verifications")}

@@ -23,6 +23,7 @@ BODY_IS_CREDENTIAL = [route for route in ROUTES if route.template in IN_BODY]
 UNDER_API_ONLY = {*IN_BODY, "email-verifications/<token>", "protected"}
 PUBLIC = [route for route in ROUTES if route.template in {*UNDER_API_ONLY, "versions"} - {"protected"}]
 WITHOUT_FIELDS = {"email-verifications/<token>", "users/<user_id>/email-verifications", "users/<user_id>/invitations"}
+WITHOUT_FIELDS |= {"webhooks/<webhook_id>/pings", "webhooks/<webhook_id>/deliveries/<delivery_id>/retries"}
 WITH_BODY = [(route, method) for route in ROUTES for method in sorted(route.methods & {"POST", "PUT", "PATCH"})]
 ABSENT = [
     (route, method)

@@ -23,6 +23,8 @@ SENT = {
     ("payments", "POST"): {"amount": 12.5},
     ("posts/<id>", "PUT"): {"title": "Another"},
     ("posts/<post_id>/comments", "POST"): {"text": "New"},
+    ("webhooks", "POST"): {"url": "https://example.com/", "types": ["order.created"]},
+    ("webhooks/<webhook_id>/replays", "POST"): {"cursor": ""},
     ("users", "POST"): {"name": "New", "email": "new@example.com"},
     ("users/<id>", "PUT"): {"name": "Another", "email": "another@example.com"},
     ("users/<user_id>/posts", "POST"): {"title": "New"},
@@ -59,6 +61,14 @@ STATUS = {
     "users/<user_id>/payments": {"GET": 200},
     "users/<user_id>/posts": {"GET": 200, "POST": 201},
     "versions": {"GET": 200},
+    "webhooks": {"GET": 200, "POST": 201},
+    "webhooks/<id>": {"GET": 200, "PATCH": 200, "DELETE": 204},
+    "webhooks/<webhook_id>/rotations": {"POST": 403},
+    "webhooks/<webhook_id>/pings": {"POST": 202},
+    "webhooks/<webhook_id>/replays": {"POST": 202},
+    "webhooks/<webhook_id>/deliveries": {"GET": 200},
+    "webhooks/<webhook_id>/deliveries/<id>": {"GET": 200},
+    "webhooks/<webhook_id>/deliveries/<delivery_id>/retries": {"POST": 202},
 }
 METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE", "PROPFIND")
 UNDER_API_ONLY = {"login", "logout", "protected", "token/refresh"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -23,6 +24,7 @@ from tests.accounts.credentials import credentials_of, reader, robot, with_clien
 from tests.conftest import PASSWORD, Answer, Caller, with_key
 from tests.contract.matrix import Line
 from tests.contract.routes import Route
+from tests.events.webhooks.rows import make_pair
 from users import services
 from users.links import Purpose, build_token, get_state
 from users.models import User
@@ -32,6 +34,8 @@ ROLES = ("user", "support", "admin")
 NEW_PASSWORD = "four other words instead"
 # Of bcrypt, whose cost is the least there is.
 HASH = "$2b$04$abcdefghijklmnopqrstuu5s2v8.iXieOjg/.AySBTTZIIVFJeBui"
+# What an operation needs beside its scope.
+BESIDE = {"webhooks:write": {"events:read", "orders:read"}}
 LIMITS = ("PRINCIPAL", "ANONYMOUS", "LOGIN_ACCOUNT", "LOGIN_ADDRESS")
 # Every column that a request may write; but not when a key was last used.
 _STATE = """
@@ -41,6 +45,8 @@ SELECT string_agg(line, '|' ORDER BY line) FROM (
     SELECT 'payment' || t::text FROM payments_payment t UNION ALL
     SELECT 'post' || t::text FROM posts_post t UNION ALL
     SELECT 'comment' || t::text FROM posts_comment t UNION ALL
+    SELECT 'webhook' || t::text FROM config_webhook t UNION ALL
+    SELECT 'delivery' || t::text FROM config_webhookdelivery t UNION ALL
     SELECT 'key' || (id, user_id, name, scopes, expires_at, revoked_at, rotated_at)::text FROM accounts_apikey
 ) AS every (line)
 """
@@ -94,13 +100,15 @@ class World:
             "api-keys": create_api_key(user, name="kept")[0].pk,
             "sessions": logins.log_in(user).access["sid"],
             "audit-events": AuditEvent.objects.filter(user=user).latest("id").pk,
+            **dict.fromkeys(["webhooks", "deliveries"], make_pair(user)),
         }
 
     @staticmethod
     def _limited(user: User) -> dict[tuple[str, bool], dict[str, Caller]]:
         """Credentials with one scope alone (True), or with every other one (False)."""
         application, machine = reader(), robot(user)
-        sets = {(scope, only): {scope} if only else {*SCOPES} - {scope} for scope in SCOPES for only in (True, False)}
+        sets = {(scope, True): {scope, *BESIDE.get(scope, ())} for scope in SCOPES}
+        sets |= {(scope, False): {*SCOPES} - {scope} for scope in SCOPES}
         return {
             which: {
                 "API key": with_key(user, scopes),
@@ -116,6 +124,7 @@ class World:
     def path(self, route: Route, target: User) -> str:
         rows = self.rows[target.pk]
         parents = {"user_id": target.pk, "post_id": rows["posts"], "api_key_id": rows["api-keys"]}
+        parents |= dict.fromkeys(["webhook_id", "delivery_id"], rows["webhooks"])
         collection = route.template.split("/", maxsplit=1)[0]
         purpose = Purpose.PASSWORD_RESET if collection == "password-resets" else Purpose.EMAIL_VERIFICATION
         token = build_token(purpose, target.pk, get_state(target), timezone.now())
@@ -141,6 +150,8 @@ class World:
             path = path.partition("?")[0].replace("/v1/", "/v2/")
         with rolled_back():
             answer = caller(method, path, **content, **headers)
+            # A stream that is not read to its end keeps its place.
+            deque(answer.response, maxlen=0)
             refused = answer.status >= 400 and method not in SAFE
             assert not refused or state() == self.state, f"{line} was refused, and had an effect"
         return answer
@@ -184,6 +195,12 @@ class World:
             "PATCH comments/<id>": {"text": "New"},
             "POST api-keys": {"name": "New"},
             "POST api-keys/<api_key_id>/rotations": {},
+            "POST webhooks": {"url": "https://example.com/", "types": ["order.created"]},
+            "PATCH webhooks/<id>": {"description": "New"},
+            "POST webhooks/<webhook_id>/rotations": {},
+            "POST webhooks/<webhook_id>/pings": {},
+            "POST webhooks/<webhook_id>/replays": {"cursor": ""},
+            "POST webhooks/<webhook_id>/deliveries/<delivery_id>/retries": {},
             "POST users/<user_id>/email-verifications": {},
             "POST users/<user_id>/invitations": {},
             "POST password-resets": {"email": target.email},

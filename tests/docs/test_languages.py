@@ -16,21 +16,21 @@ from uuid import uuid4
 import httpx
 import pytest
 from django.db import connection
+from django.utils import timezone
 
 from accounts.services import create_api_key
 from config.events.representation import Place, seal_place
+from config.events.webhooks.deliverer import deliver
 from config.management.demo.load import load_demo_data
-from config.models import Event
+from config.models import WebhookDelivery
 from config.site import documentation, examples
-from orders.models import Order
 from tests.accounts.oauth.actors import Person, bearer, register
-from tests.conftest import PASSWORD
+from tests.conftest import PASSWORD, wait_until
 from tests.docs.exchanges import Exchange, matches
 from tests.docs.languages import JavaScript, Language, Python, Shell
 from tests.docs.test_exchanges import SITUATIONS, given_by
 from tests.service import CHECKOUT
 from users import services
-from users.models import User
 
 GUIDE = Path(documentation.GUIDE_FOLDER)
 _PART = re.compile(r"^#+ (?P<heading>[^\n]+)$|^```(?P<info>\w*)\n(?P<block>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -118,6 +118,11 @@ def find_free_port() -> int:
         return int(free.getsockname()[1])
 
 
+def is_listening(port: int) -> bool:
+    with socket.socket() as asking:
+        return asking.connect_ex(("127.0.0.1", port)) == 0
+
+
 def as_text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
@@ -142,7 +147,7 @@ def test_functions_stand_in_both_languages():
     for page in documentation.PAGES:
         infos = [info for _, info, _ in blocks(page) if info in LANGUAGES]
         assert infos == ["python", "javascript"] * (len(infos) // 2)
-        assert bool(infos) == (page in (*PAGES_WITH_FUNCTIONS, "oauth"))
+        assert bool(infos) == (page in (*PAGES_WITH_FUNCTIONS, "oauth", "webhooks"))
 
 
 @pytest.mark.django_db(transaction=True)
@@ -180,52 +185,30 @@ def test_client_of_the_authorization_code_gets_tokens(variables, settings, make_
     assert bearer(tokens["access_token"]).get("/api/protected").data["user"]["id"] == person.user.pk
 
 
-FOLLOWERS = {
-    "python": """
-import os, sys
-from pathlib import Path
-origin, key, name = sys.argv[1:]
-file = Path(name)
-def save(cursor):
-    file.with_suffix(".new").write_text(cursor)
-    os.replace(file.with_suffix(".new"), file)
-client = httpx.Client(base_url=origin, headers={"X-API-Key": key}, trust_env=False)
-for event in follow(client, file.read_text() if file.exists() else "", save, 0.05):
-    print(event["id"], flush=True)
-""",
-    "javascript": """
-import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs"
-const [origin, key, file] = process.argv.slice(1)
-const save = (cursor) => { writeFileSync(`${file}.new`, cursor); renameSync(`${file}.new`, file) }
-for await (const event of follow(origin, key, existsSync(file) ? readFileSync(file, "utf8") : "", save, 0.05))
-  console.log(event.id)
-""",
-}
-
-
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("name", FOLLOWERS)
-def test_follower_that_is_killed_and_started_again_misses_no_event(variables, settings, tmp_path, name):
-    settings.RATE_LIMIT_PRINCIPAL = 0
-    follow = next(block for _, info, block in blocks("events") if info == name)
-    program = [sys.executable, "-c"] if name == "python" else [JavaScript.find_node(), "--input-type=module", "--eval"]
-    command = [*program, follow + FOLLOWERS[name], variables["ORIGIN"], variables["KEY"], str(tmp_path / "cursor")]
-    seen: list[int] = []
-    user = User.objects.earliest("id")
-    for lines in (30, 150, 1, 220):
-        Order.objects.bulk_create(Order(user=user, item="Tea", qty=1) for _ in range(70))
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-            assert process.stdout
-            seen += [int(process.stdout.readline()) for _ in range(lines)]
-            process.kill()
-            # What it has told before it died, but for half a line.
-            seen += [int(line) for line in process.stdout.read().splitlines(keepends=True) if line.endswith("\n")]
-    last = Event.objects.latest("id").pk
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout
-        while seen[-1] != last:
-            seen.append(int(process.stdout.readline()))
-        process.kill()
-    assert {*seen} == {*Event.objects.values_list("id", flat=True)}
-    # What comes again is what was not saved: a page at each start.
-    assert len(seen) - len({*seen}) <= 4 * 100
+@pytest.mark.parametrize("name", LANGUAGES)
+def test_receiver_of_webhooks_that_is_killed_misses_nothing(user, settings, tmp_path, name):
+    settings.LOCAL = True
+    port, file = find_free_port(), tmp_path / "events"
+    made = user.post("/webhooks", {"url": f"http://127.0.0.1:{port}/", "types": ["order.created"]})
+    (code,) = [block for _, info, block in blocks("webhooks") if info == name]
+    call = f"receive({json.dumps(made.data['secret'])}, {port}, {json.dumps(str(file))})"
+    interpreter = [sys.executable, "-c"] if name == "python" else [JavaScript.find_node(), "--input-type=module", "-e"]
+
+    def attempt() -> None:
+        WebhookDelivery.objects.update(status="pending", due_at=timezone.now())
+        deliver(once=True)
+
+    orders = []
+    for _ in range(2):
+        orders.append(user.post("/orders", {"item": "Tea", "qty": 1}).data["id"])
+        attempt()
+        with subprocess.Popen([*interpreter, f"{code}\n{call}"]) as receiver:
+            wait_until(lambda: is_listening(port))
+            attempt()
+            attempt()
+            assert httpx.post(f"http://127.0.0.1:{port}/", json={}, headers={"webhook-id": "x"}).status_code == 401
+            receiver.kill()
+    assert set(WebhookDelivery.objects.values_list("status", flat=True)) == {"delivered"}
+    stored = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [line["event"]["resource"]["id"] for line in stored] == orders

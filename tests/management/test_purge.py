@@ -21,9 +21,19 @@ from oauth2_provider.models import get_access_token_model, get_grant_model, get_
 from accounts.models import LoginSession, Session
 from accounts.services import create_api_key
 from config.management.commands import purge
-from config.models import AuditEvent, Counter, IdempotencyRecord, OutboxEntry, ReadPosition, RowCount, VersionUse
+from config.models import (
+    AuditEvent,
+    Counter,
+    IdempotencyRecord,
+    OutboxEntry,
+    ReadPosition,
+    RowCount,
+    VersionUse,
+    WebhookDelivery,
+)
 from tests.accounts.oauth.actors import Person, bearer, register
 from tests.conftest import PASSWORD
+from tests.events.webhooks.rows import make_webhook
 from users.models import User
 
 AccessToken, Grant, RefreshToken = get_access_token_model(), get_grant_model(), get_refresh_token_model()
@@ -37,6 +47,7 @@ KINDS = {
     "idempotency keys": IdempotencyRecord,
     "audit events": AuditEvent,
     "outbox entries": OutboxEntry,
+    "webhook deliveries": WebhookDelivery,
     "read positions": ReadPosition,
     "uses of versions": VersionUse,
 }
@@ -111,6 +122,12 @@ def outbox_entry(user: User, over_at: Any) -> OutboxEntry:
     )
 
 
+def webhook_delivery(user: User, over_at: Any) -> WebhookDelivery:
+    created_at = over_at - timedelta(days=30)
+    columns = {"type": "order.created", "status": "delivered", "created_at": created_at}
+    return WebhookDelivery.objects.create(webhook=make_webhook(user), **columns)
+
+
 def read_position(user: User, over_at: Any) -> ReadPosition:
     waited_at = over_at - timedelta(days=1)
     columns = {"replica": "db2:5432", "timeline": "00000001", "position": 1}
@@ -135,6 +152,7 @@ MAKERS = {
     "idempotency keys": idempotency_record,
     "audit events": audit_event,
     "outbox entries": outbox_entry,
+    "webhook deliveries": webhook_delivery,
     "read positions": read_position,
     "uses of versions": version_use,
 }

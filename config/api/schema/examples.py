@@ -14,7 +14,7 @@ from config.api.versions.table import Change, Version, has
 from config.api.viewsets import ResourceViewSet
 from config.http.json import JSONObject, to_json
 
-_IDS = {"user_id": 42, "post_id": 17, "api_key_id": 3}
+_IDS = {"user_id": 42, "post_id": 17, "api_key_id": 3, "webhook_id": 9, "delivery_id": 31}
 
 
 def build_request_example(serializer: Any, version: Version, method: str) -> JSONObject | None:

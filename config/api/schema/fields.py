@@ -86,7 +86,7 @@ def add_bounds(field: Field, schema: JSONObject) -> None:
     if "integer" in types:
         name = str(field.field_name)
         minimum = schema.get("minimum", 1 if name == "id" or name.endswith("_id") else 0)
-        schema.update(build_integer(minimum, schema.get("maximum", MAX_ID)))
+        schema.update(build_integer(minimum, schema.get("maximum", MAX_ID), type=schema["type"]))
     elif "string" in types and "enum" not in schema:
         _add_string_bounds(field, schema)
     elif "array" in types and isinstance(field, serializers.ListField):

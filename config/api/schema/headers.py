@@ -57,6 +57,7 @@ COMPONENTS: JSONObject = {
     for name, (description, schema) in _HEADERS.items()
     for prefix in ("", REQUIRED)
 }
+ACCEPTED = 202
 # What a write may tell of the row that it leaves. A dry run tells no address, a replay no entity tag.
 _OF_WRITTEN = {
     "POST": ("Location", "ETag"),
@@ -123,7 +124,8 @@ def get_success_headers(view: Any, method: str, status: int) -> JSONObject:
         # The tag of a stream is not known before its end.
         has_tag = method == "GET" and not getattr(view, "streams", False)
         links = ("Link",) if method == "GET" and LINKS in view.own_members else ()
-        return build_references((*(("ETag",) if has_tag else ()), *links))
+        location = ("Location",) if status == ACCEPTED else ()
+        return build_references((*(("ETag",) if has_tag else ()), *links), location)
     if method == "GET":
         is_list = view.action == "list"
         return build_references(("ETag", "Link"), ("X-Total-Count",)) if is_list else build_references(("ETag",))

@@ -22,7 +22,7 @@ _LINK = {"$ref": "#/components/schemas/Link"}
 # Longer than a request target: the query that a page's links repeat is percent-encoded.
 _HREF = build_string(32_768, PATH)
 _CURSOR = {"type": ["string", "null"], "maxLength": MAX_TARGET, "pattern": "^[A-Za-z0-9_=-]+$"}
-_LINK_METHOD = {"type": "string", "enum": ["POST", "PUT", "DELETE"], "description": "GET if omitted."}
+_LINK_METHOD = {"type": "string", "enum": ["POST", "PUT", "PATCH", "DELETE"], "description": "GET if omitted."}
 # Null. openapi-generator has no type for that alone.
 _UNKNOWN = build_integer() | {"type": ["integer", "null"]}
 SCHEMAS: JSONObject = {

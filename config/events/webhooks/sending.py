@@ -50,7 +50,7 @@ class Outcome(NamedTuple):
         """For metrics."""
         if self.status is None:
             return "no_answer"
-        return "delivered" if self.is_success else f"{self.status // 100}xx"
+        return "delivered" if self.is_success else f"{min(self.status // 100, 5)}xx"
 
 
 class Sender:

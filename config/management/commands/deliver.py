@@ -1,11 +1,14 @@
-"""Sends what is in the outbox."""
+"""Sends what is in the outbox, and what is due to webhooks."""
 
 from __future__ import annotations
 
 import signal
 from argparse import SUPPRESS, ArgumentParser
-from threading import Event
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from threading import Event, Thread
 
+from django.conf import settings
 from django.db import Error, close_old_connections
 
 from config.management.command import ServiceCommand
@@ -18,8 +21,8 @@ SECONDS_BETWEEN_LOOKS = 0.5
 
 class Command(ServiceCommand):
     help = (
-        "Sends outgoing mail until Ctrl-C or SIGTERM, then finishes the current message and exits. Several instances "
-        "can run at the same time. No message is lost if one is killed. `make run` starts it, too."
+        "Sends outgoing mail, and events to webhooks, until Ctrl-C or SIGTERM, then finishes what it sends and exits. "
+        "Several instances can run at the same time. No message is lost if one is killed. `make run` starts it, too."
     )
     example = "manage.py deliver --once"
 
@@ -34,13 +37,40 @@ class Command(ServiceCommand):
             signal.signal(number, lambda *_: stopped.set())
         if parent:
             end_with_parent(parent)
-        while not stopped.is_set():
-            close_old_connections()
-            try:
-                deliver(stopped.is_set)
-            except Error as error:
-                if once or not is_unavailable(error):
-                    raise
-            if once:
-                return
-            stopped.wait(SECONDS_BETWEEN_LOOKS)
+        with _delivering_to_webhooks(stopped, once=once) if settings.EVENTS else nullcontext():
+            while not stopped.is_set():
+                close_old_connections()
+                try:
+                    deliver(stopped.is_set)
+                except Error as error:
+                    if once or not is_unavailable(error):
+                        raise
+                if once:
+                    return
+                stopped.wait(SECONDS_BETWEEN_LOOKS)
+
+
+@contextmanager
+def _delivering_to_webhooks(stopped: Event, *, once: bool) -> Iterator[None]:
+    """Sends to webhooks meanwhile. Where that fails, the process is to end: whoever runs it starts another one."""
+    from config.events.webhooks import deliverer
+
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            deliverer.deliver(stopped.is_set, once=once)
+        except BaseException as error:  # noqa: BLE001 - raised below
+            failures.append(error)
+            stopped.set()
+
+    thread = Thread(target=run, name="webhooks")
+    thread.start()
+    try:
+        yield
+    finally:
+        if not once:
+            stopped.set()
+        thread.join()
+    if failures:
+        raise failures[0]

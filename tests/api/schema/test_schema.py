@@ -12,6 +12,7 @@ from accounts.services import create_api_key
 from config.api.schema import get_document
 from config.api.versions import versioning
 from tests.conftest import with_password
+from tests.events.webhooks.rows import make_pair
 from tests.plugins.described import close
 from users.models import User
 
@@ -255,6 +256,7 @@ def test_every_prefilled_body_succeeds_as_it_stands(administrator, document, ver
     post = caller.post(f"{api}/users/{owner.pk}/posts", {"title": "T"}).data["id"]
     comment = caller.post(f"{api}/posts/{post}/comments", {"text": "C"}).data["id"]
     rows = {"users": owner.pk, "posts": post, "comments": comment, "api-keys": create_api_key(owner, name="k")[0].pk}
+    rows["webhooks"] = make_pair(owner)
     sent = 0
     for path, verb, operation in operations(document):
         if (
@@ -276,7 +278,7 @@ def test_every_prefilled_body_succeeds_as_it_stands(administrator, document, ver
         answer = caller(method.upper(), address, example_of(operation), **headers)
         assert answer.status in {200, 201, 202}, (path, answer)
         sent += 1
-    assert sent == {"post": 8, "put": 3, "patch": 3}[method]
+    assert sent == {"post": 11, "put": 3, "patch": 4}[method]
 
 
 def make_one(caller, api):

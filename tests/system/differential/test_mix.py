@@ -35,6 +35,9 @@ MEMBERS: Mapping[str, list[str]] = {
     "comments/<id>": ['"text": "New"'],
     "api-keys": ['"name": "New"', '"scopes": ["users:read"]'],
     "api-keys/<api_key_id>/rotations": ['"overlap_seconds": 60'],
+    "webhooks": ['"url": "https://example.com/"', '"types": ["order.created"]'],
+    "webhooks/<id>": ['"description": "New"'],
+    "webhooks/<webhook_id>/rotations": ['"overlap_seconds": 60'],
 }
 # Members that may be left out.
 FURTHER: Mapping[str, tuple[str, ...]] = {

@@ -71,6 +71,7 @@ class LargeWorld(World):
         """The address of a route, filled in with the rows of somebody."""
         rows = self.rows[self.people[whose].pk if whose in ROLES else self.other.pk]
         parents = {"user_id": rows["users"], "post_id": rows["posts"], "api_key_id": rows["api-keys"]}
+        parents |= dict.fromkeys(["webhook_id", "delivery_id"], rows["webhooks"])
         return route.path(prefix, id=rows.get(route.template.split("/", maxsplit=1)[0], 0), **parents)
 
 

@@ -1,0 +1,261 @@
+"""What is to be sent to webhooks: written from the events, taken to be sent, and noted when it was.
+
+One process at a time writes and takes, under an advisory lock, for as long as a few statements take. What is taken is
+leased: whoever is killed meanwhile leaves it to others when the lease runs out. So each event is written exactly once
+for a webhook, and sent at least once.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.db import connection
+from django.utils import timezone
+
+from config import audit
+from config.events.webhooks.messages import Message, build_message
+from config.events.webhooks.sending import GONE, MAX_ERROR_LENGTH, SECONDS_OF_AN_ATTEMPT, Outcome
+from config.http.json import to_json
+from config.models import (
+    DeliveryStatus,
+    Event,
+    EventEpoch,
+    Webhook,
+    WebhookDelivery,
+    WebhookProgress,
+    WebhookStatus,
+)
+from config.models.events import PUBLIC, SCOPES
+from config.postgresql.transactions import run_in_transaction, try_advisory_lock
+
+# Longer than an attempt may take, with what comes before and after it.
+LEASE = timedelta(seconds=SECONDS_OF_AN_ATTEMPT + 5)
+FIRST_RETRY = timedelta(seconds=5)
+MAX_RETRY = timedelta(hours=6)
+# Of a delivery, after which it has failed; and of an endpoint without any success, after which it is disabled.
+GIVE_UP_AFTER = timedelta(days=3)
+MAX_EVENTS = 500
+# What waits for an endpoint whose events are sent again, at most.
+MAX_REPLAYED = 1_000
+_LOCK = 0x7765_6268
+
+_OWNER = """
+JOIN {users} AS owner ON owner.id = webhook.user_id AND owner.status = 'active' AND owner.removed_at IS NULL
+"""
+# What nobody but its owner would see is not written; the rest is looked at when it is sent. In the order of the feed.
+_WRITE = """
+INSERT INTO config_webhookdelivery (webhook_id, event_id, position, subject_id, type, status, attempts)
+SELECT webhook.id, event.id, event.position, event.user_id, event.type, 'pending', '[]'
+FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::text[], %s::text[], %s::boolean[])
+    WITH ORDINALITY AS event (id, position, user_id, type, scope, is_public, number)
+JOIN config_webhook AS webhook
+    ON webhook.status = 'active' AND event.type = ANY (webhook.types) AND event.scope = ANY (webhook.scopes)
+{owner}
+WHERE (event.is_public OR event.user_id = webhook.user_id OR owner.role <> 'user')
+    AND (%s::bigint IS NULL OR webhook.id = %s)
+ORDER BY event.number
+"""
+_TAKE = """
+UPDATE config_webhookdelivery AS delivery SET is_leased = true, due_at = statement_timestamp() + %s
+FROM config_webhook AS webhook {owner} CROSS JOIN LATERAL (
+    SELECT id FROM config_webhookdelivery AS due
+    WHERE due.webhook_id = webhook.id AND due.status = 'pending' AND due.due_at <= statement_timestamp()
+    ORDER BY due.due_at, due.id
+    LIMIT greatest(0, %s - (
+        SELECT count(*) FROM config_webhookdelivery AS leased
+        WHERE leased.webhook_id = webhook.id AND leased.is_leased AND leased.due_at > statement_timestamp()
+    ))
+) AS due
+WHERE delivery.id = due.id AND webhook.status = 'active'
+    AND (webhook.paused_until IS NULL OR webhook.paused_until <= statement_timestamp())
+RETURNING delivery.id
+"""
+_NOTE = """
+UPDATE config_webhookdelivery AS delivery
+SET status = noted.status, due_at = noted.due_at, is_leased = false, attempts = delivery.attempts || noted.attempt
+FROM unnest(%s::bigint[], %s::text[], %s::timestamptz[], %s::jsonb[]) AS noted (id, status, due_at, attempt)
+WHERE delivery.id = noted.id AND delivery.status = 'pending'
+"""
+_COUNT = """
+INSERT INTO config_webhookoutcome (label, count) SELECT label, count(*) FROM unnest(%s::text[]) AS label
+GROUP BY label ORDER BY label ON CONFLICT (label) DO UPDATE SET count = config_webhookoutcome.count + excluded.count
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A message that was sent, and what became of it."""
+
+    message: Message
+    outcome: Outcome
+
+    @property
+    def due_at(self) -> datetime:
+        """When the next one is, after a failure."""
+        doubled = FIRST_RETRY * 2 ** min(self.message.attempts, 20)
+        wait = min(doubled, MAX_RETRY) * random.uniform(1, 1.25)  # noqa: S311 - no secret
+        return timezone.now() + max(wait, self.outcome.retry_after or timedelta(0))
+
+    @property
+    def is_last(self) -> bool:
+        return self.due_at > self.message.created_at + GIVE_UP_AFTER
+
+
+def take() -> Sequence[Message]:
+    """Writes what is to be sent of new events, and takes what is due; nothing while another process is at it."""
+    return run_in_transaction(_take)
+
+
+def _take() -> Sequence[Message]:
+    # Before the first webhook there is nothing to look for.
+    progress = WebhookProgress.objects.first()
+    if progress is None or not try_advisory_lock(_LOCK):
+        return []
+    progress.refresh_from_db()
+    epoch = EventEpoch.objects.get().number
+    _write_new(progress, epoch)
+    for webhook in Webhook.objects.filter(status=WebhookStatus.ACTIVE).exclude(replay_position=None).order_by("id"):
+        _write_again(webhook, progress)
+    found = _execute(_TAKE, LEASE, settings.WEBHOOK_CONCURRENCY)
+    return _build_messages([pk for (pk,) in found], epoch) if found else []
+
+
+def _execute(sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
+    users = connection.ops.quote_name(get_user_model()._meta.db_table)
+    with connection.cursor() as cursor:
+        cursor.execute(sql.format(owner=_OWNER.format(users=users)), parameters)
+        return cursor.fetchall() if cursor.description else []
+
+
+def _write_new(progress: WebhookProgress, epoch: UUID) -> None:
+    if progress.epoch != epoch:
+        # It began with no events.
+        progress.epoch, progress.position, progress.event_id = epoch, 0, 0
+    events = list(Event.objects.after(progress.position, progress.event_id, MAX_EVENTS))
+    if events:
+        _write(events)
+        progress.position, progress.event_id = events[-1].position, events[-1].pk
+        progress.save()
+
+
+def begin() -> None:
+    """Lets the next event be the first of which webhooks are told, before the first of them."""
+    if not WebhookProgress.objects.exists():
+        last = Event.objects.committed().order_by("-position", "-id").first()
+        position, event_id = (last.position, last.pk) if last else (0, 0)
+        epoch = EventEpoch.objects.get().number
+        WebhookProgress.objects.bulk_create(
+            [WebhookProgress(epoch=epoch, position=position, event_id=event_id)], ignore_conflicts=True
+        )
+
+
+def _write_again(webhook: Webhook, progress: WebhookProgress) -> None:
+    """Writes some of the events that a webhook shall get again, unless enough of them wait already."""
+    if webhook.deliveries.filter(status=DeliveryStatus.PENDING)[MAX_REPLAYED:].exists():
+        return
+    position, event_id = webhook.replay_position or 0, webhook.replay_id or 0
+    events = list(Event.objects.after(position, event_id, MAX_EVENTS))
+    # Later ones are those that are written anyway.
+    events = [event for event in events if (event.position, event.pk) <= (progress.position, progress.event_id)]
+    if events:
+        _write(events, webhook.pk)
+    last = (events[-1].position, events[-1].pk) if len(events) == MAX_EVENTS else (None, None)
+    Webhook.objects.filter(pk=webhook.pk).update(replay_position=last[0], replay_id=last[1])
+
+
+def _write(events: Sequence[Event], webhook_id: int | None = None) -> None:
+    columns = (
+        [event.pk for event in events],
+        [event.position for event in events],
+        [event.user_id for event in events],
+        [event.type for event in events],
+        [SCOPES[event.resource] for event in events],
+        [event.resource in PUBLIC for event in events],
+    )
+    _execute(_WRITE, *columns, webhook_id, webhook_id)
+
+
+def _build_messages(ids: Collection[int], epoch: UUID) -> Sequence[Message]:
+    """What is sent for deliveries that were taken, in the order of the feed; those that nobody may see have failed."""
+    rows = WebhookDelivery.objects.filter(pk__in=ids).select_related("webhook__user").order_by("id")
+    deliveries = list(rows)
+    found = Event.objects.filter(
+        position__in={row.position for row in deliveries if row.position is not None},
+        id__in={row.event_id for row in deliveries if row.event_id is not None},
+    )
+    events: dict[int | None, Event] = {event.pk: event for event in found}
+    built = [(row, build_message(row, events.get(row.event_id), epoch)) for row in deliveries]
+    if refused := [row for row, message in built if message is None]:
+        error = "The event has expired, or the owner of the webhook may not see it any more."
+        outcome = Outcome(timezone.now(), 0, error=error)
+        attempts = [_describe(outcome)] * len(refused)
+        failed = [DeliveryStatus.FAILED.value] * len(refused)
+        _execute(_NOTE, [row.pk for row in refused], failed, [timezone.now()] * len(refused), attempts)
+    return [message for _, message in built if message]
+
+
+def _describe(outcome: Outcome) -> str:
+    """An attempt as the API shows it, in JSON."""
+    shown = {
+        "at": outcome.at.astimezone(UTC).isoformat().replace("+00:00", "Z"),
+        "duration_ms": outcome.duration_ms,
+        "status": outcome.status,
+        "error": outcome.error[:MAX_ERROR_LENGTH],
+        "body": outcome.body,
+    }
+    return to_json(shown).decode()
+
+
+def note(attempts: Sequence[Attempt]) -> None:
+    """Notes what became of messages, and when those that failed are tried again."""
+    if attempts:
+        run_in_transaction(lambda: _note(attempts))
+
+
+def _note(attempts: Sequence[Attempt]) -> None:
+    _execute(
+        _NOTE,
+        [attempt.message.delivery_id for attempt in attempts],
+        [_get_status(attempt).value for attempt in attempts],
+        [attempt.due_at for attempt in attempts],
+        [_describe(attempt.outcome) for attempt in attempts],
+    )
+    _execute(_COUNT, [attempt.outcome.label for attempt in attempts])
+    webhooks = Webhook.objects.including_erased()
+    failed = {each.message.webhook_id for each in attempts if not each.outcome.is_success}
+    webhooks.filter(pk__in=failed, failing_since=None).update(failing_since=timezone.now())
+    succeeded = {each.message.webhook_id for each in attempts if each.outcome.is_success}
+    webhooks.filter(pk__in=succeeded).exclude(failing_since=None).update(failing_since=None)
+    for each in attempts:
+        if each.outcome.retry_after and not each.outcome.is_success:
+            until = timezone.now() + each.outcome.retry_after
+            webhooks.filter(pk=each.message.webhook_id).update(paused_until=until)
+    gone = {each.message.webhook_id for each in attempts if each.outcome.status == GONE}
+    _disable(gone, "The endpoint answered 410 Gone.")
+    overdue = webhooks.filter(pk__in=failed, failing_since__lte=timezone.now() - GIVE_UP_AFTER)
+    _disable(overdue.values_list("pk", flat=True), f"No request succeeded for {GIVE_UP_AFTER.days} days.")
+
+
+def _get_status(attempt: Attempt) -> DeliveryStatus:
+    if attempt.outcome.is_success:
+        return DeliveryStatus.DELIVERED
+    return DeliveryStatus.FAILED if attempt.is_last else DeliveryStatus.PENDING
+
+
+def _disable(ids: Iterable[int], reason: str) -> None:
+    for webhook in _lock(ids):
+        webhook.status, webhook.disabled_reason = WebhookStatus.DISABLED, reason
+        webhook.save(update_fields=["status", "disabled_reason"])
+        audit.record("webhook.disabled", user=webhook.user, webhook=webhook.pk, reason=reason)
+
+
+def _lock(ids: Iterable[int]) -> Iterator[Webhook]:
+    active = Webhook.objects.filter(pk__in=[*ids], status=WebhookStatus.ACTIVE).select_related("user").order_by("id")
+    yield from active.select_for_update(of=("self",), no_key=True)

@@ -1,0 +1,261 @@
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, ClassVar
+
+import django_filters
+from django.db.models import Model, QuerySet
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from config import audit
+from config.api.listing.filters import StrictFilterSet
+from config.api.permissions import require_scope
+from config.api.principal import SCOPES
+from config.api.representation.envelope import Link, build_address
+from config.api.views import View, read_nothing
+from config.api.viewsets import ResourceViewSet, parse_id
+from config.api.writing.idempotency import KeyPolicy
+from config.events.feed import Question, read_page
+from config.events.representation import open_place
+from config.events.webhooks import queue
+from config.events.webhooks.permissions import WebhookPermission
+from config.events.webhooks.serializers import (
+    QueuedDeliverySerializer,
+    ReplaySerializer,
+    WebhookDeliverySerializer,
+    WebhookRotationSerializer,
+    WebhookSerializer,
+)
+from config.events.webhooks.signatures import build_secret, format_secret, seal_secret
+from config.http.errors import DomainError, ErrorCode, forbidden, not_found
+from config.models import DeliveryStatus, Webhook, WebhookDelivery, WebhookStatus
+from config.models.webhooks import PING
+from config.postgresql.transactions import run_in_transaction
+
+# Each event of a type is sent to all of them.
+MAX_WEBHOOKS = 20
+TAG = "webhooks"
+
+
+class WebhookViewSet(ResourceViewSet):
+    """Where one is told of events; for administrators everybody's."""
+
+    texts = {
+        "create": "Creates a new webhook.\n\n"
+        "Events of its types are sent to its URL as you may see them, as Standard Webhooks says. Only this response "
+        "contains the secret that verifies them: store it now. The credential also needs `events:read` and the scope "
+        "that reads each resource; the webhook keeps its scopes and version when the credential ends.",
+        "partial_update": "Updates the fields that you send.\n\n"
+        "The body is a merge patch (RFC 7396). Set `status` to `active` to go on with a webhook that was disabled.",
+        "destroy": "Deletes the webhook.\n\nNothing is sent any more. Repeating the request returns 404.",
+    }
+    queryset = Webhook.objects.all()
+    serializer_class = WebhookSerializer
+    permission_classes = [WebhookPermission]
+    scope = "webhooks"
+    # An answer with a secret is stored nowhere.
+    idempotency = KeyPolicy.REFUSED
+    cache_control = "no-store"
+    may_read_replica = False
+    http_method_names = ["get", "post", "patch", "delete", "head", "options"]
+    own_errors = {"POST": (ErrorCode.CONFLICT,)}
+    links = (
+        Link("self", "/webhooks/{0.id}", "webhooks:read"),
+        Link("deliveries", "/webhooks/{0.id}/deliveries", "webhooks:read"),
+        Link("update", "/webhooks/{0.id}", "webhooks:write", "PATCH", WebhookPermission.may_change),
+        Link("delete", "/webhooks/{0.id}", "webhooks:write", "DELETE", WebhookPermission.may_change),
+    )
+
+    def perform_create(self, serializer: Any) -> None:
+        require_scope(self.principal, "events:read")
+        user = self.principal.user
+        if Webhook.objects.filter(user=user)[MAX_WEBHOOKS - 1 :].exists():
+            raise DomainError(ErrorCode.CONFLICT, f"You have {MAX_WEBHOOKS} webhooks. Delete one first.")
+        secret = build_secret()
+        scopes = [scope for scope in SCOPES if scope in self.principal.scopes]
+        version = self.request.version.number
+        webhook = serializer.save(user=user, secret=seal_secret(secret), scopes=scopes, version=version)
+        webhook.refresh_from_db()
+        webhook.new_secret = format_secret(secret)
+        queue.begin()
+        audit.record("webhook.created", user=user, webhook=webhook.pk)
+
+    def perform_update(self, serializer: Any) -> None:
+        webhook, changes = serializer.instance, serializer.validated_data
+        changed = [name for name, value in changes.items() if getattr(webhook, name) != value]
+        if "status" in changed:
+            changes["disabled_reason"] = ""
+            # It begins anew.
+            Webhook.objects.filter(pk=webhook.pk).update(failing_since=None, paused_until=None)
+        serializer.save()
+        if changed:
+            audit.record("webhook.changed", user=webhook.user, by=self.principal.user, webhook=webhook.pk)
+
+    def perform_destroy(self, instance: Webhook) -> None:
+        audit.record("webhook.removed", user=instance.user, by=self.principal.user, webhook=instance.pk)
+        instance.delete()
+
+
+class RotationViewSet(WebhookViewSet):
+    """New secrets of a webhook."""
+
+    texts = {
+        "create": "Rotates the secret of the webhook.\n\n"
+        "Only this response contains the new secret. Both sign for `overlap_seconds`: replace the old one meanwhile."
+    }
+    serializer_class = WebhookRotationSerializer
+    http_method_names = ["post", "options"]
+    own_errors = {"POST": (ErrorCode.FORBIDDEN,)}
+
+    def perform_create(self, serializer: Any) -> None:
+        webhook = lock_webhook(self.principal, self.kwargs["webhook_id"])
+        if webhook.user_id != self.principal.user.pk:
+            raise forbidden("Only its owner can rotate a secret.")
+        secret = build_secret()
+        webhook.previous_secret, webhook.secret = webhook.secret, seal_secret(secret)
+        webhook.previous_until = timezone.now() + timedelta(seconds=serializer.validated_data["overlap_seconds"])
+        webhook.save(update_fields=["previous_secret", "secret", "previous_until"])
+        webhook.refresh_from_db()
+        webhook.new_secret = format_secret(secret)
+        serializer.instance = webhook
+        audit.record("webhook.secret_rotated", user=webhook.user, webhook=webhook.pk)
+
+
+def lock_webhook(principal: Any, webhook_id: str) -> Webhook:
+    """A webhook that the caller sees, locked.
+
+    Raises:
+        DomainError: NOT_FOUND when there is none.
+    """
+    rows = Webhook.objects.visible_to(principal).select_related("user").filter(pk=parse_id(webhook_id))
+    webhook: Webhook | None = rows.select_for_update(of=("self",), no_key=True).first()
+    if webhook is None:
+        raise not_found()
+    return webhook
+
+
+class DeliveryFilterSet(StrictFilterSet):
+    status = django_filters.ChoiceFilter(
+        choices=DeliveryStatus.choices,
+        error_messages={"invalid_choice": f"Must be one of: {', '.join(DeliveryStatus.values)}."},
+    )
+
+
+class DeliveryViewSet(ResourceViewSet):
+    """What was sent to a webhook, or is going to be."""
+
+    texts = {
+        "list": "Returns a page of the deliveries of the webhook.\n\n"
+        "`attempts` tells what the endpoint answered. Deliveries are deleted 30 days after their event.",
+    }
+    queryset = WebhookDelivery.objects.all()
+    serializer_class = WebhookDeliverySerializer
+    permission_classes = [WebhookPermission]
+    scope = "webhooks"
+    parent_field = "webhook_id"
+    filterset_class = DeliveryFilterSet
+    staff_filters = ()
+    may_read_replica = False
+    version_columns = ("status", "due_at", "attempts")
+    http_method_names = ["get", "head", "options"]
+    links = (
+        Link("self", "/webhooks/{0.webhook_id}/deliveries/{0.id}", "webhooks:read"),
+        Link("webhook", "/webhooks/{0.webhook_id}", "webhooks:read"),
+        Link("retry", "/webhooks/{0.webhook_id}/deliveries/{0.id}/retries", "webhooks:write", "POST"),
+    )
+
+    def get_parents(self) -> QuerySet[Model]:
+        return Webhook.objects.visible_to(self.principal)
+
+
+class DeliveringView(View):
+    """Has something sent to a webhook, later."""
+
+    permission_classes = [WebhookPermission]
+    own_errors: ClassVar[Any] = {"POST": (ErrorCode.NOT_FOUND, ErrorCode.CONFLICT)}
+
+    def required_scope(self, method: str) -> str:
+        return "webhooks:write"
+
+    def lock_active(self, webhook_id: str) -> Webhook:
+        webhook = lock_webhook(self.principal, webhook_id)
+        if webhook.status != WebhookStatus.ACTIVE:
+            raise DomainError(ErrorCode.CONFLICT, "The webhook is disabled. Set its status to active first.")
+        return webhook
+
+    def respond(self, delivery: WebhookDelivery) -> Response:
+        context = {"principal": self.principal, "version": self.request.version}
+        response = self.success(QueuedDeliverySerializer(delivery, context=context).data, 202)
+        response["Location"] = build_address(self.request, DeliveryViewSet.links[0].path.format(delivery))
+        return response
+
+
+class PingView(DeliveringView):
+    texts = {"post": f"Sends a ping to the webhook.\n\n`Location` tells what becomes of it. Its type is `{PING}`."}
+
+    @extend_schema(request=None, responses={202: QueuedDeliverySerializer}, tags=[TAG])
+    def post(self, request: Request, webhook_id: str, **kwargs: str) -> Response:
+        read_nothing(request)
+
+        def ping() -> WebhookDelivery:
+            delivery = WebhookDelivery.objects.create(webhook=self.lock_active(webhook_id), type=PING)
+            delivery.refresh_from_db()
+            return delivery
+
+        return self.respond(run_in_transaction(ping))
+
+
+class RetryView(DeliveringView):
+    texts = {
+        "post": "Sends a delivery again.\n\nAt once, whatever became of it. Later attempts follow for three days after "
+        "the event."
+    }
+
+    @extend_schema(request=None, responses={202: QueuedDeliverySerializer}, tags=[TAG])
+    def post(self, request: Request, webhook_id: str, delivery_id: str, **kwargs: str) -> Response:
+        read_nothing(request)
+        return self.respond(run_in_transaction(lambda: self._retry(self.lock_active(webhook_id), delivery_id)))
+
+    def _retry(self, webhook: Webhook, delivery_id: str) -> WebhookDelivery:
+        rows = webhook.deliveries.select_for_update(no_key=True, of=("self",))
+        delivery: WebhookDelivery | None = rows.filter(pk=parse_id(delivery_id)).first()
+        if delivery is None:
+            raise not_found()
+        retry(delivery)
+        return delivery
+
+
+def retry(delivery: WebhookDelivery) -> None:
+    """Has a delivery, which is locked, sent again; one that is just being sent is left to that."""
+    if not delivery.is_leased:
+        delivery.status, delivery.due_at = DeliveryStatus.PENDING, timezone.now()
+        delivery.save(update_fields=["status", "due_at"])
+
+
+class ReplayView(DeliveringView):
+    own_errors = {"POST": (ErrorCode.NOT_FOUND, ErrorCode.CONFLICT, ErrorCode.INVALID_CURSOR, ErrorCode.CURSOR_EXPIRED)}
+    texts = {
+        "post": "Sends the events after a cursor of the feed again.\n\n"
+        "Those of the types of the webhook, up to now; an empty cursor begins with the oldest. They keep their "
+        "`webhook-id`, so that a receiver that got one already can tell."
+    }
+
+    @extend_schema(request=ReplaySerializer, responses={202: ReplaySerializer}, tags=[TAG])
+    def post(self, request: Request, webhook_id: str, **kwargs: str) -> Response:
+        serializer = ReplaySerializer(data=request.data, context={"version": request.version})
+        serializer.is_valid(raise_exception=True)
+        cursor = serializer.validated_data["cursor"]
+        place = open_place(cursor) if cursor else None
+        # An expired cursor leads nowhere.
+        read_page(self.principal, Question(place, is_end=True))
+
+        def replay() -> None:
+            webhook = self.lock_active(webhook_id)
+            webhook.replay_position, webhook.replay_id = (place.position, place.id) if place else (0, 0)
+            webhook.save(update_fields=["replay_position", "replay_id"])
+
+        run_in_transaction(replay)
+        return self.success({"cursor": cursor}, 202)
