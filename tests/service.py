@@ -10,7 +10,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from email.message import Message
 from http.client import HTTPConnection
 from pathlib import Path
@@ -99,33 +99,43 @@ class Service:
     """`serve` in the foreground of its own process group, as in a terminal."""
 
     def __init__(self, copy: Copy, *command: str, **variables: str) -> None:
+        self.configure(copy, *command, **variables)
+        # Of another service, which had the port before.
+        self.log.unlink(missing_ok=True)
+        self.lines = self.launch()
+        if not self.lines[-1:] or not self.lines[-1].startswith("Address: "):
+            pytest.fail(f"The service did not start: {self.log.read_text()}")
+
+    def configure(self, copy: Copy, *command: str, **variables: str) -> None:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         self.copy = copy
         self.url = f"http://127.0.0.1:{self.port}"
-        command = command or (".venv/bin/python", "manage.py", "serve")
+        self.command = command or (".venv/bin/python", "manage.py", "serve")
+        self.variables = {"PORT": str(self.port), **variables}
         # A file, which takes any number of lines: nobody reads them before the end.
         self.log = copy.folder.parent / f"{self.port}.log"
-        with self.log.open("w") as log:
-            self.process = copy.start(*command, errors=log, PORT=str(self.port), **variables)
-        self.lines = list(self._start_up())
 
-    def _start_up(self) -> Iterator[str]:
+    def launch(self) -> list[str]:
+        """Starts the process. Returns what it prints up to its address, or until it ends."""
+        with self.log.open("a") as log:
+            self.process = self.copy.start(*self.command, errors=log, **self.variables)
         assert self.process.stdout
+        lines = []
         for line in self.process.stdout:
             name, _, value = line.rstrip("\n").partition(": ")
             if name in {"Password", "API key"}:
                 secrecy.watch.note(value, name)
-            yield line.rstrip("\n")
-            if line.startswith("Address: "):
-                return
-        pytest.fail(f"The service did not start: {self.log.read_text()}")
+            lines.append(line.rstrip("\n"))
+            if name == "Address":
+                break
+        return lines
 
     def workers(self) -> list[int]:
         """The process ids of those who listen: the children of the one that was started."""
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        return [int(pid) for pid in children if "manage.py serve" in self.copy.processes().get(int(pid), "")]
+        return [int(pid) for pid in children if serves(int(pid))]
 
     def status(self) -> int:
         """What the readiness endpoint answers; 0 when nobody answers."""
@@ -147,6 +157,13 @@ class Service:
         finally:
             self.process.kill()
         return self.process.returncode
+
+
+def serves(pid: int) -> bool:
+    """Whether a process is there and no zombie, which has no command line, and belongs to `manage.py serve`."""
+    with suppress(OSError):
+        return b"manage.py\0serve" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return False
 
 
 class Reply(NamedTuple):

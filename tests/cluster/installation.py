@@ -78,7 +78,7 @@ class Installation:
             yield f"{machine.name}: " + ", ".join(f"{name} {machine.address}:{port}" for name, port in ports.items())
         yield f"Primary, by HAProxy: {self.database}"
         yield f"PgBouncer: {PGBOUNCER}:6432; Redis: {REDIS}:6379"
-        yield "Nodes: " + ", ".join(f"http://{node.environment['HOST']}:{node.port}" for node in self.nodes)
+        yield "Nodes: " + ", ".join(f"http://{node.variables['HOST']}:{node.port}" for node in self.nodes)
         yield from (f"{name}: {value}" for name, value in self.started.items() if name != "Address")
         yield f"Certificate: {self.certificate.certificate}"
         yield f"Address: https://{HOST}:{self.port}"
@@ -116,7 +116,7 @@ def running() -> Iterator[Installation]:
         started, *_ = [_start(stack, node) for node in nodes]
         site, certificate = FOLDER / "nginx", make_certificate(FOLDER)
         site.mkdir()
-        upstreams = [f"{node.environment['HOST']}:{node.port}" for node in nodes]
+        upstreams = [f"{node.variables['HOST']}:{node.port}" for node in nodes]
         command = ["env", f"--chdir={site}", found["nginx"], *configure_nginx(site, ports, upstreams, certificate)]
         stack.enter_context(run_proxy(command, ports.https))
         yield Installation(network, machines, programs, nodes, ports.https, certificate, started, database)

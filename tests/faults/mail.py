@@ -177,15 +177,14 @@ class Deliverers:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._own: list[subprocess.Popen[bytes]] = []
+        self._own: list[subprocess.Popen[str]] = []
 
     def heal(self) -> None:
         self._own = [each for each in self._own if each.poll() is None]
         command = [".venv/bin/python", "manage.py", "deliver"]
         while len(self._own) < DELIVERERS:
-            with self._service.log.open("ab") as log:
-                copy, environment = self._service.copy, self._service.environment
-                self._own.append(subprocess.Popen(command, cwd=copy.folder, env=environment, stderr=log))
+            with self._service.log.open("a") as log:
+                self._own.append(self._service.copy.start(*command, errors=log, **self._service.variables))
 
     def kill(self) -> None:
         found = [pid for pid, command in self._service.copy.processes().items() if "manage.py deliver" in command]

@@ -6,8 +6,6 @@ import os
 import random
 import select
 import signal
-import socket
-import subprocess
 import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
@@ -18,6 +16,7 @@ from urllib.parse import quote
 import psutil
 import psycopg
 
+import tests.service
 from config.local.account import get_accessible_folder
 from config.local.cluster import Cluster
 from tests.faults.proxy import Proxy
@@ -26,28 +25,14 @@ from tests.service import DEADLINE, Copy, temporary_copy, wait_for
 WORKERS = 3
 
 
-class Service:
+class Service(tests.service.Service):
     """`manage.py serve`, which reaches its database at the given address; `variables` are further settings."""
 
     def __init__(self, copy: Copy, database: str, log: Path, count: int = WORKERS, **variables: str) -> None:
-        self.copy = copy
-        self.log = log
-        self.count = count
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self.environment = {
-            "PATH": os.environ["PATH"],
-            "LOCAL": "true",
-            "DATABASE_URL": database,
-            "PORT": str(self.port),
-            "WORKERS": str(count),
-            # One user makes all requests, many more than a client may.
-            "RATE_LIMIT_PRINCIPAL": "0",
-            # Two hundred clients of one user retry at the same time.
-            "MAX_IN_FLIGHT": "0",
-            **variables,
-        }
+        # Two hundred clients of one user retry at the same time.
+        settings = {"LOCAL": "true", "DATABASE_URL": database, "WORKERS": str(count), "MAX_IN_FLIGHT": "0"}
+        self.configure(copy, **{**settings, **variables})
+        self.log, self.count = log, count
 
     def start(self) -> dict[str, str]:
         """Waits until it serves. Returns what it printed, by name.
@@ -55,35 +40,11 @@ class Service:
         It ends with one line when it loses the database on the way; whoever runs a service starts it again then.
         """
         for _ in range(5):
-            if lines := self._started():
+            lines = self.launch()
+            if lines[-1:] and lines[-1].startswith("Address: "):
                 return dict(line.split(": ", 1) for line in lines)
+            self.process.communicate()
         raise AssertionError(self.log.read_text()[-2000:])
-
-    def _started(self) -> list[str]:
-        """The lines of a service that has started, or none of one that has ended."""
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                [".venv/bin/python", "manage.py", "serve"],
-                cwd=self.copy.folder,
-                env=self.environment,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-                start_new_session=True,
-            )
-        assert self.process.stdout
-        lines = []
-        for line in self.process.stdout:
-            lines.append(line.strip())
-            if line.startswith("Address: "):
-                return lines
-        self.process.communicate()
-        return []
-
-    def workers(self) -> list[int]:
-        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        return [int(pid) for pid in children if is_alive(int(pid))]
 
     def kill_worker(self, spared: Collection[int] = ()) -> None:
         os.kill(random.choice([pid for pid in self.workers() if pid not in spared]), signal.SIGKILL)
@@ -113,16 +74,11 @@ class Service:
                 os.kill(pid, signal.SIGKILL)
         self.process.communicate()
 
-    def stop(self) -> None:
-        self.process.terminate()
-        self.process.communicate(timeout=30)
-
-
-def is_alive(pid: int) -> bool:
-    """Whether a process is there, and no zombie: those have no command line."""
-    with suppress(OSError):
-        return b"manage.py" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    return False
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Looks for no secrets in the log, which may be longer than the memory."""
+        self.process.send_signal(number)
+        self.process.communicate(timeout=DEADLINE)
+        return self.process.returncode
 
 
 class Database:

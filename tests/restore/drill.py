@@ -139,7 +139,7 @@ def writing(service: Service, key: str, ledger: Path, first: int) -> Iterator[No
 
 def manage(service: Service, *arguments: str) -> str:
     command = (".venv/bin/python", "manage.py", *arguments)
-    process = service.copy.start(*command, LOCAL="true", DATABASE_URL=service.environment["DATABASE_URL"])
+    process = service.copy.start(*command, LOCAL="true", DATABASE_URL=service.variables["DATABASE_URL"])
     output, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, errors
     return output.strip()

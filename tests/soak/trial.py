@@ -23,11 +23,11 @@ from tests.faults.clients import Client
 from tests.faults.logs import read_log
 from tests.faults.proxy import SOCKET, Proxy
 from tests.faults.report import Report, compare, last_ids
-from tests.faults.service import Database, Service, is_alive
+from tests.faults.service import Database, Service
 from tests.faults.trial import CUT_COMMITS, let_work, strike
 from tests.load.probe import Health, merge, probe
 from tests.load.world import USERS, manage, sign_in
-from tests.service import temporary_copy
+from tests.service import serves, temporary_copy
 from tests.soak.network import Network
 from tests.soak.traffic import Visitor
 
@@ -157,7 +157,7 @@ def run(minutes: float, folder: Path, enough: threading.Event) -> Outcome:
         took = time.monotonic() - start
         for thread in (*clients, *visitors):
             thread.join()
-        late = {pid: _memory(pid) for pid in early if is_alive(pid)}
+        late = {pid: _memory(pid) for pid in early if serves(pid)}
         statuses = sum((visitor.statuses for visitor in visitors), Counter[int | None]())
         unexpected = [one for visitor in visitors for one in visitor.unexpected]
         report = compare(ledger, parts.database.url, before)
