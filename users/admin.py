@@ -49,25 +49,16 @@ MA_HISTORY_EVENTS = 100
 NO_PASSWORD = "If disabled, the user has no password and can sign in only after an administrator sets one."
 
 
-class UniqueMixin(forms.ModelForm):
+class EmailMixin(forms.ModelForm):
     def clean_email(self) -> str:
         """Reports a taken email beside its field. The service refuses one that is taken after this check."""
         email: str = self.cleaned_data["email"]
-        self._refuse_taken("email", User.objects.with_email(email))
+        if User.objects.with_email(email).exclude(pk=self.instance.pk).exists():
+            raise forms.ValidationError(f"Another user has this {UNIQUE['email']}.")
         return email
 
-    def clean_external_id(self) -> str | None:
-        external_id: str | None = self.cleaned_data["external_id"]
-        if external_id is not None:
-            self._refuse_taken("external_id", User.objects.filter(external_id=external_id))
-        return external_id
 
-    def _refuse_taken(self, name: str, users: QuerySet[User]) -> None:
-        if users.exclude(pk=self.instance.pk).exists():
-            raise forms.ValidationError(f"Another user has this {UNIQUE[name]}.")
-
-
-class CreationForm(UniqueMixin, AdminUserCreationForm):
+class CreationForm(EmailMixin, AdminUserCreationForm):
     class Meta:
         model = User
         fields = COLUMNS
@@ -78,7 +69,7 @@ class CreationForm(UniqueMixin, AdminUserCreationForm):
         self.fields["usable_password"].help_text = NO_PASSWORD
 
 
-class ChangeForm(UniqueMixin, UserChangeForm):
+class ChangeForm(EmailMixin, UserChangeForm):
     class Meta:
         model = User
         fields = (*COLUMNS, "password")

@@ -221,7 +221,11 @@ class User(AbstractBaseUser, ChangingResource):
                 violation_error_message="This email is taken.",
             ),
             models.UniqueConstraint(
-                fields=["external_id"], name="users_external_id_unique", condition=~Q(external_id=None)
+                fields=["external_id"],
+                name="users_external_id_unique",
+                condition=~Q(external_id=None),
+                violation_error_code="unique",
+                violation_error_message="Another user has this external_id.",
             ),
             models.CheckConstraint(condition=Q(role__in=Role.values), name="users_role_known"),
             models.CheckConstraint(condition=Q(status__in=Status.values), name="users_status_known"),
