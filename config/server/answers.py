@@ -27,6 +27,11 @@ from config.http.url_map import find_view, get_declaration
 from config.server import metrics
 from config.server.environ import Environ
 
+# Before the fork, so that processes share it.
+if settings.FAST_PATH:
+    from config.fastpath.postgresql.base import get_connection
+    from config.fastpath.views import build_request, get_response
+
 logger = logging.getLogger(__name__)
 
 _ZEROS = bytes.maketrans(b"123456789", b"000000000")
@@ -116,7 +121,6 @@ def begin_answer(django: Any, environ: Environ) -> Answer | Streamed:
 
 def _run_fast_path(environ: Environ) -> Answer | None:
     """The response of the fast path; None for a request that must take the full stack."""
-    build_request, get_response, get_connection = _get_fast_path()
     request = build_request(environ)
     if request is None:
         return None
@@ -124,15 +128,6 @@ def _run_fast_path(environ: Environ) -> Answer | None:
     get_connection("default").close_if_unusable_or_obsolete()
     response = get_response(request)
     return Answer(response.status_code, list(response.headers.items()), response.content)
-
-
-# It is imported where it is on alone.
-@cache
-def _get_fast_path() -> tuple[Callable[..., Any], ...]:
-    from config.fastpath.postgresql.base import get_connection
-    from config.fastpath.views import build_request, get_response
-
-    return build_request, get_response, get_connection
 
 
 def _run_django(django: Any, environ: Environ) -> Answer | Streamed:

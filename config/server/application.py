@@ -49,6 +49,10 @@ from config.server.slow_lane import ClientLeft, SlowLane, SlowStream
 from config.server.slow_process import SlowProcess
 from config.server.tracing import traces
 
+# Before the fork, so that processes share it.
+if settings.FAST_PATH:
+    from config.fastpath.engine import Engine
+
 logger = logging.getLogger(__name__)
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -106,8 +110,6 @@ class Application:
     async def start(self, loop: AbstractEventLoop) -> None:
         """Prepares the worker for its first request."""
         if settings.FAST_PATH:
-            from config.fastpath.engine import Engine
-
             self._engine = Engine(loop, _is_given_up)
         self._writing.start()
         if self.slow_process:
