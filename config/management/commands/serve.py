@@ -29,6 +29,7 @@ from granian.server.mp import MPServer
 
 from config import COMMIT, VERSION
 from config.http.lanes import Lane
+from config.http.url_map import find_view
 from config.local.cluster import get_default_cluster
 from config.management.command import ServiceCommand
 from config.management.migrations import migrate, setup_lock
@@ -239,6 +240,9 @@ def _serve(sockets: Sequence[socket.socket], predecessor: Predecessor | None) ->
     import config.asgi
     import config.urls  # noqa: F401
 
+    # As well as the patterns of addresses, which are compiled where they are first looked at.
+    for path in ("/nowhere", "/api/v1/nowhere"):
+        find_view(path)
     # The garbage collector writes to each object that it visits, which would copy the shared memory pages. Frozen
     # objects are not visited again.
     gc.collect()
