@@ -29,12 +29,20 @@ SELECT count(*), extract(epoch FROM now() - min(due_at) FILTER (WHERE is_late)):
     WHERE delivery.status = 'pending' LIMIT 100000
 ) AS pending
 """
+# What was rolled back is counted, too. Followers read up to the oldest transaction that has an id.
+_LOOK_AT_EVENTS = """
+SELECT coalesce((SELECT last_value FROM pg_sequences WHERE sequencename = 'config_event_id_seq'), 0),
+    coalesce(extract(epoch FROM now() - min(xact_start)), 0)::float8
+FROM pg_stat_activity WHERE backend_xid IS NOT NULL AND pid <> pg_backend_pid()
+"""
 # PostgreSQL shows a role the waits of its own sessions, and those of all to a member of pg_monitor.
 _COUNT_WAITING = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 
 
 # How many are pending, since when one is due, and how many attempts had each outcome.
 _Deliveries = tuple[int, float | None, dict[str, int]]
+# How many were written, and for how long the oldest transaction writes.
+_Events = tuple[int, float]
 
 
 class _Collector:
@@ -49,7 +57,7 @@ class _Collector:
         build.add_metric(list(versions.values()), 1)
         yield build
         found = _fetch()
-        totals, waiting, entries, deliveries = found or (None, None, {}, None)
+        totals, waiting, entries, told = found or (None, None, {}, None)
         yield GaugeMetricFamily("database_up", "Whether the database answered this scrape.", totals is not None)
         rows = GaugeMetricFamily("table_rows", "Rows of each table whose rows are counted.", labels=["table"])
         for table, total in (totals or {}).items():
@@ -57,7 +65,10 @@ class _Collector:
         yield rows
         if totals is not None:
             yield from _build_outbox(entries)
-        if deliveries is not None:
+        if told is not None:
+            (written, seconds), deliveries = told
+            yield CounterMetricFamily("events", "Events that were written.", written)
+            yield GaugeMetricFamily("events_horizon_seconds", "How far followers may be behind.", seconds)
             yield from _build_deliveries(*deliveries)
         if waiting is not None:
             yield GaugeMetricFamily("database_lock_waiters", "Sessions that wait for a lock.", waiting)
@@ -84,9 +95,9 @@ def _build_deliveries(
     yield attempts
 
 
-def _fetch() -> tuple[dict[str, int], int, dict[str, tuple[int, float]], _Deliveries | None] | None:
+def _fetch() -> tuple[dict[str, int], int, dict[str, tuple[int, float]], tuple[_Events, _Deliveries] | None] | None:
     """The number of rows by table, of sessions that wait, and of entries of the outbox by status, with the time since
-    when the first one is due; the arguments of `_build_deliveries`; None when the database does not answer."""
+    when the first one is due; of events and deliveries, with EVENTS; None when the database does not answer."""
     try:
         # A scrape must come to an end when the database is silent: that is when its figures are wanted.
         ask(connection, "SELECT 1", MAX_AGE_SECONDS)
@@ -96,12 +107,18 @@ def _fetch() -> tuple[dict[str, int], int, dict[str, tuple[int, float]], _Delive
             ((waiting,),) = cursor.fetchall()
             cursor.execute(_COUNT_ENTRIES)
             entries = {status: (count, seconds) for status, count, seconds in cursor.fetchall()}
-            deliveries = _fetch_deliveries(cursor) if settings.EVENTS else None
+            told = (_fetch_events(cursor), _fetch_deliveries(cursor)) if settings.EVENTS else None
     except (Error, psycopg.Error):
         connection.close()
         return None
     rows = {model._meta.db_table: sum(rows for _, rows in parts) for model, parts in totals.items()}
-    return rows, waiting, entries, deliveries
+    return rows, waiting, entries, told
+
+
+def _fetch_events(cursor: Any) -> _Events:
+    cursor.execute(_LOOK_AT_EVENTS)
+    ((written, seconds),) = cursor.fetchall()
+    return written, seconds
 
 
 def _fetch_deliveries(cursor: Any) -> _Deliveries:

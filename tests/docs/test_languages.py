@@ -22,8 +22,9 @@ from accounts.services import create_api_key
 from config.events.representation import Place, seal_place
 from config.events.webhooks.deliverer import deliver
 from config.management.demo.load import load_demo_data
-from config.models import WebhookDelivery
+from config.models import Event, WebhookDelivery
 from config.site import documentation, examples
+from orders.models import Order
 from tests.accounts.oauth.actors import Person, bearer, register
 from tests.conftest import PASSWORD, wait_until
 from tests.docs.exchanges import Exchange, matches
@@ -31,6 +32,7 @@ from tests.docs.languages import JavaScript, Language, Python, Shell
 from tests.docs.test_exchanges import SITUATIONS, given_by
 from tests.service import CHECKOUT
 from users import services
+from users.models import User
 
 GUIDE = Path(documentation.GUIDE_FOLDER)
 _PART = re.compile(r"^#+ (?P<heading>[^\n]+)$|^```(?P<info>\w*)\n(?P<block>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -212,3 +214,54 @@ def test_receiver_of_webhooks_that_is_killed_misses_nothing(user, settings, tmp_
     assert set(WebhookDelivery.objects.values_list("status", flat=True)) == {"delivered"}
     stored = [json.loads(line) for line in file.read_text().splitlines()]
     assert [line["event"]["resource"]["id"] for line in stored] == orders
+
+
+FOLLOWERS = {
+    "python": """
+import os, sys
+from pathlib import Path
+origin, key, name = sys.argv[1:]
+file = Path(name)
+def save(cursor):
+    file.with_suffix(".new").write_text(cursor)
+    os.replace(file.with_suffix(".new"), file)
+client = httpx.Client(base_url=origin, headers={"X-API-Key": key}, trust_env=False)
+for event in follow(client, file.read_text() if file.exists() else "", save, 0.05):
+    print(event["id"], flush=True)
+""",
+    "javascript": """
+import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs"
+const [origin, key, file] = process.argv.slice(1)
+const save = (cursor) => { writeFileSync(`${file}.new`, cursor); renameSync(`${file}.new`, file) }
+for await (const event of follow(origin, key, existsSync(file) ? readFileSync(file, "utf8") : "", save, 0.05))
+  console.log(event.id)
+""",
+}
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("name", FOLLOWERS)
+def test_follower_that_is_killed_and_started_again_misses_no_event(variables, settings, tmp_path, name):
+    settings.RATE_LIMIT_PRINCIPAL = 0
+    follow = next(block for _, info, block in blocks("events") if info == name)
+    program = [sys.executable, "-c"] if name == "python" else [JavaScript.find_node(), "--input-type=module", "--eval"]
+    command = [*program, follow + FOLLOWERS[name], variables["ORIGIN"], variables["KEY"], str(tmp_path / "cursor")]
+    seen: list[int] = []
+    user = User.objects.earliest("id")
+    for lines in (30, 150, 1, 220):
+        Order.objects.bulk_create(Order(user=user, item="Tea", qty=1) for _ in range(70))
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout
+            seen += [int(process.stdout.readline()) for _ in range(lines)]
+            process.kill()
+            # What it has told before it died, but for half a line.
+            seen += [int(line) for line in process.stdout.read().splitlines(keepends=True) if line.endswith("\n")]
+    last = Event.objects.latest("id").pk
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        while seen[-1] != last:
+            seen.append(int(process.stdout.readline()))
+        process.kill()
+    assert {*seen} == {*Event.objects.values_list("id", flat=True)}
+    # What comes again is what was not saved: a page at each start.
+    assert len(seen) - len({*seen}) <= 4 * 100

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from config.api.principal import Principal
 from config.events import feed
 from config.models import Event, EventEpoch
 from config.postgresql import events
@@ -65,13 +66,17 @@ def test_removal_is_seen_by_who_might_see_the_row(world, user, other, admin):
 
 @pytest.mark.parametrize("resource", ["orders", "payments", "posts", "users"])
 def test_event_needs_the_read_scope_of_its_resource(world, user, resource):
-    caller = with_key(user.user, ["events:read", f"{resource}:read"])
+    caller_scopes = ["events:read", f"{resource}:read"]
+    caller = with_key(user.user, caller_scopes)
     own = {"posts": ["post.created", "comment.created"], "users": ["user.updated"]}.get(
         resource, [f"{resource[:-1]}.created"]
     )
     seen = read(caller)
     assert [name for owner, name in seen if owner == user.user.pk] == own
     assert {name for _, name in seen} == {*own}
+    principal = Principal(user.user, frozenset(caller_scopes), "api_key")
+    shown = [(event.user_id, event.type) for event in Event.objects.order_by("id") if event.is_visible_to(principal)]
+    assert shown == seen
     refused = caller.get(f"{V2}?type={'order.created' if resource != 'orders' else 'payment.created'}")
     assert (refused.status, refused.code) == (403, "INSUFFICIENT_SCOPE")
 

@@ -86,9 +86,11 @@ def test_build_is_that_of_the_project():
 
 
 def test_rows_are_counted_by_table(user):
-    before = counted("table_rows", table="orders_order")
+    before, events = counted("table_rows", table="orders_order"), counted("events_total")
     Order.objects.bulk_create(Order(user=user.user, item="T", qty=1) for _ in range(3))
     assert counted("table_rows", table="orders_order") == before + 3
+    assert counted("events_total") == events + 3
+    assert counted("events_horizon_seconds") >= 0
     assert counted("table_rows", table="payments_payment") == 0
     assert counted("database_up") == 1
 
