@@ -3,7 +3,7 @@ from typing import Any, ClassVar
 
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
-from drf_spectacular.utils import extend_schema, extend_schema_view
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -269,7 +269,7 @@ class APIKeyViewSet(ResourceViewSet):
         services.revoke_api_key(instance, by=self.principal.user)
 
 
-@extend_schema_view(create=extend_schema(summary="Rotate API key"))
+@extend_schema(summary="Rotate API key")
 class RotationViewSet(APIKeyViewSet):
     """The successors of a key, which are made here and read as keys."""
 
