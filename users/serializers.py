@@ -23,6 +23,8 @@ from users.validators import MAX_PASSWORD_LENGTH
 PRIVILEGED_ROLES = (Role.ADMIN, Role.SUPPORT)
 
 
+# With all defaults.
+NEW_USER = User()
 # What an administrator alone sets.
 ADMINISTRATIVE = ("role", "status", "external_id")
 
@@ -177,7 +179,7 @@ class UserSerializer(ResourceSerializer):
         if self.partial and value is None and (default := self.get_default_of(name)) is not empty:
             # In a merge patch null stands for the default.
             value = default
-        return bool(value != getattr(self.instance or User(), name))
+        return bool(value != getattr(self.instance or NEW_USER, name))
 
     def create(self, validated_data: dict[str, Any]) -> User:
         user = services.create(**{"password": None, **validated_data})

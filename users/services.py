@@ -75,8 +75,10 @@ def create_many(many: Sequence[Mapping[str, Any]]) -> list[User | DomainError]:
 
 
 def _set_password(user: User, password: str | None, password_hash: str | None) -> None:
-    user.set_password(password)
-    user.password = password_hash or user.password
+    if password_hash:
+        user.password = password_hash
+    else:
+        user.set_password(password)
 
 
 def _record_creation(user: User) -> None:

@@ -66,6 +66,12 @@ class Memory(threading.Thread):
         return self.most - self.before
 
 
+def get_processor_seconds(pid: int) -> float:
+    """What the processes of a service have worked, which is the same beside other work of the machine."""
+    times = [process.cpu_times() for process in tree(pid)]
+    return sum(each.user + each.system for each in times)
+
+
 def make_lines(numbers: Iterable[int]) -> Iterator[bytes]:
     for number in numbers:
         # Texts of several scripts, and of what NDJSON and CSV have to escape.
@@ -123,9 +129,9 @@ def main(users: int) -> int:
             last = find_last(service, key)
             writing = Memory(service.process.pid)
             writing.start()
-            began = time.monotonic()
+            began, worked = time.monotonic(), get_processor_seconds(service.process.pid)
             send(service, users)
-            sent = time.monotonic() - began
+            sent, worked = time.monotonic() - began, get_processor_seconds(service.process.pid) - worked
             writing.stop()
             reading = Memory(service.process.pid)
             reading.start()
@@ -136,7 +142,8 @@ def main(users: int) -> int:
         finally:
             service.stop()
     equal = found == summarize(make_lines(range(users)))
-    print(f"Sent {users:,} users in {sent:.1f} s, memory {writing.before:.0f} MB and {writing.growth:+.0f}.")
+    print(f"Sent {users:,} users in {sent:.1f} s with {worked:.1f} s of processors,", end=" ")
+    print(f"memory {writing.before:.0f} MB and {writing.growth:+.0f}.")
     print(f"Read {found[0]:,} in {took:.1f} s, memory {reading.before:.0f} MB and {reading.growth:+.0f}.")
     print(f"Checksums: {'equal' if equal else 'DIFFERENT'}.")
     fast = took <= max(1.0, MAX_SECONDS_OF_A_MILLION * users / 1e6)
