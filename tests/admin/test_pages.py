@@ -194,7 +194,7 @@ def test_lists_name_users_and_times_name_their_zone(chief):
     assert (
         f'<a href="/admin/users/user/{chief.pk}/change/">Chief</a><br><span class="quiet">{chief.email}</span>' in page
     )
-    assert re.search(r'<td class="field-created_at nowrap">\d+ \w+ \d{4}, [\d:]{8} UTC</td>', page)
+    assert re.search(r'<td class="field-created_at nowrap">\d+ \w+ \d{4}, [\d:]{8}\u00a0UTC</td>', page)
 
 
 def test_removed_user_is_no_link_in_a_list(chief, make_user):

@@ -5,7 +5,7 @@ import { execFileSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
 const ORIGIN = process.env.ORIGIN ?? 'http://127.0.0.1:8000'
-const PAGES = ['/', '/docs/first-request', '/docs', '/session/login']
+const PAGES = ['/', '/docs/first-request', '/docs', '/docs/versions', '/session/login']
 const LEAST = 0.95
 // Without the sandbox, as root can; without the hosts of Chromium's maker.
 const FLAGS = '--headless=new --no-sandbox --disable-background-networking --disable-component-update'

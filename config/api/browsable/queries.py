@@ -124,9 +124,9 @@ class ListQuery:
         if "hasMore" in meta:
             summary, other, parameter = "", "page by number", "page"
         elif meta["total"] is None:
-            summary = f"Page {meta['page']:,}; more than {meta['totalAtLeast']:,} in all."
+            summary = f"Page {meta['page']:,} (more than {meta['totalAtLeast']:,} items)"
         else:
-            summary = f"Page {meta['page']:,} of {meta['totalPages']:,}; {meta['total']:,} in all."
+            summary = f"Page {meta['page']:,} of {meta['totalPages']:,} ({meta['total']:,} items)"
         query = [(name, value) for name, value in self.query.items() if name not in START]
         address = quote_address(self.path, urlencode([*query, (parameter, START[parameter])]))
         return {"summary": summary, "other": other, "address": address}

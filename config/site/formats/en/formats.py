@@ -1,3 +1,3 @@
 """How pages show times: always with their time zone."""
 
-DATETIME_FORMAT = "j M Y, H:i:s e"
+DATETIME_FORMAT = "j M Y, H:i:s\u00a0e"
