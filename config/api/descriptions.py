@@ -12,10 +12,10 @@ RESOURCE_TEXTS: Mapping[str, str] = {
     "create": "Creates a new {one}{parent}.\n\nReturns it as stored, with its address in `Location`.",
     "retrieve": "Returns the {one}.\n\nReturns 404 if it does not exist or you cannot access it.",
     "update": "Replaces the {one}.\n\n"
-    "Omitted fields are reset to their defaults. Send `If-Match` to avoid overwriting changes of others: the request "
-    "then fails with 412 if there are any.",
+    "Omitted fields are reset to their defaults. To avoid overwriting someone else's change, send `If-Match`: if the "
+    "resource has changed, the request fails with 412.",
     "partial_update": "Updates the fields that you send.\n\n"
-    "The body is a merge patch (RFC 7396). Send `If-Match` to avoid overwriting "
-    "changes of others: the request then fails with 412 if there are any.",
+    "The body is a merge patch (RFC 7396). To avoid overwriting someone else's change, send `If-Match`: if the "
+    "resource has changed, the request fails with 412.",
     "destroy": "Deletes the {one}.\n\nRepeating the request returns 404.",
 }

@@ -40,11 +40,10 @@ class EventsView(ConventionsMixin):
     """
 
     texts = {
-        "get": "Returns the next events, in order.\n\n"
-        "An event tells of a change of a user, an order, a payment, a post or a comment, and is there if and only if "
-        "the change is. `nextCursor` is always there: go on from it, at once while `hasMore` is true, and no event "
-        "is missed, nor comes twice. Without a cursor, the oldest event comes first; `cursor=now` returns the end. "
-        "You need the read scope of a resource for its events."
+        "get": "List events.\n\n"
+        "Returns the changes of users, orders, payments, posts and comments, in order. Every page has a `nextCursor`: "
+        "continue from it to get each event exactly once. Without a cursor, the oldest event comes first; "
+        "`cursor=now` returns the end. Requires the read scope of each resource."
     }
     own_errors = {"GET": (ErrorCode.INVALID_CURSOR, ErrorCode.CURSOR_EXPIRED, ErrorCode.FORBIDDEN)}
     own_parameters = PARAMETERS

@@ -41,6 +41,7 @@ def test_pages_are_read_in_light_and_dark_on_phone_and_desktop(
         show(signed_in, path)
         doors = signed_in.get_by_role("navigation", name="Service", exact=True).get_by_role("link")
         assert doors.all_inner_texts() == DOORS, name
+        assert signed_in.get_by_role("banner").bounding_box()["height"] < 100, name  # type: ignore[index]
         assert signed_in.evaluate("document.documentElement.scrollWidth") <= width, name
         look(signed_in, f"shell-{name}-{width}-{scheme}")
 

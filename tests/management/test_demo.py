@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from django.core.validators import EmailValidator
 from django.db import transaction
 from django.db.models import Count, F
+from django.utils import timezone
 
 from config.management.demo import rows
 from config.management.demo.load import load_demo_data
@@ -76,6 +78,12 @@ class TestLoaded:
         assert Payment.objects.count() == 375
         assert Post.objects.count() == len(rows.THREADS) == 36
         assert Comment.objects.count() == sum(len(thread.comments) for thread in rows.THREADS)
+
+    def test_charts_of_the_dashboard_have_rows_on_the_first_day(self):
+        now = timezone.now()
+        for model in (User, Order, Payment):
+            assert model._default_manager.filter(created_at__gt=now - timedelta(days=30)).count() > 5
+            assert not model._default_manager.filter(created_at__gt=now).exists()
 
     def test_users_obey_the_rules_of_the_api(self):
         for user in User.objects.all():

@@ -74,8 +74,8 @@ class Schema(AutoSchema):
         if is_streamed(self.view):
             description += (
                 "\n\nWith `Accept: application/x-ndjson` or `text/csv`, streams the list without envelope, `ETag` "
-                "and `Link`. `page`, `offset`, `cursor`, `limit` and `include` are then rejected. A stream that fails "
-                "is cut off before its HTTP end."
+                "and `Link`. `page`, `offset`, `cursor`, `limit` and `include` are then rejected. If a stream fails "
+                "midway, the connection is reset."
             )
         scope = self.view.required_scope(self.method)
         return f"{description}\n\nScope: `{scope}`." if scope else description
