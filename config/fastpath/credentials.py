@@ -26,7 +26,7 @@ from config.api.limits.quotas import (
 from config.api.requests import AnyRequest
 from config.fastpath.greenlets import Wakeup, get_request_greenlet, wait
 from config.fastpath.inserts import ANSWER_COLUMNS, ANSWER_JOIN, ANSWER_TYPES, keep_answer
-from config.fastpath.postgresql.batches import build_given
+from config.fastpath.postgresql.statements import build_given
 from config.fastpath.queries import BindParameter, CompiledQuery, get_parameter_types
 from config.http.cached_settings import settings
 from config.http.request_state import RequestState, get_state

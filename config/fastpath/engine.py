@@ -12,9 +12,9 @@ from psycopg import Error
 
 from config.fastpath.greenlets import Scheduler, get_request_greenlet
 from config.fastpath.postgresql.base import DatabaseWrapper, open_connection, release_connections
-from config.fastpath.postgresql.batches import Rows, Statement
 from config.fastpath.postgresql.pipeline import TIME_OUTS, Pipeline
 from config.fastpath.postgresql.pool import Pool
+from config.fastpath.postgresql.statements import Rows, Statement
 from config.http.request_state import get_spent
 
 

@@ -22,7 +22,7 @@ from rest_framework.response import Response
 from config.api.principal import Principal
 from config.api.writing.idempotency import RECORD_COLUMNS, IdempotencyKey, StoredAnswer
 from config.fastpath.postgresql.base import get_connection
-from config.fastpath.postgresql.batches import NUMBER, GivenRows, bind_given, build_given
+from config.fastpath.postgresql.statements import NUMBER, GivenRows, bind_given, build_given
 from config.fastpath.queries import BindParameter, Row
 from config.http.request_state import RequestState
 from config.models import IdempotencyRecord

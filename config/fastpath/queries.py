@@ -37,7 +37,7 @@ from config.api.listing.keyset import KeysetQuery
 from config.api.principal import Principal
 from config.api.viewsets import ResourceViewSet
 from config.fastpath.postgresql.base import get_connection
-from config.fastpath.postgresql.batches import GivenRows, bind_given
+from config.fastpath.postgresql.statements import GivenRows, bind_given
 from config.postgresql.compiling import compile_queryset
 from config.postgresql.replicas import get_read_alias
 
@@ -70,7 +70,7 @@ class CompiledQuery:
         shared_transaction: whether it may share a transaction with those of other requests: it locks no rows that other
             transactions write.
         given: the columns of the rows that the greater statement is given, each with its type, where one statement
-            serves many requests (config.fastpath.postgresql.batches). The bind parameters are some of them.
+            serves many requests (config.fastpath.postgresql.statements). The bind parameters are some of them.
     """
 
     def __init__(

@@ -25,7 +25,7 @@ from config.http.request_state import get_state
 from config.http.streams import StreamResponse
 from config.http.url_map import find_view, get_declaration
 from config.server import metrics
-from config.server.environ import Environ
+from config.server.requests import Environ
 
 # Before the fork, so that processes share it.
 if settings.FAST_PATH:
@@ -57,10 +57,6 @@ class Streamed(NamedTuple):
 
     head: Answer
     body: StreamResponse
-
-
-# For whoever is refused because others have too much to do.
-RETRY_AFTER_SECONDS = 1
 
 
 def choose_lane(environ: Environ) -> Lane:
@@ -156,12 +152,6 @@ def refuse(environ: Environ, problem: Exception) -> None:
         problem.__traceback__ = problem.__context__ = None
     get_state(environ).refused = problem
     environ |= {"CONTENT_TYPE": "", "CONTENT_LENGTH": "0", "wsgi.input": BytesIO()}
-
-
-def build_overload(message: str) -> DomainError:
-    """A SERVICE_UNAVAILABLE for a request that is not run because too many others are."""
-    headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
-    return DomainError(ErrorCode.SERVICE_UNAVAILABLE, f"{message} Try again.", headers=headers)
 
 
 def refuse_at_once(environ: Environ, problem: DomainError) -> Answer:

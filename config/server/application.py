@@ -30,21 +30,27 @@ from config.http.request_state import get_state
 from config.postgresql.replicas import get_replicas, goes_on_without_primary
 from config.server import metrics
 from config.server.answers import (
-    RETRY_AFTER_SECONDS,
     Answer,
     answer,
-    build_overload,
     choose_lane,
     refuse,
     refuse_at_once,
 )
 from config.server.background import Repetition
-from config.server.bodies import MAX_SECONDS, Bodies, Receive, wait_until_left
-from config.server.callers import Callers
 from config.server.draining import drain
-from config.server.environ import Environ, build_environ
 from config.server.logs import log
 from config.server.readiness import probe
+from config.server.requests import (
+    MAX_SECONDS,
+    RETRY_AFTER_SECONDS,
+    Bodies,
+    Callers,
+    Environ,
+    Receive,
+    build_environ,
+    build_overload,
+    wait_until_left,
+)
 from config.server.slow_lane import ClientLeft, SlowLane, SlowStream
 from config.server.slow_process import SlowProcess
 from config.server.tracing import traces

@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 from config.http.lanes import MAX_SECONDS_TO_WAIT, Lane
 from config.http.request_state import get_state
 from config.server import metrics, slow_process
-from config.server.answers import Answer, build_overload, refuse_at_once
-from config.server.bodies import Receive, wait_until_left
+from config.server.answers import Answer, refuse_at_once
 from config.server.draining import end_at_once
-from config.server.environ import Environ
+from config.server.requests import Environ, Receive, build_overload, wait_until_left
 
 logger = logging.getLogger(__name__)
 

@@ -36,9 +36,9 @@ from config.postgresql.replicas import SECONDS_BETWEEN_LOOKS, get_replicas, goes
 from config.server import metrics
 from config.server.answers import Answer, Streamed, begin_answer, failure
 from config.server.background import Repetition, build_work
-from config.server.environ import Environ
 from config.server.logs import log
 from config.server.processes import close_other_files, end_with_parent, return_memory
+from config.server.requests import Environ
 from config.server.tracing import traces
 
 logger = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from django.db import connection
 from accounts.services import create_api_key
 from config.api.principal import SCOPES
 from config.fastpath.postgresql.base import get_connection
-from config.fastpath.postgresql.batches import GivenRows, build_given
+from config.fastpath.postgresql.statements import GivenRows, build_given
 from config.models import IdempotencyRecord
 from orders.models import Order
 from tests.conftest import own_session

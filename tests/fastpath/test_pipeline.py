@@ -18,9 +18,9 @@ from psycopg.types import TypeInfo
 from config.fastpath import inserts
 from config.fastpath.inserts import Guard
 from config.fastpath.postgresql.base import get_connection
-from config.fastpath.postgresql.batches import GivenRows, build_given
 from config.fastpath.postgresql.pipeline import CONNECTIONS
 from config.fastpath.postgresql.pool import MAX_CONNECTIONS, MAX_SHARE
+from config.fastpath.postgresql.statements import GivenRows, build_given
 from config.http.blocking import get_blocking_backend
 from config.management.command import direct_connection
 from orders.models import Order

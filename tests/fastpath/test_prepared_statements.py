@@ -10,7 +10,7 @@ from django.db import DataError, IntegrityError, ProgrammingError, connection
 from django.test.utils import CaptureQueriesContext
 
 from config.fastpath.postgresql.base import get_connection
-from config.fastpath.postgresql.prepared_statements import MAX_STATEMENTS
+from config.fastpath.postgresql.statements import MAX_STATEMENTS
 from tests.conftest import own_session
 
 INTEGERS = ("0", "-1", "32767", "null")

@@ -5,7 +5,7 @@ from io import BytesIO
 
 
 def build_environ(path, token, body=None, key=""):
-    """The environment of a request as `config.server.environ` makes it of what a client of the benchmarks sends."""
+    """The environment of a request as `config.server.requests` makes it of what a client of the benchmarks sends."""
     path, _, query = path.partition("?")
     content = b"" if body is None else json.dumps(body).encode()
     environ = {

@@ -12,7 +12,8 @@ import pytest
 
 from config.http.request_state import STATE, RequestState
 from config.server import logs
-from config.server.answers import build_overload, refuse_at_once
+from config.server.answers import refuse_at_once
+from config.server.requests import build_overload
 from tests.api.wire import send
 from tests.conftest import PASSWORD, Caller
 from tests.server.environ import build_environ

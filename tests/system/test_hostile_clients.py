@@ -13,7 +13,7 @@ import pytest
 
 from config.local.account import get_accessible_folder
 from config.local.cluster import Cluster
-from config.server.bodies import MAX_HELD_BYTES
+from config.server.requests import MAX_HELD_BYTES
 from tests.server.test_wire import creation
 from tests.server.wire import MEBIBYTE, USERS, Response, Wire
 from tests.service import Copy, Service, get_key, wait_for
@@ -75,7 +75,7 @@ def impatient(checkout: Copy, first_start: list[str]) -> Iterator[Wire]:
     """A service of one worker that waits for a body a second and not longer."""
     code = (
         "import os; os.environ['DJANGO_SETTINGS_MODULE'] = 'config.settings';"
-        "import config.asgi, config.server.bodies; config.server.bodies.MAX_SECONDS = 1.0;"
+        "import config.asgi, config.server.requests; config.server.requests.MAX_SECONDS = 1.0;"
         "import manage; manage.main(['manage.py', 'serve'])"
     )
     running = Service(checkout, ".venv/bin/python", "-c", code, WORKERS="1")

@@ -234,7 +234,7 @@ def _parse_value(value: str) -> str | None:
     """The key in a header's value; None for what is no single key.
 
     Servers join repeated headers by commas: a bare key has none. A string that was cut in two by them has a blank,
-    as config.server.environ joins them, and no key has one.
+    as config.server.requests joins them, and no key has one.
     """
     if BARE_KEY.fullmatch(value):
         return value

@@ -21,8 +21,7 @@ from psycopg.types.numeric import Int2, Int2Dumper, Int4, Int4Dumper, Int8, Int8
 from psycopg.waiting import Ready, Wait
 
 from config.fastpath.greenlets import RequestGreenlet, Wakeup, get_request_greenlet, wait
-from config.fastpath.postgresql.batches import GivenRows, Rows
-from config.fastpath.postgresql.prepared_statements import GivenRowsDumper
+from config.fastpath.postgresql.statements import GivenRows, GivenRowsDumper, Rows
 from config.postgresql.backend import base
 from config.postgresql.connections import SECONDS_BETWEEN_LOOKS
 from config.postgresql.parameters import with_parameters

@@ -19,14 +19,17 @@ from psycopg.pq import ConnStatus, ExecStatus
 
 from config.fastpath.greenlets import RequestGreenlet, Scheduler, get_request_greenlet, wait
 from config.fastpath.postgresql.base import LoopConnection
-from config.fastpath.postgresql.batches import Rows, Statement, Unit, unite
-from config.fastpath.postgresql.prepared_statements import (
+from config.fastpath.postgresql.statements import (
     OUTDATED,
     Bound,
     Prepared,
     PreparedStatements,
+    Rows,
+    Statement,
+    Unit,
     load_unit,
     raise_error,
+    unite,
 )
 from config.postgresql.connections import MAX_SECONDS_OF_SILENCE, SECONDS_BETWEEN_LOOKS
 from config.postgresql.transactions import is_refused_by_standby
