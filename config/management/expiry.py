@@ -27,7 +27,7 @@ def get_expired_rows(now: datetime) -> dict[str, QuerySet[Model]]:
         "idempotency keys": IdempotencyRecord.objects.expired(now),
         "audit events": AuditEvent.objects.filter(at__lte=now - kept),
         "outbox entries": OutboxEntry.objects.expired(now),
+        "webhook deliveries": WebhookDelivery.objects.expired(now),
         "read positions": ReadPosition.objects.filter(waited_at__lt=now - timedelta(days=1)),
         "uses of versions": VersionUse.objects.filter(day__lt=now - kept),
-        "webhook deliveries": WebhookDelivery.objects.expired(now),
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import logging
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -15,12 +15,12 @@ from config.events.webhooks.queue import Attempt
 from config.events.webhooks.sending import Sender
 from config.postgresql.transactions import is_unavailable
 
-logger = logging.getLogger(__name__)
-
 SECONDS_BETWEEN_LOOKS = 0.2
 # Requests that end at about the same time are noted together.
 SECONDS_TO_GATHER = 0.02
 SECONDS_WITHOUT_DATABASE = 1.0
+# By which a busy event loop wakes late: it has enough to do, and would let requests wait until they time out.
+MAX_LAG_SECONDS = 0.1
 
 
 def deliver(is_stopped: Callable[[], bool] = lambda: False, *, once: bool = False) -> None:
@@ -39,6 +39,7 @@ class _Deliverer:
         self.finished: list[Attempt] = []
         self.under_way: set[asyncio.Task[None]] = set()
         self.wakes = asyncio.Event()
+        self.lag = 0.0
         # One, since a connection of Django's is of its thread.
         self.database = ThreadPoolExecutor(1, "database")
         self.sender = Sender()
@@ -47,13 +48,16 @@ class _Deliverer:
         try:
             while not (self.is_stopped() and not self.under_way and not self.finished):
                 messages = await self._look()
-                if self.once and not messages and not self.under_way and not self.finished:
+                if self.once and not (messages or self.under_way or self.finished or self.lag >= MAX_LAG_SECONDS):
                     break
                 self.wakes.clear()
                 for message in messages:
                     task = asyncio.create_task(self._send(message))
                     self.under_way.add(task)
                     task.add_done_callback(self.under_way.discard)
+                if len(messages) == queue.MAX_TAKEN:
+                    # There may be more.
+                    self.wakes.set()
                 await self._wait()
         finally:
             await asyncio.get_running_loop().run_in_executor(self.database, connections.close_all)
@@ -63,7 +67,7 @@ class _Deliverer:
     async def _look(self) -> Sequence[Message]:
         """Notes what has ended, and takes what is due."""
         finished = self.finished[:]
-        takes = not self.is_stopped()
+        takes = not self.is_stopped() and self.lag < MAX_LAG_SECONDS
         try:
             messages = await asyncio.get_running_loop().run_in_executor(self.database, _turn, finished, takes)
         except Error as error:
@@ -81,7 +85,9 @@ class _Deliverer:
         self.wakes.set()
 
     async def _wait(self) -> None:
+        began = time.monotonic()
         await asyncio.sleep(SECONDS_TO_GATHER)
+        self.lag = time.monotonic() - began - SECONDS_TO_GATHER
         try:
             async with asyncio.timeout(SECONDS_BETWEEN_LOOKS):
                 await self.wakes.wait()

@@ -42,6 +42,8 @@ MAX_RETRY = timedelta(hours=6)
 # Of a delivery, after which it has failed; and of an endpoint without any success, after which it is disabled.
 GIVE_UP_AFTER = timedelta(days=3)
 MAX_EVENTS = 500
+# What is taken at once: it is sent within a moment.
+MAX_TAKEN = 100
 # What waits for an endpoint whose events are sent again, at most.
 MAX_REPLAYED = 1_000
 _LOCK = 0x7765_6268
@@ -62,19 +64,23 @@ WHERE (event.is_public OR event.user_id = webhook.user_id OR owner.role <> 'user
     AND (%s::bigint IS NULL OR webhook.id = %s)
 ORDER BY event.number
 """
+# An endpoint that fails is asked by one request at a time, and after those that answer.
 _TAKE = """
 UPDATE config_webhookdelivery AS delivery SET is_leased = true, due_at = statement_timestamp() + %s
-FROM config_webhook AS webhook {owner} CROSS JOIN LATERAL (
-    SELECT id FROM config_webhookdelivery AS due
-    WHERE due.webhook_id = webhook.id AND due.status = 'pending' AND due.due_at <= statement_timestamp()
-    ORDER BY due.due_at, due.id
-    LIMIT greatest(0, %s - (
-        SELECT count(*) FROM config_webhookdelivery AS leased
-        WHERE leased.webhook_id = webhook.id AND leased.is_leased AND leased.due_at > statement_timestamp()
-    ))
-) AS due
-WHERE delivery.id = due.id AND webhook.status = 'active'
-    AND (webhook.paused_until IS NULL OR webhook.paused_until <= statement_timestamp())
+WHERE id IN (
+    SELECT due.id FROM config_webhook AS webhook {owner} CROSS JOIN LATERAL (
+        SELECT id, due_at FROM config_webhookdelivery AS due
+        WHERE due.webhook_id = webhook.id AND due.status = 'pending' AND due.due_at <= statement_timestamp()
+        ORDER BY due.due_at, due.id
+        LIMIT greatest(0, CASE WHEN webhook.failing_since IS NULL THEN %s ELSE 1 END - (
+            SELECT count(*) FROM config_webhookdelivery AS leased
+            WHERE leased.webhook_id = webhook.id AND leased.is_leased AND leased.due_at > statement_timestamp()
+        ))
+    ) AS due
+    WHERE webhook.status = 'active'
+        AND (webhook.paused_until IS NULL OR webhook.paused_until <= statement_timestamp())
+    ORDER BY webhook.failing_since IS NOT NULL, due.due_at, due.id LIMIT {most}
+)
 RETURNING delivery.id
 """
 _NOTE = """
@@ -130,7 +136,7 @@ def _take() -> Sequence[Message]:
 def _execute(sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
     users = connection.ops.quote_name(get_user_model()._meta.db_table)
     with connection.cursor() as cursor:
-        cursor.execute(sql.format(owner=_OWNER.format(users=users)), parameters)
+        cursor.execute(sql.format(owner=_OWNER.format(users=users), most=MAX_TAKEN), parameters)
         return cursor.fetchall() if cursor.description else []
 
 
