@@ -45,12 +45,12 @@ class WebhookViewSet(ResourceViewSet):
 
     texts = {
         "create": "Creates a new webhook.\n\n"
-        "Events of its types are sent to its URL as you may see them, as Standard Webhooks says. Only this response "
-        "contains the secret that verifies them: store it now. The credential also needs `events:read` and the scope "
-        "that reads each resource; the webhook keeps its scopes and version when the credential ends.",
+        "Sends events of these types to the URL, signed as Standard Webhooks defines. Only this response contains the "
+        "secret that verifies them: store it now. Also requires `events:read` and the read scope of each resource. The "
+        "webhook keeps these scopes and this version when the credential ends.",
         "partial_update": "Updates the fields that you send.\n\n"
-        "The body is a merge patch (RFC 7396). Set `status` to `active` to go on with a webhook that was disabled.",
-        "destroy": "Deletes the webhook.\n\nNothing is sent any more. Repeating the request returns 404.",
+        "The body is a merge patch (RFC 7396). To enable a disabled webhook, set `status` to `active`.",
+        "destroy": "Deletes the webhook.\n\nIt sends no more events. Repeating the request returns 404.",
     }
     queryset = Webhook.objects.all()
     serializer_class = WebhookSerializer
@@ -104,7 +104,7 @@ class RotationViewSet(WebhookViewSet):
 
     texts = {
         "create": "Rotates the secret of the webhook.\n\n"
-        "Only this response contains the new secret. Both sign for `overlap_seconds`: replace the old one meanwhile."
+        "Only this response contains the new secret. Both secrets sign for `overlap_seconds`."
     }
     serializer_class = WebhookRotationSerializer
     http_method_names = ["post", "options"]
@@ -149,7 +149,7 @@ class DeliveryViewSet(ResourceViewSet):
 
     texts = {
         "list": "Returns a page of the deliveries of the webhook.\n\n"
-        "`attempts` tells what the endpoint answered. Deliveries are deleted 30 days after their event.",
+        "`attempts` contains the responses of your server. Deliveries are deleted 30 days after their event.",
     }
     queryset = WebhookDelivery.objects.all()
     serializer_class = WebhookDeliverySerializer
@@ -194,7 +194,7 @@ class DeliveringView(View):
 
 
 class PingView(DeliveringView):
-    texts = {"post": f"Sends a ping to the webhook.\n\n`Location` tells what becomes of it. Its type is `{PING}`."}
+    texts = {"post": f"Ping webhook.\n\nSends an event of type `{PING}`. `Location` is the address of its delivery."}
 
     @extend_schema(request=None, responses={202: QueuedDeliverySerializer}, tags=[TAG])
     def post(self, request: Request, webhook_id: str, **kwargs: str) -> Response:
@@ -210,8 +210,8 @@ class PingView(DeliveringView):
 
 class RetryView(DeliveringView):
     texts = {
-        "post": "Sends a delivery again.\n\nAt once, whatever became of it. Later attempts follow for three days after "
-        "the event."
+        "post": "Retry delivery.\n\nSends it immediately, whatever its status. Failed attempts are retried until three "
+        "days after the event."
     }
 
     @extend_schema(request=None, responses={202: QueuedDeliverySerializer}, tags=[TAG])
@@ -238,9 +238,9 @@ def retry(delivery: WebhookDelivery) -> None:
 class ReplayView(DeliveringView):
     own_errors = {"POST": (ErrorCode.NOT_FOUND, ErrorCode.CONFLICT, ErrorCode.INVALID_CURSOR, ErrorCode.CURSOR_EXPIRED)}
     texts = {
-        "post": "Sends the events after a cursor of the feed again.\n\n"
-        "Those of the types of the webhook, up to now; an empty cursor begins with the oldest. They keep their "
-        "`webhook-id`, so that a receiver that got one already can tell."
+        "post": "Replay events.\n\n"
+        "Resends the events after a cursor of the feed; an empty cursor starts with the oldest. They keep their "
+        "`webhook-id`, so that your server can ignore duplicates."
     }
 
     @extend_schema(request=ReplaySerializer, responses={202: ReplaySerializer}, tags=[TAG])
