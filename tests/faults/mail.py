@@ -1,7 +1,7 @@
 """Kills whoever mails, the service and its database while people reset passwords and accept invitations.
 
 `make faults-mail KILLS=1000`, or `python -m tests.faults.mail 1000`. Each request that was answered has its message,
-and each message works once.
+and each message works once. Ctrl-C ends the kills; what happened until then is told.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ import itertools
 import json
 import random
 import re
+import signal
 import socketserver
 import subprocess
 import sys
 import threading
 import time
 from base64 import b64encode
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -34,7 +35,7 @@ from tests.faults.trial import strike
 from tests.service import wait_for
 
 PEOPLE, DELIVERERS = 6, 2
-KINDS = {"deliverer": 40, "worker": 40, "slow lane": 10, "backend": 5, "postmaster": 3, "service": 2}
+KINDS = {"deliverer": 50, "worker": 35, "slow lane": 8, "backend": 4, "postmaster": 2, "service": 1}
 CUT_COMMITS = 0.03
 # Of messages: taken without an answer, and refused for now.
 UNANSWERED, REFUSED = 0.02, 0.01
@@ -59,14 +60,16 @@ class Sink(socketserver.ThreadingTCPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Dialog)
         # Of each address, the token of each message by its Message-ID.
-        self.tokens: dict[str, dict[str, str]] = defaultdict(dict)
+        self.tokens: dict[str, dict[str, str]] = {}
         self.received: Counter[str] = Counter()
         self.unanswered = 0
 
     def keep(self, content: bytes) -> None:
         message = email.message_from_bytes(content, policy=default)
         text = message.get_body(("plain",)).get_content()  # type: ignore[union-attr]
-        self.tokens[message["To"]][message["Message-ID"]] = re.search(r"/session/reset/(\S+)", text)[1]  # type: ignore[index]
+        token = re.search(r"/session/reset/(\S+)", text)[1]  # type: ignore[index]
+        # At once, for whoever looks at it meanwhile.
+        self.tokens.setdefault(message["To"], {})[message["Message-ID"]] = token
         self.received[message["Message-ID"]] += 1
 
 
@@ -143,7 +146,7 @@ class Person(threading.Thread):
                 return
 
     def _read(self) -> None:
-        for number in [number for number in self._unread if f"{number}@faults.example" in self._sink.tokens]:
+        for number in [number for number in self._unread if self._sink.tokens.get(f"{number}@faults.example")]:
             self._unread.remove(number)
             tokens = self._sink.tokens[f"{number}@faults.example"]
             statuses = self._ledger.used[number] = []
@@ -176,18 +179,18 @@ class Deliverers:
     """Processes of `manage.py deliver` beside the one of the service."""
 
     def __init__(self, service: Service) -> None:
-        self._service = service
+        self.service = service
         self._own: list[subprocess.Popen[str]] = []
 
     def heal(self) -> None:
         self._own = [each for each in self._own if each.poll() is None]
         command = [".venv/bin/python", "manage.py", "deliver"]
         while len(self._own) < DELIVERERS:
-            with self._service.log.open("a") as log:
-                self._own.append(self._service.copy.start(*command, errors=log, **self._service.variables))
+            with self.service.log.open("a") as log:
+                self._own.append(self.service.copy.start(*command, errors=log, **self.service.variables))
 
     def kill(self) -> None:
-        found = [pid for pid, command in self._service.copy.processes().items() if "manage.py deliver" in command]
+        found = [pid for pid, command in self.service.copy.processes().items() if "manage.py deliver" in command]
         with suppress(psutil.NoSuchProcess):
             psutil.Process(random.choice(found)).kill()
         self.heal()
@@ -224,18 +227,22 @@ def serving() -> Iterator[Sink]:
         sink.shutdown()
 
 
-def kill(number: int, service: Service, database: Database, deliverers: Deliverers, ledger: Ledger) -> Counter[str]:
+def kill(
+    number: int, database: Database, deliverers: Deliverers, ledger: Ledger, enough: threading.Event
+) -> Counter[str]:
     """Returns how often what was killed."""
     done: Counter[str] = Counter()
     # Every kind, also in a short run.
     for kind in [*KINDS, *random.choices([*KINDS], [*KINDS.values()], k=number - len(KINDS))]:
-        enough = len(ledger.answered) + random.randrange(1, 5)
+        if enough.is_set():
+            break
+        effects = len(ledger.answered) + random.randrange(1, 5)
         # A service that starts anew on a machine with other work to do takes long.
-        wait_for(lambda enough=enough: len(ledger.answered) >= enough, SECONDS_TO_DELIVER)
+        wait_for(lambda effects=effects: len(ledger.answered) >= effects, SECONDS_TO_DELIVER)
         if kind == "deliverer":
             deliverers.kill()
         else:
-            strike(kind, service, database, ledger.answered)
+            strike(kind, deliverers.service, database, ledger.answered)
             deliverers.heal()
         done[kind] += 1
         if done.total() % 100 == 0:
@@ -243,8 +250,8 @@ def kill(number: int, service: Service, database: Database, deliverers: Delivere
     return done
 
 
-def run(kills: int, folder: Path) -> Outcome:
-    """Kills so many times. `folder` gets the log of the service."""
+def run(kills: int, folder: Path, enough: threading.Event | None = None) -> Outcome:
+    """Kills so many times, or until it is enough. `folder` gets the log of the service."""
     began = time.monotonic()
     with serving() as sink:
         settings = {"EMAIL_URL": f"smtp://127.0.0.1:{sink.server_address[1]}", **UNLIMITED}
@@ -257,7 +264,7 @@ def run(kills: int, folder: Path) -> Outcome:
                 person.start()
             deliverers.heal()
             proxy.rate = CUT_COMMITS
-            done = kill(kills, service, database, deliverers, ledger)
+            done = kill(kills, database, deliverers, ledger, enough or threading.Event())
             proxy.rate = 0
             for person in people:
                 person.stopping.set()
@@ -320,7 +327,9 @@ def signs_in(port: int, number: int) -> bool:
 
 
 if __name__ == "__main__":
+    ended = threading.Event()
+    signal.signal(signal.SIGINT, lambda number, frame: ended.set())
     with TemporaryDirectory() as folder:
-        outcome = run(int(sys.argv[1]), Path(folder))
+        outcome = run(int(sys.argv[1]), Path(folder), ended)
         print("\n".join(outcome.lines()))
         sys.exit(not outcome.right)
