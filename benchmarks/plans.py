@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from itertools import combinations, product
 from random import Random
 from typing import Any
@@ -28,10 +30,14 @@ from django.db.models import Model  # noqa: E402
 from django.test import Client  # noqa: E402
 
 from accounts import logins  # noqa: E402
+from accounts.services import create_api_key  # noqa: E402
 from accounts.views import APIKeyViewSet  # noqa: E402
 from config.api.listing.bounded import MAX_COUNTED  # noqa: E402
 from config.api.listing.pagination import DEFAULT_LIMIT  # noqa: E402
+from config.events.representation import get_place, seal_place  # noqa: E402
 from config.http.json import JSONObject  # noqa: E402
+from config.models import Event, EventEpoch  # noqa: E402
+from config.postgresql.events import PARTITION  # noqa: E402
 from config.postgresql.visibility import ERASURES  # noqa: E402
 from config.postgresql.words import MAX_PROBED, MAX_WORDS  # noqa: E402
 from orders.views import OrderViewSet  # noqa: E402
@@ -75,6 +81,7 @@ MAX_SEARCHED_ROWS = MAX_PROBED + MAX_WORDS
 # Lists whose totals are counted at each request, and not kept.
 COUNTED = ("/api-keys",)
 MAX_ROWS = 10_000
+EVENTS = 10_000_000
 MAX_MILLISECONDS = 20
 # For the middle of a list in another order than that of ids, half of the list is walked by.
 MAX_WALK_MILLISECONDS = 1_000
@@ -121,8 +128,75 @@ def main() -> None:
         client = Client(headers={"Authorization": f"Bearer {logins.log_in(administrator).access}"})
         print(f"\n## {path}, searched\n\n| `q` | Rows read | ms |\n|---|---:|---:|")
         broken += print_searches(client, path, view)
+    broken += print_events(administrator)
     print(f"\nOver the bounds: {broken}.")
     sys.exit(bool(broken))
+
+
+def print_events(administrator: User) -> int:
+    """Prints pages of the feed at its beginning, middle and end. Returns how many are over the bounds."""
+    add_events()
+    plain = User.objects.with_email("plans-plain@example.com").first() or services.create(
+        name="Plain", email="plans-plain@example.com", password=None
+    )
+    everybody = create_api_key(administrator, name="plans")[1]
+    own = create_api_key(plain, name="plans", scopes=["events:read", "orders:read"])[1]
+    public = create_api_key(plain, name="plans", scopes=["events:read", "orders:read", "posts:read"])[1]
+    asking = {
+        "everything": (everybody, ""),
+        "one type of eleven": (everybody, "&type=payment.created"),
+        "a type without events": (everybody, "&type=user.removed"),
+        "one user": (everybody, "&user_id=77"),
+        "own events": (own, ""),
+        "own and public events": (public, ""),
+    }
+    print(f"\n## /events\n\nOf {EVENTS:,} events.\n\n| Events | Plans | Rows read | ms |\n|---|---:|---:|---:|")
+    broken = 0
+    epoch = EventEpoch.objects.get().number
+    for name, (key, query) in asking.items():
+        client = Client(headers={"X-API-Key": key})
+        found = []
+        for id_ in (1, EVENTS // 2, EVENTS - 20_000, EVENTS):
+            (event,) = Event.objects.filter(id=id_, position=get_event_position(id_))
+            cursor = seal_place(get_place(event, epoch))
+            plan, rows, milliseconds = explained(asked(client, f"/api/v2/events?cursor={cursor}&limit=100{query}")[0])
+            found.append((rows, milliseconds))
+            is_fine = not re.search(r"Seq Scan(?! on config_event_default)", plan) and milliseconds < MAX_MILLISECONDS
+            broken += not (is_fine and rows <= 2 * MAX_ROWS)
+        rows, milliseconds = (max(column) for column in zip(*found, strict=True))
+        print(f"| {name} | {len(found)} | {rows:,} | {milliseconds:.2f} |")
+    return broken
+
+
+def get_event_position(number: int) -> int:
+    """Few, for they must be below the horizon of a young database."""
+    return 1 + number // 100_000
+
+
+def add_events() -> None:
+    """Adds events of the last ninety days, unless there are."""
+    start = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=98)
+    start -= timedelta(days=start.weekday())
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM (SELECT FROM config_event LIMIT %s) AS present", [EVENTS])
+        if cursor.fetchone()[0] == EVENTS:
+            return
+        cursor.execute("TRUNCATE config_event")
+        for week in (start + PARTITION * number for number in range(15)):
+            name, end = f"config_event_{week:%Y%m%d}", week + PARTITION
+            cursor.execute(
+                f"CREATE TABLE IF NOT EXISTS {name} PARTITION OF config_event FOR VALUES FROM ('{week}') TO ('{end}')"
+            )
+        cursor.execute(
+            "INSERT INTO config_event (id, position, resource_id, user_id, created_at, type)"
+            " SELECT number, 1 + number / 100000, number, 1 + number::bigint * 7919 %% 1000000,"
+            " now() - (%s - number) * interval '90 days' / %s,"
+            " (ARRAY['order.created', 'payment.created', 'post.created', 'comment.created', 'user.updated'])"
+            "[1 + number %% 5] FROM generate_series(1, %s) AS number",
+            [EVENTS, EVENTS, EVENTS],
+        )
+        cursor.execute("SELECT setval('config_event_id_seq', %s)", [EVENTS])
+        cursor.execute("VACUUM (ANALYZE) config_event")
 
 
 def print_combinations(client: Client, path: str, view: Any) -> int:

@@ -6,7 +6,7 @@ import random
 import time
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event as Flag
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from django.db import connection
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 _ADD = "INSERT INTO orders_order (user_id, item, qty) VALUES (%s, %s, 1)"
 _RENAME = "UPDATE posts_post SET title = %s WHERE id = %s"
-WRITERS, ROUNDS = 8, 12
+_ADD_MANY = "INSERT INTO orders_order (user_id, item, qty) SELECT %s, %s, 1 FROM generate_series(1, %s)"
 
 
 def read_all():
@@ -32,7 +32,7 @@ def follow(stop: Flag) -> list[Event]:
     position, last = 0, 0
     while True:
         is_last_look = stop.is_set()
-        page = list(Event.objects.after(position, last, 7))
+        page = list(Event.objects.after(position, last, 100))
         if page:
             read += page
             position, last = page[-1].position, page[-1].id
@@ -91,25 +91,41 @@ def test_older_transaction_that_waited_for_the_row_comes_after(user):
     assert first.position <= last.position
 
 
-def write(number: int, user_id: int, posts: list[int], longest: float) -> int:
+class Load(NamedTuple):
+    """How much is written.
+
+    Attributes:
+        longest: a writer's pause between the statements of a transaction, at the most, in seconds.
+        batch: how many orders a transaction adds.
+    """
+
+    writers: int
+    rounds: int
+    longest: float
+    batch: int
+
+
+def write(number: int, user_id: int, posts: list[int], load: Load) -> int:
     """Writes in transactions, some of which are rolled back. Returns how many events are committed."""
     chance, committed = random.Random(number), 0  # noqa: S311 - of a trial
     with connect_elsewhere() as own:
-        for round_ in range(ROUNDS):
-            own.execute(_ADD, [user_id, f"{number} {round_}"])
-            time.sleep(chance.random() * longest)
+        for round_ in range(load.rounds):
+            own.execute(_ADD_MANY, [user_id, f"{number} {round_}", load.batch])
+            time.sleep(chance.random() * load.longest)
             own.execute(_RENAME, [f"{number} {round_}", chance.choice(posts)])
-            time.sleep(chance.random() * longest / 2)
+            time.sleep(chance.random() * load.longest / 10)
             if chance.random() < 0.3:
                 own.rollback()
             else:
                 own.commit()
-                committed += 2
+                committed += load.batch + 1
     return committed
 
 
-def test_followers_miss_nothing_and_see_the_changes_of_each_row_in_order(user):
-    posts = [user.user.posts.create(title="first").pk for _ in range(3)]
+@pytest.mark.parametrize("load", [Load(writers=8, rounds=12, longest=0.05, batch=3)])
+def test_followers_miss_nothing_and_see_the_changes_of_each_row_in_order(user, load):
+    posts = [user.user.posts.create(title="first").pk for _ in range(max(3, load.writers // 2))]
+    before = Event.objects.count()
     stop = Flag()
 
     def run_follower() -> list[Event]:
@@ -118,18 +134,17 @@ def test_followers_miss_nothing_and_see_the_changes_of_each_row_in_order(user):
         finally:
             connection.close()
 
-    with ThreadPoolExecutor(WRITERS + 2) as threads:
+    with ThreadPoolExecutor(load.writers + 2) as threads:
         followers = [threads.submit(run_follower) for _ in range(2)]
-        writers = [threads.submit(write, number, user.user.pk, posts, 0.05) for number in range(WRITERS)]
+        writers = [threads.submit(write, number, user.user.pk, posts, load) for number in range(load.writers)]
         committed = sum(writer.result() for writer in writers)
         stop.set()
         read: list[Any] = [follower.result() for follower in followers]
-    assert committed > 0
     ids = sorted(Event.objects.values_list("id", flat=True))
+    assert len(ids) == before + committed
     for each in read:
         assert sorted(event.id for event in each) == ids
         for post in posts:
             # Whoever has changed a row has its lock until the end: the ids of its events are in the order of changes.
             of_post = [event.id for event in each if event.resource_id == post and event.type == "post.updated"]
             assert of_post == sorted(of_post)
-    assert len(ids) >= committed
