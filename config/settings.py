@@ -664,5 +664,11 @@ SPECTACULAR_SETTINGS = {
         "accounts.schema.add_oauth_endpoints",
         "config.api.schema.postprocess_document",
     ],
-    "ENUM_NAME_OVERRIDES": {"Role": "users.models.Role", "Status": "users.models.Status"},
+    "ENUM_NAME_OVERRIDES": {
+        "Role": "users.models.Role",
+        "Status": "users.models.Status",
+        "EventType": "config.models.events.TYPES",
+        "WebhookStatus": "config.models.webhooks.WebhookStatus",
+        "DeliveryStatus": "config.models.webhooks.DeliveryStatus",
+    },
 }

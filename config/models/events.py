@@ -105,11 +105,6 @@ class Event(models.Model):
     def resource(self) -> str:
         return self.type.partition(".")[0]
 
-    def is_visible_to(self, principal: Any) -> bool:
-        """Whether it is among those that are `visible_to`."""
-        of_others = self.type in get_types(principal, of_others=True)
-        return of_others or (self.type in get_types(principal) and self.user_id == principal.user.pk)
-
 
 class EventEpoch(models.Model):
     """Since when the events are complete: cursors lead on within it alone. There is one, or none without EVENTS.

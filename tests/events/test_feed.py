@@ -7,6 +7,7 @@ import pytest
 from config.api.principal import Principal
 from config.events import feed
 from config.models import Event, EventEpoch
+from config.models.events import is_visible
 from config.postgresql import events
 from orders.models import Order
 from payments.models import Payment
@@ -75,7 +76,7 @@ def test_event_needs_the_read_scope_of_its_resource(world, user, resource):
     assert [name for owner, name in seen if owner == user.user.pk] == own
     assert {name for _, name in seen} == {*own}
     principal = Principal(user.user, frozenset(caller_scopes), "api_key")
-    shown = [(event.user_id, event.type) for event in Event.objects.order_by("id") if event.is_visible_to(principal)]
+    shown = [(event.user_id, event.type) for event in Event.objects.order_by("id") if is_visible(event, principal)]
     assert shown == seen
     refused = caller.get(f"{V2}?type={'order.created' if resource != 'orders' else 'payment.created'}")
     assert (refused.status, refused.code) == (403, "INSUFFICIENT_SCOPE")
