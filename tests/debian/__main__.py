@@ -246,7 +246,8 @@ def come_back(debian: Debian) -> None:
 def upgrade(debian: Debian) -> None:
     """To a release that is made as CONTRIBUTING.md says, and to a commit that does not start."""
     (make_release,) = read_blocks("../CONTRIBUTING.md", "Release")
-    value, block = read_blocks("upgrade.md")
+    value, *blocks = read_blocks("upgrade.md")
+    block = "".join(blocks)
     commit(debian, make_release)
     debian.run(value + block)
     commit_id = debian.run("git -C /opt/users-service rev-parse HEAD").strip()
