@@ -21,7 +21,7 @@ from config.models.events import get_types, get_visible
 from config.postgresql.compiling import compile_queryset
 from config.postgresql.events import EPOCHS, HORIZON, ORIGIN, TABLE
 
-MAX_SCANNED = 10_000
+MAX_SCANNED = 5_000
 _COLUMNS = [field.attname for field in Event._meta.concrete_fields]
 # All of one snapshot: what is dropped meanwhile waits for it, or is told by the epoch.
 _PAGE = f"""
