@@ -9,6 +9,7 @@ import pytest
 from django.utils import timezone
 from standardwebhooks import Webhook as Verifier
 
+from config.erasure import erase
 from config.events.webhooks.deliverer import deliver
 from config.events.webhooks.views import MAX_WEBHOOKS
 from config.models import AuditEvent, Webhook, WebhookDelivery, WebhookOutcome
@@ -291,3 +292,34 @@ def test_others_see_and_change_nothing(user, other, admin, receiver):
     assert [row["id"] for row in admin.get("/webhooks").data] == [answer.data["id"]]
     assert admin.delete(path).status == 204
     assert Caller().get("/webhooks").status == 401
+
+
+def test_removal_of_a_user_takes_its_webhooks_and_what_receivers_have_answered_about_it(user, admin, receiver):
+    subscribe(admin, receiver)
+    subscribe(user, receiver)
+    receiver.answer = lambda number: (200, {}, b"Thanks, Uma User")
+    user.post("/orders", ORDER)
+    deliver(once=True)
+    assert ["Uma" in str(delivery.attempts) for delivery in WebhookDelivery.objects.all()] == [True, True]
+    assert admin.delete(f"/users/{user.user.pk}").status == 204
+    assert Webhook.objects.filter(user=user.user).count() == 0
+    erase()
+    assert Webhook.objects.including_erased().count() == 1
+    (delivery,) = WebhookDelivery.objects.including_erased()
+    assert (delivery.status, delivery.attempts) == ("delivered", [])
+
+
+@pytest.mark.parametrize("path", ["webhook", "webhookdelivery"])
+def test_admin_shows_rows_without_secrets_and_sends_again(chief, pages, receiver, path):
+    secret = subscribe(with_key(chief), receiver).data["secret"]
+    with_key(chief).post("/orders", ORDER)
+    deliver(once=True)
+    address = f"/admin/config/{path}/"
+    row = WebhookDelivery.objects.get() if path == "webhookdelivery" else Webhook.objects.get()
+    for each in (address, f"{address}{row.pk}/change/"):
+        page = pages.get(each)
+        assert (page.status_code, secret in page.content.decode()) == (200, False)
+    if path == "webhookdelivery":
+        pages.post(address, {"action": "retry", "_selected_action": [row.pk], "post": "yes"})
+        deliver(once=True)
+        assert len(receiver.messages) == 2
