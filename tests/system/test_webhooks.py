@@ -21,7 +21,8 @@ from tests.events.webhooks.receiver import Receiver
 from tests.service import CHECKOUT, Service, ask, get_database_url, get_key, wait_for
 
 ENDPOINTS, HANGING, REFUSING = 1_000, 100, 100
-EVENTS_A_SECOND, SECONDS = 200, 30
+# 200 is what two cores shall bear that have nothing else to do.
+EVENTS_A_SECOND, SECONDS = int(os.environ.get("EVENTS_A_SECOND", "0")), 30
 MOST_SECONDS = 2.0
 ORDERS, KILLS = 60, 6
 
@@ -35,6 +36,13 @@ _ADD_WEBHOOKS = """
 INSERT INTO config_webhook (user_id, url, types, description, status, disabled_reason, scopes, version, secret)
 SELECT added.id, added.url, types, '', status, '', scopes, version, secret
 FROM config_webhook, unnest(%s::bigint[], %s::text[]) AS added (id, url) WHERE config_webhook.id = %s
+"""
+# What became of attempts that were sent to endpoints that answer, and failed.
+_FAILED = """
+SELECT attempt ->> 'status', attempt ->> 'error', count(*)
+FROM config_webhookdelivery AS delivery JOIN config_webhook AS webhook ON webhook.id = webhook_id,
+    jsonb_array_elements(attempts) AS attempt
+WHERE url LIKE %s AND (attempt ->> 'status') IS DISTINCT FROM '204' GROUP BY 1, 2
 """
 
 
@@ -52,6 +60,7 @@ def receivers(tmp_path: Path) -> Iterator[tuple[int, int, Path]]:
         process.wait()
 
 
+@pytest.mark.skipif(not EVENTS_A_SECOND, reason="It measures a machine with nothing else to do: EVENTS_A_SECOND=200.")
 def test_dead_endpoints_delay_no_other(
     service: Service, first_start: list[str], receivers: tuple[int, int, Path], capsys: Any
 ) -> None:
@@ -80,6 +89,8 @@ def test_dead_endpoints_delay_no_other(
                 sent[order] = time.time()
         wrote = time.time() - began
     wait_for(lambda: lines.read_text().count("\n") > len(sent))
+    with psycopg.connect(get_database_url(service.copy)) as database:
+        again = database.execute(_FAILED, [f"http://127.0.0.1:{answering}/%"]).fetchall()
     received: dict[int, float] = {}
     for line in lines.read_text().splitlines()[1:]:
         one = json.loads(line)
@@ -87,7 +98,7 @@ def test_dead_endpoints_delay_no_other(
     delays = sorted(received[order] - at for order, at in sent.items())
     p50, p99, most = (delays[round((len(delays) - 1) * part)] for part in (0.5, 0.99, 1))
     with capsys.disabled():
-        figures = f"median {p50:.3f} s, p99 {p99:.3f} s, longest {most:.3f} s"
+        figures = f"{again}; median {p50:.3f} s, p99 {p99:.3f} s, longest {most:.3f} s"
         print(f"\n{len(delays)} of {EVENTS_A_SECOND * SECONDS} events in {wrote:.0f} s: {figures}")
     assert p99 < MOST_SECONDS
 
