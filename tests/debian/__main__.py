@@ -47,7 +47,7 @@ class Debian:
     """
 
     def __init__(self, root: Path) -> None:
-        self.root, self.group, self.init = root, Path(), 0
+        self.root, self.init = root, 0
 
     def run(self, script: str, *, given: str = "", is_online: bool = False, **variables: str) -> str:
         """Runs a script of bash, line by line as it stands there. Returns what it printed.
@@ -91,8 +91,7 @@ class Debian:
         return self.run("journalctl --output cat --no-pager _SYSTEMD_UNIT=users-service.service")
 
 
-@contextmanager
-def bare_debian(folder: Path) -> Iterator[Debian]:
+def install_debian(folder: Path) -> Debian:
     """A Debian 13 as its installer leaves it."""
     root = folder / "debian"
     packages = "ca-certificates,dbus,systemd-sysv,udev"
@@ -110,15 +109,13 @@ def bare_debian(folder: Path) -> Iterator[Debian]:
     if (own := Path("/usr/local/share/ca-certificates")).exists():
         shutil.copytree(own, root / "usr/local/share/ca-certificates", dirs_exist_ok=True)
     subprocess.run(["git", "clone", "--quiet", "--bare", CHECKOUT, root / "srv/service.git"], check=True)
-    with control_group(folder / "groups") as group:
-        debian.group = group
-        yield debian
+    return debian
 
 
 @contextmanager
 def control_group(mount: Path) -> Iterator[Path]:
     """A control group for the processes of the Debian."""
-    mount.mkdir()
+    mount.mkdir(exist_ok=True)
     subprocess.run(["mount", "-t", "cgroup2", "cgroup2", mount], check=True)
     group = mount / NAME
     group.mkdir(exist_ok=True)
@@ -140,22 +137,23 @@ def remove_groups(group: Path) -> bool:
 @contextmanager
 def booted(debian: Debian) -> Iterator[None]:
     """Lets a Debian run, and cuts its power at the end."""
-    process = subprocess.Popen([HERE / "boot", debian.root, debian.group], stdin=subprocess.DEVNULL)
-    try:
-        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-        wait_for(lambda: children.read_text().strip() != "")
-        debian.init = int(children.read_text())
-        wait_for(lambda: Path(f"/proc/{debian.init}/comm").read_text() == "systemd\n")
-        for command in ("link set lo up", *(f"address add {each}/32 dev lo" for each in (ADMINISTRATOR, STRANGER))):
-            subprocess.run([*debian.enter("net"), "ip", *command.split()], check=True)
-        # The bus is there a moment later.
-        wait_for((Path(f"/proc/{debian.init}/root") / "run/dbus/system_bus_socket").exists)
-        debian.run("systemctl is-system-running --wait || { systemctl --failed >&2; exit 1; }")
-        yield
-    finally:
-        (debian.group / "cgroup.kill").write_text("1")
-        process.wait()
-        wait_for(lambda: "populated 0" in (debian.group / "cgroup.events").read_text())
+    # Each time in a new group: the kernel kills what is started in one that it was told to kill.
+    with control_group(debian.root.parent / "groups") as group:
+        process = subprocess.Popen([HERE / "boot", debian.root, group], stdin=subprocess.DEVNULL)
+        try:
+            children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+            wait_for(lambda: children.read_text().strip() != "")
+            debian.init = int(children.read_text())
+            wait_for(lambda: Path(f"/proc/{debian.init}/comm").read_text() == "systemd\n")
+            for command in ("link set lo up", *(f"address add {each}/32 dev lo" for each in (ADMINISTRATOR, STRANGER))):
+                subprocess.run([*debian.enter("net"), "ip", *command.split()], check=True)
+            # The bus is there a moment later.
+            wait_for((Path(f"/proc/{debian.init}/root") / "run/dbus/system_bus_socket").exists)
+            debian.run("systemctl is-system-running --wait || { systemctl --failed >&2; exit 1; }")
+            yield
+        finally:
+            (group / "cgroup.kill").write_text("1")
+            process.wait()
 
 
 def read_blocks(page: str, section: str = "") -> list[str]:
@@ -326,7 +324,8 @@ def main() -> int:
     if reason := find_reason():
         print(f"Skipped: {reason}")
         return 0
-    with TemporaryDirectory(dir="/var/tmp") as name, bare_debian(Path(name)) as debian:
+    with TemporaryDirectory(dir="/var/tmp") as name:
+        debian = install_debian(Path(name))
         for steps in ((deploy, back_up), (come_back, upgrade, change_secret, compose)):
             with booted(debian):
                 try:
