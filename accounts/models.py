@@ -4,6 +4,7 @@ import hashlib
 import re
 import secrets
 from collections import defaultdict
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from hmac import compare_digest
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -14,9 +15,8 @@ from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.sessions.base_session import AbstractBaseSession
 from django.core.exceptions import ValidationError
-from django.db import models
+from django.db import Error, models
 from django.db.models import Q, QuerySet
-from django.db.models.expressions import RawSQL
 from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
@@ -30,8 +30,9 @@ from oauth2_provider.models import (
 
 from config.api.principal import SCOPES
 from config.api.representation.text import BLANK, is_blank
+from config.api.versions.usage import uses
 from config.models import VisibleManager
-from config.postgresql.transactions import COMMIT_AT_ONCE, lock_key_share
+from config.postgresql.transactions import is_unavailable, lock_key_share
 
 if TYPE_CHECKING:
     from config.api.principal import Principal
@@ -60,13 +61,21 @@ class UsedModel(models.Model):
     class Meta:
         abstract = True
 
-    def touch(self) -> None:
-        """Notes the use, at most once a minute: a write a request would cost more than the read."""
-        stale = Q(last_used_at=None) | Q(last_used_at__lt=Now() - USE_NOTED_EVERY)
+    def note_use(self) -> None:
+        """Notes the use, at most once a minute. It is written later: a read waits for no write, nor fails by one."""
         if self.last_used_at is None or self.last_used_at < timezone.now() - USE_NOTED_EVERY:
-            # In the statement's own transaction: a read is not to wait for the disk, or for a standby.
-            does_not_wait = RawSQL(COMMIT_AT_ONCE, (), output_field=models.BooleanField())  # noqa: S611 - a constant
-            type(self)._base_manager.filter(stale, does_not_wait, pk=self.pk).update(last_used_at=Now())
+            uses.note(type(self), self.pk)
+
+    @classmethod
+    def write_uses(cls, keys: Collection[Any]) -> None:
+        """Writes down that rows were used, but for those that others change at this moment; call it in a transaction.
+
+        Args:
+            keys: the primary keys of the rows.
+        """
+        is_due = Q(last_used_at=None) | Q(last_used_at__lt=Now() - USE_NOTED_EVERY)
+        free = cls._base_manager.filter(is_due, pk__in=keys).select_for_update(skip_locked=True, no_key=True)
+        cls._base_manager.filter(pk__in=free.values("pk")).update(last_used_at=Now())
 
 
 class APIKey(UsedModel):
@@ -196,11 +205,17 @@ class LoginSession(models.Model):
         )
 
     def note_use(self, access_id: str) -> None:
-        """Notes the first use of an access token that a rotation gave: at most one write a rotation."""
+        """Notes the first use of an access token that a rotation gave: at most one write a rotation.
+
+        At once, since `end_if_reused` asks for it. Where the database does not take it, the next use is noted.
+        """
         if self.previous_digest and self.access_used_at is None and access_id == self.access_id:
-            LoginSession.objects.filter(pk=self.pk, access_id=access_id, access_used_at=None).update(
-                access_used_at=Now()
-            )
+            present = LoginSession.objects.filter(pk=self.pk, access_id=access_id, access_used_at=None)
+            try:
+                present.update(access_used_at=Now())
+            except Error as error:
+                if not is_unavailable(error):
+                    raise
 
     def end(self) -> bool:
         """Ends the session, access tokens too. False when it was over."""

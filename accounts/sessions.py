@@ -68,8 +68,8 @@ class SessionStore(DatabaseSessionStore):
 
     def _get_session_from_db(self) -> Session | None:
         row: Session | None = super()._get_session_from_db()  # type: ignore[misc]  # not in the stubs
-        if row is not None and row.user_id is not None and (present_state.get() or RequestState()).stand_in is None:
-            row.touch()
+        if row is not None and row.user_id is not None:
+            row.note_use()
         return row
 
     def create_model_instance(self, data: dict[str, Any]) -> Session:

@@ -234,7 +234,7 @@ class APIKeyViewSet(ResourceViewSet):
     sortable = ("id", "name", "created_at")
     idempotency = KeyPolicy.REFUSED
     cache_control = "no-store"
-    # `APIKey.touch` does not wait for the WAL: what the primary shows may be beyond the position that is noted for it.
+    # The use of a key is written without a wait for the WAL: what the primary shows may be beyond the noted position.
     may_read_replica = False
     # What changes in the life of a key.
     version_columns = ("last_used_at", "expires_at", "revoked_at")

@@ -8,7 +8,6 @@ from config import audit
 from config.api.limits.quotas import CredentialLookup
 from config.api.principal import Principal
 from config.http.errors import DomainError, ErrorCode
-from config.http.request_state import get_state
 
 _keys = CredentialLookup(
     lambda digest: (
@@ -37,6 +36,5 @@ def resolve(key: str, request: Request) -> Principal:
     if row is None or not row.user.is_active:
         audit.record("api_key.refused", user=row and row.user)
         raise DomainError(ErrorCode.INVALID_CREDENTIALS, "The API key is invalid, revoked or expired.")
-    if get_state(request.META).stand_in is None:
-        row.touch()
+    row.note_use()
     return Principal(row.user, frozenset(row.scopes), "api_key", row.expires_at, row.prefix)

@@ -3,10 +3,13 @@
 from datetime import timedelta
 
 import pytest
+from django.db import OperationalError, connection
 from django.utils import timezone
 
 from accounts.models import APIKey
 from accounts.services import create_api_key
+from config.api.versions.usage import uses
+from tests.accounts.conftest import log_in, refresh, with_bearer
 from tests.conftest import PASSWORD, Caller
 
 
@@ -121,13 +124,43 @@ def test_only_a_digest_of_the_key_is_stored(key):
 
 
 def test_use_of_a_key_is_written_down_once_a_minute(key):
-    caller = Caller(headers={"X-API-Key": key})
+    def use():
+        assert Caller(headers={"X-API-Key": key}).get("/users").status == 200
+        uses.write()
+        return row(key).get().last_used_at
+
     assert row(key).get().last_used_at is None
-    assert caller.get("/users").status == 200
-    first = row(key).get().last_used_at
+    first = use()
     assert first is not None
-    assert caller.get("/users").status == 200
-    assert row(key).get().last_used_at == first
+    assert use() == first
     row(key).update(last_used_at=first - timedelta(minutes=2))
-    assert caller.get("/users").status == 200
-    assert row(key).get().last_used_at >= first
+    assert use() >= first
+
+
+def test_use_of_a_key_that_is_being_changed_is_not_waited_for(transactional_db, owner, elsewhere):
+    keys = [create_api_key(owner, name="test")[1] for _ in range(2)]
+    for key in keys:
+        assert Caller(headers={"X-API-Key": key}).get("/users").status == 200
+    elsewhere.execute("SELECT * FROM accounts_apikey WHERE prefix = %s FOR UPDATE", [keys[0][:12]])
+    uses.write()
+    assert [row(key).get().last_used_at is None for key in keys] == [True, False]
+    elsewhere.rollback()
+
+
+@pytest.mark.parametrize("kind", ["key", "token"])
+def test_read_goes_on_where_the_use_of_its_credential_cannot_be_written(transactional_db, owner, key, kind):
+    caller = Caller(headers={"X-API-Key": key})
+    if kind == "token":
+        pair = refresh(log_in(owner.email, PASSWORD).data["refresh_token"]).data
+        caller = with_bearer(pair["access_token"])
+    refused = []
+
+    def refuse(execute, sql, *arguments):
+        if sql.startswith("UPDATE"):
+            refused.append(sql)
+            raise OperationalError("All connections of the pool are in use.")
+        return execute(sql, *arguments)
+
+    with connection.execute_wrapper(refuse):
+        assert caller.get("/users").status == 200
+    assert len(refused) == (kind == "token")

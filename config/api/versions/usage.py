@@ -1,5 +1,5 @@
-"""Who still calls which version, how it answers, and what it answers again: counted in each process, and written down
-every few seconds.
+"""Who still calls which version, how it answers, what it answers again, and which credentials are used: noted in each
+process, and written down every few seconds.
 
 A write for each request would cost more than many a request does. A process that is killed takes its last seconds
 with it.
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from functools import cache
 from threading import Lock
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 import prometheus_client
 from django.contrib.auth import get_user_model
 from django.db import Error, connection, transaction
+from django.db.models import Model
 
 from config.api.principal import Principal
 from config.api.versions.table import Version
@@ -71,11 +72,12 @@ class VersionUses:
     """The counts of a process that are not written down yet, by the statement that adds them to a table.
 
     Uses are counted by version, user, kind and name of the credential, answers by version and status, replays by the
-    record of the answer.
+    record of the answer. Rows of credentials are noted by their model, which writes them down (`write_uses`).
     """
 
     def __init__(self) -> None:
         self._counts = self._begin()
+        self._used: defaultdict[Any, set[Any]] = defaultdict(set)
         self._lock = Lock()
         self._next_write = 0.0
 
@@ -100,6 +102,11 @@ class VersionUses:
             if len(replays) < MAX_REPLAYED or (record_id,) in replays:
                 replays[record_id,] += 1
 
+    def note(self, model: type[Model], key: object) -> None:
+        """Notes that the row of a credential was used."""
+        with self._lock:
+            self._used[model].add(key)
+
     def write_when_due(self) -> None:
         """Writes the counts down unless that was done a few seconds ago."""
         now = time.monotonic()
@@ -114,7 +121,8 @@ class VersionUses:
         """
         with self._lock:
             seen, self._counts = self._counts, self._begin()
-        if not any(seen.values()):
+            used, self._used = self._used, defaultdict(set)
+        if not any(seen.values()) and not used:
             return
         try:
             # All or nothing, or what stays in memory would be counted twice.
@@ -125,11 +133,15 @@ class VersionUses:
                     if counts:
                         columns = zip(*((*counted, number) for counted, number in counts.items()), strict=True)
                         cursor.execute(sql.format(users=get_user_model()._meta.db_table), list(map(list, columns)))
+                for model, keys in used.items():
+                    model.write_uses(keys)
         except Error as error:
             logger.warning("The use of versions was not written down: %s", error)
             with self._lock:
                 for sql, counts in seen.items():
                     self._counts[sql].update(counts)
+                for model, keys in used.items():
+                    self._used[model] |= keys
 
 
 uses = VersionUses()
