@@ -5,7 +5,7 @@ from rest_framework.request import Request
 
 from accounts.models import APIKey, APIKeyQuerySet
 from config import audit
-from config.api.limits.quotas import CredentialLookup
+from config.api.limits.quotas import CredentialLookup, consume_quota
 from config.api.principal import Principal
 from config.http.errors import DomainError, ErrorCode
 
@@ -34,6 +34,8 @@ def resolve(key: str, request: Request) -> Principal:
     """
     row = _keys.find(request, digest=APIKey.get_digest(key))
     if row is None or not row.user.is_active:
+        # First: a request that the quota refuses writes nothing.
+        consume_quota(request, None)
         audit.record("api_key.refused", user=row and row.user)
         raise DomainError(ErrorCode.INVALID_CREDENTIALS, "The API key is invalid, revoked or expired.")
     row.note_use()

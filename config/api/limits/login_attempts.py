@@ -11,6 +11,7 @@ from django.db.models import Model
 
 from config import audit
 from config.api.limits import counters
+from config.api.limits.quotas import consume_quota
 from config.api.requests import AnyRequest
 from config.http.client_address import client_address, get_network
 
@@ -44,6 +45,8 @@ def login_attempt(
 
     def refuse(wait: float | None) -> None:
         if wait is not None:
+            # First: a request that the quota refuses writes nothing.
+            consume_quota(request, None)
             audit.record("login.refused", user=user, **facts)
             raise counters.rate_limited(wait)
 

@@ -25,7 +25,7 @@ from config.api.requests import AnyRequest
 from config.api.versions.versioning import is_oauth, is_versioned
 from config.http.cached_settings import settings
 from config.http.client_address import client_address, get_network
-from config.http.errors import DomainError
+from config.http.errors import DomainError, ErrorCode
 from config.http.middleware import Middleware
 from config.http.request_state import get_state
 from config.postgresql.connections import close_if_lost
@@ -216,6 +216,7 @@ def _get_caller(request: HttpRequest) -> Model | None:
     """The user whom the credential of a request belongs to, None when it has no good one.
 
     Raises:
+        DomainError: RATE_LIMITED, it is one of too many that are no good.
         django.db.Error: the database cannot say.
     """
     if is_oauth(request.path_info):
@@ -223,5 +224,7 @@ def _get_caller(request: HttpRequest) -> Model | None:
     authenticators = [authenticator() for authenticator in api_settings.DEFAULT_AUTHENTICATION_CLASSES]
     try:
         return Request(request, authenticators=authenticators).user
-    except (DomainError, APIException):
+    except (DomainError, APIException) as problem:
+        if isinstance(problem, DomainError) and problem.code is ErrorCode.RATE_LIMITED:
+            raise
         return None

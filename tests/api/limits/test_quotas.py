@@ -3,7 +3,7 @@
 import pytest
 
 from accounts.services import create_api_key
-from config.models import Counter
+from config.models import AuditEvent, Counter
 from orders.models import Order
 from tests.accounts.oauth.actors import register
 from tests.api.limits.quotas import is_counted, quota_of
@@ -79,6 +79,20 @@ def test_bad_credential_counts_for_its_address_and_never_for_the_user_it_names(u
     assert "WWW-Authenticate" not in over.headers
     assert quota_of(with_bearer_of(person).get("/users")).remaining == 4
     assert quota_of(user.get("/users")).remaining == 4
+
+
+@pytest.mark.parametrize("path", ["/users", "/nowhere"])
+@pytest.mark.parametrize("headers", [WRONG_KEY, {"Authorization": "Basic YUBleGFtcGxlLmNvbTp3"}], ids=["key", "Basic"])
+def test_bad_credential_over_the_limit_is_refused_and_writes_nothing(settings, path, headers):
+    settings.RATE_LIMIT_LOGIN_ACCOUNT = 1
+    caller = Caller(headers=headers)
+    for _ in range(3):
+        caller.get(path)
+    recorded = AuditEvent.objects.count()
+    assert recorded
+    over = [caller.get(path) for _ in range(3)]
+    assert [(answer.status, quota_of(answer).policy) for answer in over] == [(429, "anonymous")] * 3
+    assert AuditEvent.objects.count() == recorded
 
 
 def test_two_credentials_count_for_the_address(user):
