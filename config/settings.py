@@ -642,11 +642,11 @@ SPECTACULAR_SETTINGS = {
     # In the order of the reference. Others follow by name, told by their views.
     "TAGS": [
         {"name": "users", "description": "Users and their related resources."},
-        {"name": "orders", "description": "Orders can be created and read."},
-        {"name": "payments", "description": "Payments can be created, with an idempotency key, and read."},
-        {"name": "posts", "description": "Posts and their comments."},
-        {"name": "comments", "description": "Individual comments."},
-        {"name": "webhooks", "description": "Be told of events by requests to your own address."},
+        {"name": "orders", "description": "Create and read orders."},
+        {"name": "payments", "description": "Create payments, with an idempotency key, and read them."},
+        {"name": "posts", "description": "Read, write, change and delete posts and their comments."},
+        {"name": "comments", "description": "Read, change and delete single comments."},
+        {"name": "webhooks", "description": "Receive events at your own URL."},
         {"name": "api-keys", "description": "Create, rotate and revoke API keys."},
         {"name": "sign-in", "description": "Log in for tokens, and read the current user."},
         {"name": "oauth", "description": "OAuth 2.0 endpoints. They use the formats of the OAuth RFCs."},

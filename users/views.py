@@ -39,7 +39,7 @@ class UserViewSet(BulkMixin, ResourceViewSet):
     texts = {
         "create": "Creates a new user.\n\n"
         "Administrators can create users of any role. If open sign-up is enabled, anyone can create a user of role "
-        "`user`.",
+        "`user`. An `Idempotency-Key` works with NDJSON only; otherwise, a repeated request returns 409.",
         "update": "Replaces the user.\n\n"
         "Omitted fields are reset to their defaults, except the password. "
         "To change your own password, also send `current_password`.",

@@ -17,9 +17,9 @@ SCOPE_TEXTS = {
     "posts:write": "Write, edit and delete your posts and comments, and the others that you can change",
     "payments:read": "Read your payments and the others that you can see",
     "payments:write": "Make payments",
-    "events:read": "Read what happened to the users and resources that you can read",
+    "events:read": "Read the events of the users and resources that you can read",
     "webhooks:read": "Read your webhooks",
-    "webhooks:write": "Have what happened sent to addresses of your choice, and change that",
+    "webhooks:write": "Manage webhooks that send your events to other services",
     "audit:read": "Read the audit trail, as an administrator",
 }
 SCOPES = tuple(SCOPE_TEXTS)

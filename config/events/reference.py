@@ -20,7 +20,9 @@ PARAMETERS = [
         "type", {"type": "string", "enum": list(TYPES)}, "Filters by type. Separate several with commas."
     ),
     build_parameter(
-        "user_id", build_integer(1), "Filters by whose the resource is. Plain users can send their own id alone."
+        "user_id",
+        build_integer(1),
+        "Returns only events of this user's resources. With the role `user`, you can send only your own ID.",
     ),
     build_parameter("fields", _FIELDS, "Comma-separated list of the fields to return. Omits all others."),
     build_parameter(

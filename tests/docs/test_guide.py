@@ -222,3 +222,24 @@ def test_rfc_of_jwt_is_named_for_jwt_alone(db):
     """Not for the opaque tokens of OAuth and of the metrics."""
     schemes = json.loads(send("GET", "/openapi.json?version=2").content)["components"]["securitySchemes"]
     assert [name for name, scheme in schemes.items() if "8725" in json.dumps(scheme)] == ["bearer"]
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_reference_repeats_no_text_and_describes_every_field_of_a_body(db, version):
+    document = json.loads(send("GET", f"/openapi.json?version={version}").content)
+    schemas = document["components"]["schemas"]
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            summary = operation["summary"]
+            assert not operation["description"].startswith(f"{summary}.")
+            assert not re.search(r"(\w+) of the \1$|api key", summary), summary
+            for response in operation["responses"].values():
+                codes = re.findall(r"`([A-Z_]+)`", response.get("description", ""))
+                assert len(set(codes)) == len(codes), summary
+            for content in operation.get("requestBody", {}).get("content", {}).values():
+                schema = content["schema"]
+                schema = schemas[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
+                fields = schema.get("properties", {})
+                assert [
+                    name for name in fields if "description" not in fields[name] and "$ref" not in fields[name]
+                ] == []

@@ -72,7 +72,7 @@ def get_error_codes(view: Any, path: str, method: str) -> CodesByStatus:
         The codes by status: those that follow from what the view declares, and then the view's own.
     """
     codes: CodesByStatus = defaultdict(list)
-    for code in _iterate_codes(view, path, method):
+    for code in dict.fromkeys(_iterate_codes(view, path, method)):
         codes[code.status].append(code)
     if _has_version(view, path):
         # The status where the Accept header names the version.

@@ -11,6 +11,7 @@ from drf_spectacular.generators import EndpointEnumerator, SchemaGenerator
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
+from config.api.descriptions import FIELD_TEXTS
 from config.api.schema import errors, headers, parameters, responses
 from config.api.schema.error_examples import build_error_examples
 from config.api.versions import versioning
@@ -94,7 +95,32 @@ def postprocess_document(result: JSONObject, generator: Generator, **options: ob
         used = {name: one for name, one in ours.items() if f'"#/components/{kind}/{name}"' in text}
         components[kind] = components.get(kind, {}) | used
     result["tags"] = _describe_tags(result)
+    _describe_fields(result)
     return result
+
+
+def _describe_fields(result: JSONObject) -> None:
+    """Says what each field of a request body is, unless its serializer does."""
+    schemas = result["components"]["schemas"]
+    bodies = [schema for name, schema in schemas.items() if name.endswith("Request")]
+    for methods in result["paths"].values():
+        for operation in methods.values():
+            for content in operation.get("requestBody", {}).get("content", {}).values():
+                schema = content["schema"]
+                bodies.append(schemas[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema)
+    for body in bodies:
+        for part in (body, *body.get("allOf", ()), *body.get("oneOf", ())):
+            # Copied, as fields of several bodies may be one object.
+            if "properties" in part:
+                part["properties"] = dict(map(_describe_field, part["properties"].items()))
+
+
+def _describe_field(field: tuple[str, JSONObject]) -> tuple[str, JSONObject]:
+    name, schema = field
+    return name, {
+        "description": FIELD_TEXTS[name],
+        **schema,
+    } if name in FIELD_TEXTS and "$ref" not in schema else schema
 
 
 def _describe_tags(result: JSONObject) -> list[dict[str, str]]:

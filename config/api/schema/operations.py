@@ -26,6 +26,14 @@ from config.http.errors import ErrorCode
 from config.http.json import MAX_LINES, JSONObject
 from config.http.media_types import NDJSON
 
+# What a successful response says, by the action.
+_OUTCOMES = {
+    "list": "A page of {many}.",
+    "create": "The {one} was created.",
+    "retrieve": "The {one}.",
+    "update": "The {one} was replaced.",
+    "partial_update": "The {one} was changed.",
+}
 _VERBS = {
     "list": "List",
     "create": "Create",
@@ -71,6 +79,9 @@ class Schema(AutoSchema):
     def get_description(self) -> str:
         """What the view says of the operation; never a docstring, which is for developers of the service."""
         description = self._describe()
+        if not isinstance(self.view, ResourceViewSet):
+            # Its first line is the summary.
+            description = description.partition("\n\n")[2] or description
         if is_streamed(self.view):
             description += (
                 "\n\nWith `Accept: application/x-ndjson` or `text/csv`, streams the list without envelope, `ETag` "
@@ -236,7 +247,8 @@ class Schema(AutoSchema):
         media_type = {"schema": schema}
         version = self.view.described_version
         _add_example(media_type, examples.build_resource_example(self.view, version, self.path, status))
-        description = f"{self.get_summary()}."
+        names = self.view.queryset.model._meta
+        description = _OUTCOMES[self.view.action].format(one=names.verbose_name, many=names.verbose_name_plural)
         if is_streamed(self.view):
             description += " As `application/x-ndjson` or `text/csv`, the whole list."
         return {"description": description, "content": {"application/json": media_type}}

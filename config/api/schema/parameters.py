@@ -157,8 +157,8 @@ def _get_shared_names(view: Any, method: str) -> list[str]:
 
 def _build_path_parameter(name: str) -> JSONObject:
     if name == "token":
-        return build_parameter(name, build_string(256, TOKEN), "Of a mailed link.", "path", required=True)
-    target = "resource" if name == "id" else name.removesuffix("_id").replace("_", " ")
+        return build_parameter(name, build_string(256, TOKEN), "The token of a mailed link.", "path", required=True)
+    target = "resource" if name == "id" else name.removesuffix("_id").replace("_", " ").replace("api", "API")
     description = f"The ID of the {target}."
     return build_parameter(name, build_integer(1), description, "path", required=True)
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import django_filters
 from django.db.models import Model, QuerySet
 from django.utils import timezone
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -45,9 +45,9 @@ class WebhookViewSet(ResourceViewSet):
 
     texts = {
         "create": "Creates a new webhook.\n\n"
-        "Sends events of these types to the URL, signed as Standard Webhooks defines. Only this response contains the "
-        "secret that verifies them: store it now. Also requires `events:read` and the read scope of each resource. The "
-        "webhook keeps these scopes and this version when the credential ends.",
+        "Sends events of these types that you are allowed to read to `url`, signed according to Standard Webhooks. "
+        "Only this response contains the secret that verifies them: store it now. Also requires `events:read` and the "
+        "read scope of each resource. The webhook keeps these scopes and this version when the credential ends.",
         "partial_update": "Updates the fields that you send.\n\n"
         "The body is a merge patch (RFC 7396). To enable a disabled webhook, set `status` to `active`.",
         "destroy": "Deletes the webhook.\n\nIt sends no more events. Repeating the request returns 404.",
@@ -99,12 +99,14 @@ class WebhookViewSet(ResourceViewSet):
         instance.delete()
 
 
+@extend_schema_view(create=extend_schema(summary="Rotate webhook secret"))
 class RotationViewSet(WebhookViewSet):
     """New secrets of a webhook."""
 
     texts = {
         "create": "Rotates the secret of the webhook.\n\n"
-        "Only this response contains the new secret. Both secrets sign for `overlap_seconds`."
+        "Only this response contains the new secret. During `overlap_seconds`, deliveries are signed with both "
+        "secrets: update your server in that time."
     }
     serializer_class = WebhookRotationSerializer
     http_method_names = ["post", "options"]
@@ -144,6 +146,7 @@ class DeliveryFilterSet(StrictFilterSet):
     )
 
 
+@extend_schema_view(list=extend_schema(summary="List deliveries"), retrieve=extend_schema(summary="Read delivery"))
 class DeliveryViewSet(ResourceViewSet):
     """What was sent to a webhook, or is going to be."""
 
@@ -239,8 +242,9 @@ class ReplayView(DeliveringView):
     own_errors = {"POST": (ErrorCode.NOT_FOUND, ErrorCode.CONFLICT, ErrorCode.INVALID_CURSOR, ErrorCode.CURSOR_EXPIRED)}
     texts = {
         "post": "Replay events.\n\n"
-        "Resends the events after a cursor of the feed; an empty cursor starts with the oldest. They keep their "
-        "`webhook-id`, so that your server can ignore duplicates."
+        "Resends every stored event of the webhook's types that follows `cursor`, a cursor of `GET /events`. An empty "
+        "cursor starts with the oldest event. Replayed events keep their `webhook-id`, so that your server can ignore "
+        "duplicates."
     }
 
     @extend_schema(request=ReplaySerializer, responses={202: ReplaySerializer}, tags=[TAG])
