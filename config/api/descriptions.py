@@ -9,7 +9,7 @@ RESOURCE_TEXTS: Mapping[str, str] = {
     "list": "Returns a page of the {many}{parent} that you can access.\n\n"
     "Follow the links in the response to get further pages. `page` and `offset` return a total. `cursor` reads a list "
     "of any length and returns each item once, even if others are added meanwhile.",
-    "create": "Creates a new {one}{parent}.\n\nReturns it as stored, with its address in `Location`.",
+    "create": "Creates a new {one}{parent}.\n\nReturns it as stored, with its URL in `Location`.",
     "retrieve": "Returns the {one}.\n\nReturns 404 if it does not exist or you cannot access it.",
     "update": "Replaces the {one}.\n\n"
     "Omitted fields are reset to their defaults. To avoid overwriting someone else's change, send `If-Match`: if the "

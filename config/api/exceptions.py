@@ -140,7 +140,7 @@ def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
         request: whose address leads to no view.
         exception: Django's Http404, whose text would tell of the URL map and is not shown.
     """
-    problem = DomainError(ErrorCode.NOT_FOUND, "There is no endpoint at this address.")
+    problem = DomainError(ErrorCode.NOT_FOUND, "There is no endpoint at this URL.")
     if is_versioned(request.path_info):
         try:
             versioning.get_version(request)

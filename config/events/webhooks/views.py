@@ -197,7 +197,7 @@ class DeliveringView(View):
 
 
 class PingView(DeliveringView):
-    texts = {"post": f"Ping webhook.\n\nSends an event of type `{PING}`. `Location` is the address of its delivery."}
+    texts = {"post": f"Ping webhook.\n\nSends an event of type `{PING}`. `Location` is the URL of its delivery."}
 
     @extend_schema(request=None, responses={202: QueuedDeliverySerializer}, tags=[TAG])
     def post(self, request: Request, webhook_id: str, **kwargs: str) -> Response:
