@@ -21,7 +21,7 @@ from django.db import IntegrityError, OperationalError, connection, models, tran
 from django.db.models import ForeignKey
 from psycopg.errors import DeadlockDetected, ForeignKeyViolation, LockNotAvailable
 
-from config.models import Erasure, IdempotencyRecord, VisibleManager, WebhookDelivery
+from config.models import Erasure, Event, IdempotencyRecord, VisibleManager, WebhookDelivery
 from config.postgresql.transactions import try_advisory_lock
 
 Result = TypeVar("Result")
@@ -73,7 +73,7 @@ class _Eraser:
     def run(self) -> None:
         self.erase_below(get_user_model(), self.user_ids)
         for user_id in self.user_ids:
-            for forget in (_delete_answers, _empty_attempts):
+            for forget in (_delete_answers, _empty_attempts, _forget_requests):
                 while self.write(partial(forget, user_id)):
                     pass
         # A row that came meanwhile would stay, and be seen again. No door of the service lets one in: whoever adds a
@@ -139,6 +139,18 @@ def _empty_attempts(user_id: int) -> int:
     deliveries = WebhookDelivery.objects.including_erased()
     ids = list(deliveries.showing(user_id).order_by().values_list("pk", flat=True)[:_FIRST_SIZE])
     return int(deliveries.filter(pk__in=ids).update(attempts=[])) if ids else 0
+
+
+def _forget_requests(user_id: int) -> int:
+    """Takes away the ids of requests from some events of a user, whose client may have named the user in them."""
+    events = Event.objects.filter(user_id=user_id)
+    named = events.exclude(request_id=None).order_by("position", "id")
+    keys = list(named.values_list("position", "id")[:_MAX_SIZE])
+    if not keys:
+        return 0
+    (first, _), (last, _) = keys[0], keys[-1]
+    batch = events.filter(position__range=(first, last), id__in=[event_id for _, event_id in keys])
+    return int(batch.update(request_id=None))
 
 
 # `_find` and `_delete` give an array, as one parameter: thousands of them take longer to prepare than to look up.

@@ -71,8 +71,10 @@ def test_life_of_a_user(make_user, forget):
     comment = Comment.objects.create(user=made_user, post=elsewhere, text="elsewhere")
     order = Order.objects.create(user=made_user, item="i", qty=1)
     Event.objects.filter(user_id=chief.pk).delete()
-    caller.delete(path)
+    caller.delete(path, x_request_id="removal-of-n")
+    assert Event.objects.filter(request_id="removal-of-n", user_id=made).exists()
     assert erasure.erase(rest=0) == 1
+    assert not Event.objects.filter(user_id=made).exclude(request_id=None).exists()
     assert get_told() == [
         ("user.created", made, made, None, *by),
         ("user.updated", made, made, ["name", "role"], *by),
