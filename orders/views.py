@@ -26,5 +26,3 @@ class OrderViewSet(BulkMixin, ResourceViewSet):
 
 class UserOrderViewSet(NestedUnderUserMixin, OrderViewSet):
     """The orders of one user."""
-
-    http_method_names = ["get", "head", "options"]

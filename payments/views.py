@@ -25,5 +25,3 @@ class PaymentViewSet(ResourceViewSet):
 
 class UserPaymentViewSet(NestedUnderUserMixin, PaymentViewSet):
     """The payments of one user."""
-
-    http_method_names = ["get", "head", "options"]

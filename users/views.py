@@ -165,8 +165,9 @@ _IS_PRESENT = "EXISTS (SELECT 1 FROM users_user WHERE id = %s AND removed_at IS 
 
 
 class NestedUnderUserMixin(ResourceViewSet):
-    """A collection below a user whom the caller may read."""
+    """A collection below a user whom the caller may read. Its rows are created elsewhere."""
 
+    http_method_names = ["get", "head", "options"]
     parent_field = "user_id"
 
     def get_parents(self) -> QuerySet[User]:

@@ -131,7 +131,9 @@ class ResourceSerializer(StrictSerializer, serializers.ModelSerializer):
         return found
 
     def shows(self, name: str, value: object) -> bool:
-        return self.instance is not None and is_same(self.fields[name], self._present[name], value)
+        # What is shown once is not present.
+        is_present = self.instance is not None and name in self._present
+        return is_present and is_same(self.fields[name], self._present[name], value)
 
     def explain_read_only(self, name: str) -> str:
         if self.instance is None:

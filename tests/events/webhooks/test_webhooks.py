@@ -34,6 +34,7 @@ def test_secret_is_shown_once_and_verifies_what_is_sent(user, receiver):
     path = answer.headers["Location"]
     assert path == f"/api/v2/webhooks/{webhook['id']}"
     assert {**user.get(path).data, "secret": secret} == webhook
+    assert "secret" in user.patch(path, {"secret": secret}).error["details"][0]["field"]
     assert secret.encode() not in bytes(Webhook.objects.get().secret)
     order = user.post("/api/v2/orders", ORDER).data
     deliver(once=True)
