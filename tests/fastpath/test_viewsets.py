@@ -1,4 +1,4 @@
-"""The accelerator runs the viewsets that are asked for much, goes around no hook of one, and leaves others to the reference."""
+"""The accelerator runs what is asked for much, goes around no hook of a viewset, and leaves others to the reference."""
 
 import pytest
 from django.conf import settings
