@@ -2,7 +2,7 @@
 
 A request is received on the event loop, where a slow client costs a connection and no thread. A short one then runs in
 a greenlet of the loop (config.fastpath.engine), which is left while it waits; what a view declares to be slow, and
-everything without the fast path, runs in the process beside the worker (slow_lane.py). Nothing is run twice.
+everything without the fast path, runs in the process beside the worker (slow_lane.py).
 """
 
 from __future__ import annotations
@@ -253,7 +253,7 @@ def _is_given_up(alias: str) -> bool:
     """Whether nothing is to be expected any more of a database."""
     if alias == DEFAULT_DB_ALIAS:
         return probe.is_silent or goes_on_without_primary()
-    return not get_replicas().is_live(alias)
+    return not get_replicas().is_read(alias)
 
 
 def _build_excess(limit: int) -> DomainError:

@@ -181,9 +181,9 @@ class Replicas:
         known = [each for each in self._replicas.values() if each.can_stand_in and each.replayed >= looks[0].position]
         return max(known, key=lambda replica: replica.replayed).alias if known else None
 
-    def is_live(self, alias: str) -> bool:
-        """Whether a replica answers, and follows the primary."""
-        return self._replicas[alias].is_live
+    def is_read(self, alias: str) -> bool:
+        """Whether a replica is read from: it answers and follows the primary, or it stands in for that."""
+        return self._replicas[alias].is_live or self.get_stand_in() == alias
 
     def leave(self, alias: str, reason: object) -> None:
         """Has a replica left out that has failed, until it answers again."""
@@ -213,7 +213,7 @@ class Replicas:
             return
         state = present_state.get()
         is_chosen = state is not None and state.replica == replica.alias
-        if is_chosen and not replica.is_live and self.get_stand_in() != replica.alias:
+        if is_chosen and not self.is_read(replica.alias):
             raise OperationalError(f"The replica {replica.alias} is left out.")
         remembered = replica.replayed
         with connection.cursor() as cursor:
