@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from wsgiref.types import WSGIEnvironment
 
 from django.conf import settings
-from django.db import OperationalError, router
+from django.db import InternalError, OperationalError, router
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
 from django.urls import Resolver404, ResolverMatch, resolve
@@ -218,13 +218,13 @@ class FastViewSet(_ViewSet):
         # Its fields hold the serializer, which holds the request: a cycle, which only the garbage collector would find.
         vars(serializer).pop("fields", None)
         alias = router.db_for_write(model)
-        pending = inserts.reserve(model, values, alias)
-        response: Response = self.respond_created(pending.row)
-        guard = inserts.get_key_guard(key, response, pending.row) if key else inserts.get_user_guard(self.principal)
         try:
+            pending = inserts.reserve(model, values, alias)
+            response: Response = self.respond_created(pending.row)
+            guard = inserts.get_key_guard(key, response, pending.row) if key else inserts.get_user_guard(self.principal)
             if pending.commit(guard):
                 return response
-        except OperationalError as error:
+        except (OperationalError, InternalError) as error:
             if not must_run_again(error):
                 raise
         # The row is not there, and gives no entity tag.

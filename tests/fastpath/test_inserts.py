@@ -4,9 +4,10 @@ from datetime import UTC, datetime
 from decimal import Decimal
 
 import pytest
-from django.db import transaction
+from django.db import InternalError, connection, transaction
 from django.db.models import DateField, DateTimeField, Field, Model, QuerySet, signals
 from django.urls import get_resolver
+from psycopg.errors import ReadOnlySqlTransaction
 
 from config.api.principal import ALL_SCOPES, Principal
 from config.api.representation.serializers import ResourceSerializer
@@ -144,6 +145,21 @@ def test_row_is_added_where_the_guard_lets_it_pass(transactional_db, complete, c
     guard = Guard({"count": "integer"}, "guard AS (SELECT * FROM given WHERE count > 0)", {"count": count})
     assert pending.commit(guard) is added
     assert (pending.row._state.adding, Order.objects.exists()) == (not added, added)
+
+
+@pytest.mark.parametrize("part", ["nextval", "guard AS"], ids=["reserve", "commit"])
+def test_row_that_a_standby_refuses_is_added_by_the_reference(user, part):
+    refused = []
+
+    def refuse(execute, sql, *arguments):
+        if part in sql and not refused:
+            refused.append(sql)
+            raise InternalError from ReadOnlySqlTransaction()
+        return execute(sql, *arguments)
+
+    with connection.execute_wrapper(refuse):
+        assert user.post("/orders", {"item": "Tea", "qty": 2}).status == 201
+    assert (len(refused), Order.objects.count()) == (1, 1)
 
 
 # --- Guards of users and idempotency keys
