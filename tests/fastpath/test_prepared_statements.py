@@ -159,6 +159,28 @@ def test_the_statements_that_were_used_last_stay_prepared(run):
 
 
 @own_session
+def test_statements_of_a_transaction_that_knows_one_no_more_are_prepared_once(run_together, monkeypatch):
+    monkeypatch.setattr("config.fastpath.postgresql.pipeline.SECONDS_TO_BE_LATE", 60.0)
+    gone, kept, nothing = "SELECT 'gone'", "SELECT 'kept'", "SELECT 1"
+
+    def run(sql, *values):
+        return get_connection("default").run(sql, values, shared_transaction=True)
+
+    def ask_and_deallocate():
+        run(gone)
+        ((name,),) = run("SELECT name FROM pg_prepared_statements WHERE statement = %s", gone)
+        run(f'DEALLOCATE "{name}"')
+        return run(gone)
+
+    def ask():
+        # In the same flushes.
+        run(kept), run(nothing), run(nothing)
+        return run(kept), run("SELECT count(*) FROM pg_prepared_statements WHERE statement = %s", kept)
+
+    assert run_together(ask_and_deallocate, ask) == [[("gone",)], ([("kept",)], [(1,)])]
+
+
+@own_session
 def test_column_that_gets_another_type_is_read_as_such(run):
     ask = "SELECT value FROM changing"
     found = run(

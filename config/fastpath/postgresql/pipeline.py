@@ -364,7 +364,7 @@ class _PipelineConnection:
             raise_error(answers)
         except Error as error:
             if prepared is not None or isinstance(error, OUTDATED):
-                statements.forget([prepared] if prepared else [bound.prepared for _, bound in units], error)
+                statements.forget([prepared] if prepared else [bound.prepared for _, bound in units])
             if len(units) == 1 and len(indexes := units[0][0].indexes) == 1:
                 if isinstance(error, (QueryCanceled, LockNotAvailable)):
                     self._slow.update(indexes)

@@ -17,7 +17,7 @@ from itertools import count
 from typing import Any, NamedTuple
 
 import orjson
-from psycopg import Binary, Connection, Error, abc
+from psycopg import Binary, Connection, abc
 from psycopg._queries import PostgresQuery
 from psycopg.adapt import Dumper, PyFormat, Transformer
 from psycopg.errors import FeatureNotSupported, InvalidSqlStatementName, error_from_result
@@ -242,15 +242,13 @@ class PreparedStatements:
         self._pgconn.send_describe_prepared(prepared.name)
         prepared.is_sent = True
 
-    def forget(self, prepared: Sequence[Prepared], error: Error) -> None:
-        """Has statements be prepared again that the server does not know, or not in their present form.
+    def forget(self, prepared: Sequence[Prepared]) -> None:
+        """Has statements be prepared again of which the server does not know one, or not in its present form.
 
-        Args:
-            prepared: the statements.
-            error: what the server said of them.
+        All are closed (to close what the server does not know is no error): it tells of the first of them alone.
         """
         for each in prepared:
-            if self._prepared.pop(each.key, None) and isinstance(error, FeatureNotSupported):
+            if self._prepared.pop(each.key, None):
                 self._outdated.append(each.name)
 
     def _take_superfluous(self) -> bytes | None:
