@@ -21,7 +21,7 @@ from django.utils import timezone
 
 from config import audit
 from config.events.webhooks.messages import Message, build_message
-from config.events.webhooks.sending import GONE, MAX_ERROR_LENGTH, SECONDS_OF_AN_ATTEMPT, Outcome
+from config.events.webhooks.outcomes import GONE, MAX_ERROR_LENGTH, SECONDS_OF_AN_ATTEMPT, Outcome
 from config.http.json import to_json
 from config.models import (
     DeliveryStatus,

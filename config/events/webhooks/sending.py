@@ -7,50 +7,14 @@ import time
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
-from typing import NamedTuple
 
 import httpx
 
 from config import VERSION
 from config.events.webhooks.addresses import Address, AddressRefused, Resolver
+from config.events.webhooks.outcomes import MAX_ANSWER_BYTES, MAX_ERROR_LENGTH, SECONDS_OF_AN_ATTEMPT, Outcome
 
-SECONDS_OF_AN_ATTEMPT = 10.0
-# What is kept of an answer.
-MAX_ANSWER_BYTES = 1024
-MAX_ERROR_LENGTH = 200
 MAX_RETRY_AFTER = timedelta(days=1)
-GONE = 410
-
-
-class Outcome(NamedTuple):
-    """What became of an attempt.
-
-    Attributes:
-        at: when it began.
-        duration_ms: how long it took.
-        status: of the answer; None without one.
-        error: why there is none.
-        body: how the answer begins.
-        retry_after: what the answer asks for.
-    """
-
-    at: datetime
-    duration_ms: int
-    status: int | None = None
-    error: str = ""
-    body: str = ""
-    retry_after: timedelta | None = None
-
-    @property
-    def is_success(self) -> bool:
-        return self.status is not None and 200 <= self.status < 300
-
-    @property
-    def label(self) -> str:
-        """For metrics."""
-        if self.status is None:
-            return "no_answer"
-        return "delivered" if self.is_success else f"{min(self.status // 100, 5)}xx"
 
 
 class Sender:

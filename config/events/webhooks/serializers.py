@@ -12,7 +12,7 @@ from config.api.principal import SCOPES
 from config.api.representation.fields import CharField, IntegerField, MultiChoiceField
 from config.api.representation.serializers import ResourceSerializer, StrictSerializer
 from config.events.webhooks.addresses import MAX_URL_LENGTH, AddressRefused, check_url
-from config.events.webhooks.sending import MAX_ANSWER_BYTES, MAX_ERROR_LENGTH
+from config.events.webhooks.outcomes import MAX_ANSWER_BYTES, MAX_ERROR_LENGTH
 from config.models import Webhook, WebhookDelivery
 from config.models.events import SCOPES as READ_SCOPES
 from config.models.events import TYPES

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from config.events.webhooks.addresses import AddressRefused, check_url
-from config.events.webhooks.sending import Outcome, Sender
+from config.events.webhooks.outcomes import Outcome
+from config.events.webhooks.sending import Sender
 from tests.events.webhooks.receiver import Receiver, watched_connections
 
 PORT = 8443
