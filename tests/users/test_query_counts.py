@@ -9,6 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from orders.models import Order
 from payments.models import Payment
 from posts.models import Comment, Post
+from tests.conftest import fast_path_only
 from users.models import User
 
 
@@ -83,6 +84,7 @@ def test_posts_are_read_with_their_comments_in_one_query(queries_of, other, path
     assert with_comments == without
 
 
+@fast_path_only
 @pytest.mark.parametrize("query", ["page=1", "cursor=", "offset=1", "sort=name&order=desc&page=2&limit=1"])
 def test_no_hash_of_a_password_leaves_the_database_with_a_list(admin, other, query):
     with CaptureQueriesContext(connection) as captured:
