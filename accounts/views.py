@@ -24,6 +24,7 @@ from accounts.serializers import (
 )
 from accounts.tokens import AccessToken, Pair
 from config.api.permissions import PasswordPermission, PublicPermission
+from config.api.principal import AUDIT_SCOPE
 from config.api.representation.envelope import Link
 from config.api.views import View, read_nothing
 from config.api.viewsets import ResourceViewSet, parse_id
@@ -222,7 +223,7 @@ class APIKeyViewSet(ResourceViewSet):
         "list": "Returns a page of your API keys. Administrators see the keys of all users.\n\n"
         "The service does not store the keys themselves.",
         "create": "Creates a new API key.\n\n"
-        "Only this response contains the key: store it now. Without `scopes`, the key gets all scopes.",
+        "Only this response contains the key: store it now. Without `scopes`, the key gets all but `audit:read`.",
         "destroy": "Revokes the API key.\n\n"
         "It stops working with the next request. Repeating the request returns 204 again.",
     }
@@ -261,7 +262,7 @@ class APIKeyViewSet(ResourceViewSet):
 
     def perform_create(self, serializer: APIKeySerializer) -> None:
         services.lock_user(self.principal.user)
-        values = {"scopes": self.principal.scopes, **serializer.validated_data}
+        values = {"scopes": self.principal.scopes - {AUDIT_SCOPE}, **serializer.validated_data}
         # The response shows the key, this once.
         serializer.instance, serializer.instance.key = services.create_api_key(self.principal.user, **values)
 
