@@ -166,7 +166,7 @@ def test_million_orders_are_searched_and_filtered_in_the_heads_without_a_script(
     # The empty bounds are gone.
     expect(page).to_have_url(re.compile(r"/orders\?sort=qty&qty%5Bgte%5D=3(&qty%5B\w+%5D=)*$"))
     assert min(row["qty"] for row in shown(page)["data"]) >= 3
-    page.get_by_role("searchbox", name="q").fill("no-such-item")
+    page.get_by_role("searchbox", name="Search").fill("no-such-item")
     page.get_by_role("button", name="Search").click()
     expect(page.get_by_role("table")).to_contain_text("No results match these filters.")
     page.get_by_role("link", name="remove q", exact=True).click()

@@ -136,6 +136,7 @@ def test_viewer_is_loaded_when_an_endpoint_is_chosen(page: Page) -> None:
 def test_address_of_an_endpoint_leads_to_it(page: Page) -> None:
     page.goto("/docs#/payments/payments_create")
     expect(page.get_by_role("heading", name="Create payment")).to_be_focused(timeout=PATIENCE)
+    expect(index_of(page).locator("[aria-current]")).to_be_in_viewport(ratio=1)
     expect(page.locator(".opblock")).to_have_count(1)
     page.goto("/docs#/users/users_list")
     expect(page.get_by_role("heading", name="List users")).to_be_focused(timeout=PATIENCE)

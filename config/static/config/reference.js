@@ -326,6 +326,10 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
+// On a phone the index is longer than the screen.
+const isSmall = matchMedia("(max-width: 60rem)");
+index.open = !isSmall.matches;
+
 /* --- The chosen endpoint, which the address names */
 
 const getPaths = (spec, id) =>
@@ -375,7 +379,7 @@ const buildFolded = (title, rows) =>
     create("dl", {}, ...rows.map(([term, text]) => create("div", {}, create("dt", {}, term), create("dd", { textContent: text })))),
   );
 
-const show = async () => {
+const show = async (block = "nearest") => {
   const [, tag, id] = location.hash.split("/");
   let link = null;
   for (const one of index.querySelectorAll("nav a")) {
@@ -386,8 +390,8 @@ const show = async () => {
   start_.hidden = Boolean(link);
   if (!link) return;
   chosen.querySelector("h3").textContent = link.title;
-  // On a phone the index is longer than the screen.
-  if (matchMedia("(max-width: 60rem)").matches) index.open = false;
+  if (isSmall.matches) index.open = false;
+  link.scrollIntoView({ block });
   tell("Loading …");
   const ui = await load();
   if (location.hash !== link.hash) return;
@@ -422,6 +426,6 @@ document_
     // Of who began to type before the index was there.
     applyFilter();
     addEventListener("hashchange", () => show().catch(fail));
-    return show();
+    return show("center");
   })
   .catch(fail);
