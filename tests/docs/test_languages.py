@@ -60,6 +60,8 @@ def variables(
     administrator = services.create(name="Administrator", email="admin@example.com", role="admin", password=PASSWORD)
     key = create_api_key(administrator, name="First key")[1]
     robot = register(administrator, grant="client-credentials", redirect_uris="")
+    # The feed waits for older transactions of the whole server: also for those of tests beside this one.
+    wait_until(lambda: Event.objects.committed().count() == Event.objects.count())
     return {
         "KEY": key,
         "PASSWORD": PASSWORD,
