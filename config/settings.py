@@ -42,11 +42,12 @@ _URL = Regexp(r"(https?://[!-~]+)?\Z", error="Must be an address such as http://
 _REDIS = Regexp(
     r"(rediss?://([^@/]*@)?([\w.-]+|\[[0-9a-f:.]+\])(:[1-9][0-9]{0,4})?(/.*)?|unix://.+)?\Z",
     # Without what was given, which may hold a password.
-    error="Must be an address such as redis://:password@redis.example.com:6379/0.",
+    error="Must be a URL such as redis://:password@redis.example.com:6379/0.",
 )
 _SMTP = Regexp(
-    r"(smtps?://([^@/\s]+@)?([\w.-]+|\[[0-9a-f:.]+\])(:[1-9][0-9]{0,4})?/?)?\Z",
-    error="Must be an address such as smtps://user:password@smtp.example.com:465.",
+    r"(smtps?://([^@/?#\s]+@)?([\w.-]+|\[[0-9a-f:.]+\])(:[1-9][0-9]{0,4})?/?)?\Z",
+    error="Must be a URL such as smtps://user:password@smtp.example.com:465. In the user name and the password, "
+    "percent-encode what is neither a letter nor a digit: @ is %40.",
 )
 
 

@@ -133,10 +133,19 @@ def test_subdomains_and_preload_are_asked_for(load: Any, values: dict[str, str],
     assert tuple(found[name] for name in names) == hsts
 
 
-@pytest.mark.parametrize("value", ["redis://:pass/word@redis", "redis://:pass:word@redis:x", "rediss://:password@"])
-def test_wrong_address_of_redis_is_not_shown(refuse: Any, value: str) -> None:
-    wanted = "Must be an address such as redis://:password@redis.example.com:6379/0."
-    assert refuse(PRODUCTION | {"QUOTA_URL": value}) == f"QUOTA_URL: {wanted}"
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("QUOTA_URL", "redis://:pass/word@redis"),
+        ("QUOTA_URL", "redis://:pass:word@redis:x"),
+        ("QUOTA_URL", "rediss://:password@"),
+        *(("EMAIL_URL", f"smtp://user:pass{special}word@mail.example.com:587") for special in "#?/@ "),
+    ],
+)
+def test_wrong_url_with_a_password_is_not_shown(refuse: Any, name: str, value: str) -> None:
+    refused = refuse(PRODUCTION | {name: value})
+    assert refused.startswith(f"{name}: Must be a")
+    assert "word@" not in refused.replace(":password@", "")
 
 
 @own_session
