@@ -26,6 +26,8 @@ from accounts.tokens import AccessToken, Pair
 from config.api.permissions import PasswordPermission, PublicPermission
 from config.api.principal import AUDIT_SCOPE
 from config.api.representation.envelope import Link
+from config.api.schema.fields import build_string
+from config.api.schema.parameters import build_parameter
 from config.api.views import View, read_nothing
 from config.api.viewsets import ResourceViewSet, parse_id
 from config.api.writing.idempotency import KeyPolicy
@@ -85,6 +87,15 @@ class SessionView(View):
     texts = {"delete": "End session.\n\nThe session and its tokens stop working with the next request."}
     permission_classes = [PasswordPermission]
     own_errors = {"DELETE": (ErrorCode.FORBIDDEN, ErrorCode.NOT_FOUND)}
+    own_parameters = (
+        build_parameter(
+            "id",
+            build_string(36, "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$", format="uuid"),
+            "The `id` of the session, from `GET /sessions`.",
+            "path",
+            required=True,
+        ),
+    )
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, id: str, **kwargs: str) -> Response:  # noqa: A002 - the name in the address
@@ -223,7 +234,8 @@ class APIKeyViewSet(ResourceViewSet):
         "list": "Returns a page of your API keys. Administrators see the keys of all users.\n\n"
         "The service does not store the keys themselves.",
         "create": "Creates a new API key.\n\n"
-        "Only this response contains the key: store it now. Without `scopes`, the key gets all but `audit:read`.",
+        "Only this response contains the key: store it now. Without `scopes`, the key gets all scopes except "
+        "`audit:read`.",
         "destroy": "Revokes the API key.\n\n"
         "It stops working with the next request. Repeating the request returns 204 again.",
     }

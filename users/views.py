@@ -41,8 +41,8 @@ class UserViewSet(BulkMixin, ResourceViewSet):
         "Administrators can create users of any role. If open sign-up is enabled, anyone can create a user of role "
         "`user`. An `Idempotency-Key` works with NDJSON only; otherwise, a repeated request returns 409.",
         "update": "Replaces the user.\n\n"
-        "Omitted fields are reset to their defaults, except the password. "
-        "To change your own password, also send `current_password`.",
+        "If you omit `role` or `status`, it is reset to `user` or `active`. An omitted `password` or `external_id` is "
+        "kept. To change only some fields, use PATCH. To change your own password, also send `current_password`.",
         "destroy": "Deletes the user permanently.\n\n"
         "Name, email, password, posts and comments are erased, and all credentials are revoked. Orders and payments "
         "are kept for accounting, identified only by user ID. Repeating the request returns 404.",

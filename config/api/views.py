@@ -45,9 +45,11 @@ class ConventionsMixin(APIView):
         lanes: by method, the lane of a request; the fast one for methods that are not named.
         max_body: the bytes that a body may have. JSON may write a character of a text as twelve bytes, the escapes of
             two surrogates (RFC 8259, section 7).
-        texts: by method, what it does, in words for callers; by action in a viewset (config.api.descriptions).
+        texts: by method, what it does, in words for callers; by action in a viewset (config.api.descriptions), where
+            `created` is what its 201 says.
         own_security: OpenAPI's security requirements, where a credential is needed that is no user's.
-        own_parameters: OpenAPI's parameters of its GET, beside those that follow from the conventions.
+        own_parameters: OpenAPI's parameters of its path, instead of those that follow from the conventions, and of its
+            GET, beside them.
         own_members: by name, JSON Schemas of what the response to its GET has beside `data`, with an example where the
             member is always there.
         row: the one row that the response represents, if it represents one; `version_digest` is the row's.

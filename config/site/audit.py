@@ -71,8 +71,8 @@ class AuditEventViewSet(ResourceViewSet):
 
     texts = {
         "list": "Returns a page of the audit trail.\n\n"
-        "Who did what to which user or credential, how and from where, without names, emails and secrets. For "
-        "administrators. Only they can give the scope, and no key gets it unless it is named."
+        "Who did what to which user or credential, how and from where, without names, emails and secrets. Only "
+        "administrators can read it and grant `audit:read`. A key has this scope only if its `scopes` name it."
     }
     queryset = AuditEvent.objects.all()
     serializer_class = AuditEventSerializer

@@ -48,7 +48,10 @@ class EntrySerializer(serializers.Serializer):
 class EntryView(View):
     """Where everything is."""
 
-    texts = {"get": "Read the entry point.\n\nLinks to all collections and endpoints. No credentials needed."}
+    texts = {
+        "get": "Read the entry point.\n\n"
+        "Links to the main collections and to the sign-in endpoints. No credentials needed."
+    }
 
     permission_classes = [PublicPermission]
 

@@ -34,6 +34,7 @@ _OUTCOMES = {
     "update": "The {one} was replaced.",
     "partial_update": "The {one} was changed.",
 }
+_DRY_RUN = "With `dry_run=true`: the response that the real request would return."
 _VERBS = {
     "list": "List",
     "create": "Create",
@@ -201,7 +202,7 @@ class Schema(AutoSchema):
         else:
             schema = {"$ref": "#/components/schemas/NothingAnswer"}
             response = {"content": {"application/json": {"schema": schema, "example": envelope.single(None)}}}
-        return self._add_headers(200, {**response, "description": "The response that a real request would return."})
+        return self._add_headers(200, {**response, "description": _DRY_RUN})
 
     def _build_multi_status(self, created: JSONObject) -> JSONObject:
         """The response that tells what became of each line, in words.
@@ -248,7 +249,10 @@ class Schema(AutoSchema):
         version = self.view.described_version
         _add_example(media_type, examples.build_resource_example(self.view, version, self.path, status))
         names = self.view.queryset.model._meta
-        description = _OUTCOMES[self.view.action].format(one=names.verbose_name, many=names.verbose_name_plural)
+        outcome = self.view.texts.get("created") if status == 201 else None
+        description = (outcome or _OUTCOMES[self.view.action]).format(
+            one=names.verbose_name, many=names.verbose_name_plural
+        )
         if is_streamed(self.view):
             description += " As `application/x-ndjson` or `text/csv`, the whole list."
         return {"description": description, "content": {"application/json": media_type}}

@@ -125,13 +125,14 @@ def build_parameters(view: Any, method: str, path_variables: Sequence[str]) -> l
     Returns:
         The `parameters` of the operation.
     """
-    parameters = [_build_path_parameter(name) for name in path_variables]
+    own = {each["name"]: each for each in view.own_parameters if each.get("in") == "path"}
+    parameters = [own.get(name) or _build_path_parameter(name) for name in path_variables]
     if isinstance(view, ResourceViewSet):
         parameters += _build_list_parameters(view) if view.action == "list" else []
         parameters += [_build_fields_parameter(view)] if method != "DELETE" else []
         parameters += [_build_include_parameter(view)] if takes_include(view) else []
     if method == "GET":
-        parameters += view.own_parameters
+        parameters += [each for each in view.own_parameters if each.get("in") != "path"]
     if view.names_version:
         description = "The version to describe. Default: the service's default version."
         parameters.append(build_parameter("version", build_string(10, "^[0-9]+$"), description))

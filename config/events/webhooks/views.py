@@ -47,7 +47,8 @@ class WebhookViewSet(ResourceViewSet):
         "create": "Creates a new webhook.\n\n"
         "Sends events of these types that you are allowed to read to `url`, signed according to Standard Webhooks. "
         "Only this response contains the secret that verifies them: store it now. Also requires `events:read` and the "
-        "read scope of each resource. The webhook keeps these scopes and this version when the credential ends.",
+        "read scope of each resource. The webhook keeps the scopes of the credential and the API version of this "
+        "request, even after the credential expires or is revoked.",
         "partial_update": "Updates the fields that you send.\n\n"
         "The body is a merge patch (RFC 7396). To enable a disabled webhook, set `status` to `active`.",
         "destroy": "Deletes the webhook.\n\nIt sends no more events. Repeating the request returns 404.",
@@ -106,7 +107,8 @@ class RotationViewSet(WebhookViewSet):
     texts = {
         "create": "Rotates the secret of the webhook.\n\n"
         "Only this response contains the new secret. During `overlap_seconds`, deliveries are signed with both "
-        "secrets: update your server in that time."
+        "secrets: update your server in that time.",
+        "created": "The secret was rotated.",
     }
     serializer_class = WebhookRotationSerializer
     http_method_names = ["post", "options"]
@@ -213,8 +215,8 @@ class PingView(DeliveringView):
 
 class RetryView(DeliveringView):
     texts = {
-        "post": "Retry delivery.\n\nSends it immediately, whatever its status. Failed attempts are retried until three "
-        "days after the event."
+        "post": "Retry delivery.\n\nSends the delivery again immediately, whatever its status. If this fails, "
+        "retries follow until three days after the delivery was created. An older delivery gets only this one attempt."
     }
 
     @extend_schema(request=None, responses={202: QueuedDeliverySerializer}, tags=[TAG])
@@ -242,9 +244,9 @@ class ReplayView(DeliveringView):
     own_errors = {"POST": (ErrorCode.NOT_FOUND, ErrorCode.CONFLICT, ErrorCode.INVALID_CURSOR, ErrorCode.CURSOR_EXPIRED)}
     texts = {
         "post": "Replay events.\n\n"
-        "Resends every stored event of the webhook's types that follows `cursor`, a cursor of `GET /events`. An empty "
-        "cursor starts with the oldest event. Replayed events keep their `webhook-id`, so that your server can ignore "
-        "duplicates."
+        "Resends every stored event of the webhook's types that follows `cursor`: that of a received event, or one of "
+        "`GET /events`. An empty cursor starts with the oldest event. Replayed events keep their `webhook-id`, so that "
+        "your server can ignore duplicates."
     }
 
     @extend_schema(request=ReplaySerializer, responses={202: ReplaySerializer}, tags=[TAG])

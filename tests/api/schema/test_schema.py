@@ -174,6 +174,21 @@ def test_example_of_a_refused_version_names_those_there_are(nobody, document, se
         assert nobody.get(path).body == document["components"]["examples"][code]["value"]
 
 
+def test_id_of_an_address_is_of_the_type_of_the_id_of_its_resource(document):
+    checked = set()
+    for path, method, operation in operations(document):
+        parameters = {one["name"]: one for one in (resolve(document, one) for one in operation["parameters"])}
+        if path.endswith("/{id}"):
+            read = document["paths"][path].get("get") or document["paths"][path.removesuffix("/{id}")]["get"]
+            media = read["responses"]["200"]["content"]["application/json"]
+            data = resolve(document, resolve(document, media["schema"])["properties"]["data"])
+            own = resolve(document, data.get("items", data))["properties"]["id"]
+            schema = parameters["id"]["schema"]
+            assert (schema["type"], schema.get("format")) == (own["type"], own.get("format")), (path, method)
+            checked.add((path.rpartition("/api/")[2].split("/")[1], schema.get("format")))
+    assert {("sessions", "uuid"), ("users", "int64"), ("comments", "int64")} <= checked
+
+
 def test_every_operation_is_described_for_callers(document):
     summaries = [operation["summary"] for _, _, operation in operations(document)]
     assert len(set(summaries)) == len(summaries)

@@ -226,15 +226,22 @@ def test_endpoint_that_is_gone_or_never_succeeds_is_disabled(user, receiver, sta
     assert len(receiver.messages) == 2
 
 
-def test_replay_sends_the_events_of_before_under_their_names(user, receiver):
+@pytest.mark.parametrize("begins_with_received", [False, True])
+def test_replay_sends_the_events_of_before_under_their_names(user, receiver, begins_with_received):
     path = subscribe(user, receiver).headers["Location"]
     for _ in range(3):
         user.post("/orders", ORDER)
     deliver(once=True)
-    first = [headers["webhook-id"] for headers, _ in receiver.messages]
-    assert user.post(f"{path}/replays", {"cursor": ""}).status == 202
+    events = user.get("/api/v2/events?type=order.created&cursor=").data
+    names = [f"event-{event['id']}" for event in events]
+    received = {headers["webhook-id"]: json.loads(body)["cursor"] for headers, body in receiver.messages}
+    assert sorted(received) == sorted(names)
+    cursor = received[names[0]] if begins_with_received else ""
+    receiver.messages.clear()
+    assert user.post(f"{path}/replays", {"cursor": cursor}).status == 202
     deliver(once=True)
-    assert sorted(headers["webhook-id"] for headers, _ in receiver.messages) == sorted([*first, *first])
+    again = names[1:] if begins_with_received else names
+    assert sorted(headers["webhook-id"] for headers, _ in receiver.messages) == sorted(again)
     assert Webhook.objects.get().replay_position is None
 
 
