@@ -37,6 +37,7 @@ from config.api.handlers import StacksMixin
 from config.api.principal import SCOPES
 from config.http.media_types import NDJSON
 from config.management.command import direct_connection
+from config.models import Event
 from config.postgresql import row_counts
 from config.server.logs import Formatter
 from tests import redis_server
@@ -365,12 +366,17 @@ def end_connection() -> None:
         other.execute("SELECT pg_terminate_backend(%s, 5000)", [connection.connection.info.backend_pid])
 
 
-def wait_until(holds: Callable[[], bool]) -> None:
-    """Returns when it holds; fails when it does not within ten seconds."""
-    deadline = time.monotonic() + 10
+def wait_until(holds: Callable[[], bool], seconds: float = 10) -> None:
+    """Returns when it holds; fails when it does not within so many seconds."""
+    deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+def wait_for_events() -> None:
+    """Returns when the feed shows all events: it waits for older transactions of the whole server."""
+    wait_until(lambda: Event.objects.committed().count() == Event.objects.count(), 120)
 
 
 def wait_until_somebody_waits_for(holder: psycopg.Connection[Any]) -> None:

@@ -26,7 +26,7 @@ from config.models import Event, WebhookDelivery
 from config.site import documentation, examples
 from orders.models import Order
 from tests.accounts.oauth.actors import Person, bearer, register
-from tests.conftest import PASSWORD, wait_until
+from tests.conftest import PASSWORD, wait_for_events, wait_until
 from tests.docs.exchanges import Exchange, matches
 from tests.docs.languages import JavaScript, Language, Python, Shell
 from tests.docs.test_exchanges import SITUATIONS, given_by
@@ -60,8 +60,7 @@ def variables(
     administrator = services.create(name="Administrator", email="admin@example.com", role="admin", password=PASSWORD)
     key = create_api_key(administrator, name="First key")[1]
     robot = register(administrator, grant="client-credentials", redirect_uris="")
-    # The feed waits for older transactions of the whole server: also for those of tests beside this one.
-    wait_until(lambda: Event.objects.committed().count() == Event.objects.count())
+    wait_for_events()
     return {
         "KEY": key,
         "PASSWORD": PASSWORD,
@@ -200,6 +199,7 @@ def test_receiver_of_webhooks_that_is_killed_misses_nothing(user, settings, tmp_
     interpreter = [sys.executable, "-c"] if name == "python" else [JavaScript.find_node(), "--input-type=module", "-e"]
 
     def attempt() -> None:
+        wait_for_events()
         WebhookDelivery.objects.update(status="pending", due_at=timezone.now())
         deliver(once=True)
 

@@ -15,7 +15,7 @@ from posts.models import Comment, Post
 from tests.conftest import Caller, with_key
 from users.models import User
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("whole_feed")]
 
 V1, V2 = "/api/v1/events", "/api/v2/events"
 

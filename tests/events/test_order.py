@@ -13,7 +13,7 @@ from django.db import connection
 
 from config.models import Event
 from orders.models import Order
-from tests.conftest import connect_elsewhere, wait_until_somebody_waits_for
+from tests.conftest import connect_elsewhere, wait_for_events, wait_until_somebody_waits_for
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -22,8 +22,13 @@ _RENAME = "UPDATE posts_post SET title = %s WHERE id = %s"
 _ADD_MANY = "INSERT INTO orders_order (user_id, item, qty) SELECT %s, %s, 1 FROM generate_series(1, %s)"
 
 
-def read_all():
+def read_now():
     return list(Event.objects.after(0, 0, 1_000_000))
+
+
+def read_all():
+    wait_for_events()
+    return read_now()
 
 
 def follow(stop: Flag) -> list[Event]:
@@ -49,7 +54,7 @@ def test_nothing_is_read_beyond_a_transaction_under_way(user, elsewhere):
     before = len(read_all())
     elsewhere.execute(_ADD, [user.user.pk, "slow"])
     Order.objects.create(user=user.user, item="quick", qty=1)
-    assert len(read_all()) == before
+    assert len(read_now()) == before
     elsewhere.commit()
     slow, quick = read_all()[before:]
     assert (slow.resource_id, quick.resource_id) == tuple(Order.objects.order_by("item").values_list("id", flat=True))[
@@ -138,6 +143,7 @@ def test_followers_miss_nothing_and_see_the_changes_of_each_row_in_order(user, l
         followers = [threads.submit(run_follower) for _ in range(2)]
         writers = [threads.submit(write, number, user.user.pk, posts, load) for number in range(load.writers)]
         committed = sum(writer.result() for writer in writers)
+        wait_for_events()
         stop.set()
         read: list[Any] = [follower.result() for follower in followers]
     ids = sorted(Event.objects.values_list("id", flat=True))

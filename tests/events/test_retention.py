@@ -13,7 +13,7 @@ from config.postgresql import events
 from orders.models import Order
 from tests.events.test_feed import V2, assert_expired
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("whole_feed")]
 
 MONDAY = datetime(2026, 1, 5, tzinfo=UTC)
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Answer, Caller
+from config.events.webhooks import deliverer
+from tests.conftest import Answer, Caller, wait_for_events
 from tests.events.webhooks.receiver import Receiver
 
 TYPES = ["user.updated", "order.created", "post.created"]
@@ -25,6 +26,12 @@ def subscribe(caller: Caller, receiver: Receiver, **members: object) -> Answer:
     answer = caller.post("/api/v2/webhooks", body)
     assert answer.status == 201, answer
     return answer
+
+
+def deliver() -> None:
+    """Sends what is due of all events that there are."""
+    wait_for_events()
+    deliverer.deliver(once=True)
 
 
 def read_types(receiver: Receiver) -> list[str]:

@@ -10,11 +10,10 @@ from django.utils import timezone
 from standardwebhooks import Webhook as Verifier
 
 from config.erasure import erase
-from config.events.webhooks.deliverer import deliver
 from config.events.webhooks.views import MAX_WEBHOOKS
 from config.models import AuditEvent, Webhook, WebhookDelivery, WebhookOutcome
 from tests.conftest import Caller, with_key
-from tests.events.webhooks.conftest import TYPES, read_types, subscribe
+from tests.events.webhooks.conftest import TYPES, deliver, read_types, subscribe
 from tests.events.webhooks.receiver import Receiver
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -25,7 +24,7 @@ ORDER = {"item": "Tea", "qty": 2}
 def run() -> None:
     """Sends what is due, also what is to be tried again."""
     WebhookDelivery.objects.filter(status="pending").update(due_at=timezone.now())
-    deliver(once=True)
+    deliver()
 
 
 def test_secret_is_shown_once_and_verifies_what_is_sent(user, receiver):
@@ -37,7 +36,7 @@ def test_secret_is_shown_once_and_verifies_what_is_sent(user, receiver):
     assert "secret" in user.patch(path, {"secret": secret}).error["details"][0]["field"]
     assert secret.encode() not in bytes(Webhook.objects.get().secret)
     order = user.post("/api/v2/orders", ORDER).data
-    deliver(once=True)
+    deliver()
     ((headers, body),) = receiver.messages
     sent = Verifier(secret).verify(body, headers)
     assert (sent["type"], sent["resource"]["id"]) == ("order.created", order["id"])
@@ -58,7 +57,7 @@ def test_owner_gets_what_it_may_see_and_nothing_else(user, other, admin, receive
             caller.post("/api/v2/orders", ORDER)
         other.post(f"/api/v2/users/{other.user.pk}/posts", {"title": "Hello"})
         user.post("/api/v2/payments", {"amount": "1.00"}, Idempotency_Key="k")
-        deliver(once=True)
+        deliver()
     assert sorted(read_types(receiver)) == ["order.created", "post.created"]
     assert sorted(read_types(staff)) == ["order.created", "order.created", "post.created"]
 
@@ -112,7 +111,7 @@ def test_webhook_outlives_its_credential_with_its_scopes_and_version(make_user, 
     assert (refused.status, refused.fields) == (400, {"types"})
     caller.post("/orders", ORDER)
     caller.user.api_keys.update(revoked_at=timezone.now())
-    deliver(once=True)
+    deliver()
     assert read_types(receiver) == ["order.created"]
     assert (answer.data["version"], "payments:read" in answer.data["scopes"]) == (2, False)
 
@@ -140,10 +139,10 @@ def test_both_secrets_sign_while_a_rotation_overlaps(user, other, admin, receive
     new = rotated.data["secret"]
     user.post(f"{path}/pings")
     Webhook.objects.update(previous_until=timezone.now())
-    deliver(once=True)
+    deliver()
     Webhook.objects.update(previous_until=timezone.now() + timedelta(seconds=60))
     user.post(f"{path}/pings")
-    deliver(once=True)
+    deliver()
     (after_headers, after), (overlap_headers, overlap) = receiver.messages
     assert len(after_headers["webhook-signature"].split()) == 1
     Verifier(new).verify(after, after_headers)
@@ -156,7 +155,7 @@ def test_ping_tells_where_its_delivery_is(user, receiver):
     receiver.answer = lambda number: (200, {}, b"pong")
     ping = user.post(f"{answer.headers['Location']}/pings")
     assert (ping.status, ping.data["status"], ping.data["type"]) == (202, "pending", "webhook.ping")
-    deliver(once=True)
+    deliver()
     delivery = user.get(ping.headers["Location"]).data
     assert (delivery["status"], delivery["attempts"][0]["body"]) == ("delivered", "pong")
 
@@ -170,7 +169,7 @@ def test_failure_is_tried_again_later_and_later_for_three_days(user, receiver):
         run()
         delivery = WebhookDelivery.objects.get()
         waits.append((delivery.due_at - timezone.now()).total_seconds())
-        deliver(once=True)
+        deliver()
     assert [len(receiver.messages), len({headers["webhook-id"] for headers, _ in receiver.messages})] == [4, 1]
     for wait, least in zip(waits, (5, 10, 20, 40), strict=True):
         assert least - 1 <= wait <= least * 1.25
@@ -182,7 +181,7 @@ def test_failure_is_tried_again_later_and_later_for_three_days(user, receiver):
     receiver.answer = lambda number: (200, {}, b"")
     retry = f"{answer.headers['Location']}/deliveries/{delivery.pk}/retries"
     assert user.post(retry).status == 202
-    deliver(once=True)
+    deliver()
     assert WebhookDelivery.objects.get().status == "delivered"
     assert dict(WebhookOutcome.objects.values_list("label", "count")) == {"5xx": 5, "delivered": 1}
 
@@ -191,7 +190,7 @@ def test_retry_after_holds_the_whole_endpoint(user, receiver):
     subscribe(user, receiver)
     receiver.answer = lambda number: (429, {"Retry-After": "100"}, b"")
     user.post("/orders", ORDER)
-    deliver(once=True)
+    deliver()
     user.post("/orders", ORDER)
     run()
     assert len(receiver.messages) == 1
@@ -209,7 +208,7 @@ def test_endpoint_that_is_gone_or_never_succeeds_is_disabled(user, receiver, sta
     if failing_days:
         Webhook.objects.update(failing_since=timezone.now() - timedelta(days=failing_days))
     user.post("/orders", ORDER)
-    deliver(once=True)
+    deliver()
     webhook = user.get(path).data
     assert (webhook["status"], reason in webhook["disabled_reason"]) == ("disabled" if reason else "active", True)
     if not reason:
@@ -231,7 +230,7 @@ def test_replay_sends_the_events_of_before_under_their_names(user, receiver, beg
     path = subscribe(user, receiver).headers["Location"]
     for _ in range(3):
         user.post("/orders", ORDER)
-    deliver(once=True)
+    deliver()
     events = user.get("/api/v2/events?type=order.created&cursor=").data
     names = [f"event-{event['id']}" for event in events]
     received = {headers["webhook-id"]: json.loads(body)["cursor"] for headers, body in receiver.messages}
@@ -239,7 +238,7 @@ def test_replay_sends_the_events_of_before_under_their_names(user, receiver, beg
     cursor = received[names[0]] if begins_with_received else ""
     receiver.messages.clear()
     assert user.post(f"{path}/replays", {"cursor": cursor}).status == 202
-    deliver(once=True)
+    deliver()
     again = names[1:] if begins_with_received else names
     assert sorted(headers["webhook-id"] for headers, _ in receiver.messages) == sorted(again)
     assert Webhook.objects.get().replay_position is None
@@ -249,7 +248,7 @@ def test_deliveries_of_an_endpoint_are_in_order_and_few_at_a_time(user, receiver
     settings.WEBHOOK_CONCURRENCY = 1
     subscribe(user, receiver)
     ids = [user.post("/api/v2/orders", ORDER).data["id"] for _ in range(7)]
-    deliver(once=True)
+    deliver()
     assert [json.loads(body)["resource"]["id"] for _, body in receiver.messages] == ids
 
 
@@ -259,10 +258,10 @@ def test_delivery_that_was_taken_is_left_to_others_when_its_lease_has_run_out(us
     subscribe(user, receiver)
     user.post("/orders", ORDER)
     assert len(queue.take()) == 1
-    deliver(once=True)
+    deliver()
     assert receiver.messages == []
     WebhookDelivery.objects.update(due_at=timezone.now())
-    deliver(once=True)
+    deliver()
     assert len(receiver.messages) == 1
 
 
@@ -271,7 +270,7 @@ def test_secret_of_another_key_of_the_service_still_signs(user, receiver, settin
     settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY]
     settings.SECRET_KEY = "another key of fifty characters, which is random 12"
     user.post("/orders", ORDER)
-    deliver(once=True)
+    deliver()
     ((headers, body),) = receiver.messages
     Verifier(secret).verify(body, headers)
 
@@ -281,7 +280,7 @@ def test_conditional_patch_is_not_stale_by_a_delivery(user, receiver):
     tag = user.get(path).headers["ETag"]
     receiver.answer = lambda number: (500, {}, b"")
     user.post("/orders", ORDER)
-    deliver(once=True)
+    deliver()
     assert Webhook.objects.get().failing_since
     assert user.get(path).headers["ETag"] == tag
     assert user.patch(path, {"description": "Other"}, If_Match=tag).status == 200
@@ -307,7 +306,7 @@ def test_removal_of_a_user_takes_its_webhooks_and_what_receivers_have_answered_a
     subscribe(user, receiver)
     receiver.answer = lambda number: (200, {}, b"Thanks, Uma User")
     user.post("/orders", ORDER)
-    deliver(once=True)
+    deliver()
     assert ["Uma" in str(delivery.attempts) for delivery in WebhookDelivery.objects.all()] == [True, True]
     assert admin.delete(f"/users/{user.user.pk}").status == 204
     assert Webhook.objects.filter(user=user.user).count() == 0
@@ -321,7 +320,7 @@ def test_removal_of_a_user_takes_its_webhooks_and_what_receivers_have_answered_a
 def test_admin_shows_rows_without_secrets_and_sends_again(chief, pages, receiver, path):
     secret = subscribe(with_key(chief), receiver).data["secret"]
     with_key(chief).post("/orders", ORDER)
-    deliver(once=True)
+    deliver()
     address = f"/admin/config/{path}/"
     row = WebhookDelivery.objects.get() if path == "webhookdelivery" else Webhook.objects.get()
     for each in (address, f"{address}{row.pk}/change/"):
@@ -329,5 +328,5 @@ def test_admin_shows_rows_without_secrets_and_sends_again(chief, pages, receiver
         assert (page.status_code, secret in page.content.decode()) == (200, False)
     if path == "webhookdelivery":
         pages.post(address, {"action": "retry", "_selected_action": [row.pk], "post": "yes"})
-        deliver(once=True)
+        deliver()
         assert len(receiver.messages) == 2
