@@ -45,8 +45,8 @@ def test_person_who_forgot_the_password_gets_in_and_leaves(
     page.get_by_role("link", name="Forgot your password?").click()
     look(page, "forgotten")
     page.get_by_label("Email").fill(ANN[0])
-    page.get_by_role("button", name="Send the link").click()
-    expect(page.get_by_role("heading", name="Read your mail")).to_be_visible()
+    page.get_by_role("button", name="Send link").click()
+    expect(page.get_by_role("heading", name="Check your email")).to_be_visible()
     look(page, "forgotten-sent")
     link = read_link(service, ANN[0])
     page.goto(link)
@@ -54,7 +54,7 @@ def test_person_who_forgot_the_password_gets_in_and_leaves(
     watch.expected = {400, 404}
     for password, heading in (("12345678", "New password"), (ANN[1], "Your password is set")):
         page.get_by_label("New password").fill(password)
-        page.get_by_role("button", name="Set the password").click()
+        page.get_by_role("button", name="Set password").click()
         expect(page.get_by_role("heading", name=heading)).to_be_visible()
     page.goto(link)
     expect(page.get_by_role("alert")).to_contain_text("This link has expired")
@@ -70,18 +70,18 @@ def test_person_who_forgot_the_password_gets_in_and_leaves(
     expect(rows).to_have_count(2)
     rows.filter(has_text="The other browser").get_by_role("button").click()
     expect(rows).to_have_count(1)
-    expect(rows).to_contain_text("this one")
+    expect(rows).to_contain_text("this session")
     ann.reload()
     expect(ann.get_by_role("heading", name="Sign in")).to_be_visible()
 
     with page.expect_download() as downloading:
-        page.get_by_role("link", name="Download everything that belongs to you").click()
+        page.get_by_role("link", name="Download your data").click()
     lines = [json.loads(line) for line in Path(downloading.value.path()).read_bytes().splitlines()]
     assert downloading.value.suggested_filename.endswith(".ndjson")
     assert (lines[0]["kind"], lines[0]["data"]["email"]) == ("user", ANN[0])
     for password, heading in (("wrong", "Your account"), (ANN[1], "A REST API for users")):
         page.get_by_label("Your password").fill(password)
-        page.get_by_role("button", name="Remove my account").click()
+        page.get_by_role("button", name="Delete my account").click()
         expect(page.get_by_role("heading", level=1)).to_contain_text(heading)
     refused = ask(service, "/api/login", "POST", dict(zip(("email", "password"), ANN, strict=True)))
     assert refused.status == 401

@@ -160,7 +160,7 @@ def test_thousand_users_are_imported_and_exported(dashboard: Page, tmp_path: Pat
     expect(dashboard.locator("p.paginator")).to_contain_text("1,000 users")
     dashboard.get_by_role("link", name="Export", exact=True).click()
     look(dashboard, "admin-export")
-    for chosen in ("CSV, for spreadsheets", "JSON by lines, for programs"):
+    for chosen in ("CSV, for spreadsheets", "JSON lines, for programs"):
         dashboard.get_by_label(chosen).check()
         with dashboard.expect_download() as download:
             dashboard.get_by_role("button", name="Export").click()

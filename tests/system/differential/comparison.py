@@ -28,8 +28,9 @@ LAST_ID = 1_000_000
 # Tables that a request may write. Not the row counts, whose slots depend on who else writes.
 _APPS = ("users", "orders", "posts", "payments", "accounts", "config", "oauth2_provider")
 _EXCLUDED = frozenset({"config_rowcount"})
-# Columns with random values: salted hashes, tokens, and the Request-Id in the audit trail.
-_RANDOM = "{password,digest,refresh_digest,previous_digest,password_digest,access_id,request_id}"
+# Columns with random values: salted hashes, tokens, secrets, the Request-Id in the audit trail, and the position of an
+# event, which is made of ids of transactions.
+_RANDOM = "{password,digest,refresh_digest,previous_digest,password_digest,access_id,request_id,secret,position}"
 
 # In the line of a request: random, told by a header, or what the fast path is there for.
 _DIFFERS = frozenset({"time", "request_id", "bytes", "duration_ms", "database_ms", "statements"})
@@ -41,7 +42,7 @@ _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[
 # What the service adds to the present time at most: the life of a login.
 _FURTHEST = timedelta(days=15)
 _API_KEY = re.compile(r"urs_[\w-]+")
-_TOKEN = re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]+")
+_TOKEN = re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]+|whsec_[\w+/]+=")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _CURSOR = re.compile(r'(cursor=|(?:next|prev)Cursor":")[\w-]+')
 # Headers that a page shows.

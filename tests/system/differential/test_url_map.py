@@ -22,6 +22,11 @@ UNDER_API_ONLY = (
     *("login", "logout", "protected", "token/refresh"),
     *("email-verifications/<token>", "password-resets", "password-resets/<token>"),
 )
+# These call hooks of their own, with which the fast path does not deal.
+ON_REFERENCE = (
+    *("webhooks", "webhooks/<id>", "webhooks/<webhook_id>/rotations"),
+    *("webhooks/<webhook_id>/deliveries", "webhooks/<webhook_id>/deliveries/<id>", "users/<user_id>/archive"),
+)
 VERSIONS: Sequence[tuple[str, str, str]] = (
     # The prefix, the Accept header, and the query.
     ("", "", ""),
@@ -81,7 +86,7 @@ def build_request(
         body,
         headers,
         caller.query,
-        is_fast="Cookie" not in headers and not route.template.endswith("/archive"),
+        is_fast="Cookie" not in headers and route.template not in ON_REFERENCE,
     )
 
 
