@@ -669,7 +669,6 @@ SPECTACULAR_SETTINGS = {
         "Role": "users.models.Role",
         "Status": "users.models.Status",
         "EventType": "config.models.events.TYPES",
-        "WebhookStatus": "config.models.webhooks.WebhookStatus",
         "DeliveryStatus": "config.models.webhooks.DeliveryStatus",
     },
 }

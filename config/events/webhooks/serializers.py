@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
 from config.api.permissions import require_scope
 from config.api.principal import SCOPES
-from config.api.representation.fields import CharField, IntegerField, MultiChoiceField
+from config.api.representation.fields import CharField, ChoiceField, IntegerField, MultiChoiceField
 from config.api.representation.serializers import ResourceSerializer, StrictSerializer
 from config.events.webhooks.addresses import MAX_URL_LENGTH, AddressRefused, check_url
 from config.events.webhooks.outcomes import MAX_ANSWER_BYTES, MAX_ERROR_LENGTH
@@ -35,6 +36,11 @@ MAX_OVERLAP = 604_800
 DEFAULT_OVERLAP = 86_400
 
 
+@extend_schema_field({"type": "string", "pattern": "^(active|disabled)$", "maxLength": 8})
+class StatusField(ChoiceField):
+    """A second enum with `active`, beside that of users, would clash in generated Go."""
+
+
 class WebhookSerializer(ResourceSerializer):
     example: ClassVar[Mapping[str, object]] = {
         "id": 9,
@@ -51,6 +57,7 @@ class WebhookSerializer(ResourceSerializer):
         "new_secret": "whsec_RXhhbXBsZSBvZiBhIHNlY3JldCB0aGF0IHNpZ25z",
     }
     shown_once = ("secret",)
+    serializer_choice_field = StatusField
 
     url = CharField(max_length=MAX_URL_LENGTH)
     types = MultiChoiceField(choices=TYPES)
