@@ -16,7 +16,7 @@ from oauth2_provider.models import get_access_token_model, get_grant_model, get_
 
 from accounts.models import APIKey, LoginSession
 from accounts.services import create_api_key
-from config.models import AuditEvent, IdempotencyRecord, OutboxEntry, VersionUse
+from config.models import AuditEvent, IdempotencyRecord, OutboxEntry, VersionUse, Webhook, WebhookDelivery
 from orders.models import Order
 from payments.models import Payment
 from posts.models import Comment, Post
@@ -66,6 +66,10 @@ def create_rows(user: User, times: int) -> None:
             code_challenge=SECRET,
             redirect_uri="https://x.y",
         )
+        webhook = Webhook.objects.create(
+            user=user, url="https://example.com/", types=["order.created"], scopes=[], version=2, secret=SECRET.encode()
+        )
+        WebhookDelivery.objects.create(webhook=webhook, type="order.created")
         LogEntry.objects.log_actions(user.pk, [user, post], ADDITION)
 
 
