@@ -35,7 +35,10 @@ def test_what_cannot_be_right_is_refused_without_the_password():
         ("postgresql://db", "Must name the database"),
         ("postgresql://db1,db2/service", "target_session_attrs=read-write"),
         ("postgresql://db1,db2/service?target_session_attrs=any", "target_session_attrs=read-write"),
-        ("postgresql://db1,db2/service?target_session_attrs=primary&hostaddr=10.0.0.1,10.0.0.2", "not by hostaddr"),
+        (
+            "postgresql://db1,db2/service?target_session_attrs=primary&hostaddr=10.0.0.1,10.0.0.2",
+            "use host and not hostaddr",
+        ),
         ("postgresql://db/service?options=-csearch_path%3Dx", "ALTER ROLE"),
         ("postgresql://db:eighty/service", "Must be postgresql://"),
         ("postgresql://db:99999/service", "Must be postgresql://"),
