@@ -44,7 +44,7 @@ HISTORY_EVENTS = (
     "credentials.ended",
     *(f"{purpose}.{what}" for purpose in Purpose for what in ("requested", "used")),
 )
-MA_HISTORY_EVENTS = 100
+MAX_HISTORY_EVENTS = 100
 # Django's sentence speaks of single sign-on, which there is none of.
 NO_PASSWORD = "If disabled, the user has no password and can sign in only after an administrator sets one."
 
@@ -125,7 +125,7 @@ class OwnPasswordForm(PasswordChangeForm):
 
 def _fetch_events(user: User) -> list[AuditEvent]:
     """The latest audit events of what was done to a user, by any door."""
-    own = AuditEvent.objects.filter(user=user, event__in=HISTORY_EVENTS).order_by("-id")[:MA_HISTORY_EVENTS]
+    own = AuditEvent.objects.filter(user=user, event__in=HISTORY_EVENTS).order_by("-id")[:MAX_HISTORY_EVENTS]
     # Of users that were added together, the event has no user; it was written in the same transaction, a moment later.
     soon = (user.created_at, user.created_at + timedelta(minutes=1))
     together = AuditEvent.objects.filter(

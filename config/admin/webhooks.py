@@ -5,7 +5,6 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
 from config.admin.base import ReadOnlyAdmin, link_to_key
-from config.events.webhooks.views import retry
 from config.models import Webhook, WebhookDelivery
 
 
@@ -41,7 +40,7 @@ class WebhookDeliveryAdmin(ReadOnlyAdmin):
             return page
         deliveries = queryset.select_for_update(of=("self",), no_key=True).order_by("id")
         for delivery in deliveries:
-            retry(delivery)
+            delivery.retry()
             self.log_change(request, delivery, "Sent again.")
         self.message_user(request, f"{len(deliveries)} deliveries are sent again.", messages.SUCCESS)
         return None

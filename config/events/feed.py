@@ -85,7 +85,7 @@ def read_page(principal: Principal, question: Question) -> Page:
         cursor.execute(_PAGE.format(scanned=sql), [*known, *params, 0 if question.is_end else limit + 1])
         rows = cursor.fetchall()
     if not rows:
-        message = "The database was restored. The events begin anew when manage.py migrate has run."
+        message = "The database was restored. The feed starts again when manage.py migrate has run."
         raise DomainError(ErrorCode.SERVICE_UNAVAILABLE, message)
     epoch, dropped_position, dropped_id, is_known, *newest_key = rows[0][:7]
     if place is None:

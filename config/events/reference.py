@@ -1,17 +1,18 @@
 """What the reference says of the feed beside the form of an event."""
 
+from config.api.listing.cursors import CURSOR_CHARACTERS
 from config.api.schema.fields import build_integer, build_object, build_string
 from config.api.schema.parameters import build_list_parameter, build_parameter, build_references
 from config.http.request_limits import MAX_TARGET
 from config.models.events import TYPES
 
-_CURSOR = build_string(MAX_TARGET, "^[A-Za-z0-9_=-]+$")
+_CURSOR = build_string(MAX_TARGET, f"^{CURSOR_CHARACTERS}+$")
 _FIELDS = {"type": "string", "pattern": "^[a-z_]+(,[a-z_]+)*$", "maxLength": 100}
 
 PARAMETERS = [
     build_parameter(
         "cursor",
-        build_string(MAX_TARGET, "^[A-Za-z0-9_=-]*$"),
+        build_string(MAX_TARGET, f"^{CURSOR_CHARACTERS}*$"),
         "A `nextCursor`, or the `cursor` of an event; empty for the oldest event, `now` for the end.",
         allowEmptyValue=True,
     ),

@@ -9,12 +9,13 @@ from typing import ClassVar
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from config.api.listing.cursors import CURSOR_CHARACTERS
 from config.api.schema.fields import build_integer, build_object, build_string
 from config.http.middleware import MAX_REQUEST_ID_LENGTH
 from config.models.events import ACTIONS, TYPES
 
 _WORD = "^[a-z_]+$"
-_CURSOR = "^[A-Za-z0-9_=-]+$"
+_CURSOR = f"^{CURSOR_CHARACTERS}+$"
 
 
 class EventResourceSerializer(serializers.Serializer):

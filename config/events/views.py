@@ -81,7 +81,7 @@ class EventsView(ConventionsMixin):
             self.parameters.refuse("type", f"Unknown: {shown}. Available: {', '.join(TYPES)}.")
             return None
         for name in types or () if self.principal else ():
-            require_scope(self.principal, SCOPES[name.partition(".")[0]])
+            require_scope(self.principal, SCOPES[name])
         return types
 
     def _parse_user_id(self) -> int | None:

@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 
 from config.postgresql.events import HORIZON
 
-# What of a resource may happen, by its name; and the scope that reads it.
+# What of a resource may happen, by its name.
 ACTIONS = {
     "user": ("created", "updated", "removed"),
     "order": ("created",),
@@ -22,9 +22,10 @@ ACTIONS = {
     "comment": ("created", "updated", "removed"),
 }
 TYPES = tuple(f"{resource}.{action}" for resource, actions in ACTIONS.items() for action in actions)
-SCOPES = {resource: "posts:read" if resource == "comment" else f"{resource}s:read" for resource in ACTIONS}
+# The scope that reads the resource, by type.
+SCOPES = {name: "posts:read" if name.startswith("comment.") else f"{name.partition('.')[0]}s:read" for name in TYPES}
 # Everybody sees these, whoever made them.
-PUBLIC = frozenset({"post", "comment"})
+PUBLIC = frozenset(name for name in TYPES if name.startswith(("post.", "comment.")))
 
 
 def get_types(principal: Any, *, of_others: bool = False) -> list[str]:
@@ -33,10 +34,8 @@ def get_types(principal: Any, *, of_others: bool = False) -> list[str]:
     Args:
         of_others: those alone whose resources the caller may see whoever owns them.
     """
-    resources = [resource for resource, scope in SCOPES.items() if scope in principal.scopes]
-    if of_others and not principal.user.is_staff:
-        resources = [resource for resource in resources if resource in PUBLIC]
-    return [name for name in TYPES if name.partition(".")[0] in resources]
+    types = [name for name, scope in SCOPES.items() if scope in principal.scopes]
+    return [name for name in types if name in PUBLIC] if of_others and not principal.user.is_staff else types
 
 
 class EventQuerySet(models.QuerySet["Event"]):

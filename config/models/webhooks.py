@@ -11,6 +11,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from config.models.erasure import VisibleManager
 from config.models.resource import ChangingResource, keep_updated_at
@@ -150,6 +151,12 @@ class WebhookDelivery(models.Model):
 
     def __str__(self) -> str:
         return f"delivery {self.pk}"
+
+    def retry(self) -> None:
+        """Has it sent again, at once; the row must be locked. One that is just being sent is left to that."""
+        if not self.is_leased:
+            self.status, self.due_at = DeliveryStatus.PENDING, timezone.now()
+            self.save(update_fields=["status", "due_at"])
 
 
 class WebhookProgress(models.Model):

@@ -297,7 +297,7 @@ def compose(debian: Debian) -> None:
 def commit(debian: Debian, script: str) -> None:
     """Runs a script in a clone of the repository that the machine was installed from."""
     author = "export GIT_{AUTHOR,COMMITTER}_NAME=Ann GIT_{AUTHOR,COMMITTER}_EMAIL=ann@example.com"
-    debian.run(f"rm -rf /tmp/next\ngit clone --quiet /srv/service.git /tmp/next\ncd /tmp/next\n{author}\n{script}")
+    debian.run(f"rm -rf /srv/next\ngit clone --quiet /srv/service.git /srv/next\ncd /srv/next\n{author}\n{script}")
 
 
 def find_reason() -> str:

@@ -1,25 +1,24 @@
 """The cursor: a position in a list, sealed so that a client can neither read nor change it.
 
-AES-SIV (RFC 5297) encrypts and authenticates without a nonce, so that the same position gives the same cursor and a
-page that has not changed keeps its bytes. The list, filters and order of a position are authenticated with it.
+The same position gives the same cursor, so that a page that has not changed keeps its bytes. The list, filters and
+order of a position are authenticated with it.
 """
 
 import json
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import orjson
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESSIV
-from django.conf import settings
 from django.core.signing import b64_decode, b64_encode
 from django.db.models import Model
-from django.utils.crypto import salted_hmac
 
+from config.api.sealing import InvalidTag, seal, unseal
 from config.http.errors import MESSAGES, Detail, DomainError, ErrorCode
 
+# What a cursor is made of, as a pattern.
+CURSOR_CHARACTERS = "[A-Za-z0-9_=-]"
+_SALT = "config.api.cursors"
 _OPPOSITES = {">": "<=", ">=": "<", "<": ">=", "<=": ">"}
 
 
@@ -48,7 +47,7 @@ def build_binding(*facts: tuple[str, str]) -> bytes:
 
 def seal_cursor(position: CursorPosition, binding: bytes) -> str:
     key = [value if isinstance(value, int) else str(value) for value in position.key]
-    sealed = _cipher(settings.SECRET_KEY).encrypt(orjson.dumps([position.comparison, *key]), [binding])
+    sealed = seal(orjson.dumps([position.comparison, *key]), _SALT, binding)
     return b64_encode(sealed).decode()
 
 
@@ -74,7 +73,7 @@ def decrypt_cursor(cursor: str, binding: bytes) -> list[Any]:
         # Base64 has several spellings for the same bytes; only one of them was given out.
         if b64_encode(sealed).decode() != cursor:
             raise ValueError(cursor)
-        opened: list[Any] = orjson.loads(_decrypt(sealed, binding))
+        opened: list[Any] = orjson.loads(unseal(sealed, _SALT, binding))
     except (ValueError, InvalidTag):
         raise invalid_cursor() from None
     return opened
@@ -83,21 +82,3 @@ def decrypt_cursor(cursor: str, binding: bytes) -> list[Any]:
 def invalid_cursor() -> DomainError:
     code = ErrorCode.INVALID_CURSOR
     return DomainError(code, details=[Detail("cursor", MESSAGES[code])])
-
-
-def _decrypt(sealed: bytes, binding: bytes) -> bytes:
-    """What was sealed by SECRET_KEY, or by one of before.
-
-    Raises:
-        InvalidTag: by none of them.
-    """
-    for earlier in settings.SECRET_KEY_FALLBACKS:
-        with suppress(InvalidTag):
-            return _cipher(earlier).decrypt(sealed, [binding])
-    return _cipher(settings.SECRET_KEY).decrypt(sealed, [binding])
-
-
-# Of the present secret and of a few before.
-@lru_cache(maxsize=16)
-def _cipher(secret_key: str) -> AESSIV:
-    return AESSIV(salted_hmac("config.api.cursors", "", secret_key, algorithm="sha512").digest())

@@ -7,6 +7,7 @@ from django_filters import Filter
 
 from config.api import included
 from config.api.bulk import PARTIAL
+from config.api.listing.cursors import CURSOR_CHARACTERS
 from config.api.listing.filter_values import (
     BOUNDS,
     MAX_SEARCH,
@@ -58,7 +59,7 @@ _SHARED = (
     build_parameter("offset", build_integer(0, MAX_POSITION), "Items to skip. Excludes `page` and `cursor`."),
     build_parameter(
         "cursor",
-        build_string(MAX_TARGET, "^[A-Za-z0-9_=-]*$"),
+        build_string(MAX_TARGET, f"^{CURSOR_CHARACTERS}*$"),
         "A `nextCursor` or `prevCursor`; empty to start. Cannot be combined with `page` or `offset`.",
         allowEmptyValue=True,
     ),

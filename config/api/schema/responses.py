@@ -10,6 +10,7 @@ from drf_spectacular.plumbing import ComponentRegistry, ResolvedComponent
 
 from config.api.included import get_names, get_relations
 from config.api.listing.bounded import MAX_COUNTED
+from config.api.listing.cursors import CURSOR_CHARACTERS
 from config.api.listing.pagination import MAX_LIMIT, MAX_POSITION
 from config.api.representation.envelope import LINKS
 from config.api.schema.fields import PATH, build_integer, build_object, build_string
@@ -21,7 +22,7 @@ from config.http.request_limits import MAX_TARGET
 _LINK = {"$ref": "#/components/schemas/Link"}
 # Longer than a request target: the query that a page's links repeat is percent-encoded.
 _HREF = build_string(32_768, PATH)
-_CURSOR = {"type": ["string", "null"], "maxLength": MAX_TARGET, "pattern": "^[A-Za-z0-9_=-]+$"}
+_CURSOR = {"type": ["string", "null"], "maxLength": MAX_TARGET, "pattern": f"^{CURSOR_CHARACTERS}+$"}
 _LINK_METHOD = {"type": "string", "enum": ["POST", "PUT", "PATCH", "DELETE"], "description": "GET if omitted."}
 # Null. openapi-generator has no type for that alone.
 _UNKNOWN = build_integer() | {"type": ["integer", "null"]}

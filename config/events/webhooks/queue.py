@@ -8,9 +8,9 @@ for a webhook, and sent at least once.
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -102,16 +102,11 @@ class Attempt:
     message: Message
     outcome: Outcome
 
-    @property
-    def due_at(self) -> datetime:
-        """When the next one is, after a failure."""
+    def choose_next(self) -> datetime:
+        """When the next one is due, after a failure. Each call chooses by chance."""
         doubled = FIRST_RETRY * 2 ** min(self.message.attempts, 20)
         wait = min(doubled, MAX_RETRY) * random.uniform(1, 1.25)  # noqa: S311 - no secret
         return timezone.now() + max(wait, self.outcome.retry_after or timedelta(0))
-
-    @property
-    def is_last(self) -> bool:
-        return self.due_at > self.message.created_at + GIVE_UP_AFTER
 
 
 def take() -> Sequence[Message]:
@@ -182,8 +177,8 @@ def _write(events: Sequence[Event], webhook_id: int | None = None) -> None:
         [event.position for event in events],
         [event.user_id for event in events],
         [event.type for event in events],
-        [SCOPES[event.resource] for event in events],
-        [event.resource in PUBLIC for event in events],
+        [SCOPES[event.type] for event in events],
+        [event.type in PUBLIC for event in events],
     )
     _execute(_WRITE, *columns, webhook_id, webhook_id)
 
@@ -210,7 +205,7 @@ def _build_messages(ids: Collection[int], epoch: UUID) -> Sequence[Message]:
 def _describe(outcome: Outcome) -> str:
     """An attempt as the API shows it, in JSON."""
     shown = {
-        "at": outcome.at.astimezone(UTC).isoformat().replace("+00:00", "Z"),
+        "at": outcome.at,
         "duration_ms": outcome.duration_ms,
         "status": outcome.status,
         "error": outcome.error[:MAX_ERROR_LENGTH],
@@ -226,11 +221,12 @@ def note(attempts: Sequence[Attempt]) -> None:
 
 
 def _note(attempts: Sequence[Attempt]) -> None:
+    due = [attempt.choose_next() for attempt in attempts]
     _execute(
         _NOTE,
         [attempt.message.delivery_id for attempt in attempts],
-        [_get_status(attempt).value for attempt in attempts],
-        [attempt.due_at for attempt in attempts],
+        [_get_status(attempt, due_at).value for attempt, due_at in zip(attempts, due, strict=True)],
+        due,
         [_describe(attempt.outcome) for attempt in attempts],
     )
     _execute(_COUNT, [attempt.outcome.label for attempt in attempts])
@@ -249,19 +245,16 @@ def _note(attempts: Sequence[Attempt]) -> None:
     _disable(overdue.values_list("pk", flat=True), f"No request succeeded for {GIVE_UP_AFTER.days} days.")
 
 
-def _get_status(attempt: Attempt) -> DeliveryStatus:
+def _get_status(attempt: Attempt, due_at: datetime) -> DeliveryStatus:
     if attempt.outcome.is_success:
         return DeliveryStatus.DELIVERED
-    return DeliveryStatus.FAILED if attempt.is_last else DeliveryStatus.PENDING
+    is_last = due_at > attempt.message.created_at + GIVE_UP_AFTER
+    return DeliveryStatus.FAILED if is_last else DeliveryStatus.PENDING
 
 
 def _disable(ids: Iterable[int], reason: str) -> None:
-    for webhook in _lock(ids):
+    active = Webhook.objects.filter(pk__in=[*ids], status=WebhookStatus.ACTIVE).select_related("user").order_by("id")
+    for webhook in active.select_for_update(of=("self",), no_key=True):
         webhook.status, webhook.disabled_reason = WebhookStatus.DISABLED, reason
         webhook.save(update_fields=["status", "disabled_reason"])
         audit.record("webhook.disabled", user=webhook.user, webhook=webhook.pk, reason=reason)
-
-
-def _lock(ids: Iterable[int]) -> Iterator[Webhook]:
-    active = Webhook.objects.filter(pk__in=[*ids], status=WebhookStatus.ACTIVE).select_related("user").order_by("id")
-    yield from active.select_for_update(of=("self",), no_key=True)

@@ -12,7 +12,7 @@ import httpx
 
 from config import VERSION
 from config.events.webhooks.addresses import Address, AddressRefused, Resolver
-from config.events.webhooks.outcomes import MAX_ANSWER_BYTES, MAX_ERROR_LENGTH, SECONDS_OF_AN_ATTEMPT, Outcome
+from config.events.webhooks.outcomes import MAX_ANSWER_BYTES, SECONDS_OF_AN_ATTEMPT, Outcome
 
 MAX_RETRY_AFTER = timedelta(days=1)
 
@@ -36,7 +36,7 @@ class Sender:
         except AddressRefused as refused:
             found = (None, str(refused))
         except (OSError, httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
-            found = (None, f"{type(error).__name__}: {error}"[:MAX_ERROR_LENGTH])
+            found = (None, f"{type(error).__name__}: {error}")
         return Outcome(at, round((time.monotonic() - began) * 1000), *found)  # type: ignore[arg-type]
 
     async def _exchange(self, url: str, headers: Mapping[str, str], body: bytes) -> tuple[object, ...]:

@@ -78,7 +78,7 @@ class WebhookSerializer(ResourceSerializer):
         return value
 
     def validate_types(self, value: list[str]) -> list[str]:
-        needed = {READ_SCOPES[name.partition(".")[0]] for name in value}
+        needed = {READ_SCOPES[name] for name in value}
         if self.instance is None:
             for scope in sorted(needed):
                 require_scope(self.context["principal"], scope)

@@ -6,15 +6,11 @@ import hmac
 import secrets
 from base64 import b64encode
 from collections.abc import Iterable
-from contextlib import suppress
-from functools import lru_cache
 
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESSIV
-from django.conf import settings
-from django.utils.crypto import salted_hmac
+from config.api.sealing import seal, unseal
 
 SECRET_BYTES = 32
+_SALT = "config.events.webhooks"
 
 
 def build_secret() -> bytes:
@@ -28,24 +24,16 @@ def format_secret(secret: bytes) -> str:
 
 def seal_secret(secret: bytes) -> bytes:
     """A secret as it is stored: it signs, so that no digest will do, and a dump of the database does not show it."""
-    return _build_cipher(settings.SECRET_KEY).encrypt(secret, None)
+    return seal(secret, _SALT)
 
 
 def open_secret(sealed: bytes) -> bytes:
-    """The secret that was sealed by SECRET_KEY, or by one of before.
+    """The secret that was sealed.
 
     Raises:
-        InvalidTag: by none of them.
+        InvalidTag: with none of the service's present keys.
     """
-    for earlier in settings.SECRET_KEY_FALLBACKS:
-        with suppress(InvalidTag):
-            return _build_cipher(earlier).decrypt(sealed, None)
-    return _build_cipher(settings.SECRET_KEY).decrypt(sealed, None)
-
-
-@lru_cache(maxsize=16)
-def _build_cipher(secret_key: str) -> AESSIV:
-    return AESSIV(salted_hmac("config.events.webhooks", "", secret_key, algorithm="sha512").digest())
+    return unseal(sealed, _SALT)
 
 
 def sign(message_id: str, timestamp: int, body: bytes, keys: Iterable[bytes]) -> dict[str, str]:

@@ -89,7 +89,7 @@ class WebhookViewSet(ResourceViewSet):
         changed = [name for name, value in changes.items() if getattr(webhook, name) != value]
         if "status" in changed:
             changes["disabled_reason"] = ""
-            # It begins anew.
+            # As if it had never failed.
             Webhook.objects.filter(pk=webhook.pk).update(failing_since=None, paused_until=None)
         serializer.save()
         if changed:
@@ -229,15 +229,8 @@ class RetryView(DeliveringView):
         delivery: WebhookDelivery | None = rows.filter(pk=parse_id(delivery_id)).first()
         if delivery is None:
             raise not_found()
-        retry(delivery)
+        delivery.retry()
         return delivery
-
-
-def retry(delivery: WebhookDelivery) -> None:
-    """Has a delivery, which is locked, sent again; one that is just being sent is left to that."""
-    if not delivery.is_leased:
-        delivery.status, delivery.due_at = DeliveryStatus.PENDING, timezone.now()
-        delivery.save(update_fields=["status", "due_at"])
 
 
 class ReplayView(DeliveringView):
