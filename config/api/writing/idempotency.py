@@ -250,7 +250,9 @@ def refuse_key(code: ErrorCode, message: str | None = None) -> DomainError:
 
 # --- The fingerprint of a body: a keyed digest of what it means, however it is written
 
-# Exact for every exponent that fits into a body: `int()` refuses long ones, or takes quadratic time.
+# Exact for every exponent that fits into a body: `int()` refuses long ones, or takes quadratic time. A body may hold
+# thousands of short ones, of which it takes less.
+_MAX_SHORT_EXPONENT = 17
 _EXACT = Context(prec=2 * 1024 * 1024, Emax=MAX_EMAX, Emin=MIN_EMIN)
 # The parser makes integers of fewer digits, and a number that is whole has to equal them.
 _MAX_DIGITS = 64
@@ -283,7 +285,9 @@ def _by_value(number: Decimal | UnusableNumber | RefusedLine) -> int | tuple[flo
     if not significant:
         return 0
     sign = "-" * mantissa.startswith("-")
-    power = _EXACT.add(Decimal(exponent or 0), len(digits) - len(significant) - len(fraction))
+    shift = len(digits) - len(significant) - len(fraction)
+    is_short = len(exponent) <= _MAX_SHORT_EXPONENT
+    power = int(exponent or 0) + shift if is_short else _EXACT.add(Decimal(exponent), shift)
     if 0 <= power < _MAX_DIGITS - len(significant):
         return int(f"{sign}{significant}{'0' * int(power)}")
-    return math.nan, f"{sign}{significant}E{power:f}"
+    return math.nan, f"{sign}{significant}E{power}"
