@@ -19,7 +19,7 @@ from config.management.demo.load import load_demo_data
 from config.site import documentation
 from tests.accounts.oauth.actors import register
 from tests.api.test_failures import database_away
-from tests.conftest import PASSWORD, Caller
+from tests.conftest import PASSWORD, Caller, wait_for_events
 from tests.docs.exchanges import exchanges, matches
 from users import services
 from users.models import User
@@ -90,6 +90,7 @@ def test_every_exchange_of_the_page_happens_as_shown(page, settings, request):
     administrator = services.create(name="Administrator", email="admin@example.com", role="admin", password=PASSWORD)
     key = create_api_key(administrator, name="First key")[1]
     robot = register(administrator, grant="client-credentials", redirect_uris="")
+    wait_for_events()
     variables = {"KEY": key, "PASSWORD": PASSWORD, "CLIENT": robot.client_id, "SECRET": robot.secret}
     variables |= {"ORIGIN": ORIGIN, "API": f"{ORIGIN}/api/v2", "LONG": "x" * 100 * 1024}
     variables["EXPIRED_CURSOR"] = seal_place(Place(uuid4(), 1, 1))

@@ -12,7 +12,7 @@ from standardwebhooks import Webhook as Verifier
 from config.erasure import erase
 from config.events.webhooks.views import MAX_WEBHOOKS
 from config.models import AuditEvent, Webhook, WebhookDelivery, WebhookOutcome
-from tests.conftest import Caller, with_key
+from tests.conftest import Caller, wait_for_events, with_key
 from tests.events.webhooks.conftest import TYPES, deliver, read_types, subscribe
 from tests.events.webhooks.receiver import Receiver
 
@@ -257,6 +257,7 @@ def test_delivery_that_was_taken_is_left_to_others_when_its_lease_has_run_out(us
 
     subscribe(user, receiver)
     user.post("/orders", ORDER)
+    wait_for_events()
     assert len(queue.take()) == 1
     deliver()
     assert receiver.messages == []
