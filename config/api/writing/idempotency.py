@@ -277,17 +277,18 @@ def _by_value(number: Decimal | UnusableNumber | RefusedLine) -> int | tuple[flo
     """What stands for a number, of which a body may hold thousands, or for a line that is no JSON."""
     if isinstance(number, RefusedLine):
         return math.nan, number.content.decode("latin-1")
-    token = number.token if isinstance(number, UnusableNumber) else str(number)
-    mantissa, _, exponent = token.lower().partition("e")
+    token = number.token.upper() if isinstance(number, UnusableNumber) else str(number)
+    mantissa, _, exponent = token.partition("E")
     whole, _, fraction = mantissa.partition(".")
-    digits = (whole + fraction).removeprefix("-").lstrip("0")
+    digits = (whole + fraction).lstrip("-0")
     significant = digits.rstrip("0")
     if not significant:
         return 0
-    sign = "-" * mantissa.startswith("-")
-    shift = len(digits) - len(significant) - len(fraction)
-    is_short = len(exponent) <= _MAX_SHORT_EXPONENT
-    power = int(exponent or 0) + shift if is_short else _EXACT.add(Decimal(exponent), shift)
+    sign = "-" if mantissa[0] == "-" else ""
+    power: int | Decimal = len(digits) - len(significant) - len(fraction)
+    if exponent:
+        is_short = len(exponent) <= _MAX_SHORT_EXPONENT
+        power = int(exponent) + power if is_short else _EXACT.add(Decimal(exponent), power)
     if 0 <= power < _MAX_DIGITS - len(significant):
         return int(f"{sign}{significant}{'0' * int(power)}")
     return math.nan, f"{sign}{significant}E{power}"
