@@ -208,7 +208,10 @@ class CountedRows:
             return int(cursor.fetchone()[0])
 
     def get_id_at(self, offset: object, *, descending: bool = False) -> RawSQL:
-        """The id of the row that `offset` rows come before in the order of ids; null where there are no more."""
+        """The id of the row that `offset` rows come before in the order of ids; null where there are no more.
+
+        The walk through the narrow block begins at its nearer end.
+        """
         order = "DESC" if descending else "ASC"
         wide_counts, wide_params = self.counts.get_source(WIDE, self.parts)
         narrow_counts, narrow_params = self.counts.get_source(NARROW, self.parts)
@@ -219,10 +222,14 @@ class CountedRows:
         )
         narrow = _block_at("narrow", narrow_counts, within, "(SELECT before FROM wide_found)", order)
         inside = self.rows.filter(pk__gte=_get_id_bound(0), pk__lt=_get_id_bound(1)).values("pk")
-        walk, params = compile_queryset(inside.order_by("-pk" if descending else "pk"))
+        onwards = inside.order_by("-pk" if descending else "pk")
+        walk, params = compile_queryset(onwards)
+        walk_back, params_back = compile_queryset(onwards.reverse())
         return RawSQL(
-            f"(WITH {wide}, {narrow} SELECT ({walk} OFFSET %s - narrow_found.before LIMIT 1) FROM narrow_found)",
-            [*wide_params, offset, *narrow_params, offset, *params, offset],
+            f"(WITH {wide}, {narrow} SELECT CASE WHEN %s - before < upto - %s"
+            f" THEN ({walk} OFFSET %s - before LIMIT 1) ELSE ({walk_back} OFFSET upto - 1 - %s LIMIT 1) END"
+            " FROM narrow_found)",
+            [*wide_params, offset, *narrow_params, *[offset] * 3, *params, offset, *params_back, offset],
         )
 
 
@@ -231,7 +238,10 @@ _REWRITE = f"pg_advisory_xact_lock({_LOCK}, {_REWRITING})"
 
 
 def _block_at(name: str, counts: str, within: str, before: str, order: str) -> str:
-    """Common table expressions: `{name}_found` is the block in which an offset falls, with how many are `before` it."""
+    """Common table expressions: `{name}_found` is the block in which an offset falls.
+
+    It has how many rows are `before` it, and how many `upto` its end.
+    """
     # PostgreSQL's sum of bigint is numeric, which is slow to add up, and to a frame of RANGE belong all of equal rank,
     # which would be looked for behind each block.
     return f"""
@@ -241,7 +251,7 @@ def _block_at(name: str, counts: str, within: str, before: str, order: str) -> s
             WINDOW so_far AS (ORDER BY block {order} ROWS UNBOUNDED PRECEDING)
         ),
         {name}_found AS (
-            SELECT block, upto - here AS before FROM {name} WHERE upto > %s ORDER BY block {order} LIMIT 1
+            SELECT block, upto - here AS before, upto FROM {name} WHERE upto > %s ORDER BY block {order} LIMIT 1
         )
     """
 
