@@ -402,9 +402,9 @@ def _head() -> str:
     held = ", ".join(f"{number:,} {name}" for name, number in counts.items())
     return f"""# What each list reads
 
-How many rows PostgreSQL reads for a page, and for how long, on a database with {held}.
-`python -m benchmarks.plans` writes this page: it requests pages of every list, and explains the statements that the
-service sends, with their totals.
+This document shows how many rows PostgreSQL reads for a page of each list, and how long it takes, on a database with {held}.
+`python -m benchmarks.plans` writes it: it requests pages of every list, and explains the statements that the service
+sends, with their totals.
 
 * *Page*: the first, middle and last page by offset, and the next page by cursor.
 * *Plans*: the combinations of filters and sorts that were explained.
