@@ -402,7 +402,7 @@ def _head() -> str:
     held = ", ".join(f"{number:,} {name}" for name, number in counts.items())
     return f"""# What each list reads
 
-This document shows how many rows PostgreSQL reads for a page of each list, and how long it takes, on a database with {held}.
+This page shows how many rows PostgreSQL reads for each list, and how long it takes. The database had {held}.
 `python -m benchmarks.plans` writes it: it requests pages of every list, and explains the statements that the service
 sends, with their totals.
 
