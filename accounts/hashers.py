@@ -1,4 +1,4 @@
-"""The hasher of passwords, and those that check what was hashed elsewhere, until the first log-in hashes it anew."""
+"""The password hasher, and the hashers that check imported hashes until the first login rehashes the password."""
 
 import hashlib
 from base64 import b64decode
@@ -14,9 +14,9 @@ from django.contrib.auth import hashers
 
 from config.http.blocking import Result, get_blocking_backend
 
-# Of a process: more would take each other's processor, and memory each.
+# Per process: more would compete for the processor, and each takes memory.
 _one_at_a_time = Lock()
-# Of scrypt, with what OpenSSL needs beside it.
+# For scrypt, including OpenSSL's own overhead.
 MAX_MEMORY = 160 * 1024 * 1024
 
 
@@ -52,7 +52,7 @@ class BCryptSHA256PasswordHasher(hashers.BCryptSHA256PasswordHasher):
 
 class BCryptPasswordHasher(hashers.BCryptPasswordHasher):
     def encode(self, password: str, salt: Any) -> str:
-        # Of a password, bcrypt takes 72 bytes; its library refuses more, where those of other systems cut it off.
+        # bcrypt reads 72 bytes of a password. Its library refuses longer ones; other systems truncate them.
         hashed = _compute(partial(bcrypt.hashpw, password.encode()[:72], salt))
         return f"{self.algorithm}${hashed.decode()}"
 

@@ -31,9 +31,9 @@ _KEY = secrets.token_bytes(32)
 def prove(request: AnyRequest, email: str, password: str, *, door: str, check: Check = check_password) -> User:
     """Finds the active user with this email and password.
 
-    It takes the same time and ends the same whatever is wrong: for an unknown email a password is hashed, too. While
-    there are users whose passwords were hashed elsewhere, every refusal takes as long as the slowest of them could.
-    The first log-in of such a user hashes the password anew.
+    Every refusal takes the same time and looks the same: for an unknown email a password is hashed, too. While there
+    are users with imported hashes, every refusal takes as long as the slowest of these hashes could. The first login
+    of such a user rehashes the password.
 
     Args:
         request: the request that brings the password, for the limits on guessing.
@@ -65,7 +65,7 @@ def prove(request: AnyRequest, email: str, password: str, *, door: str, check: C
 
 
 def _hold_back(request: AnyRequest, began: float) -> None:
-    """Has the response sent later: by the server where it can, whose threads others need meanwhile."""
+    """Delays the response: in the server if it can, because other requests need this thread."""
     state = get_state(request.META)
     if state.send_at is None:
         get_blocking_backend().sleep(max(0, began + SECONDS_OF_A_REFUSAL - time.monotonic()))
@@ -97,7 +97,7 @@ def check_and_remember(password: str, stored: str) -> bool:
     """Checks a password. A good one is remembered for a minute by this process alone.
 
     What is remembered is a digest of the stored hash and the password together, under a key that nobody else has.
-    The stored hash is read at each request, so a changed password is found under no digest of before.
+    Each request reads the stored hash, so no earlier digest matches a changed password.
     """
     text = f"{stored}\0{password}".encode("utf-8", "surrogatepass")
     digest = hmac.digest(_KEY, text, hashlib.sha256).hex()

@@ -132,7 +132,7 @@ class SessionToken(Token):
         self.expires_at = datetime.fromtimestamp(self.payload["exp"], UTC)
 
 
-# As secret as the keys beside them. A token is sent again and again; of what was verified once, the time alone goes on.
+# As secret as the keys. A token is sent many times; once it is verified, only its expiry can change.
 @lru_cache(maxsize=1024)
 def _verify(cls: Any, backend: Backend, text: str) -> Any:
     token = cls(text)
@@ -171,7 +171,7 @@ class RefreshToken(SessionToken):
 
 
 class Pair(NamedTuple):
-    """What a login gives, and each refresh anew."""
+    """The tokens that a login issues, and that each refresh replaces."""
 
     access: AccessToken
     refresh: RefreshToken

@@ -1,4 +1,4 @@
-"""The release. Its number stands here alone; pyproject.toml reads it."""
+"""The release. This is the only place for its number; pyproject.toml reads it."""
 
 import os
 from pathlib import Path

@@ -12,7 +12,7 @@ class ConfigConfig(AppConfig):
         from config import checks  # noqa: F401 - registers the system checks
         from config.postgresql import (
             events,
-            statements,  # noqa: F401 - is told of each new connection
+            statements,  # noqa: F401 - receives a signal for each new connection
         )
         from config.postgresql.replicas import hosts  # noqa: F401 - likewise
 

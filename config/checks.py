@@ -15,7 +15,7 @@ from config.api.versions import versioning
 from config.api.versions.table import midnight
 
 NOTICE_BEFORE_SUNSET = timedelta(days=90)
-# At the most, with that of the process beside it: docs/scale.md#database-connections.
+# At most, including the process beside it: docs/scale.md#database-connections.
 CONNECTIONS_OF_A_WORKER = 15
 # For readers of metrics, backups and commands.
 SPARE_CONNECTIONS = 10
@@ -65,7 +65,7 @@ def check_mail(**options: object) -> list[CheckMessage]:
     return [checks.Warning(message, hint="Set EMAIL_URL and run manage.py deliver.", id="config.W011")]
 
 
-# --- What runs beside the service, for `manage.py doctor` and `manage.py check --database default`
+# --- What the service depends on, for `manage.py doctor` and `manage.py check --database default`
 
 
 @register(Tags.database)
@@ -127,7 +127,7 @@ def check_redis(databases: Sequence[str] | None = None, **options: object) -> li
     """Looks whether a Redis would count: it answers, is no replica, and forgets nothing."""
     if not databases or not settings.QUOTA_URL:
         return []
-    # Whoever has none shall not load it.
+    # An installation without Redis does not load its client.
     from redis import Redis
     from redis.exceptions import RedisError
 

@@ -1,4 +1,4 @@
-"""`Authorization: Bearer <token>` (RFC 6750): a JWT from login or an OAuth access token, told apart by shape."""
+"""`Authorization: Bearer <token>` (RFC 6750): a JWT from login or an OAuth access token, distinguished by its form."""
 
 from django.db.models import F
 from rest_framework.request import Request

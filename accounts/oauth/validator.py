@@ -1,4 +1,4 @@
-"""The rules of the authorization server, in addition to those of the toolkit."""
+"""The rules that the authorization server adds to the toolkit's."""
 
 from __future__ import annotations
 

@@ -72,8 +72,8 @@ class ServiceAdmin(ExportMixin, admin.ModelAdmin):
     Attributes:
         search_fields: `column` or `column__startswith`, each with an index (config.admin.changelist).
         sortable_by: columns that an index begins with.
-        removal_consequences: sentences that say what a removal does, beside the numbers of `config.admin.removal`.
-        linked_filters: lookups, beside those of `list_filter`, that links of other pages filter the list by. Each is
+        removal_consequences: sentences about what a removal does, shown with the numbers of `config.admin.removal`.
+        linked_filters: lookups, besides `list_filter`, that links of other pages filter the list by. Each is
             the primary key of a row that is referred to, whose own page may show the latest of these rows.
         linked_ordering: the order of rows under a linked filter, latest first, where it is not that of the whole list.
     """

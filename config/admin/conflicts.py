@@ -1,7 +1,7 @@
 """A change form that overwrites nothing unseen: it carries the version of what it shows, as the API's `If-Match` does.
 
-The version is a digest of each field and not of the whole row: a comment on a post is no conflict for who edits its
-title, and fields that only somebody else has changed can be told from those that were changed here.
+The version is a digest of each field and not of the whole row: a comment on a post is no conflict for somebody who
+edits its title, and fields that only somebody else has changed can be told from those that were changed here.
 """
 
 from __future__ import annotations

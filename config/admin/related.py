@@ -1,7 +1,7 @@
 """What refers to a row, for the row's own page: how many rows of each model there are, and the latest of them.
 
 A model is shown where its change list can be filtered by the row (`linked_filters`): so the filter leads to all of the
-rows, along the same index. The numbers are those of that list.
+rows, along the same index, with the same numbers.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def fetch_related_rows(site: AdminSite, request: HttpRequest, row: Model) -> lis
 
 
 def _find_references(site: AdminSite, row: Model) -> Iterator[_Reference]:
-    """The references by which a change list can be filtered; those of the apps before those of what the API writes."""
+    """The references by which a change list can be filtered, those of the apps first."""
     pages = [page for page in site._registry.values() if isinstance(page, ServiceAdmin)]
     for page in sorted(pages, key=lambda page: page.opts.app_label == "config"):
         for lookup in page.linked_filters:

@@ -72,7 +72,7 @@ def get_effects(queryset: QuerySet[Model]) -> list[Effect]:
 
 
 def _find_deleted(model: type[Model], keys: Sequence[object]) -> Iterable[_Related]:
-    """The rows that go with those of `model`, and those that go with these."""
+    """The rows that are deleted with rows of `model`, directly or indirectly."""
     found: dict[type[Model], _Related] = {}
 
     def add(relation: ForeignObjectRel, values: object, *parents: type[Model]) -> QuerySet:

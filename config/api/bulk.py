@@ -91,7 +91,7 @@ class BulkMixin(ConventionsMixin):
         return serializer.create_many([{**each, **values} for each in many])
 
     def read_related(self: Any, rows: Sequence[Model]) -> Sequence[Model]:
-        """New rows with what they show beside their own columns."""
+        """New rows with the related values that they show."""
         found = self.queryset.filter(pk__in=[row.pk for row in rows])
         related = self.with_related(found, self.field_names, single=True)
         if related is found or not rows:

@@ -1,6 +1,6 @@
-"""What the operations of a resource do, in words for callers: the reference and the browsable API show them.
+"""Descriptions of the operations of a resource, which the reference and the browsable API show.
 
-A viewset says by `texts` what is special about its own. `{one}`, `{many}` and `{parent}` stand for its rows' names.
+A viewset describes its own particulars in `texts`. `{one}`, `{many}` and `{parent}` are replaced by its rows' names.
 """
 
 from collections.abc import Mapping

@@ -15,7 +15,7 @@ class Router(SimpleRouter):
 
 
 class ItemRouter(Router):
-    """Resources whose collection stands elsewhere: `/comments/{id}`."""
+    """Resources whose collection has another address: `/comments/{id}`."""
 
     routes = _ITEM
 

@@ -75,10 +75,10 @@ class ResourceViewSet(ViewSetMixin, StreamMixin, IncludeMixin, ReplicaMixin, Con
         serializer_class: a ResourceSerializer.
         scope: the part of a scope before the colon; None where any credential will do.
         sortable: the fields a list may be sorted by, `id` among them.
-        filterset_class: the filters of the list, beside those that `build_filterset_class` adds.
+        filterset_class: the filters of the list, besides those that `build_filterset_class` adds.
         staff_filters: the names of filters that are for those who see more than their own rows.
         links: of a single resource, `self` first.
-        version_columns: those of which one changes whenever a row changes, or what it shows beside its own columns.
+        version_columns: columns of which one changes whenever a row or a related value that it shows changes.
         parent_field: of a nested collection, the foreign key to the parent, under which the address names it too;
             `get_parents()` then says which parents the caller may look into. `get_queryset` selects no row below
             another one: `visible_to` and the managers of rows that go with their parent see to it.
@@ -113,14 +113,14 @@ class ResourceViewSet(ViewSetMixin, StreamMixin, IncludeMixin, ReplicaMixin, Con
             declared: Any = cls.filterset_class
             cls.filterset_class = build_filterset_class(declared, rows.model, tuple(cls.sortable), cls.parent_field)
 
-    # --- Hooks of this service, beside DRF's
+    # --- Hooks of this service, in addition to DRF's
 
     def get_parents(self) -> QuerySet[Model]:
         """The parents below which the caller may look. It may ask for the principal's role, kind and user id alone."""
         raise NotImplementedError
 
     def with_related(self, queryset: QuerySet[Model], names: frozenset[str], *, single: bool) -> QuerySet[Model]:
-        """Adds to rows what the named fields show beside their own columns.
+        """Adds to rows the related values that the named fields show.
 
         It is read in the same statement: an entity tag must not pair a row with the related rows of another moment.
         """
@@ -185,7 +185,7 @@ class ResourceViewSet(ViewSetMixin, StreamMixin, IncludeMixin, ReplicaMixin, Con
             if key is not None and (replay := key.fetch_replay(is_counted=not self.is_dry_run)):
                 return self.build_response(*replay)
             if self.principal is not None:
-                # No row, nor a record of a key, shall be added after the user's removal took the others.
+                # No row, and no record of a key, may be added after the user's removal has taken the others.
                 self.principal.lock_key_share()
             # Not before: a retry is answered as the first request was, also when the parent has gone since.
             self.check_parent()
@@ -328,7 +328,7 @@ class ResourceViewSet(ViewSetMixin, StreamMixin, IncludeMixin, ReplicaMixin, Con
         return row
 
     def build_object_query(self, rows: QuerySet[Model], pk: object, *, lock: bool) -> QuerySet[Model]:
-        """The row of an id with what its links look at; with a lock, without what it shows beside its own columns.
+        """The row of an id with the rows that its links read; with a lock, without the related values that it shows.
 
         Args:
             rows: those among which it is looked for.

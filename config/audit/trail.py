@@ -90,7 +90,7 @@ def record(event: str, *, user: Any = None, by: Any = None, **facts: object) -> 
 
 
 def record_write(event: str, *, user: Any = None, **facts: object) -> None:
-    """Notes what somebody did to a user, with the kind of credential and, unless it is nobody's, its user as `by`.
+    """Records what somebody did to a user, with the kind of credential and, if it has one, its user as `by`.
 
     Args:
         event: as of `record`.

@@ -1,4 +1,4 @@
-"""What happened, told to others: one feed of all changes that is followed without a gap, and webhooks.
+"""Events for other systems: one feed of all changes, which clients follow without a gap, and webhooks.
 
 EVENTS turns it off. Triggers write the events (config.postgresql.events).
 """

@@ -1,6 +1,6 @@
-"""The events in their order, a page at a time: whoever goes on from the end of a page misses none, and gets each once.
+"""The events in their order, a page at a time. A reader that continues from the end of a page gets each event once.
 
-A page costs the same however many events there are: it looks at a bounded number of them, and tells how far it came.
+A page costs the same however many events there are: it reads a bounded number of them, and reports how far it got.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from config.postgresql.events import EPOCHS, HORIZON, ORIGIN, TABLE
 
 MAX_SCANNED = 5_000
 _COLUMNS = [field.attname for field in Event._meta.concrete_fields]
-# All of one snapshot: what is dropped meanwhile waits for it, or is told by the epoch.
+# All of one snapshot: a concurrent drop waits for it, or shows in the epoch.
 _PAGE = f"""
 SELECT epoch.number, epoch.dropped_position, epoch.dropped_id, known.id IS NOT NULL,
     newest.position, newest.id, newest.created_at,
@@ -42,7 +42,7 @@ ORDER BY page.position, page.id
 
 
 class Page(NamedTuple):
-    """Some events, and where to go on.
+    """Some events, and where to continue.
 
     Attributes:
         following: behind the last of them, or of those that were looked at.
@@ -58,7 +58,7 @@ class Question(NamedTuple):
     """Which events are asked for.
 
     Attributes:
-        place: where to go on; None for the oldest event.
+        place: where to continue; None for the oldest event.
         is_end: whether the end of the feed alone is asked for, where nothing is yet.
         types: None for all.
         user_id: whose events; None for everybody's.

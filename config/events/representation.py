@@ -14,12 +14,12 @@ from config.models import Event
 
 FIELDS = ("id", "cursor", "type", "created_at", "resource", "user_id", "changed", "actor", "request_id")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# Not of a list and its filters: a place in time, where any follower may go on.
+# Not bound to a list and its filters: a place in time, where any follower may continue.
 _BINDING = build_binding(("feed", ""))
 
 
 class Place(NamedTuple):
-    """Behind which event a follower goes on: of which epoch, and all that tells it from one of another history.
+    """The event after which a follower continues, its epoch, and what distinguishes it from one of another history.
 
     0, 0 is the beginning.
     """

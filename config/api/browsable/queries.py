@@ -1,4 +1,4 @@
-"""The query of a list, and those that a person may go on to: by a search, by a filter, in another order.
+"""The query of a list, and the queries that a person can reach from it: by a search, a filter or another order.
 
 What is offered leads to a list that there is. Filters that do not go with it, by the rule that the list itself obeys
 (config.api.listing.combinations), are left out of it, and the page says so.
@@ -97,7 +97,7 @@ class ListQuery:
 
         Args:
             without: the names of parameters that are left out.
-            more: parameters that take the place of those of the request.
+            more: parameters that replace the request's.
         """
         gone = {*without, *START, *more}
         kept = [(name, value) for name, value in self.query.items() if name not in gone and value]

@@ -14,7 +14,7 @@ from config.api.versions.versioning import get_prefix
 
 # A cell shows the beginning of a longer text; the JSON has the whole.
 MAX_TEXT = 80
-# A text up to here stands on one line.
+# A text of up to this length stays on one line.
 MAX_NARROW = 14
 
 
@@ -47,7 +47,7 @@ class Cell:
 
     Attributes:
         address: of what the value is the id of; or empty.
-        width: `narrow` if it stands on one line, `time` if on one or two; or empty.
+        width: `narrow` if it stays on one line, `time` if on one or two; or empty.
     """
 
     text: str

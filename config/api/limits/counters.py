@@ -16,8 +16,8 @@ WINDOW_SECONDS = 60
 
 WINDOW = f"date_bin('{WINDOW_SECONDS} seconds', statement_timestamp(), timestamptz 'epoch')"
 _USAGE = f"key, count, date_part('epoch', \"window\" - statement_timestamp()) + {WINDOW_SECONDS}"
-# The keys, and how often each is counted, come from a query, which the placeholder `keys` stands for. The table is not
-# logged, but to read a row may write to the WAL, too: that its writer has committed (a hint bit).
+# The keys, and how often each is counted, come from a query that replaces the placeholder `keys`. The table is not
+# logged, but even reading a row may write to the WAL: a hint bit, that its writer has committed.
 INCREMENT = f"""
 INSERT INTO config_counter AS present (key, "window", count)
 SELECT key, {WINDOW}, count FROM ({{keys}}) AS keys (key, count)
@@ -34,14 +34,14 @@ _FETCH = f'SELECT {_USAGE} FROM config_counter WHERE key = ANY(%s) AND "window" 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Where a counter stands after it was counted: `reset` is in seconds from now."""
+    """The state of a counter after counting; `reset` is in seconds from now."""
 
     count: int
     reset: float
 
 
 class CountersUnavailable(Exception):  # noqa: N818 - named after what was met, as Django's errors of the database
-    """What counts beside the database is away, slow, or refuses to count."""
+    """Redis is unavailable, slow, or refuses to count."""
 
 
 def increment(keys: Sequence[str]) -> Mapping[str, Usage]:
@@ -54,7 +54,7 @@ def increment(keys: Sequence[str]) -> Mapping[str, Usage]:
 
 
 def fetch(keys: Sequence[str]) -> Mapping[str, Usage]:
-    """Where the keys stand; those not counted in the present minute are left out."""
+    """The state of the keys that were counted in the current minute."""
     return _fetch(_FETCH, keys)
 
 
@@ -81,5 +81,5 @@ def rate_limited(seconds: float) -> DomainError:
 
 
 def expired(now: datetime) -> QuerySet[Counter]:
-    """The counters of windows that are over: such a key begins anew when it is counted again."""
+    """The counters of past windows: such a key starts from zero when it is counted again."""
     return Counter.objects.filter(window__lte=now - timedelta(seconds=WINDOW_SECONDS))

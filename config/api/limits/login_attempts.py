@@ -24,11 +24,11 @@ def login_attempt(
 
     The block appends the result of its check; without a check nothing is counted.
 
-    Nothing is checked once the limit is used up. A failure is counted before it is answered, so that of many at once no
-    more than the limit are told that they failed. A success is not counted at all: to count it and take it back would
-    refuse a client with many simultaneous requests and the right password. So attempts that are begun at the same time
-    can exceed the limit, by no more than the caller may have under way. Whichever of them fails is told no more than
-    that there were too many; one with the right secret succeeds.
+    Nothing is checked once the limit is used up. A failure is counted before it is answered, so of many simultaneous
+    attempts no more than the limit learn that they failed. A success is not counted at all: counting it and taking it
+    back would refuse a client that sends many simultaneous requests with the right password. So simultaneous attempts
+    can exceed the limit, by no more than the caller may have under way. Those that fail learn only that there were too
+    many; one with the right secret succeeds.
 
     Call it outside of a transaction: the count must outlive the refusal.
 

@@ -80,7 +80,7 @@ class CredentialBackend:
                 stand_in = find_stand_in_for(request) if is_unavailable(error) else None
                 if stand_in is None:
                     raise
-        get_state(request.META).stand_in = stand_in  # type: ignore[union-attr]  # without one, nothing stands in
+        get_state(request.META).stand_in = stand_in  # type: ignore[union-attr]  # without a request, nothing stands in
         try:
             return next(iter(rows.using(stand_in)), None)
         except Error:
@@ -113,7 +113,7 @@ class DatabaseQuotas(QuotaBackend):
 
 class RedisQuotas(QuotaBackend):
     def count(self, request: AnyRequest, key: str, limit: int) -> counters.Usage | None:
-        # What nobody uses shall take no memory.
+        # Only installations that use Redis pay for its memory.
         from config.api.limits import redis_counters
 
         return redis_counters.increment([key])[0] if limit else None
@@ -127,9 +127,8 @@ def find_stand_in_for(request: AnyRequest | None) -> str | None:
 def consume_quota(request: AnyRequest, user: Model | None) -> None:
     """Counts a request, once, before anything is done for it.
 
-    A credential that is no good counts for the address it comes from: nobody uses up the quota of another user by
-    guessing. While what counts is unavailable, be it the database or Redis, nothing is limited: what needs neither
-    shall answer.
+    An invalid credential counts for the address that it comes from, so nobody uses up another user's quota by
+    guessing. While the database or Redis cannot count, nothing is limited: requests that need neither are answered.
 
     Args:
         request: of Django or of DRF.
@@ -194,7 +193,7 @@ def _get_fields(policy: str, limit: int, usage: counters.Usage) -> dict[str, str
 class QuotaMiddleware(Middleware):
     """Puts the quota's fields on each response that counts, and counts the requests that no view has counted.
 
-    Those are of unknown addresses, redirected, or refused before or beside their view; nothing was done for them.
+    Such a request has an unknown address, is redirected, or is refused before or beside its view; nothing was done for it.
     """
 
     def __call__(self, request: HttpRequest) -> HttpResponse:

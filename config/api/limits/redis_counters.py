@@ -20,7 +20,7 @@ from config.api.limits.counters import WINDOW_SECONDS, CountersUnavailable, Usag
 
 # On a busy machine Redis and the thread that asks it wait for a processor.
 MAX_SECONDS_OF_AN_ANSWER = 0.2
-# After a failure, one request in so many seconds tries Redis, and those that come meanwhile are not counted.
+# After a failure, one request in so many seconds tries Redis; the others in between are not counted.
 SECONDS_BETWEEN_TRIALS = 10.0
 
 # A hash has one field, which is the present window by the clock of Redis: what a row of config.models.Counter has.
@@ -48,7 +48,7 @@ def increment(keys: Sequence[str]) -> list[Usage]:
         keys: under which they count; one may come several times.
 
     Returns:
-        Where the counter of each stands after it.
+        The state of each counter afterwards.
 
     Raises:
         CountersUnavailable: after 200 ms where Redis is tried, at once between two trials.

@@ -95,7 +95,7 @@ class BoundedKeysetQuery(KeysetQuery):
         return RawSQL(*self._count_up_to_bound())
 
     def _count_up_to_bound(self) -> tuple[str, Sequence[Any]]:
-        # In the order of the list, so that the rows are counted in the index in which they stand together.
+        # In the order of the list, so that the rows are counted in the index that has them next to each other.
         keys, params = self.select_keys(self.parts, 0, MAX_COUNTED + 1, is_sorted=False)
         return f"(SELECT count(*) FROM ({keys}) AS counted)", params
 

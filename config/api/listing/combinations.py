@@ -23,7 +23,7 @@ def find_refusals(
     Args:
         filterset_class: of the list.
         model: of its rows.
-        values: those of the filters, by name.
+        values: the filters' values, by name.
         ordering: of the list.
         parent: the column of the parent of a nested collection, if it is one.
 

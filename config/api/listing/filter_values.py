@@ -98,7 +98,7 @@ class IdsFilter(LaterFilter):
 
 
 class SearchFilter(LaterFilter):
-    """`q=…`. Which rows it leaves is told by their words, and not by a condition on a column.
+    """`q=…`. It selects rows by their words, and not by a condition on a column.
 
     Attributes:
         columns: whose words are looked at.

@@ -45,7 +45,7 @@ class StrictFilterSet(FilterSet):
 
     Attributes:
         first: the names of the filters that every version has.
-        later: those of the others.
+        later: the names of the other filters.
     """
 
     first: ClassVar[Sequence[str]]
@@ -136,7 +136,7 @@ def build_filterset_class(
     """A FilterSet with what every list has: bounds of each time and number that it is sorted by, and several ids.
 
     Args:
-        declared: the filters that the list has beside these.
+        declared: the other filters of the list.
         model: of its rows.
         sortable: the fields by which it is sorted.
         parent: the column of the parent of a nested collection, if it is one.
@@ -171,7 +171,7 @@ class FilterBackend(BaseFilterBackend):
         return filtered
 
 
-# Django makes the choices anew at each look.
+# Django would build the choices each time.
 @lru_cache(maxsize=256)
 def _validate(declared: Any, value: str) -> Sequence[str]:
     """What is wrong with the value of a filter."""

@@ -57,8 +57,8 @@ class KeysetQuery:
         queryset: the list as a whole.
         ordering: the order; that of the queryset does not matter.
         filters: the values of the equality filters that the queryset is under, by name.
-        with_related: adds to a page what its rows show beside their own columns.
-        columns: the columns to read, to which the primary key and those of the order are added; None reads all.
+        with_related: adds the related values that the rows of a page show.
+        columns: the columns to read, besides the primary key and the order's columns; None reads all.
 
     Attributes:
         parts: disjoint querysets that are the list when taken together, each ordered by one index. Where counts
@@ -200,7 +200,7 @@ class KeysetQuery:
     def seek(self, position: CursorPosition | None, limit: int) -> Side:
         """The rows nearest to a position on its side of the key, and whether there are rows on the other side.
 
-        Both are of one snapshot. Backwards, the rows stand in the opposite of list order.
+        Both are of one snapshot. Backwards, the rows come in reverse list order.
 
         Args:
             position: where the list is entered; None for its beginning.
@@ -216,7 +216,7 @@ class KeysetQuery:
         return Side([], bool(self.fetch(KeysetQuery.build_seek, position.opposite.comparison, 1, **key)))
 
     def build_seek(self, comparison: str | None, limit: int, **key: Any) -> QuerySet[Any]:
-        """By one comparison of rows with a key, which the index of the order serves as it stands."""
+        """By one row comparison with a key, which the index of the order serves directly."""
         if comparison is None:
             return self.with_related(merge_slices(self.parts, self.ordering, 0, limit))
         position = CursorPosition(comparison, tuple(key.values()))

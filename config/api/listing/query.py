@@ -127,7 +127,7 @@ class QueryParameters:
         self.query = kept
 
     def encode(self) -> Sequence[tuple[str, str]]:
-        """Each parameter with its name, as it stands in a query string."""
+        """Each parameter with its name, as in a query string."""
         texts = []
         for name, values in self.query.lists():
             for value in values:

@@ -3,8 +3,8 @@
 No index has the rows of several words in the order of a list. A page is read in one of two ways, neither of which
 looks at more than a bounded number of rows. Where one of the words is rare, or two of them together, all rows that have
 them are looked at, and everything is exact. Where all are common, the list is read in its own order, up to
-MAX_LOOKED_AT rows a page: such a page may have fewer rows than it could, and the next one goes on behind the last row
-that was looked at.
+MAX_LOOKED_AT rows a page: such a page may have fewer rows than it could, and the next one continues after the last
+row that was looked at.
 """
 
 from collections.abc import Sequence
@@ -117,7 +117,7 @@ class CommonWordsQuery(BoundedKeysetQuery):
         found, reached = self._look(parts, limit, backwards=backwards)
         rows = self._fetch(found, backwards=backwards)
         if len(rows) < len(found) == limit:
-            # Some have gone since. No row may be left out for that: the next page goes on behind the last one found.
+            # Some have been deleted since. No row may be skipped: the next page continues after the last one found.
             reached = found[-1]
         return Side(rows, has_others, reached if len(rows) < limit else None)
 

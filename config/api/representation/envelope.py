@@ -76,7 +76,7 @@ class Link:
         rel: its name in `_links`.
         path: where it leads, without prefix; `{0.id}` and the like are filled from the row.
         scope: what the credential must allow, if anything.
-        method: told only when it is not GET.
+        method: shown only when it is not GET.
         when: what else must hold.
         select_related: the foreign key of the row whose target `when` looks at, if any; it is read with the row.
     """
@@ -96,7 +96,7 @@ def build_address(request: Request, path: str) -> str:
 
 
 def _get_affixes(request: Request) -> tuple[str, str]:
-    """What stands before and behind the paths of resources."""
+    """The prefix and the query string of links to resources."""
     query, behind = request.query_params, ""
     # Not by `get`, which finds out by an exception.
     if VERSION_PARAMETER in query and (version := query[VERSION_PARAMETER]):

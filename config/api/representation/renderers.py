@@ -107,14 +107,14 @@ class StreamRenderer(BaseRenderer):
     content_type: str
 
     def render_beginning(self, names: Sequence[str]) -> bytes:
-        """What stands before the rows, of which the fields are known."""
+        """The text before the rows, whose fields are known."""
         return b""
 
     def render_rows(self, rows: Sequence[Mapping[str, object]]) -> bytes:
         raise NotImplementedError
 
 
-# What ends a line for Python's `splitlines` and the like, and what JSON lets stand in a string as it is.
+# Line ends for Python's `splitlines` and the like that JSON allows in a string without an escape.
 _LINE_ENDS = {end.encode(): f"\\u{ord(end):04x}".encode() for end in "\u0085\u2028\u2029"}
 
 

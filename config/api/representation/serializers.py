@@ -118,7 +118,7 @@ class ResourceSerializer(StrictSerializer, serializers.ModelSerializer):
         """Makes a serializer.
 
         Args:
-            fields: the names of the fields that the representation shall have; None for all.
+            fields: the names of the fields of the representation; None for all.
         """
         super().__init__(*args, **options)
         if fields is not None:
@@ -206,7 +206,7 @@ class ResourceSerializer(StrictSerializer, serializers.ModelSerializer):
         """Writes the columns that change and no other: a concurrent write to the rest stays. Reads what triggers made.
 
         Args:
-            instance: as it was read under its lock, so that nobody changes what is compared here.
+            instance: as it was read under its lock, so that nothing changes what is compared here.
             validated_data: new values by the names of columns. Present values leave the row's version as it is.
         """
         changes = {name: value for name, value in validated_data.items() if getattr(instance, name) != value}

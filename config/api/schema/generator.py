@@ -39,7 +39,7 @@ def _build_document(version: Version) -> JSONObject:
 
 
 class CanonicalEndpointEnumerator(EndpointEnumerator):
-    """Leaves out the endpoints that repeat those of the canonical prefix under another one."""
+    """Leaves out the endpoints that repeat the canonical prefix's under another one."""
 
     def should_include_endpoint(self, path: str, callback: View) -> bool:
         is_canonical = path.startswith(_PREFIX) or not is_versioned(path)
@@ -138,7 +138,8 @@ def _describe_tags(result: JSONObject) -> list[dict[str, str]]:
 def _share_error_responses(result: JSONObject) -> JSONObject:
     """Replaces error responses by references to components, which it returns: they would be most of the document.
 
-    Those of operations without a quota stay where linters are told to look for no fields of it: below their paths.
+    Responses of operations without a quota stay below their paths, where linters are configured not to require its
+    fields.
     """
     shared: dict[str, JSONObject] = {}
     for operations in result["paths"].values():

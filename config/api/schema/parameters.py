@@ -53,7 +53,7 @@ _KEY = build_parameter(
     required=False,
 )
 _FLAG = {"type": "boolean"}
-# Defaults stand in descriptions: the reference sends whatever a schema has for `default`, or a parameter for `example`.
+# Defaults are in the descriptions: the reference would send a schema's `default`, or a parameter's `example`.
 _SHARED = (
     build_parameter("page", build_integer(1, MAX_POSITION), "Page number, from 1. Excludes `offset` and `cursor`."),
     build_parameter("offset", build_integer(0, MAX_POSITION), "Items to skip. Excludes `page` and `cursor`."),

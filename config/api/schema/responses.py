@@ -64,7 +64,7 @@ def build_envelope(data: JSONObject, **members: JSONObject) -> JSONObject:
 
     Args:
         data: the schema of `data`.
-        members: the schemas of the members beside it.
+        members: the schemas of the other members.
 
     Returns:
         The schema of the envelope.
@@ -95,7 +95,7 @@ def build_single(view: ResourceViewSet, properties: JSONObject, registry: Compon
 
 
 def build_page(view: ResourceViewSet, properties: JSONObject, registry: ComponentRegistry) -> JSONObject:
-    """The schema of a response with a page of the list. The arguments are those of `build_single`."""
+    """The schema of a response with a page of the list. It takes the arguments of `build_single`."""
     row = build_object(_get_shown(view, properties, created=False))
     serializer_class = type(view.get_serializer())
     items = {

@@ -57,8 +57,8 @@ class Version:
     Attributes:
         number: as addresses and headers name it.
         released: when it became usable.
-        deprecated: from when on it should not be used any more; it is told as soon as it is set.
-        sunset: from when on it is not answered any more.
+        deprecated: from when on it should no longer be used; announced as soon as it is set.
+        sunset: from when on requests for it are refused.
     """
 
     number: int

@@ -57,7 +57,8 @@ WITH seen AS (
 UPDATE config_idempotencyrecord AS record SET replays = replays + count, replayed_at = statement_timestamp()
 FROM known JOIN seen USING (id) WHERE record.id = known.id
 """
-# Whose replays are told apart until the next write. In an outage all clients retry at once: the metric counts them all.
+# Records whose replays are counted separately until the next write. In an outage all clients retry at once: the metric
+# counts them all.
 MAX_REPLAYED = 1_000
 
 logger = logging.getLogger(__name__)
@@ -86,7 +87,7 @@ class VersionUses:
         return {sql: Counter() for sql in (_WRITE, _WRITE_ANSWERS, _WRITE_REPLAYS)}
 
     def count(self, version: Version, principal: Principal | None, status: int) -> None:
-        """Counts an answer of a version: of which user, by which credential; nobody's, where there was no good one."""
+        """Counts a response of a version by user and credential, or without a user if no credential was valid."""
         user, kind, name = (None, "", "")
         if principal is not None:
             user, kind, name = principal.user.id, principal.kind, principal.credential
@@ -127,7 +128,7 @@ class VersionUses:
         try:
             # All or nothing, or what stays in memory would be counted twice.
             with transaction.atomic(), connection.cursor() as cursor:
-                # Requests wait meanwhile, and nothing that a crash may take with it is worth a wait for the disk.
+                # Requests wait for this, and nothing that a crash may lose here is worth a wait for the disk.
                 cursor.execute("SET LOCAL synchronous_commit = off")
                 for sql, counts in seen.items():
                     if counts:

@@ -81,7 +81,7 @@ def choose_media_type(header: str, available: tuple[str, ...] = (JSON, HTML)) ->
 
 
 def prefers_problem_json(header: str) -> bool:
-    """Whether an error shall be problem details: they are named, and nothing else that there is comes before them."""
+    """Whether an error is sent as problem details: the client accepts them, and prefers nothing else that we have."""
     return choose_media_type(header, (JSON, HTML, PROBLEM_JSON)).media_type == PROBLEM_JSON
 
 
@@ -101,7 +101,7 @@ def _choose(header: str, available: tuple[str, ...], versions: tuple[Version, ..
 
 
 def _weight(candidate: MediaRange, given: list[MediaRange]) -> tuple[float, int]:
-    """How welcome a type is: its `q`, then how early it stands. The most specific range that fits it decides."""
+    """How welcome a type is: its `q`, then how early it is listed. The most specific range that fits it decides."""
     fitting = [
         (specificity, one.quality, -place)
         for place, one in enumerate(given)
@@ -124,8 +124,8 @@ def _specificity(one: MediaRange, candidate: MediaRange) -> int:
 VERSION_PARAMETER = "version"
 _NUMBER = "[0-9][^/]*"
 _PREFIX = re.compile(rf"/api(?:/v(?P<version>{_NUMBER}))?(?=/|$)")
-# What stands at the root only, unversioned: pages for people, health, OAuth, files. Every other address is one of the
-# API's, one that leads nowhere too, since the root is one of the prefixes.
+# Addresses at the root only, unversioned: pages for people, health, OAuth, files. Every other address belongs to the
+# API, even one that leads nowhere, since the root is one of the prefixes.
 _ROOT_ONLY = re.compile(
     r"/(?:\.well-known|admin|docs|favicon\.ico|health|metrics|oauth|openapi\.json|session|static)(?:/|$)"
 )
@@ -136,7 +136,7 @@ _OAUTH_ENDPOINT = re.compile(
 
 
 class VersionConverter(StringConverter):
-    """What stands behind `/api/v` in an address of the URL map; `/api/versions` is none."""
+    """What follows `/api/v` in an address of the URL map; `/api/versions` is none."""
 
     regex = _NUMBER
 
@@ -168,7 +168,7 @@ def is_oauth(path: str) -> bool:
 
 
 def is_oauth_endpoint(path: str) -> bool:
-    """Whether programs speak OAuth here, whose own bodies errors have; the pages for people stand beside it."""
+    """Whether programs speak OAuth here, where errors have OAuth's own bodies. This excludes its pages for people."""
     return bool(_OAUTH_ENDPOINT.fullmatch(path))
 
 
@@ -301,7 +301,7 @@ class VersionMiddleware(Middleware):
 def _notice(version: Version) -> tuple[Mapping[str, str], str]:
     """The headers that name a version and give its notice, and the links of it that are the same for every resource.
 
-    They lead people to what changes and when; that page must outlive the version, so it stands beside the versions.
+    They lead people to what changes and when. That page must outlive the version, so it belongs to none.
     """
     headers, relations = {"API-Version": str(version)}, []
     if version.deprecated:

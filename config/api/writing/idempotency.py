@@ -76,7 +76,7 @@ class IdempotencyKey(NamedTuple):
     """A key and the request that brings it, in the order of a record's columns.
 
     Attributes:
-        earlier_fingerprints: those of the same request by the secrets of before, which a record may have.
+        earlier_fingerprints: of the same request under earlier secrets, which a record may have.
     """
 
     user_id: int
@@ -101,8 +101,8 @@ class IdempotencyKey(NamedTuple):
         Raises:
             DomainError: IDEMPOTENCY_KEY_REUSED or IDEMPOTENCY_IN_PROGRESS.
         """
-        # The lock before the look-up: whoever had the lock released it after its record could be seen, so the snapshot
-        # of the next statement has that record. One statement for both would look with a snapshot from before the lock.
+        # The lock before the look-up: its previous holder released it after its record became visible, so the snapshot
+        # of the next statement has that record. One statement for both would use a snapshot from before the lock.
         is_alone = try_advisory_lock(self.lock_number)
         records = IdempotencyRecord._base_manager.filter(user_id=self.user_id, operation=self.operation, key=self.key)
         if record := records.first():
@@ -267,14 +267,14 @@ def build_fingerprint(version: str, body: Any, secret: str | None = None) -> byt
 def canonical(body: Any) -> str:
     """The one ASCII text of all bodies that mean the same: members sorted, numbers by value.
 
-    Integers stand as JSON's. What stands for another number begins with NaN, which no body can hold.
+    Integers are JSON's. The text of any other number begins with NaN, which no body can hold.
     """
     # It has no cycles to look for.
     return json.dumps(body, sort_keys=True, separators=(",", ":"), default=_by_value, check_circular=False)
 
 
 def _by_value(number: Decimal | UnusableNumber | RefusedLine) -> int | tuple[float, str]:
-    """What stands for a number, of which a body may hold thousands, or for a line that is no JSON."""
+    """A value that represents a number, of which a body may hold thousands, or a line that is no JSON."""
     if isinstance(number, RefusedLine):
         return math.nan, number.content.decode("latin-1")
     token = number.token.upper() if isinstance(number, UnusableNumber) else str(number)
