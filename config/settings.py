@@ -1,7 +1,7 @@
 """The settings of the service, read from the environment; docs/settings.md lists every variable.
 
-Two ways to run. *Local* (`make run`, and `manage.py` beside it): what is not given is made up, down to the
-database. *Production*, as soon as one of the variables in REQUIRED is given: then all of them must be.
+There are two modes. *Local* (`make run`, and `manage.py` beside it): missing values are generated, including the
+database. *Production*, as soon as one of the variables in REQUIRED is set: then all of them must be.
 """
 
 import os
@@ -28,7 +28,7 @@ from config.postgresql.parameters import with_parameters
 
 # --- Versions of the API ----------------------------------------------------------------------------------------------
 
-# Every version of the API there is, oldest first. What each changed stands in config.api.versions.table.
+# Every version of the API, oldest first. config.api.versions.table lists the changes of each.
 API_VERSIONS = (
     Version(1, released=date(2026, 12, 1), deprecated=date(2026, 12, 1), sunset=date(2028, 12, 1)),
     Version(2, released=date(2026, 12, 1)),
@@ -54,7 +54,7 @@ _SMTP = Regexp(
 # --- The environment -------------------------------------------------------------------------------------------------
 
 REQUIRED = ("DATABASE_URL", "SECRET_KEY", "JWT_SIGNING_KEY", "ALLOWED_HOSTS", "PUBLIC_URL")
-# Each may also stand in a file, whose path NAME_FILE gives: who may list processes may read their environment.
+# Each may also be in a file, whose path is in NAME_FILE: whoever may list processes may read their environment.
 SECRETS = (
     "DATABASE_URL",
     "DATABASE_MIGRATION_URL",
@@ -167,7 +167,7 @@ DEBUG = env.bool("DEBUG", False)
 FAST_PATH = env.bool("FAST_PATH", True)
 SECRET_KEY = _required(env.str, "SECRET_KEY", validate=Length(min=50))
 JWT_SIGNING_KEY = _required(env.str, "JWT_SIGNING_KEY", validate=_SIGNING_KEY)
-# Keys of before, which verify what they signed until it expires.
+# Previous keys, which verify what they signed until it expires.
 SECRET_KEY_FALLBACKS: list[str] = _read_list("SECRET_KEY_FALLBACKS", [], validate=_each(Length(min=50)))
 JWT_SIGNING_KEY_FALLBACKS: list[str] = _read_list("JWT_SIGNING_KEY_FALLBACKS", [], validate=_each(_SIGNING_KEY))
 ALLOWED_HOSTS = _required(
@@ -226,18 +226,18 @@ RATE_LIMIT_LOGIN_ACCOUNT = env.int("RATE_LIMIT_LOGIN_ACCOUNT", 10, validate=Rang
 RATE_LIMIT_LOGIN_ADDRESS = env.int("RATE_LIMIT_LOGIN_ADDRESS", 30, validate=Range(0))
 # Requests that one user, or one such address, has under way at the same time in one worker.
 MAX_IN_FLIGHT = env.int("MAX_IN_FLIGHT", 32, validate=Range(0))
-# How long a stream may take. It holds a snapshot meanwhile, for which VACUUM waits.
+# How long a stream may take. It holds a snapshot, for which VACUUM waits.
 MAX_STREAM_SECONDS = 600
-# How long one waits for a client that reads nothing. PostgreSQL would not wait any longer, either.
+# How long a stream waits for a client that reads nothing. PostgreSQL would not wait any longer, either.
 MAX_STREAM_STALL_SECONDS = 30
-# Networks inside that webhooks may lead to, beside all public addresses.
+# Private networks that webhooks may lead to, in addition to all public addresses.
 WEBHOOK_ALLOWED_NETWORKS: list[str] = _read_list("WEBHOOK_ALLOWED_NETWORKS", [], validate=_each(_check_network))
 # Requests that an endpoint of a webhook gets at the same time.
 WEBHOOK_CONCURRENCY = env.int("WEBHOOK_CONCURRENCY", 4, validate=Range(1, 100))
 # How long the audit trail and the use of versions are kept, and the answers that retries get.
 AUDIT_RETENTION_DAYS = env.int("AUDIT_RETENTION_DAYS", 365, validate=Range(1, 36_500))
 IDEMPOTENCY_RETENTION_DAYS = env.int("IDEMPOTENCY_RETENTION_DAYS", 30, validate=Range(1, 36_500))
-# Whether changes are told to others (config.events), and for how long events are kept.
+# Whether changes are recorded as events (config.events), and for how long events are kept.
 EVENTS = env.bool("EVENTS", True)
 EVENT_RETENTION_DAYS = env.int("EVENT_RETENTION_DAYS", 90, validate=Range(1, 36_500))
 _database = _required(env.database_url, "DATABASE_URL")
@@ -292,7 +292,7 @@ except EnvValidationError as error:
 # --- Django ----------------------------------------------------------------------------------------------------------
 
 INSTALLED_APPS = [
-    # First, for its templates stand in front of the admin's.
+    # First, because its templates override the admin's.
     "config.apps.ConfigConfig",
     "config.apps.AdminConfig",
     "django.contrib.auth",
@@ -372,7 +372,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     # Within all that knows the user.
     "config.api.reading.ReadPositionMiddleware",
-    # Innermost: it stands for the view of a request that was refused before Django saw it.
+    # Innermost: it replaces the view of a request that was refused before Django saw it.
     "config.api.exceptions.DomainErrorMiddleware",
 ]
 ROOT_URLCONF = "config.urls"
@@ -440,10 +440,10 @@ def _configure(database: Mapping[str, Any], **parameters: str) -> dict[str, Any]
             # Behind a pooler, what such a cursor reads outside of a transaction would be of another connection.
             "DISABLE_SERVER_SIDE_CURSORS": POOLED,
         },
-        # What is prepared (config.fastpath.postgresql) is planned once for a connection: PostgreSQL would weigh its
-        # values anew at each run, which takes longer than most of these statements.
+        # Prepared statements (config.fastpath.postgresql) are planned once per connection: otherwise PostgreSQL would
+        # consider their values at each run, which takes longer than most of these statements.
         plan_cache_mode="force_generic_plan" if FAST_PATH else "auto",
-        # `lock_timeout` stays below `statement_timeout`, so that a wait for a lock is told from a slow query.
+        # `lock_timeout` is below `statement_timeout`, to distinguish a wait for a lock from a slow query.
         statement_timeout="15s",
         lock_timeout="5s",
         idle_in_transaction_session_timeout="30s",
@@ -463,7 +463,7 @@ DIRECT_DATABASE = {"POOLER": False, "DISABLE_SERVER_SIDE_CURSORS": False} | {
     name: value for name, value in _migration_database.items() if value != _database[name]
 }
 
-# What the processes of the slow lane do beside the requests, with `is_stopped` to ask.
+# Work of the slow lane's processes beside requests; each function gets `is_stopped`.
 BACKGROUND_WORK = ["config.erasure.erase"]
 
 # --- Users and passwords ---------------------------------------------------------------------------------------------
@@ -640,7 +640,7 @@ SPECTACULAR_SETTINGS = {
     "CONTACT": {"name": "Users Resource Service", "url": f"{PUBLIC_URL}/docs"},
     # Where the document itself is read from: pages that try it out are of that origin, whatever its name.
     "SERVERS": [{"url": "/", "description": "This service, local or in production", "x-internal": False}],
-    # In the order of the reference. Others follow by name, told by their views.
+    # In the order of the reference. Other tags follow by name, described by their views.
     "TAGS": [
         {"name": "users", "description": "Users and their related resources."},
         {"name": "orders", "description": "Create and read orders."},

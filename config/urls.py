@@ -1,4 +1,4 @@
-"""The map of the service. Resources stand under three prefixes, by the same views; all else once, at the root."""
+"""The URL map. The same views serve resources under three prefixes; everything else is at the root only."""
 
 from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path, re_path, register_converter

@@ -61,7 +61,7 @@ class _Importer(BulkMixin):
 
 
 class Line(NamedTuple):
-    """A line of a file: its number, and its cells by the names of the columns. An empty cell stands for the default."""
+    """A line of a file: its number, and its cells by the names of the columns. An empty cell means the default."""
 
     number: int
     cells: Mapping[str, str]
@@ -79,7 +79,7 @@ def import_users(principal: Principal, lines: Sequence[Line], *, dry_run: bool) 
 
     Args:
         principal: the administrator who imports.
-        lines: those of a file.
+        lines: of a file.
         dry_run: rolls the additions back.
     """
     with transaction.atomic():

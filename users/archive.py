@@ -1,7 +1,7 @@
 """Everything that belongs to a user, as one stream.
 
-A model that refers to a user declares beside its foreign key what of a row belongs to the user: `archived`, the names
-of fields, of which none is a secret; empty where nothing is told, as of copies of what other rows hold.
+A model that refers to a user declares next to its foreign key which fields of a row belong to the user: `archived`, the
+names of fields, none of which is a secret. It is empty for rows that only copy what other rows hold.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ OWN = ("id", "name", "email", "role", "status", "email_verified_at", "external_i
 
 
 def get_archived_fields(model: type[Model]) -> Sequence[str] | None:
-    """What the archive of a user holds of rows of a model that refer to it; None where nobody has declared it."""
+    """The fields of a model's rows that the archive of the user they refer to has; None if the model declares none."""
     declared: Sequence[str] | None = getattr(model, "archived", OF_LIBRARIES.get(model._meta.label))
     return declared
 

@@ -43,8 +43,8 @@ class Status(models.TextChoices):
 class Folded(Func):
     """The form in which emails are compared: normalized, and without case.
 
-    The database alone folds, since no two libraries fold alike. `lower()` under collation C folds ASCII only, so it is
-    told another; what it gives need not be normalized any more. ASCII is normalized, and `normalize()` is slow.
+    Only the database folds, since no two libraries fold alike. `lower()` under collation C folds ASCII only, so it gets
+    another; its result needs no further normalization. ASCII is already normalized, and `normalize()` is slow.
     """
 
     template = (
@@ -156,8 +156,8 @@ class UserManager(BaseUserManager["User"].from_queryset(UserQuerySet)):  # type:
     def lock_key_share_with_credentials(self, user: User) -> bool:
         """Keeps a user, and the credentials that it has, from being ended until the transaction ends.
 
-        False when either has happened since `user` was read. Whoever gives a credential asks first: the request was
-        authenticated a moment ago, by what may have been ended meanwhile.
+        False if either has happened since `user` was read. Check this before you create a credential: the request was
+        authenticated a moment ago, by a credential that may have been ended since.
         """
         same = self.filter(pk=user.pk, credentials_ended_at=user.credentials_ended_at)
         return bool(lock_key_share(same.order_by()))
@@ -173,8 +173,8 @@ class User(AbstractBaseUser, ChangingResource):
     status = models.CharField(max_length=8, choices=Status, default=Status.ACTIVE)
     # By a link that was mailed to it (users.links).
     email_verified_at = models.DateTimeField(null=True, editable=False)
-    # Not where it was changed by a credential that is not made from the password (services.change): whoever may not
-    # change the password is mailed no link that sets it.
+    # Not if it was changed by a credential that is not based on the password (services.change): a caller that may not
+    # change the password must not be mailed a link that sets it.
     email_is_trusted = models.BooleanField(db_default=True, editable=False)
     # By which another system knows the user. None: a unique column can hold an empty text only once.
     external_id = models.CharField(  # noqa: DJ001
@@ -260,7 +260,7 @@ class User(AbstractBaseUser, ChangingResource):
         bring the user back. They also set passwords, which is noted here for every door.
 
         Raises:
-            DomainError: NOT_FOUND when the user has been removed meanwhile.
+            DomainError: NOT_FOUND if the user has been removed since.
         """
         if self._state.adding:
             super().save(*args, update_fields=update_fields, **options)

@@ -7,7 +7,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
 
 MAX_LENGTH = 255
-# A check takes half a second at the most (accounts.passwords), and holds so much memory meanwhile.
+# A check takes half a second at most (accounts.passwords), and so much memory.
 MAX_BCRYPT_ROUNDS = 13
 MAX_MEMORY_KIB = 128 * 1024
 MAX_ARGON2_WORK = 256 * 1024
@@ -101,8 +101,9 @@ _PARTS = {
     "text": "[!-#%-~]+",
 }
 _GROUPS = {name: f"(?P<{name}>{pattern})" for name, pattern in _PARTS.items()}
-# Each form with what stores it: all but bcrypt as PHCPasswordHasher has it, Argon2 too, for as `argon2` stands what was
-# hashed here (users.models.PASSWORD_PREFIX). Django and werkzeug, whose salt is a text, derive a whole digest.
+# Each form with the function that stores it. All but bcrypt are stored as PHCPasswordHasher's, Argon2 too, because
+# `argon2` marks what was hashed here (users.models.PASSWORD_PREFIX). Django and werkzeug, whose salt is a text, derive
+# a whole digest.
 _FORMS: Sequence[tuple[str, Callable[..., str]]] = (
     (
         r"(argon2|phc)?\$(?P<kind>argon2(id|i|d))\$v=19\$m={memory},t={passes},p={lanes}\${salt}\${derived}",

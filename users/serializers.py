@@ -72,7 +72,7 @@ class UserSerializer(ResourceSerializer):
         )
 
     def to_internal_value(self, data: Mapping[str, object]) -> dict[str, object]:
-        """Also asks for the current password, here so that it is told beside every other problem.
+        """Also checks the current password, here so that it is reported with every other problem.
 
         What the caller may not set is refused before any value is looked at.
         """
@@ -177,7 +177,7 @@ class UserSerializer(ResourceSerializer):
             return False
         value = data[name]
         if self.partial and value is None and (default := self.get_default_of(name)) is not empty:
-            # In a merge patch null stands for the default.
+            # In a merge patch, null means the default.
             value = default
         return bool(value != getattr(self.instance or NEW_USER, name))
 
@@ -199,7 +199,7 @@ class UserSerializer(ResourceSerializer):
 
 
 class MessageSerializer(serializers.Serializer):
-    """What is told of a message that is going to be sent: the same, whoever it is for."""
+    """The response about a message that will be sent: the same, whoever it is for."""
 
     example = {"expires_in": 1800}
 
@@ -225,7 +225,7 @@ class OwnerField(IntegerField):
     unchanged_if_absent = True
     # Another user is locked until the row that refers to it is there.
     needs_transaction = True
-    # The users that are locked, where those of many rows are locked at once.
+    # The locked users, if the users of many rows are locked at once.
     locked: frozenset[int] | None = None
 
     def __init__(self, **options: object) -> None:
@@ -241,7 +241,7 @@ class OwnerField(IntegerField):
         return int(self.context["principal"].user.pk)
 
     def run_validation(self, data: object = empty) -> object:
-        """Refuses another user, before the value is looked at: nobody learns which users there are. Null is none."""
+        """Refuses another user before it looks at the value, so as not to reveal which users exist. Null means none."""
         if data is not empty and data is not None and self.parent.instance is None:
             caller = self.context["principal"].user
             if not caller.is_administrator and (type(data) is not int or data != caller.pk):

@@ -32,7 +32,7 @@ def create(
     password: str | None,
     password_hash: str | None = None,
 ) -> User:
-    """Adds a user; without a password nobody can log in as it.
+    """Adds a user; without a password, nobody can log in as this user.
 
     Args:
         password_hash: of the password, where it was hashed elsewhere, as `parse_password_hash` returns it.
@@ -86,7 +86,7 @@ def _record_creation(user: User) -> None:
 
 
 def find_conflicts(keys: Sequence[UniqueKey]) -> list[list[Detail]]:
-    """What is wrong with each of what users shall have by the names of UNIQUE: users, or earlier ones, have it."""
+    """The conflicts of each key (by the names of UNIQUE) with users, or with earlier keys."""
     return _list_conflicts(_fold(keys))
 
 
@@ -99,7 +99,7 @@ def _list_conflicts(folded: Sequence[UniqueKey], own: Sequence[UniqueKey] = ()) 
     """As `find_conflicts`, of keys with folded emails.
 
     Args:
-        own: those of them that were added.
+        own: the keys that were added.
     """
     details: list[list[Detail]] = [[] for _ in folded]
     for name, label in UNIQUE.items():
@@ -115,7 +115,7 @@ def _list_conflicts(folded: Sequence[UniqueKey], own: Sequence[UniqueKey] = ()) 
 
 
 def _conflict(details: list[Detail]) -> DomainError:
-    # None are left where the other user was removed meanwhile.
+    # There are none if the other user has been removed since.
     details = details or [Detail("email", "Another user had this email address until now. Retry the request.")]
     return DomainError(ErrorCode.CONFLICT, details[0].message, details)
 
@@ -162,9 +162,9 @@ def remove(*users: User) -> None:
 
     A weaker lock would let in a post that holds the user at that moment (see UserManager.lock_key_share).
 
-    What becomes of a row that refers to a user stands beside its foreign key: CASCADE goes, PROTECT stays. What goes is
-    invisible from the commit on (config.models.VisibleManager) and erased after it (config.erasure), so that this takes
-    the same time whatever the users own. Their credentials end with them: all ask for an active user.
+    The foreign key of a row that refers to a user says what happens to it: with CASCADE it goes, with PROTECT it stays.
+    Rows that go are invisible from the commit on (config.models.VisibleManager) and erased afterwards (config.erasure),
+    so that this takes the same time whatever the users own. All credentials require an active user, so they end, too.
 
     Raises:
         DomainError: CONFLICT for the last active administrator.

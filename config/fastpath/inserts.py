@@ -1,8 +1,7 @@
 """Rows that are added by one statement, once the response about them is made.
 
-Replaces: `save()` in a transaction, and the record of an idempotency key beside it. Buys: a POST waits twice for the
-database instead of five to seven times, and several of them share a COMMIT. What fails before the statement leaves no
-row.
+Replaces: `save()` in a transaction, with the record of an idempotency key. Buys: a POST waits twice for the database
+instead of five to seven times, and several POSTs share a COMMIT. A failure before the statement leaves no row.
 """
 
 import dataclasses
@@ -88,8 +87,7 @@ class Guard(NamedTuple):
 
     Attributes:
         types: of the values that it is given for each row.
-        sql: common table expressions behind `given`, the last of which is `guard`: the rows of `given` that shall be
-            added.
+        sql: common table expressions after `given`, the last of which is `guard`: the rows of `given` to add.
         values: for one row.
     """
 
@@ -106,7 +104,7 @@ def get_user_guard(principal: Principal) -> Guard:
 def get_key_guard(key: IdempotencyKey, response: Response, row: Model) -> Guard:
     """A guard that lets a row pass when the key is recorded with the response.
 
-    It does not where the key was used meanwhile, where it is in use, and where its user is being removed.
+    It does not if the key has been used in the meantime, is in use, or its user is being removed.
     """
     types, sql = _get_key_sql()
     record = zip(_RECORD_TYPES, key.get_record(response, row), strict=True)
@@ -152,10 +150,10 @@ class DeferredInsert:
     _alias: str
 
     def commit(self, guard: Guard) -> bool:
-        """Adds the row by one statement, a transaction alone or with those of other requests. Returns whether it did.
+        """Adds the row by one statement, in a transaction that others may share. Returns whether it did.
 
         Args:
-            guard: says whether the row shall be added.
+            guard: says whether to add the row.
         """
         insert, columns = self._insert, vars(self.row)
         values = {**guard.values, **{name: columns.get(name) for name in insert.types}}
@@ -172,7 +170,7 @@ def reserve(model: type[Model], values: Mapping[str, object], alias: str) -> Def
     """Takes an id and the database's defaults for a new row.
 
     Args:
-        model: of which a row is added by one INSERT and nothing else. A test looks at those of the service.
+        model: a row of it is added by one INSERT and nothing else. A test checks the service's models.
         values: by names of columns, and no expressions.
         alias: of the database.
     """

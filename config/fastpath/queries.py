@@ -9,9 +9,9 @@ long as the rest of a row.
 Replaces: `get_queryset`, `filter_queryset` and the pages of a KeysetQuery, which are built for each request. Buys: to
 build and compile a queryset takes ten times as long as to run it.
 
-Who asks, and for which ids, is left open: a *prototype view* stands in for those of all requests of one kind, and in it
-these are bind parameters. Everything else that a query depends on is in the keys of the caches. Clients choose fields,
-orders and filters, so that there are more combinations than a process should keep.
+The caller and the ids are left open: a *prototype view* represents all requests of one kind, in which these are bind
+parameters. Everything else that a query depends on is in the keys of the caches. Clients choose fields, orders and
+filters, so there are more combinations than a process should keep.
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ class CompiledQuery:
 
     Args:
         queryset: `select_related` and annotations may widen it, and `only` may narrow it.
-        wrap_sql: puts the SQL of the queryset into a greater statement, which may add columns behind those of a row.
-        shared_transaction: whether it may share a transaction with those of other requests: it locks no rows that other
+        wrap_sql: puts the SQL of the queryset into a larger statement, which may append columns to a row.
+        shared_transaction: whether it may share a transaction with other requests: it locks no rows that other
             transactions write.
-        given: the columns of the rows that the greater statement is given, each with its type, where one statement
+        given: the columns of the rows that the larger statement is given, each with its type, where one statement
             serves many requests (config.fastpath.postgresql.statements). The bind parameters are some of them.
     """
 
@@ -86,7 +86,7 @@ class CompiledQuery:
         self._shared_transaction = shared_transaction
 
     def first(self, **values: object) -> tuple[Any, Row] | None:
-        """The first row and the further columns beside it; None without a row.
+        """The first row and its appended columns; None without a row.
 
         Args:
             values: of the bind parameters.
@@ -139,7 +139,7 @@ class _Compiled:
         sql: empty where no row can match, whatever the tables hold.
         params: in its order, bind parameters among them.
         width: the number of columns that belong to a row.
-        names: of these columns and annotations, but for those of related rows.
+        names: of these columns and annotations, except those of related rows.
         build_instance: makes a model instance of a row.
         build_record: makes a named tuple of a row that was converted.
     """
@@ -205,10 +205,10 @@ class _Compiled:
 
 
 def get_parameter_types(queryset: QuerySet[Model]) -> Mapping[str, str]:
-    """The types of the bind parameters of a queryset, without their lengths: those of the columns they are compared to.
+    """The types of the bind parameters of a queryset, without lengths: the types of the columns they are compared to.
 
     Args:
-        queryset: whose parameters each stand on the right of a look-up.
+        queryset: each of its parameters is the right side of a look-up.
     """
     connection, found = connections[queryset.db], {}
     for child in queryset.query.where.leaves():
@@ -243,7 +243,7 @@ def build_row(model: type[Model], alias: str | None, names: Sequence[str], value
 def get_prototype(
     view_class: type[ResourceViewSet], action: str, role: str, kind: str, fields: frozenset[str] | None
 ) -> ResourceViewSet:
-    """The view that stands for all requests for an action, by callers of a role and kind of credential, for fields."""
+    """The view that represents all requests for an action and fields, by callers of a role and kind of credential."""
     principal = build_placeholder_principal(role, kind)
     parent_id = BindParameter("parent_id")
     return view_class(action=action, principal=principal, parent_id=parent_id, chosen_fields=fields)
@@ -268,7 +268,7 @@ def get_list_query(
 ) -> CompiledKeysetQuery | None:
     """The pages of a list, or None where the reference must build them.
 
-    They are built anew where clients choose the values of a filter, and not only among a few.
+    They are not cached if clients choose the values of a filter freely.
 
     Args:
         attributes: all that is read of a row to represent it; None where that is not known.
@@ -341,8 +341,8 @@ class CompiledKeysetQuery(KeysetQuery):
 
     Args:
         attributes: all that is read of a row to represent it; None where that is not known.
-        columns: the columns to read, to which the primary key and those of the order are added; None reads all.
-        is_cached: whether it will be asked again, so that its statements are worth keeping.
+        columns: the columns to read, besides the primary key and the order's columns; None reads all.
+        is_cached: whether it will be requested again, so that its statements are worth keeping.
     """
 
     values: Mapping[str, object]

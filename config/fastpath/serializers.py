@@ -32,7 +32,7 @@ from config.api.versions.table import Version
 from config.http.json import UnusableNumber
 
 if TYPE_CHECKING:
-    # What the mixin stands in front of.
+    # The class that the mixin is combined with.
     _Serializer = ResourceSerializer
 else:
     _Serializer = object
@@ -140,7 +140,7 @@ def _get_conversion(field: Field) -> Conversion | None:
 def _choice(field: Field) -> Conversion:
     values = field.choice_strings_to_values
     if all(type(text) is str for text in values.values()):
-        # What stands for each is itself. A column of text holds nothing else, though it may not be among them.
+        # Each value is its own representation. So is any other text that the column holds.
         return str
     return lambda value: values.get(str(value), value)
 
@@ -211,7 +211,7 @@ class _FastSerializerMixin(_Serializer):
         return list(_get_validators(kind))
 
     def run_validators(self, value: object) -> None:
-        # DRF asks each read-only field for its default first, which nobody but a validator looks at.
+        # DRF first asks each read-only field for its default, which only a validator uses.
         if self.validators:
             super().run_validators(value)
 

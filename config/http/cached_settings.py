@@ -8,7 +8,7 @@ from django.dispatch import receiver
 
 
 class CachedSettings:
-    """Settings that are attributes once they were read, as those of `rest_framework.settings`."""
+    """Settings that become attributes once they are read, like `rest_framework.settings`."""
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(_settings, name)

@@ -32,7 +32,7 @@ def _find_address(forwarded: str | None, remote: str, proxies: int) -> IPv4Addre
     """The client's address, with X-Forwarded-For believed from as many proxies as there are.
 
     Each trusted proxy appends the address it was called from, so the entry that counts is that many from the end. Where
-    that entry is no address, the proxy that wrote it stands for its client: the next entry is that proxy's address.
+    that entry is no address, the proxy that wrote it counts as the client: the next entry is that proxy's address.
     """
     chain = [*(forwarded.split(",") if forwarded else ()), remote]
     entries = chain[max(-1 - proxies, -len(chain)) :]

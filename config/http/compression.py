@@ -54,7 +54,7 @@ def is_compressible(content_type: str) -> bool:
 
 
 def prefers_gzip(request: HttpRequest, length: int) -> bool:
-    """Whether a client shall get so many bytes of content in gzip: it accepts it, and they are enough to gain by it."""
+    """Whether to compress so many bytes of content: the client accepts gzip, and they are enough to gain by it."""
     gzipped, plain = _parse_qualities(request.META.get(_VARIABLE, ""))
     return bool(gzipped) and gzipped >= plain and (length >= MIN_BYTES or not plain)
 

@@ -96,8 +96,8 @@ class DomainError(Exception):
     Args:
         code: the error code.
         message: one sentence for the reader; that of the code if None.
-        details: the single problems, if they can be told apart.
-        headers: what the answer carries beside the body, `WWW-Authenticate` for one.
+        details: the single problems, if they can be distinguished.
+        headers: additional headers of the response, such as `WWW-Authenticate`.
         status: instead of the code's own status, where the contract gives one code several.
     """
 

@@ -4,7 +4,7 @@ The tag of a single resource is `"<version digest>-<content digest>"`: the first
 second one of the rendered bytes. Two credentials that get the same bytes get the same tag. `If-Match` compares the
 first part, so that it accepts the tag of any representation of the row's current version, in whatever fields, API
 version or coding it was read. A response that represents no single row has the second part alone. A content coding
-stands at the end, for it makes other bytes.
+is at the end, because it changes the bytes.
 """
 
 import re
@@ -42,7 +42,7 @@ def get_version_digest(row: Model, columns: Sequence[str]) -> str:
 
     Args:
         row: a model instance.
-        columns: those of which one moves with every change of the representation.
+        columns: one of them changes with every change of the representation.
     """
     label, values = _get_values(type(row), *columns)
     return blake2b(repr((label, *values(row))).encode(), digest_size=8).hexdigest()
@@ -142,9 +142,9 @@ def finalize_etag(
     Args:
         request: of Django or DRF.
         response: the rendered response, which is changed.
-        preconditions: those of the request; a write has checked them already.
+        preconditions: of the request; a write has checked them already.
         version_digest: of the row that the response represents, if it represents a single row.
-        salt: what else the tag stands for beside the bytes.
+        salt: what the tag depends on besides the bytes.
         is_page: whether the response will be put on a page, which is coded when it is made, and has no tag of its own.
 
     Raises:

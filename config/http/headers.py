@@ -43,7 +43,7 @@ def format_links(links: Mapping[str, Mapping[str, str]]) -> str:
     return ", ".join([f'<{link["href"]}>; rel="{relation}"' for relation, link in links.items()])
 
 
-# RFC 3986, sections 3.3 and 3.4: what a path and a query may hold as they stand.
+# RFC 3986, sections 3.3 and 3.4: what a path and a query may contain unescaped.
 _PATH_CHARACTERS = "/:@!$&'()*+,;=~"
 _QUERY_CHARACTERS = f"{_PATH_CHARACTERS}?%"
 # Nothing to quote, which is found out in a fraction of the time.

@@ -18,11 +18,11 @@ MAX_DEPTH = 32
 MAX_NUMBER_CHARACTERS = 40
 MAX_EXPONENT = 20
 
-# What a body may hold beside the text of its strings: each number, name and bracket costs far more time than a
+# What a body may hold besides the text of its strings: each number, name and bracket costs far more time than a
 # character of a long text.
 MAX_STRUCTURE = 16 * 1024
 
-# Of NDJSON. What its lines hold together beside text is as much as a thousand flat objects need.
+# For NDJSON. All lines together may hold as much besides text as a thousand flat objects need.
 MAX_LINES = 1_000
 MAX_STRUCTURE_OF_LINES = 4 * MAX_STRUCTURE
 
@@ -35,7 +35,7 @@ _ONE_KIND = bytes.maketrans(b"{}", b"[]")
 class UnusableNumber:
     """A number too long or too far out to be converted: `int()` and `Decimal` take minutes over some.
 
-    The parser leaves it in place as it was sent, so that the field it stands in can refuse it by name.
+    The parser leaves it in place as it was sent, so that its field can refuse it by name.
 
     Attributes:
         token: as it was sent.
@@ -46,7 +46,7 @@ class UnusableNumber:
 
 @dataclass(slots=True, eq=False)
 class RefusedLine:
-    """A line that is no JSON object, or holds too much beside text.
+    """A line that is no JSON object, or holds too much besides text.
 
     Attributes:
         content: as it was sent.
@@ -131,7 +131,7 @@ def parse_json(body: bytes) -> JSONObject:
 
     Raises:
         DomainError: MALFORMED_JSON for everything that contract section 5 calls malformed, PAYLOAD_TOO_LARGE for a
-            body that holds too much beside text.
+            body that holds too much besides text.
     """
     if body.startswith(b"\xef\xbb\xbf"):
         raise malformed("it starts with a byte order mark (RFC 8259, section 8.1)")

@@ -10,10 +10,10 @@ class Lane(Enum):
     """Where a request runs.
 
     Attributes:
-        NONE: at once, whatever waits: for what needs no database and takes no time.
-        FAST: in the thread of the event loop, which goes on with others while it waits.
+        NONE: at once, whatever waits: for responses that need no database and take no time.
+        FAST: in the thread of the event loop, which runs others while it waits.
         SLOW: where it delays no other request but slow ones.
-        MONITORING: as SLOW, but without waiting for a turn: it is asked for when others wait for long.
+        MONITORING: as SLOW, but without a queue: it is requested when others wait for long.
     """
 
     NONE = "none"

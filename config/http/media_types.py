@@ -15,7 +15,7 @@ NDJSON = "application/x-ndjson"
 CSV = "text/csv"
 # The names of the charset, in lower case: the registered one, and its label in the Encoding Standard.
 UTF_8 = ("utf-8", "utf8")
-# What an answer may be, the one that is sent to whoever does not mind first.
+# The media types of responses, the default first.
 MEDIA_TYPES = (JSON, HTML, NDJSON, CSV)
 
 _QUALITY = re.compile(r"0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?")
@@ -38,7 +38,7 @@ class Element(NamedTuple):
 
 
 def parse_elements(header: str) -> Iterator[Element]:
-    """The elements of a header, in the order in which they stand."""
+    """The elements of a header, in order."""
     for part in _PART.findall(header):
         name, *pieces = (piece.strip(OPTIONAL_WHITESPACE) for piece in part.split(";"))
         parameters: dict[str, list[str]] = {}

@@ -55,7 +55,7 @@ class RequestMiddleware(Middleware):
         state.request_id = request_id = choose_request_id(request.META)
         request.method = request.META["REQUEST_METHOD"]
         query = request.META.get("QUERY_STRING", "")
-        # As it stands, or with some of it encoded: nothing else is decoded to it.
+        # Unencoded, or with some of it percent-encoded: nothing else decodes to it.
         if SECRET_PARAMETER in query or "%" in query:
             request.META["QUERY_STRING"], state.secret_parameters = _split_secrets(query)
         state.request = request

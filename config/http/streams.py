@@ -15,8 +15,8 @@ class StreamResponse(StreamingHttpResponse):
 
     Args:
         pieces: of the content.
-        release: gives back what the pieces are made of, when all are sent and when nobody wants them any more.
-        options: those of Django.
+        release: frees the source of the pieces, when all are sent or the client has left.
+        options: Django's.
     """
 
     def __init__(self, pieces: Iterator[bytes], release: Callable[[], None], **options: object) -> None:

@@ -57,7 +57,7 @@ def get_declaration(view: View | None, name: str, default: Any = None) -> Any:
     options = getattr(view, "initkwargs", None) or getattr(view, "view_initkwargs", {})
     if name in options:
         return options[name]
-    # Of Django REST Framework, then of Django; a function stands for itself.
+    # Django REST Framework's attribute, then Django's; otherwise the function itself.
     holder = getattr(view, "cls", None) or getattr(view, "view_class", view)
     return getattr(holder, name, default)
 

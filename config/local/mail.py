@@ -1,4 +1,4 @@
-"""Mail on a machine of one's own: each message is a file, and its link is told."""
+"""Mail on your own machine: each message becomes a file, and its link is printed."""
 
 import os
 import re

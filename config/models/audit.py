@@ -24,7 +24,7 @@ class AuditEvent(models.Model):
     id = models.BigAutoField(primary_key=True)
     at = models.DateTimeField(db_default=Now(), editable=False)
     event = models.CharField(max_length=40)
-    # CASCADE: what is told of a user goes when the user is removed.
+    # CASCADE: a user's events are removed with the user.
     user = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, db_index=False)
     archived = ("at", "event", "address", "request_id")
     address = models.GenericIPAddressField(null=True)

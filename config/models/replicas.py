@@ -33,7 +33,7 @@ class Timeline(models.Model):
     """The one row by which a replica shows that it follows the present primary, and not one that was lost.
 
     Attributes:
-        name: what the primary calls itself (config.postgresql.replicas), and what a promoted one writes anew.
+        name: what the primary calls itself (config.postgresql.replicas). A promoted standby replaces it.
     """
 
     id = models.SmallIntegerField(primary_key=True)

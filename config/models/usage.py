@@ -20,7 +20,7 @@ class VersionUse(models.Model):
     id = models.BigAutoField(primary_key=True)
     day = models.DateField()
     version = models.IntegerField()
-    # CASCADE: what is told of a user goes when the user is removed.
+    # CASCADE: a user's counts are removed with the user.
     user = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, db_index=False)
     archived = ("day", "version", "kind", "credential", "count")
     kind = models.TextField(db_collation="C", blank=True)

@@ -27,7 +27,7 @@ class Dropped(Exception):  # noqa: N818 - no error
     """Raised by a sender where nothing is to be sent any more."""
 
 
-class Refused(Exception):  # noqa: N818 - an outcome, told by the other side
+class Refused(Exception):  # noqa: N818 - an outcome, reported by the other side
     """Raised by a sender where another attempt would be refused, too."""
 
 
@@ -65,7 +65,7 @@ def _deliver_next() -> bool:
 def _try(entry: OutboxEntry) -> tuple[OutboxStatus, str]:
     """What became of an attempt, and why. The text of an error may hold an address, and is left out."""
     try:
-        # A savepoint: an error of the database is one of this entry, and the others go on.
+        # A savepoint: a database error affects this entry only.
         with transaction.atomic():
             import_string(settings.OUTBOX_SENDERS[entry.kind])(entry)
     except Dropped as reason:

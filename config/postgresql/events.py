@@ -1,6 +1,6 @@
-"""What happened to rows, told by triggers in the transaction of the change: no row without its event, nor the reverse.
+"""Events of row changes, written by triggers in the transaction of the change: never one without the other.
 
-The order of events never contradicts that of a row's changes, and whoever goes on from one misses none that is
+The order of events never contradicts that of a row's changes, and a reader that continues from one misses none that is
 committed later. An event's position is at least the id of its transaction. It is taken from a snapshot of the trigger,
 when the row is locked: so it is not below that of an earlier change of the row, though the transaction may have got its
 id before that change, and waited for the lock. What is read is below the horizon, the oldest id under way: every
@@ -48,12 +48,12 @@ _SECONDS_BEFORE_ANOTHER_TRY = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Tracked:
-    """What is told of the changes of a model's rows.
+    """Which changes of a model's rows are events.
 
     Attributes:
         name: of the resource, with which the types of its events begin.
-        columns: those whose changes are told.
-        is_removed: whether the removal of a row is told.
+        columns: those whose changes are events.
+        is_removed: whether the removal of a row is an event.
         tombstone: the column that is set when a row is removed; None where rows are deleted.
     """
 
@@ -144,7 +144,7 @@ def get_rows_actors(model: type[models.Model]) -> str:
 
 
 def track_events(name: str, *columns: str, **options: Any) -> Callable[[AnyModel], AnyModel]:
-    """Declares that changes of a model's rows are told; see Tracked."""
+    """Declares that changes of a model's rows are events; see Tracked."""
 
     def declare(model: AnyModel) -> AnyModel:
         model.tracked = tracked = Tracked(model, name, columns, **options)  # type: ignore[attr-defined]
@@ -230,7 +230,7 @@ def purge(now: datetime, *, dry_run: bool = False) -> int:
 
 
 def _write_briefly(cursor: Any, gone: str, statement: str) -> None:
-    """Takes events away, and notes up to which one: whoever has a cursor from before is told."""
+    """Removes events, and records up to which one, so that an earlier cursor is refused."""
 
     def write() -> None:
         cursor.execute(

@@ -1,8 +1,8 @@
 """Exact totals of whole tables, and the way to any row in the order of ids, at one cost however many rows there are.
 
 Triggers keep how many rows lie in each block of ids, in two sizes of blocks, apart by the columns that lists are
-filtered by. The counts are ordinary rows: whoever reads them sees those of its snapshot, and a write that is rolled
-back takes its counts along.
+filtered by. The counts are ordinary rows: a reader sees those of its snapshot, and a write that is rolled back takes
+its counts along.
 
 Writers never wait for each other. Each count is spread over slots, and a transaction writes the first slot that no
 other one holds by an advisory lock until its end: so there are as many slots as transactions ever wrote at once.
@@ -175,7 +175,7 @@ class Counts:
 
     @transaction.atomic
     def recount(self) -> None:
-        """Counts the rows anew. Writers of the table wait."""
+        """Recounts the rows. Writers of the table wait."""
         present = self._counted(self._changes(self.table, 1))
         with connection.cursor() as cursor:
             cursor.execute(f"LOCK TABLE {self.table} IN SHARE MODE")
@@ -305,7 +305,7 @@ def fetch_totals() -> dict[type[models.Model], list[tuple[dict[str, str], int]]]
 
 @transaction.atomic
 def compact() -> None:
-    """Brings the counts of all slots that nobody writes at the moment into the first, so that sums stay short."""
+    """Adds the counts of all slots that no transaction holds into the first one, so that sums stay short."""
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {_REWRITE}")
         cursor.execute(

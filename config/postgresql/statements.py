@@ -62,7 +62,7 @@ def set_local(execute: Callable[..., Any], sql: str, params: Any, many: bool, co
 
 
 def tell_actor(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
-    """A wrapper that sends along who acts with a statement whose changes are told, in one transaction and at once."""
+    """A wrapper that sends the actor along with a statement that writes events, in one transaction and at once."""
     if not settings.EVENTS or not _get_pattern().match(str(sql)) or (actor := build_actor()) is None:
         return execute(sql, params, many, context)
     connection = context["connection"]
@@ -75,7 +75,7 @@ def tell_actor(execute: Callable[..., Any], sql: str, params: Any, many: bool, c
 
 
 def build_actor() -> list[Any] | None:
-    """Who acts in the present request, as events.ACTOR has it; None beside requests."""
+    """The actor of the current request, as events.ACTOR has it; None outside of requests."""
     state = present_state.get()
     if state is None or state.request is None:
         return None
@@ -96,5 +96,5 @@ POOLED_WRAPPERS = [measure, set_local, tell_actor]
 @receiver(connection_created)
 def _install(connection: BaseDatabaseWrapper, **options: Any) -> None:
     own = POOLED_WRAPPERS if connection.settings_dict.get("SET_LOCAL") else WRAPPERS
-    # In front: whoever puts one of its own around a block takes the last one away after it.
+    # In front: code that wraps a block in its own wrapper removes the last one afterwards.
     connection.execute_wrappers[:] = own + [each for each in connection.execute_wrappers if each not in POOLED_WRAPPERS]

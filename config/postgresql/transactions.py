@@ -30,7 +30,7 @@ from psycopg.errors import (
 Result = TypeVar("Result")
 
 COMMIT_AT_ONCE = "(SELECT set_config('synchronous_commit', 'off', true)) = 'off'"
-"""SQL that is true, for a statement in a transaction of its own whose COMMIT shall wait for no disk and no standby."""
+"""SQL that is true, for a statement in its own transaction whose COMMIT must not wait for a disk or a standby."""
 
 _ATTEMPTS = 3
 _RUN_AGAIN = DeadlockDetected | SerializationFailure | ReadOnlySqlTransaction
@@ -84,7 +84,7 @@ def is_refused_by_standby(error: BaseException | None) -> bool:
 
 
 def is_unavailable(exception: BaseException | None) -> bool:
-    """Whether an exception says that the database is unavailable or busy, so that the client shall try again.
+    """Whether an exception says that the database is unavailable or busy, so that the client should retry.
 
     It calls two of its states faults of its own: a standby that has not taken over yet, and a transaction that it ended
     because the process slept in it. And libpq tells of a lost connection by an error of no class where it notices that
@@ -100,7 +100,7 @@ def is_unavailable(exception: BaseException | None) -> bool:
 
 
 def get_lock_number(name: str) -> int:
-    """The number of the advisory lock of something. Two names with one number would at the worst be told to wait."""
+    """The number of an advisory lock by name. Two names with the same number would at worst wait for each other."""
     return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "big", signed=True)
 
 
@@ -108,7 +108,7 @@ def advisory_lock(number: int) -> None:
     """Waits for an advisory lock.
 
     Args:
-        number: a 64-bit integer that stands for one thing in the whole service.
+        number: a 64-bit integer that identifies one thing in the whole service.
     """
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [number])

@@ -1,6 +1,6 @@
-"""The words of rows, for lists that are searched: kept by triggers in a table beside the rows (config.models.words).
+"""The words of rows, for lists that are searched: triggers maintain them in a separate table (config.models.words).
 
-What a word is, is said once, by SQL functions: `config_split_words` for what somebody looks for, `config_index_words`
+SQL functions define what a word is: `config_split_words` for what somebody looks for, `config_index_words`
 for a row. Both fold case and accents. Scripts without blanks between words (Chinese, Japanese, Thai) are cut off from
 others; in a row, each of their characters begins a word, so that a search finds them inside their runs.
 
@@ -23,12 +23,12 @@ from django.db.models.sql.compiler import SQLCompiler
 
 from config.postgresql.triggers import after_statement
 
-# Of a word, so many characters are kept; of a run in a script without blanks, so many from each of them on. Both stand
-# in the functions, too.
+# So many characters of a word are kept, and in a script without blanks, so many from each character of a run on. The
+# functions contain both numbers, too.
 MAX_WORD, MAX_RUN = 64, 16
 # So many words are looked for at once.
 MAX_WORDS = 8
-# So many rows are read at the most because they have a word.
+# At most so many rows are read because they have a word.
 MAX_ROWS = 5_000
 # So many entries of the index of words are looked at to find out which words few rows have: of all words together, and
 # of each.
@@ -108,7 +108,7 @@ class Rare(NamedTuple):
 
     Attributes:
         words: at most two.
-        rows: how many rows have them, at the most.
+        rows: how many rows have them, at most.
     """
 
     words: Sequence[str] = ()

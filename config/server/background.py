@@ -1,4 +1,4 @@
-"""What a process does again and again beside its requests: in a thread, on a database connection of its own."""
+"""Work that a process repeats beside its requests: in a thread, on a database connection of its own."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Repetition:
     """Calls a function again and again until it is stopped.
 
     Args:
-        function: is called first after `seconds`, and whatever it raises is told in the log.
+        function: is called first after `seconds`; its exceptions are logged.
         seconds: between the end of a call and the next one.
         keeps_connection: whether its database connection stays open in between.
         is_called_at_end: whether it is called once more when it is stopped.

@@ -1,8 +1,8 @@
 """How a worker has clients close their connections before it ends.
 
 Granian closes idle connections as soon as a worker ends. A request that is on its way then is lost, and a proxy may not
-send a POST a second time (RFC 9110, section 9.2.2). So for a moment before that, the worker goes on to answer, and each
-answer says `Connection: close` (RFC 9112, section 9.6), and what is idle afterwards is hardly used.
+send a POST a second time (RFC 9110, section 9.2.2). So for a moment before that, the worker still answers, and each
+response says `Connection: close` (RFC 9112, section 9.6). Connections that are idle afterwards are hardly used.
 """
 
 import os
@@ -14,7 +14,7 @@ SECONDS_TO_DRAIN = 0.5
 
 
 class Drain:
-    """Knows whether this worker is told to end, by SIGTERM.
+    """Knows whether this worker is about to end, by SIGTERM.
 
     Attributes:
         is_on: whether it is, and each answer has its client close the connection.

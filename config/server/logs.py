@@ -31,18 +31,18 @@ logger = logging.getLogger(__name__)
 
 NAME = "request"
 SECONDS_BETWEEN_WRITES = 0.1
-# That wait to be written. Whoever reads the log may stop reading.
+# Lines that wait to be written: the reader of the log may have stopped reading.
 MAX_BYTES = 16 * 1024 * 1024
-# W3C Trace Context, section 3.2. Of a later version, what is known stands in front.
+# W3C Trace Context, section 3.2. A later version begins with the known parts.
 _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?=-|\Z)")
 _RESET, _DIM, _GREEN, _YELLOW, _RED = (f"\33[{code}m" for code in (0, 2, 32, 33, 31))
 _COLOURS = {"ERROR": _RED, "CRITICAL": _RED, "WARNING": _YELLOW}
-# What stands elsewhere in a line for people, or is no help on one's own machine.
+# Fields that are elsewhere in a line for people, or do not help on your own machine.
 _TOLD = {"time", "level", "logger", "message", "exception", "request_id", "traceparent", "method", "route", "status"}
 
 
 class Answered(NamedTuple):
-    """What is told of a request that was answered.
+    """What is logged about a request that was answered.
 
     Attributes:
         environ: its WSGI environment.
@@ -166,7 +166,7 @@ class LogWriter:
         self._repetition.start()
 
     def stop(self) -> None:
-        """Writes what is left, and from then on each line at once; nothing any more where nobody reads it."""
+        """Writes the remaining lines, and from then on each line at once; none if nobody reads the log."""
         if self._repetition and self._repetition.stop(SECONDS_TO_STOP):
             self._repetition = None
             # What was added in the meantime.
@@ -208,7 +208,7 @@ log = LogWriter()
 
 
 class Handler(logging.Handler):
-    """Hands the lines of loggers to the writer, beside those of requests."""
+    """Passes the lines of loggers to the writer of request lines."""
 
     def emit(self, record: logging.LogRecord) -> None:
         try:

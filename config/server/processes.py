@@ -57,7 +57,7 @@ def keep_to_processor(index: int, workers: int) -> None:
 
 
 def wake_without_preemption() -> None:
-    """Has threads of this process that wake wait for the processor, as those of batch jobs do (sched(7), SCHED_BATCH).
+    """Makes waking threads of this process wait for the processor, as batch jobs do (sched(7), SCHED_BATCH).
 
     A thread of Granian's would take the processor from the one that has the interpreter's lock, only to wait for that
     lock: a write costs up to a third more.

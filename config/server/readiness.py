@@ -58,9 +58,9 @@ probe = Probe()
 
 
 def check() -> None:
-    """Asks what the probe knows; where none runs, as under another server than `serve`, the database.
+    """Asks the probe or, if none runs, as under a server other than `serve`, the database.
 
-    Where reads go on without it, so does the service.
+    If reads continue without a primary, the service is ready without it.
 
     Raises:
         OperationalError: the database did not answer within the last second.

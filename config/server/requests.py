@@ -27,7 +27,7 @@ _VERSIONS = {"1": "1.0"}
 
 
 def build_environ(scope: Mapping[str, Any]) -> tuple[Environ, list[str]]:
-    """The environment of a request without its body, and the names of headers that stand more often than they may.
+    """The environment of a request without its body, and the names of headers that occur too often.
 
     Values of headers are opaque bytes (RFC 9110, section 5.5), which Latin-1 keeps one by one.
     """
@@ -51,7 +51,7 @@ def build_environ(scope: Mapping[str, Any]) -> tuple[Environ, list[str]]:
 
 
 def _add_headers(environ: Environ, headers: Iterable[tuple[bytes, bytes]]) -> list[str]:
-    """Adds headers; repeated ones are joined (RFC 9110, section 5.3), cookies by what stands between them."""
+    """Adds headers; repeated ones are joined (RFC 9110, section 5.3), cookies by their own separator."""
     repeated: dict[str, None] = {}
     for name, value in headers:
         variable = _variable(name)
@@ -88,8 +88,8 @@ def _decode_path(scope: Mapping[str, Any]) -> str:
 
 # --- Its body: no longer than its endpoint can use, and not too many long ones at once
 
-# From the end of the headers to the end of the body, however it trickles in; and for what was begun when the worker is
-# told to end. Less than `serve` gives its workers, so that a stalled body ends none before its other requests are done.
+# From the end of the headers to the end of the body, however it trickles in; and for requests under way when the worker
+# is about to end. Less than `serve` gives its workers, so that a stalled body cuts off none of its other requests.
 MAX_SECONDS = 15.0
 # The event loop is woken for each, also for one of a single byte.
 MAX_PIECES = 16 * 1024
@@ -178,7 +178,7 @@ async def wait_until_left(receive: Receive) -> None:
         pass
 
 
-# For whoever is refused because others have too much to do.
+# For clients that are refused because the service is busy.
 RETRY_AFTER_SECONDS = 1
 
 
@@ -198,8 +198,8 @@ _IN_QUERY = re.compile(rf"(?:\A|&){SECRET_PARAMETER}=([^&]*)")
 class Callers:
     """The users of credentials that were good when this process last saw them.
 
-    It allows nothing: it only tells whose requests are counted together while they are under way. An unknown credential
-    counts for the address that it comes from, so that nobody gets more by making some up.
+    It grants nothing: it only says whose requests are counted together while they are under way. An unknown credential
+    counts for the address that it comes from, so that nobody gains by inventing some.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""What systemd is told of the service: that it serves, and what became of a reload."""
+"""Notifies systemd that the service runs, and of the result of a reload."""
 
 import os
 import socket
@@ -14,7 +14,7 @@ def notify(state: str) -> None:
     address = os.environ.get("NOTIFY_SOCKET")
     if not address:
         return
-    # That nobody listens is no reason to end.
+    # A missing listener is no reason to end.
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as connection, suppress(OSError):
         # An abstract address is written with @ in the place of its NUL.
         connection.connect(f"\0{address[1:]}" if address.startswith("@") else address)

@@ -1,7 +1,7 @@
-"""The trace of each request, sent to a collector by OpenTelemetry's protocol (OTLP), where a setting asks for it.
+"""The trace of each request, sent to a collector by OpenTelemetry's protocol (OTLP), if a setting enables it.
 
-Where it asks for none, nothing is noted and OpenTelemetry is not imported. The names of attributes are those of its
-semantic conventions. No span has an address, a query, a header of the client or the values of a statement.
+Otherwise, nothing is recorded and OpenTelemetry is not imported. The names of attributes follow its semantic
+conventions. No span has an address, a query, a header of the client or the values of a statement.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The landing page: what the service is, the first request, where to go on, and the state of it all."""
+"""The landing page: what the service is, the first request, where to go next, and the state of the service."""
 
 from collections.abc import Mapping
 from typing import Any

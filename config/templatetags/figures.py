@@ -45,7 +45,7 @@ def thousands(number: Number) -> str:
 
 @register.filter
 def percentage(change: int | None) -> str:
-    """Formats a change with its sign; one that cannot be told as a dash."""
+    """Formats a change with its sign; an unknown one as a dash."""
     return "–" if change is None else f"{change:+,} %".replace("-", "−")
 
 

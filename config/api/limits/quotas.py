@@ -193,7 +193,7 @@ def _get_fields(policy: str, limit: int, usage: counters.Usage) -> dict[str, str
 class QuotaMiddleware(Middleware):
     """Puts the quota's fields on each response that counts, and counts the requests that no view has counted.
 
-    Such a request has an unknown address, is redirected, or is refused before or beside its view; nothing was done for it.
+    Such a request has an unknown address, is redirected, or is refused before or beside its view.
     """
 
     def __call__(self, request: HttpRequest) -> HttpResponse:

@@ -28,7 +28,7 @@ class Command(ServiceCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--once", action="store_true", help="send what is due now, then exit")
-        # Of `serve`, without which it shall not go on.
+        # The `serve` that started it; without that, it ends.
         parser.add_argument("--parent", type=int, help=SUPPRESS)
 
     def handle(self, *, once: bool, parent: int | None, **options: object) -> None:
@@ -52,7 +52,7 @@ class Command(ServiceCommand):
 
 @contextmanager
 def _delivering_to_webhooks(stopped: Event, *, once: bool) -> Iterator[None]:
-    """Sends to webhooks meanwhile. Where that fails, the process is to end: whoever runs it starts another one."""
+    """Sends to webhooks at the same time. If that fails, the process ends, and its supervisor starts another one."""
     from config.events.webhooks import deliverer
 
     failures: list[BaseException] = []

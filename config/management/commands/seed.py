@@ -192,6 +192,6 @@ def _vacuum() -> None:
 
 
 def _get_tables(*tables: type[models.Model]) -> list[str]:
-    """The tables of models, and those of the words of their rows."""
+    """The tables of models, and the tables of their words."""
     words = [words.table for model in tables if (words := get_words(model))]
     return [*(model._meta.db_table for model in tables), *words]

@@ -99,7 +99,7 @@ def _exit(number: int, frame: FrameType | None) -> NoReturn:
 def _retiring(predecessor: Predecessor | None) -> Iterator[None]:
     """Lets the workers of a predecessor end in order, also where this service ends before it has workers of its own."""
     try:
-        # A signal that came since this program was run anew is obeyed now.
+        # A signal that came since this program was executed again is handled now.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
         yield
     finally:
@@ -211,10 +211,10 @@ def _register_reference() -> None:
 
 @contextmanager
 def _delivering() -> Iterator[None]:
-    """Runs `manage.py deliver` beside the service, and again when it has died."""
+    """Runs `manage.py deliver` beside the service, and restarts it when it dies."""
     stopped = threading.Event()
     command = [sys.executable, sys.argv[0], "deliver", "--parent", str(os.getpid())]
-    # The metrics are those of the processes that answer requests.
+    # Only processes that answer requests share the metrics.
     environment = {name: value for name, value in os.environ.items() if name != metrics.FOLDER}
 
     def run() -> None:
@@ -293,7 +293,7 @@ class _Server(MPServer):
     Args:
         sockets: one for each worker.
         predecessor: whose workers may not have ended yet.
-        options: those of Granian.
+        options: Granian's.
     """
 
     def __init__(self, sockets: Sequence[socket.socket], predecessor: Predecessor | None, **options: Any) -> None:
@@ -310,7 +310,7 @@ class _Server(MPServer):
         return super()._spawn_worker(idx, *arguments, **{**options, "callback_loader": loader})
 
     def _drop_shared_socket(self) -> None:
-        """Who connects from now on shall be told at once, and go to another service."""
+        """New connections are refused at once from now on, so that clients go to another service."""
         for each in self._sockets:
             each.close()
 

@@ -137,7 +137,7 @@ def build_order(number: int, created_at: datetime) -> DemoOrder:
 
 
 def build_amount(number: int) -> Decimal:
-    """A price: many are small, few are high, and their cents are those of prices."""
+    """A price: many are small, few are high, and their cents are typical of prices."""
     magnitude = scatter(number, 521_393, 3)
     whole = 1 + scatter(number, 648_391, (20, 200, 2_000)[magnitude])
     return Decimal(whole * 100 + CENTS[scatter(number, 918_733, len(CENTS))]).scaleb(-2)

@@ -1,4 +1,4 @@
-"""Reads on replicas, and what goes on without a primary: all that the rest of the service knows of both."""
+"""Reads on replicas, and what continues without a primary: the interface for the rest of the service."""
 
 from config.postgresql.replicas.probe import ask
 from config.postgresql.replicas.reads import ReplicaRouter, begin_read, fall_back, get_read_alias, note_position

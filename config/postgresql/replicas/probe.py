@@ -1,4 +1,4 @@
-"""Asks a database on a connection of this thread, and waits no longer than it is told."""
+"""Queries a database on a connection of this thread, with a deadline."""
 
 from typing import Any
 

@@ -10,7 +10,7 @@ POSITION = (
     "((CASE current_setting('synchronous_commit') WHEN 'off' THEN pg_current_wal_insert_lsn()"
     " ELSE pg_current_wal_flush_lsn() END) - '0/0')::bigint"
 )
-"""SQL for how far a standby must have replayed it, in bytes, where all that was answered so far shall be seen."""
+"""SQL for the position, in bytes, up to which a standby must have replayed it to show all confirmed writes."""
 TIMELINE = "left(pg_walfile_name(pg_current_wal_flush_lsn()), 8)"
 """SQL for the timeline that the primary writes: the beginning of the name of each file."""
 FLUSHED = "(pg_current_wal_flush_lsn() - '0/0')::bigint"

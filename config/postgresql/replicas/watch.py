@@ -29,9 +29,9 @@ logger = logging.getLogger(__name__)
 
 SECONDS_BETWEEN_LOOKS = 0.1
 SECONDS_BETWEEN_LOOKS_AT_PRIMARY = 0.2
-# A replica that is silent for so long is left out.
+# A replica that is silent for so long is taken out.
 SECONDS_TO_ANSWER = 0.5
-# What is written where the primary is looked at waits no longer for it: looks go on.
+# A write of the thread that checks the primary waits no longer for it, so that the checks continue.
 SECONDS_TO_WRITE = 1.0
 SECONDS_BETWEEN_QUESTIONS = 0.001
 # There is no primary where none has answered for so long.
@@ -68,9 +68,9 @@ class _Replica:
         self.can_stand_in = False
 
     def follow(self, replayed: int, looks: Sequence[Look]) -> None:
-        """Takes it back once it has replayed what the primary had written after it was left out.
+        """Takes it back once it has replayed what the primary had written after it was taken out.
 
-        Nobody shall see it behind what was seen of it before.
+        It must not show anything older than it showed before.
         """
         self.replayed, self.can_stand_in = replayed, True
         if not self.is_live and any(replayed >= look.position for look in looks if look.asked > self.left_at):
@@ -132,7 +132,7 @@ class Replicas:
         connection_created.connect(self._check_new_connection)
 
     def may_read(self, alias: str, timeline: str, position: int) -> bool:
-        """Whether a replica may be read from by who has seen what stands before a position in the WAL, in bytes."""
+        """Whether somebody who has seen the WAL up to a position, in bytes, may read from a replica."""
         replica = self._replicas.get(alias)
         if replica is None or not self._timeline.endswith(timeline) or not self._is_fresh(replica):
             return False
@@ -182,7 +182,7 @@ class Replicas:
         return max(known, key=lambda replica: replica.replayed).alias if known else None
 
     def is_read(self, alias: str) -> bool:
-        """Whether a replica is read from: it answers and follows the primary, or it stands in for that."""
+        """Whether a replica is read from: it answers and follows the primary, or stands in for the primary."""
         return self._replicas[alias].is_live or self.get_stand_in() == alias
 
     def leave(self, alias: str, reason: object) -> None:
@@ -323,7 +323,7 @@ def _repeat(seconds: float, look: Callable[..., None], *arguments: object) -> No
 
 
 def find_stand_in() -> str | None:
-    """The alias of the replica that also credentials are read from, where there is no primary and reads go on."""
+    """The alias of the replica that even credentials are read from while reads continue without a primary."""
     return get_replicas().get_stand_in() if settings.READ_ONLY_WITHOUT_PRIMARY else None
 
 
