@@ -254,7 +254,7 @@ class Session(UsedModel, AbstractBaseSession):
 
 LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 LOOPBACK_ADDRESSES = LOOPBACK - {"localhost"}
-# A host and a port, and nothing that a policy or a person could read otherwise, as a user name in front of it.
+# A host and a port, and nothing that a policy or a person could misread, such as a user name in front of it.
 _HOST = re.compile(r"[A-Za-z0-9.:\[\]-]+")
 
 
@@ -263,7 +263,7 @@ def takes_loopback_redirects() -> bool:
 
 
 def is_redirect_permitted(uri: str) -> bool:
-    """Redirects go to https; on a machine of one's own also to http on loopback (RFC 8252, section 7.3)."""
+    """Redirects go to https; on your own machine also to http on loopback (RFC 8252, section 7.3)."""
     parts = urlsplit(uri)
     if not _HOST.fullmatch(parts.netloc):
         return False

@@ -37,7 +37,7 @@ def prove(request: AnyRequest, email: str, password: str, *, door: str, check: C
 
     Args:
         request: the request that brings the password, for the limits on guessing.
-        door: where it came in, for the audit trail.
+        door: which endpoint received it, for the audit trail.
         check: how the password is compared with the stored hash of an active user.
 
     Raises:

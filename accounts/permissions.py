@@ -18,7 +18,7 @@ _NEEDS_PASSWORD = "To manage keys or read those of others, use a password-based 
 
 
 class APIKeyPermission(ResourcePermission):
-    """One reads one's own keys with any credential; everything else needs one made from the password."""
+    """Any credential can read its user's own keys; everything else needs one that is based on the password."""
 
     @staticmethod
     def may_change(principal: Principal, row: APIKey) -> bool:

@@ -157,7 +157,7 @@ class CredentialSerializer(serializers.Serializer):
 
 
 class ProtectedSerializer(serializers.Serializer):
-    """Who the service takes the caller for, and what the credential allows."""
+    """The caller as the service identifies it, and what the credential allows."""
 
     example: ClassVar[Mapping[str, object]] = {
         "user": {"id": 42, "name": "Ada Lovelace", "email": "ada.lovelace@example.net", "role": Role.USER},

@@ -20,7 +20,7 @@ from accounts.models import LoginSession
 from accounts.signing_keys import parse_signing_key
 from config.http.errors import Detail, invalid, invalid_token
 
-# Of ours none is half as long. A longer one is not worth decoding.
+# None of our tokens is half as long. A longer one is not worth decoding.
 MAX_CHARACTERS = 4096
 # The clock of the machine that issued a token may be ahead. It prolongs nothing: `exp` has no leeway (Token.check_exp).
 CLOCK_LEEWAY = timedelta(seconds=5)

@@ -116,7 +116,7 @@ def check_administrators(databases: Sequence[str] | None = None, **options: obje
         if not databases or users.administrators().exists():
             return []
     except DatabaseError:
-        # It is away, which `check_database` tells, or has no tables yet.
+        # It is unavailable, which `check_database` reports, or has no tables yet.
         return []
     hint = "Create one: manage.py create_user EMAIL --name NAME --role admin."
     return [checks.Warning("There is no active administrator.", hint=hint, id="config.W010")]

@@ -210,7 +210,7 @@ OTEL_EXPORTER_OTLP_ENDPOINT = env.str("OTEL_EXPORTER_OTLP_ENDPOINT", "", validat
 TRACING = bool(OTEL_EXPORTER_OTLP_ENDPOINT)
 OPEN_SIGNUP = env.bool("OPEN_SIGNUP", False)
 EMAIL_URL = env.str("EMAIL_URL", "", validate=_SMTP)
-# Without a mail server nothing is sent, but on a machine of one's own, where messages are files (config.local.mail).
+# Without a mail server nothing is sent. On your own machine, messages then become files (config.local.mail).
 SENDS_MAIL = LOCAL or bool(EMAIL_URL)
 DEFAULT_FROM_EMAIL = env.str(
     "EMAIL_FROM", "", validate=Regexp(r"([^\r\n]*[^\s@]@[^\s@]+)?\Z", error="Must be an address.")
@@ -358,7 +358,7 @@ MIDDLEWARE = [
     "config.http.middleware.ContentPolicyMiddleware",
     # Around the page that shows an answer, for its forms carry the token.
     "django.middleware.csrf.CsrfViewMiddleware",
-    # Around all that puts headers on an answer, for the page shows them.
+    # Around everything that sets headers of a response, because the page shows them.
     "config.api.browsable.middleware.BrowsableMiddleware",
     # Around preflights and the quotas, whose refusals tell the version too.
     "config.api.versions.versioning.VersionMiddleware",

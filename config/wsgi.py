@@ -1,6 +1,6 @@
 """The WSGI application, for any server that speaks WSGI. `manage.py serve` runs config.asgi, without a proxy.
 
-It is the server's task, or that of a proxy in front, to bring a body in time, whole, and with its length.
+The server, or a proxy in front of it, must deliver a body in time, whole, and with its length.
 """
 
 import os

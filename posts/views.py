@@ -35,7 +35,7 @@ class PostViewSet(ResourceViewSet):
     )
 
     def lock_related(self) -> None:
-        # Before the row is read: a statement that waits for its lock counts the hidden comments of before the wait.
+        # Before the row is read: a statement that waits for its lock counts the comments hidden before the wait.
         post = Post.objects.filter(pk=parse_id(self.kwargs["id"]))
         list(post.select_for_update(no_key=self.action != "destroy").values_list("pk"))
 

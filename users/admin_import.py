@@ -42,7 +42,7 @@ MAX_PREVIEW_LINES = 20
 
 
 class _Importer(BulkMixin):
-    """Adds users as the API does that are sent as lines, in its newest version, and tells of each what became of it.
+    """Adds users like lines of the API's newest version, and reports the result of each.
 
     Args:
         principal: the administrator who imports.
@@ -68,7 +68,7 @@ class Line(NamedTuple):
 
 
 class Imported(NamedTuple):
-    """What became of lines: users, or none where there are errors, each with the number of its line."""
+    """The results of lines: users, or errors, each with the number of its line."""
 
     users: Sequence[User]
     errors: Sequence[tuple[int, str]]

@@ -26,7 +26,7 @@ class Purpose(StrEnum):
         return timedelta(minutes=30) if self is Purpose.PASSWORD_RESET else timedelta(days=7)
 
 
-# By each of them, whoever reads the user's mail sets the password.
+# With each of them, whoever reads the user's mail can set the password.
 SETS_PASSWORD = (Purpose.PASSWORD_RESET, Purpose.INVITATION)
 
 

@@ -45,7 +45,7 @@ TEXTS = {
 
 
 def ask(purpose: Purpose, user: User | None) -> None:
-    """Has a message sent to a user, in the caller's transaction.
+    """Queues a message to a user, in the caller's transaction.
 
     None is nobody's account. What is done for it is the same, so that it takes the same time; its entry is dropped.
     """
@@ -66,7 +66,7 @@ def count(request: AnyRequest, email: str) -> None:
 
 
 def ask_for_password_reset(request: AnyRequest, email: str) -> None:
-    """Has a link sent to the active user of a trusted email who has a password. Nobody learns whether there is one.
+    """Queues a link to the active user of a trusted email who has a password, without revealing whether one exists.
 
     Raises:
         DomainError: RATE_LIMITED.
@@ -78,7 +78,7 @@ def ask_for_password_reset(request: AnyRequest, email: str) -> None:
 
 
 def ask_for_verification(user: User) -> None:
-    """Has a link sent by which a user verifies the email, in the caller's transaction.
+    """Queues a link with which a user verifies the email, in the caller's transaction.
 
     Raises:
         DomainError: CONFLICT for a user who is inactive or has verified it.
@@ -94,7 +94,7 @@ def may_invite(user: User) -> bool:
 
 
 def invite(user: User) -> None:
-    """Has a link sent by which a user without a password sets one, in the caller's transaction.
+    """Queues a link with which a user without a password sets one, in the caller's transaction.
 
     Once it is used, the email is trusted.
 

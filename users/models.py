@@ -76,7 +76,7 @@ FROM unnest(%s::text[]) WITH ORDINALITY AS given (email, number) ORDER BY number
 """  # noqa: S608 - of constants
 
 
-# Each request with a token asks for it. The hash of a password, of which it is made, is worth no more.
+# Each request with a token needs it. It is no more secret than the password hash that it is made from.
 @lru_cache(maxsize=1024)
 def _hash_credentials(seen: str, secret: str) -> str:
     return salted_hmac("users.User.get_session_auth_hash", seen, secret, algorithm="sha256").hexdigest()
@@ -254,7 +254,7 @@ class User(AbstractBaseUser, ChangingResource):
         return user
 
     def save(self, *args: Any, update_fields: Iterable[str] | None = None, **options: Any) -> None:
-        """Writes, of a user that is there, no more than what was changed since it was read.
+        """Writes only the fields of an existing user that changed since it was read.
 
         Django's forms and commands save whole rows: read before a removal and written after it, such a row would
         bring the user back. They also set passwords, which is noted here for every door.

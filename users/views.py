@@ -84,7 +84,7 @@ class UserViewSet(BulkMixin, ResourceViewSet):
 
 
 class MessageView(View):
-    """Has a message with a link sent. Without a mail server nothing is here.
+    """Sends a message with a link. Without a mail server there is no such endpoint.
 
     Attributes:
         purpose: of the link.
@@ -103,7 +103,7 @@ class MessageView(View):
 
 
 class UserMessageView(MessageView):
-    """Has a message sent to one user."""
+    """Sends a message to one user."""
 
     # The rule of who may is that of one row: what the caller does not see is 404.
     own_errors = {"POST": (ErrorCode.NOT_FOUND, ErrorCode.CONFLICT)}
@@ -121,7 +121,7 @@ class UserMessageView(MessageView):
         return self.respond()
 
     def ask(self, user: User) -> None:
-        """Has the message sent, or raises DomainError."""
+        """Sends the message, or raises DomainError."""
         raise NotImplementedError
 
 

@@ -34,7 +34,7 @@ def resolve(header: str, request: Request) -> Principal:
         request: that sent it, and is counted against the quota of the token's user.
 
     Raises:
-        DomainError: INVALID_TOKEN for a token that is not valid, or not any more.
+        DomainError: INVALID_TOKEN for a token that is not, or no longer, valid.
     """
     token = header.partition(" ")[2].strip(OPTIONAL_WHITESPACE)
     if token.count(".") != JWT_DOTS:

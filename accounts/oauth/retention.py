@@ -20,7 +20,7 @@ def past_codes(now: datetime) -> QuerySet[AbstractGrant]:
 
 
 def past_refresh_tokens(now: datetime) -> QuerySet[AbstractRefreshToken]:
-    """The tokens of families in which none is valid any more.
+    """The tokens of families in which none is valid.
 
     A used token stays as long as its family lives: its reuse ends the family. The toolkit's `cleartokens` deletes it
     after 14 days, and from then on takes a stolen token for an unknown one.

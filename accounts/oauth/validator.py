@@ -158,7 +158,7 @@ class Validator(OAuth2Validator):
     def is_within_original_scope(
         self, request_scopes: list[str], refresh_token: str, request: Request, *args: object, **kwargs: object
     ) -> bool:
-        """Asked for scopes that were not granted, or not any more, with the refresh token."""
+        """Called if a refresh requests scopes that are not, or no longer, granted."""
         raise errors.InvalidScopeError("The scope exceeds what was granted.", request=request)
 
     def validate_refresh_token(

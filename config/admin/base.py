@@ -212,7 +212,7 @@ class ServiceAdmin(ExportMixin, admin.ModelAdmin):
         try:
             key = self.opts.pk.to_python(unquote(object_id))
         except ValidationError:
-            # Django answers that there is no such row.
+            # Django responds that the row does not exist.
             return
         self.get_queryset(request).select_for_update(no_key=True, of=("self",)).filter(pk=key).values("pk").first()
 
@@ -250,7 +250,7 @@ class ServiceAdmin(ExportMixin, admin.ModelAdmin):
             action: the name of the action, as in `actions`.
             title: the title of the confirmation page.
             consequences: sentences that say what the action does.
-            effects: what becomes of the rows that refer to the chosen ones.
+            effects: what happens to the rows that refer to the chosen ones.
 
         Returns:
             The confirmation page, or None when `request` confirms.

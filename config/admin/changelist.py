@@ -42,7 +42,7 @@ MAX_COUNT = bounded_count.MAX_COUNT
 # For each search field.
 MAX_MATCHES = 1_000
 MAX_SEARCH_LENGTH = 100
-# Any number of so many digits fits into a bigint.
+# Any number with this many digits fits into a bigint.
 MAX_ID_DIGITS = 18
 
 

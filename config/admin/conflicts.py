@@ -38,7 +38,7 @@ class Conflict(NamedTuple):
 class VersionedForm(forms.ModelForm):
     """A form that is invalid when a value which it shows was changed after it was opened.
 
-    What the fields hold is then made ready to be saved again: the present values, and one's own where one changed them.
+    The fields are then ready to be saved again: with the current values, and the user's own where they were changed.
     """
 
     conflicts: tuple[Conflict, ...] = ()

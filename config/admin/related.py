@@ -1,4 +1,4 @@
-"""What refers to a row, for the row's own page: how many rows of each model there are, and the latest of them.
+"""The rows that refer to a row, for the row's own page: how many of each model, and the latest ones.
 
 A model is shown where its change list can be filtered by the row (`linked_filters`): so the filter leads to all of the
 rows, along the same index, with the same numbers.

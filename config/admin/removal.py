@@ -1,4 +1,4 @@
-"""What becomes of the rows that refer to removed ones, for the confirmation of a removal.
+"""What happens to the rows that refer to removed ones, for the confirmation of a removal.
 
 The foreign keys say it (docs/layout.md): CASCADE goes, PROTECT stays. Each number is counted up to a bound, along the
 index of its foreign key, and all of them by one statement.
@@ -27,7 +27,7 @@ class Effect:
     Attributes:
         name: the model's plural.
         count: how many there are, as text: `more than 10,000`, or `at least 5` where not all were looked at.
-        fate: what becomes of them.
+        fate: what happens to them.
     """
 
     name: str
@@ -114,7 +114,7 @@ def _describe(related: _Related, numbers: Mapping[type[Model], int]) -> str:
 
 @action(permissions=["delete"], description=stock.delete_selected.short_description)  # type: ignore[attr-defined]
 def delete_selected(page: Any, request: HttpRequest, queryset: QuerySet[Model]) -> HttpResponse | None:
-    """Django's action, with a confirmation that says what becomes of the related rows."""
+    """Django's action, with a confirmation that says what happens to the related rows."""
     effects = () if "post" in request.POST else get_effects(queryset)
     title = f"Delete {page.opts.verbose_name_plural}"
     consequences = page.removal_consequences

@@ -15,7 +15,7 @@ from config.admin import dashboard, removal
 
 
 class AdminSite(admin.AdminSite):
-    """Django's AdminSite, in which also the form of one's own password can be replaced, as `login_form` can.
+    """Django's AdminSite, in which the form to change one's own password can also be replaced, like `login_form`.
 
     Attributes:
         password_change_form: the form of one's own password, which the app of the user model sets.

@@ -57,7 +57,7 @@ class BulkMixin(ConventionsMixin):
         self.is_partial = self.parameters.flag(PARTIAL, default=False)
 
     def create_many(self: Any, lines: Sequence[Line]) -> Response:
-        """The response to lines: 201 when all are added, 207 with what became of each where some may be refused.
+        """The response to lines: 201 if all are added, 207 with the result of each if some may be refused.
 
         Raises:
             DomainError: FORBIDDEN or VALIDATION_ERROR that names every problem of every line; nothing is added then.
@@ -100,7 +100,7 @@ class BulkMixin(ConventionsMixin):
         return [by_id[row.pk] for row in rows]
 
     def respond_many(self, outcomes: Sequence[Outcome], representations: Sequence[object]) -> Response:
-        """The response that tells of each line what became of it."""
+        """The response with the result of each line."""
         made = iter(representations)
         data = [
             {"line": number, "status": outcome.status, "error": envelope.error(outcome)["error"]}
@@ -154,7 +154,7 @@ def _refuse_all(outcomes: Sequence[object], conflicts: Sequence[Sequence[Detail]
     As in a single write, what the caller may not set is refused before any other value is looked at.
 
     Args:
-        conflicts: of each line with rows that there are.
+        conflicts: of each line with existing rows.
     """
     refused = {index: outcome for index, outcome in enumerate(outcomes) if isinstance(outcome, DomainError)}
     forbidden = {index: each for index, each in refused.items() if each.code is ErrorCode.FORBIDDEN}

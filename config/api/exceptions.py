@@ -50,7 +50,7 @@ def handle(exception: Exception, context: Mapping[str, Any]) -> Response:
 
 
 def _log(problem: DomainError, request: Request, exception: BaseException | None) -> None:
-    """A fault of ours with its trace; a database that is away in one line, since it fails every request."""
+    """Logs a bug with its traceback, and an unavailable database in one line, since it fails every request."""
     # Not the address, which may be that of a mailed link.
     if problem.code == ErrorCode.INTERNAL_ERROR:
         logger.error("%s in %s %s", problem.code, request.method, find_route(request.path_info), exc_info=exception)
@@ -117,7 +117,7 @@ def plain_response(problem: DomainError, request: HttpRequest) -> HttpResponse:
 
 
 def answer_to(exception: BaseException | None, request: HttpRequest) -> HttpResponse:
-    """What an exception is answered with where there is no DRF view. A fault of ours is noted in the log."""
+    """The response to an exception outside of DRF views. A bug is logged."""
     problem = get_problem(exception)
     _log(problem, request, exception)
     return plain_response(problem, request)
@@ -150,7 +150,7 @@ def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Django calls this while it handles the exception, which tells a database that is away from a fault of ours."""
+    """Django calls this while it handles the exception, which distinguishes an unavailable database from a bug."""
     return answer_to(sys.exc_info()[1], request)
 
 

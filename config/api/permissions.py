@@ -29,7 +29,7 @@ def insufficient_scope(scope: str) -> DomainError:
 
 
 class ResourcePermission(BasePermission):
-    """Asks for a credential, for the scope that the view declares, and for the app's own rule on a row.
+    """Requires a credential, the scope that the view declares, and the app's own rule on a row.
 
     An app says what a role may do by overriding `may_create` and `may_change`; the links of a row ask the same.
     """

@@ -104,7 +104,7 @@ def get_media_type(request: Request) -> str | None:
 
 @lru_cache(maxsize=64)
 def _parse_content_type(header: str) -> tuple[str, list[str]] | None:
-    """The media type and its charsets, in lower case; None when a parameter is none. No value of ours holds a `;`."""
+    """The media type and its charsets, in lower case; None if a parameter is malformed. No valid value has a `;`."""
     media_type, *parts = (part.strip(" \t").lower() for part in header.split(";"))
     parameters = [_PARAMETER.fullmatch(part) for part in parts if part]
     if None in parameters:

@@ -1,4 +1,4 @@
-"""Whole lists as a stream: NDJSON and CSV, from the same addresses, for whoever accepts these best.
+"""Whole lists as a stream: NDJSON and CSV, from the same addresses, for clients that prefer these types.
 
 All rows under the filters, the search, the order and `fields` of the request, in one snapshot and in constant memory.
 """
@@ -38,7 +38,7 @@ _places = BoundedSemaphore(MAX_STREAMS_OF_A_PROCESS)
 
 
 class StreamMixin(ConventionsMixin):
-    """What a viewset does with a list that is asked for as a stream.
+    """What a viewset does with a list that is requested as a stream.
 
     Attributes:
         streams: whether its list comes as a stream, too. One that overrides `list` says False, or asks `is_stream`.
@@ -60,7 +60,7 @@ class StreamMixin(ConventionsMixin):
 
     @property
     def is_stream(self) -> bool:
-        """Whether the list is asked for as a stream."""
+        """Whether the list is requested as a stream."""
         return isinstance(self.request.accepted_renderer, StreamRenderer)
 
     def stream(self: Any) -> HttpResponseBase:

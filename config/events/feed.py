@@ -59,7 +59,7 @@ class Question(NamedTuple):
 
     Attributes:
         place: where to continue; None for the oldest event.
-        is_end: whether the end of the feed alone is asked for, where nothing is yet.
+        is_end: whether only the end of the feed is requested, where there is nothing yet.
         types: None for all.
         user_id: whose events; None for everybody's.
     """

@@ -1,4 +1,4 @@
-"""The form of an event, for the reference: config.events.representation makes it."""
+"""The form of an event, for the reference. config.events.representation makes events."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ class EventsView(ConventionsMixin):
         return paginator
 
     def _include(self, events: Sequence[Event]) -> list[Any]:
-        """The resource of each event as it is now; null where it is gone, or not visible any more."""
+        """The current resource of each event; null if it was deleted, or is no longer visible."""
         found: dict[tuple[str, int], Any] = {}
         for resource in ACTIONS:
             rows = [event for event in events if event.resource == resource]

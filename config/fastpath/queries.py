@@ -252,7 +252,7 @@ def get_prototype(
 def build_placeholder_principal(role: str, kind: str) -> Principal:
     """A principal of this role and kind of credential, whose user's id is the bind parameter `user_id`.
 
-    Put the id into a condition of a query, for it equals nothing in Python. Of the user's other columns, and of the
+    Put the id into a condition of a query, because it equals nothing in Python. Of the user's other columns, and of the
     scopes, nothing is known: a query that depends on them fails to be built, and the view is left to the reference.
     """
     user = get_user_model().from_db(None, ["id", "role"], [BindParameter("user_id"), role])

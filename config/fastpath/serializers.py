@@ -58,7 +58,7 @@ class Renderer(NamedTuple):
 def get_renderer(
     serializer_class: type[ResourceSerializer], version: Version | None, names: frozenset[str]
 ) -> Renderer | None:
-    """What makes of rows the named fields, as `to_representation` does; None if that must do so itself.
+    """A function that represents rows by the named fields, as `to_representation` does; None if only that can do it.
 
     Times are left to the JSON encoder, which writes them as DRF does.
     """
@@ -118,7 +118,7 @@ def _has_stock_methods(kind: type[BaseSerializer]) -> bool:
     return kind.to_representation is stock.to_representation and kind.get_fields is stock.get_fields
 
 
-# What a column of such a class holds is what the conversion makes of it.
+# For a column of such a class, the conversion returns the value itself.
 _UNCHANGED: Mapping[Conversion, tuple[type[Column], ...]] = {str: (CharField, TextField), int: (IntegerField,)}
 
 
@@ -265,7 +265,7 @@ def _is_plain(field: Field) -> bool:
 
 @cache
 def _get_blank(kind: type[BaseSerializer]) -> Mapping[str, object]:
-    """What DRF makes of a serializer without arguments."""
+    """What DRF builds for a serializer without arguments."""
     made = object.__new__(kind)
     serializers.BaseSerializer.__init__(made)
     return vars(made)

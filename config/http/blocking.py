@@ -12,7 +12,7 @@ Result = TypeVar("Result")
 
 
 class BlockingBackend:
-    """Does it in the thread of the caller: a server that gives each request a thread needs no more.
+    """Runs it in the caller's thread, which is enough for a server that gives each request a thread.
 
     A subclass may be named by the setting BLOCKING_BACKEND.
     """
@@ -22,7 +22,7 @@ class BlockingBackend:
         return function()
 
     def sleep(self, seconds: float) -> None:
-        """Waits for so many seconds."""
+        """Waits for a number of seconds."""
         time.sleep(seconds)
 
 

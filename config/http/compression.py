@@ -60,7 +60,7 @@ def prefers_gzip(request: HttpRequest, length: int) -> bool:
 
 
 def _sent_by_browser(request: HttpRequest) -> bool:
-    """Whether the credential is one that a browser adds by itself, also to requests that another site makes it send."""
+    """Whether a browser adds the credential by itself, even to requests that another site makes it send."""
     basic = request.META.get("HTTP_AUTHORIZATION", "").lower().startswith("basic")
     return basic or settings.SESSION_COOKIE_NAME in request.COOKIES
 

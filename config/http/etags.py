@@ -29,7 +29,7 @@ _ANY = "*"
 _WEAK = "W/"
 _TAG = re.compile(r'(?:W/)?"[\x21\x23-\x7e\x80-\xff]*"')
 _READS = frozenset({"GET", "HEAD"})
-# Bytes. To digest so many takes a millisecond or two; to code so many takes up to ten, if they are hard to compress.
+# Bytes. Digesting this many takes a millisecond or two; compressing them takes up to ten, if they compress badly.
 MAX_SHORT_CONTENT = 1024 * 1024
 MAX_SHORT_CODED_CONTENT = 128 * 1024
 # POST adds to a collection and selects none of its representations, and OPTIONS reads none: the conditions of such

@@ -92,7 +92,7 @@ def _unique(pairs: list[tuple[str, object]]) -> JSONObject:
 
 
 def _is_too_deep(structure: bytes) -> bool:
-    """Whether brackets nest too deeply; each round takes away the innermost ones, in linear time."""
+    """Whether brackets nest too deeply; each round removes the innermost ones, in linear time."""
     brackets = structure.translate(_ONE_KIND, _NO_BRACKETS)
     for _ in range(MAX_DEPTH):
         brackets = brackets.replace(b"[]", b"")

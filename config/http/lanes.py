@@ -2,7 +2,7 @@
 
 from enum import Enum
 
-# A request that was not begun by then, or got no connection, is answered 503: its client has hardly any patience left.
+# A request that has not begun by then, or got no connection, is answered 503: its client is about to give up.
 MAX_SECONDS_TO_WAIT = 5.0
 
 

@@ -53,7 +53,7 @@ class RequestState:
     Attributes:
         lane: in which the server runs it.
         spent: what it has asked of the database.
-        refused: what kept it from Django: a DomainError, or a fault of ours.
+        refused: what kept it from Django: a DomainError, or a bug.
         sent_content_type: the Content-Type as the client sent it, of which Django sees a part.
         secret_parameters: the API keys of its query, from which they were taken out.
         request_id: see RequestMiddleware.
@@ -112,7 +112,7 @@ def get_state(environ: MutableMapping[str, Any]) -> RequestState:
 
 
 def get_actor(state: RequestState) -> tuple[Any, str]:
-    """Who acts, and by which kind of credential: one of the API's, `session`, `none`, or `command` for an operator."""
+    """The actor, and the kind of credential: one of the API's, `session`, `none`, or `command` for an operator."""
     if state.request is None:
         return None, "command"
     if state.principal is not None:

@@ -21,7 +21,7 @@ class RowCount(models.Model):
     """How many rows of a table lie in a block of ids, as a share of one slot; triggers maintain it (config.postgresql).
 
     Attributes:
-        bits: the block holds the ids that are `block` when so many of their lowest bits are cut off.
+        bits: the block holds the ids that equal `block` without this many of their lowest bits.
         part: the columns by which the counts are grouped, with their values.
     """
 

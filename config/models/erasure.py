@@ -13,7 +13,7 @@ AnyModel = TypeVar("AnyModel", bound=models.Model)
 
 
 class Erasure(models.Model):
-    """A removed user of whom there may still be rows (config.erasure)."""
+    """A removed user who may still have rows (config.erasure)."""
 
     # CASCADE: the last one to go, when nothing else of the user is left.
     user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True)

@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 
 from config.models.erasure import VisibleManager
 
-# How long an operator can see what became of an entry.
+# How long an operator can see the outcome of an entry.
 RETENTION = timedelta(days=7)
 
 

@@ -1,4 +1,4 @@
-"""Who uses which version of the API, and how it answers."""
+"""Who uses which version of the API, and with which responses."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ MAX_RETRY = timedelta(hours=1)
 
 
 class Dropped(Exception):  # noqa: N818 - no error
-    """Raised by a sender where nothing is to be sent any more."""
+    """Raised by a sender if there is no longer anything to send."""
 
 
 class Refused(Exception):  # noqa: N818 - an outcome, reported by the other side
@@ -63,7 +63,7 @@ def _deliver_next() -> bool:
 
 
 def _try(entry: OutboxEntry) -> tuple[OutboxStatus, str]:
-    """What became of an attempt, and why. The text of an error may hold an address, and is left out."""
+    """The outcome of an attempt, and why. The text of an error may contain an address, and is left out."""
     try:
         # A savepoint: a database error affects this entry only.
         with transaction.atomic():

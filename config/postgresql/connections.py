@@ -32,7 +32,7 @@ def cut_if_waiting(connection: Any) -> bool:
 
 @contextmanager
 def cut_after(seconds: float, connection: Any) -> Iterator[None]:
-    """Ends a connection of Django's where this thread still waits for an answer after so many seconds.
+    """Ends a Django connection if this thread still waits for a result after a number of seconds.
 
     No time-out of PostgreSQL's holds where nothing comes from it. This takes a thread: it is for what is done seldom.
     """
@@ -51,7 +51,7 @@ def _is_active(raw: Any) -> bool:
 
 
 def close_if_lost(alias: str) -> bool:
-    """Has the next query of this thread make a new connection where the present one is lost. Returns whether it is."""
+    """Makes the next query of this thread reconnect if its connection is lost. Returns whether it is."""
     connection = connections[alias]
     if connection.connection is not None and not connection.connection.closed:
         return False

@@ -6,7 +6,7 @@ when the row is locked: so it is not below that of an earlier change of the row,
 id before that change, and waited for the lock. What is read is below the horizon, the oldest id under way: every
 transaction below that has ended.
 
-Who acts comes with the statement that writes (`ACTOR`, `get_rows_actors`), and never with a connection.
+The actor comes with the statement that writes (`ACTOR`, `get_rows_actors`), and never with a connection.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def get_tracked() -> list[Tracked]:
 
 
 def switch(**options: object) -> None:
-    """Has the triggers fire or not, as EVENTS says. Events that are no longer complete go, with their epoch.
+    """Enables or disables the triggers, as EVENTS says. Deletes events that are no longer complete, with their epoch.
 
     Migrations end with this.
     """

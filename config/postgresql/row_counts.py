@@ -27,7 +27,7 @@ from config.postgresql.compiling import compile_queryset
 from config.postgresql.triggers import after_statement
 from config.postgresql.visibility import ERASURES, get_owner_column
 
-# A block holds the ids that have all but so many of their lowest bits in common. Totals are summed over the wide
+# A block holds the ids that share all but this many of their lowest bits. Totals are summed over the wide
 # blocks; a page is looked for in the narrow blocks of one wide block, then in the rows of one narrow block.
 NARROW, WIDE = 12, 18
 # Any constants will do, as long as nobody else takes the same advisory locks. Slots are counted from 0.
@@ -257,7 +257,7 @@ def _block_at(name: str, counts: str, within: str, before: str, order: str) -> s
 
 
 def _get_id_bound(further: int) -> RawSQL:
-    """The least id of the narrow block that was found, or of the one so many blocks further."""
+    """The lowest id of the narrow block that was found, or of the one that many blocks further."""
     return RawSQL(f"((narrow_found.block + {further}) << {NARROW})", [])
 
 

@@ -13,7 +13,7 @@ SECONDS_OF_A_STATEMENT = 60
 def snapshot(alias: str, seconds: int) -> Iterator[None]:
     """A transaction that reads and sees one state of the database. Inside another transaction, it is a part of that.
 
-    PostgreSQL removes no dead row that it may still see: it must not last long, whoever it waits for.
+    PostgreSQL removes no dead row that it may still see, so it must not last long, whatever it waits for.
 
     Args:
         alias: of the database.

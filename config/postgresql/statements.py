@@ -34,7 +34,7 @@ def measure(execute: Callable[..., Any], sql: str, params: Any, many: bool, cont
         # Of Django's translation of it, and of whatever took the place of that.
         cause = error.__cause__ or error.__context__
         if is_refused_by_standby(cause):
-            # The next request opens a new connection: this one's server is not the primary any more.
+            # The next request opens a new connection: this one's server is no longer the primary.
             context["connection"].close_at = time.monotonic()
         raise
     finally:

@@ -51,7 +51,7 @@ def run_in_transaction(write: Callable[[], Result], *, keep: bool = True) -> Res
         keep: False rolls it back in the end, once PostgreSQL has checked what it otherwise checks at the COMMIT.
 
     Raises:
-        OperationalError: the database is away, or the attempts are used up.
+        OperationalError: the database is unavailable, or the attempts are used up.
     """
     for attempt in range(1, _ATTEMPTS + 1):
         try:
@@ -64,7 +64,7 @@ def run_in_transaction(write: Callable[[], Result], *, keep: bool = True) -> Res
             if not must_run_again(error) or attempt == _ATTEMPTS:
                 raise
             if isinstance(error.__cause__, ReadOnlySqlTransaction):
-                # This server is not the primary any more; a new connection may lead to that.
+                # This server is no longer the primary; a new connection may lead to it.
                 connection.close()
         else:
             return result
@@ -122,7 +122,7 @@ def try_advisory_lock(number: int, alias: str = DEFAULT_DB_ALIAS) -> bool:
 
 
 def lock_key_share(rows: QuerySet[Model]) -> frozenset[int]:
-    """Locks rows FOR KEY SHARE. Returns the ids of those that there are.
+    """Locks rows FOR KEY SHARE. Returns the ids of those that exist.
 
     A foreign key takes the same lock: it delays the deletion of a row and FOR UPDATE, and no other write.
     """

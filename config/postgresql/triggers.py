@@ -22,7 +22,7 @@ def after_statement(
         name: of the trigger.
         operation: behind which it runs.
         func: its statements, in PL/pgSQL.
-        new: the name of the table of the rows that there are now.
+        new: the name of the table of the rows after the statement.
         old: the name of the table of the rows that there were.
         declare: the variables of `func`, with their types and values.
     """

@@ -76,7 +76,7 @@ class Repetition:
         try:
             self._function()
         except Exception as error:
-            # While the database is away, other parts of the service say so.
+            # While the database is unavailable, other parts of the service say so.
             if not is_unavailable(error):
                 logger.exception("%s failed", self._function.__qualname__)
 

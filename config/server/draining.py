@@ -32,7 +32,7 @@ class Drain:
 
 
 def end_at_once() -> None:
-    """Ends this worker: idle connections are closed, and what was begun is answered."""
+    """Ends this worker: closes idle connections, and answers the requests under way."""
     os.kill(os.getpid(), signal.SIGINT)
 
 

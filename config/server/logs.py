@@ -3,7 +3,7 @@
 Each request that was answered has a line. It says who asked for what from where, by which kind of credential, and what
 it cost: the route and no path, the id of a user and no credential. No secret can come into it.
 
-On a terminal of one's own (settings.COLOURED_LOG), the same is written for people.
+On your own terminal (settings.COLOURED_LOG), the same is written for people.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ _LARGE_BLOCK = 128 * 1024
 
 
 def end_with_parent(parent: int) -> None:
-    """Has the kernel kill this process when `parent`, which forked it, dies.
+    """Makes the kernel kill this process when `parent`, which forked it, dies.
 
     SIGTERM is not enough: a worker that is just starting may hang in Granian's handler of it, and nobody is left who
     would kill it after a while.
@@ -69,7 +69,7 @@ def wake_without_preemption() -> None:
 
 
 def return_memory() -> None:
-    """Has the C library return large blocks, as of exports, when they are freed.
+    """Makes the C library return large blocks, such as those of exports, when they are freed.
 
     glibc would keep blocks of up to 32 MB once it has seen such, and heaps for each thread: with four exports at once,
     the process took 171 MB instead of 94 after five minutes, and kept growing. Other C libraries have no `mallopt`, or

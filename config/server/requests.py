@@ -78,7 +78,7 @@ def _variable(name: bytes) -> str:
 
 
 def _decode_path(scope: Mapping[str, Any]) -> str:
-    """The path; an encoded slash stays as it is, for it separates nothing (RFC 3986, section 2.2)."""
+    """The path; an encoded slash stays encoded, because it separates nothing (RFC 3986, section 2.2)."""
     raw: bytes = scope.get("raw_path") or scope["path"].encode()
     if b"%" not in raw:
         return raw.decode("latin-1")
@@ -145,7 +145,7 @@ class Bodies:
             while True:
                 message = await receive()
                 if message["type"] == "http.disconnect":
-                    # The client has left, or what it sends is no body any more.
+                    # The client has left, or sends something that is no longer a body.
                     raise invalid(Detail("", "The body is incomplete."))
                 piece = message.get("body", b"")
                 size += len(piece)
@@ -216,7 +216,7 @@ class Callers:
         return _get_network(environ.get("REMOTE_ADDR", ""), environ.get("HTTP_X_FORWARDED_FOR", "")), credential
 
     def learn(self, credential: int | None, state: RequestState) -> None:
-        """Remembers what became of a credential in a request that was run.
+        """Remembers whether a request's credential was accepted.
 
         Args:
             credential: by which it is known here.

@@ -16,9 +16,9 @@ from config.http.errors import DomainError, ErrorCode
 from config.http.headers import vary_on
 
 METHODS = "GET, HEAD, OPTIONS"
-# Where the consent page leads whoever signs in on the reference.
+# The consent page redirects here after a sign-in on the reference.
 OAUTH_CALLBACK = "/oauth2-redirect.html"
-# A process holds so many files in gzip, more than all pages together have.
+# A process caches this many files in gzip, more than all pages together have.
 _MAX_GZIPPED = 256
 
 

@@ -1,6 +1,6 @@
 """The query of a list, and the queries that a person can reach from it: by a search, a filter or another order.
 
-What is offered leads to a list that there is. Filters that do not go with it, by the rule that the list itself obeys
+Every offered query leads to a list that exists. Filters that do not go with it, by the rule that the list itself obeys
 (config.api.listing.combinations), are left out of it, and the page says so.
 """
 

@@ -65,7 +65,7 @@ def _fetch(sql: str, keys: Sequence[str]) -> Mapping[str, Usage]:
 
 
 def get_wait(usage: Mapping[str, Usage], limits: Mapping[str, int], more: int = 0) -> float | None:
-    """The seconds until the last limit that is exceeded, or would be by `more`, is over; None when none is.
+    """The seconds until no limit is exceeded, nor would be by `more`; None if none is.
 
     A limit of 0 is none.
     """

@@ -35,7 +35,7 @@ def login_attempt(
     Args:
         request: the request that brings the secret, for its address.
         account: whose secret it is meant to be: an email as UserQuerySet.fold_emails has it, or a client id.
-        user: whom the account belongs to, for the audit.
+        user: the owner of the account, for the audit.
         facts: what else the audit trail should know, such as the door.
 
     Raises:
@@ -61,7 +61,7 @@ def login_attempt(
 
 
 def count_message(request: AnyRequest, account: str) -> None:
-    """Counts a message that is asked for, against limits of their own as high as those on failed attempts.
+    """Counts a requested message, against limits of their own as high as those on failed attempts.
 
     Args:
         request: for its address.

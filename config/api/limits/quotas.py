@@ -34,7 +34,7 @@ from config.postgresql.transactions import is_unavailable
 
 logger = logging.getLogger(__name__)
 
-# A fault of ours, and a database that is away.
+# A bug, and an unavailable database.
 _UNCOUNTED = frozenset({500, 503})
 POLICIES = ("anonymous", "principal")
 REFUSALS = Counter("quota_refusals", "Requests refused since a quota was used up.", ["policy"])
@@ -76,7 +76,7 @@ class CredentialBackend:
             try:
                 return next(iter(rows.using(DEFAULT_DB_ALIAS)), None)
             except Error as error:
-                # It may have waited until it was known that there is no primary.
+                # It may have waited until the loss of the primary was noticed.
                 stand_in = find_stand_in_for(request) if is_unavailable(error) else None
                 if stand_in is None:
                     raise

@@ -1,4 +1,4 @@
-"""The filters that a FilterSet makes of its `Meta.fields`: by bounds, and by several values.
+"""The filters that a FilterSet makes from its `Meta.fields`: by bounds, and by several values.
 
 An older version, which ignores unknown parameters, has none of them.
 """

@@ -105,12 +105,12 @@ class KeysetQuery:
             return [], self.count()
         rows = self._fetch_slice(start, stop)
         if not rows:
-            # No row carries the total. When it says that there are some, they came after the look at the page.
+            # No row carries the total. If it is not zero, the rows came after the page was read.
             total = self.count()
             if total <= start:
                 return [], total
             rows = self._fetch_slice(start, stop)
-        # Gone again: there were no more than `start` at that moment.
+        # Deleted again: there were at most `start` rows at that moment.
         return rows, rows[0].list_total if rows else start
 
     def _fetch_slice(self, start: int, stop: int) -> list[Any]:
@@ -204,7 +204,7 @@ class KeysetQuery:
 
         Args:
             position: where the list is entered; None for its beginning.
-            limit: how many rows are read at the most.
+            limit: the maximum number of rows to read.
         """
         if position is None:
             return Side(self.fetch(KeysetQuery.build_seek, None, limit), False)
@@ -277,7 +277,7 @@ def divide(
         chosen: the values of some columns; the others have all of theirs.
     """
     if queryset.query.is_empty():
-        # Django's union leaves out `none()`, and is no union any more.
+        # Django's union omits `none()`, and is then no longer a union.
         return [queryset]
     values = (chosen.get(column) or counts.get_values(column) for column in counts.columns)
     return [queryset.filter(**dict(zip(counts.columns, part, strict=True))) for part in product(*values)]

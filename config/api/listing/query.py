@@ -86,7 +86,7 @@ class QueryParameters:
         """The fields of `?fields=id,name`; None when the request does not choose. What is wrong with them is refused.
 
         Args:
-            known: the names of all fields that there are.
+            known: the names of all existing fields.
         """
         value = self.get("fields")
         if value is None:

@@ -84,7 +84,7 @@ class CommonWordsQuery(BoundedKeysetQuery):
         self._condition = " AND ".join(sql for sql, _ in conditions)
         self._params = [param for _, params in conditions for param in params]
         self._conditions = [HasWord(words, word) for word in looked_for]
-        # Where the lists of several ids are merged, so many keys are read of each.
+        # When the lists of several ids are merged, this many keys of each are read.
         self._most = MAX_LOOKED_AT // len(self.listed[1]) if self.listed else MAX_LOOKED_AT
 
     @property
@@ -126,7 +126,7 @@ class CommonWordsQuery(BoundedKeysetQuery):
     ) -> tuple[list[tuple[Any, ...]], tuple[Any, ...] | None]:
         """The sort keys of the nearest rows with the words, and the last key that was looked at, unless all were.
 
-        Numbered by a window, the keys keep their order, and PostgreSQL reads no more of them than it needs.
+        Numbered by a window, the keys keep their order, and PostgreSQL reads only as many as it needs.
         """
         keys, params = self.select_keys(parts, 0, self._most, backwards=backwards)
         columns = ", ".join(self.ordering.columns)

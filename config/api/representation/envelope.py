@@ -23,7 +23,7 @@ def single(data: object) -> JSONObject:
 
 
 def lines(outcomes: Sequence[object], *, created: int) -> JSONObject:
-    """What became of each line of a body."""
+    """The results of the lines of a body."""
     return {**single(outcomes), "meta": {"created": created}}
 
 

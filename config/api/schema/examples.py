@@ -1,4 +1,4 @@
-"""Examples of requests and responses: what a serializer makes of the values that it declares as its example."""
+"""Examples of requests and responses, which a serializer makes from the values that it declares as its example."""
 
 import json
 from collections.abc import Mapping

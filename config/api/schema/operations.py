@@ -205,7 +205,7 @@ class Schema(AutoSchema):
         return self._add_headers(200, {**response, "description": _DRY_RUN})
 
     def _build_multi_status(self, created: JSONObject) -> JSONObject:
-        """The response that tells what became of each line, in words.
+        """The response with the result of each line, in words.
 
         Of several successful bodies a generated client makes one type that can be any of them, and who creates a single
         resource would have to find out which one came.

@@ -51,8 +51,8 @@ class Choice(NamedTuple):
     """Where an Accept header leads.
 
     Attributes:
-        media_type: of the answer; None when none that there is can be accepted.
-        version: that the chosen type names; without a type, one that is asked for and does not exist.
+        media_type: of the response; None if the client accepts none that we have.
+        version: the one that the chosen type names; without a type, a requested one that does not exist.
     """
 
     media_type: str | None

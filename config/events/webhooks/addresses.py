@@ -69,7 +69,7 @@ def check_address(address: Address, *, is_plain: bool) -> None:
     """Raises AddressRefused unless a webhook may connect to this address.
 
     Args:
-        is_plain: whether it is by http, which is for loopback on a machine of one's own.
+        is_plain: whether it uses http, which is for loopback on your own machine.
     """
     if is_plain:
         if not (settings.LOCAL and address.is_loopback):

@@ -38,7 +38,7 @@ class Message:
 
 
 def build_message(delivery: WebhookDelivery, event: Event | None, epoch: UUID) -> Message | None:
-    """The request of a delivery now; None where its owner may not see the event, or there is none any more.
+    """The current request of a delivery; None if its owner may not see the event, or it no longer exists.
 
     Args:
         delivery: with its webhook, and its owner, as they are now.

@@ -13,7 +13,7 @@ GONE = 410
 
 
 class Outcome(NamedTuple):
-    """What became of an attempt.
+    """The outcome of an attempt.
 
     Attributes:
         at: when it began.

@@ -18,7 +18,7 @@ def ask(connection: BaseDatabaseWrapper, sql: str, seconds: float) -> tuple[Any,
         seconds: how long the answer may take.
 
     Raises:
-        django.db.Error: the database is away, refuses, or does not answer in time.
+        django.db.Error: the database is unavailable, refuses, or does not answer in time.
     """
     connection.ensure_connection()
     with cut_after(seconds, connection), connection.cursor() as cursor:

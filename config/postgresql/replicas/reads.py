@@ -86,7 +86,7 @@ class Position(NamedTuple):
 
 
 def begin_read(state: RequestState, user_id: int, *, may_read_replica: bool = True) -> None:
-    """Has what a request reads from now on come from its user's replica, if that knows enough.
+    """Makes a request read from its user's replica from now on, if that has replayed enough.
 
     Args:
         state: of a request that only reads, and whose credential was found to be good.
@@ -112,7 +112,7 @@ def begin_read(state: RequestState, user_id: int, *, may_read_replica: bool = Tr
 
 
 def fall_back(exception: BaseException) -> bool:
-    """Has a request whose replica has failed read on the primary. Returns whether it is to be run again."""
+    """Makes a request whose replica has failed read from the primary. Returns whether to run it again."""
     state = present_state.get()
     # Whatever it is: a replica may not have replayed a migration yet.
     if state is None or state.replica is None or not isinstance(exception, Error):

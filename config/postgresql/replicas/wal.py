@@ -23,7 +23,7 @@ class Look(NamedTuple):
     Attributes:
         asked: when it was asked, by the monotonic clock.
         timeline: that it writes, as TIMELINE gives it.
-        position: how far it was then at the least, in bytes from the beginning of the WAL.
+        position: how far it was then at least, in bytes from the beginning of the WAL.
     """
 
     asked: float

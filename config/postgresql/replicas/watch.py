@@ -146,10 +146,10 @@ class Replicas:
     def wait(
         self, alias: str, timeline: str, position: int, seconds: float, sleep: Callable[[float], None] = time.sleep
     ) -> bool:
-        """What `may_read` says within so many seconds.
+        """The result of `may_read` within a number of seconds.
 
         Args:
-            sleep: waits for so many seconds between two looks.
+            sleep: waits for a number of seconds between two checks.
         """
         began = now = time.monotonic()
         is_known = False
@@ -161,7 +161,7 @@ class Replicas:
         return is_known
 
     def do_later(self, function: Callable[[], None]) -> None:
-        """Has something done on the primary as soon as that answers, and again where the database refuses it."""
+        """Runs something on the primary as soon as that answers, and again if the database refuses it."""
         self._later.append(function)
 
     def choose(self, user_id: int) -> str:
@@ -186,7 +186,7 @@ class Replicas:
         return self._replicas[alias].is_live or self.get_stand_in() == alias
 
     def leave(self, alias: str, reason: object) -> None:
-        """Has a replica left out that has failed, until it answers again."""
+        """Takes out a replica that has failed, until it answers again."""
         with self._lock:
             self._replicas[alias].leave(reason)
 
@@ -196,12 +196,12 @@ class Replicas:
                 cursor.execute(f"SELECT {REPLAYED} >= %s", [position])
                 return bool(cursor.fetchone()[0])
         except Error:
-            # Whoever looks at it says whether it is away.
+            # The thread that checks it says whether it is down.
             close_if_lost(replica.alias)
             return False
 
     def _check_new_connection(self, connection: Any, **options: object) -> None:
-        """Has a read on a new connection fail whose replica was started again, and has gone back, since the last look.
+        """Fails a read on a new connection if its replica has restarted, and gone back, since the last check.
 
         A server that was killed takes connections as soon as its data is consistent. It may have shown more before.
 
@@ -306,7 +306,7 @@ class Replicas:
 
 
 def _mark(primary: Any, timeline: str) -> None:
-    """Has the primary bear the mark of its timeline, by which replicas show which one they follow."""
+    """Writes the mark of the primary's timeline, by which replicas show which primary they follow."""
     if ask(primary, _FETCH_MARK, SECONDS_TO_ANSWER) != (timeline,):
         # It was promoted, or is new.
         with cut_after(SECONDS_TO_WRITE, primary), primary.cursor() as cursor:
