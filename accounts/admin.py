@@ -62,11 +62,11 @@ class APIKeyAdmin(ReadOnlyAdmin):
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[APIKey]:
-        """Limits the keys as the API does: administrators see those of all users, support its own."""
+        """Limits the keys as the API does: administrators see the keys of all users, support its own."""
         return cast(APIKeyQuerySet, super().get_queryset(request)).visible_to(get_principal(request))
 
     def has_view_related_permission(self, request: HttpRequest, row: Model) -> bool:
-        # Nobody is told that there are none where only some are visible (get_queryset).
+        # Never says that there are none if only some are visible (get_queryset).
         is_visible = get_principal(request).user.is_administrator or row == request.user
         return is_visible and super().has_view_related_permission(request, row)
 

@@ -52,7 +52,7 @@ def _new_key(user: User, name: str, scopes: Iterable[str] | None, expires_at: da
 
 
 def rotate_api_key(old: APIKey, overlap: timedelta) -> tuple[APIKey, str]:
-    """Makes a successor of a key whose user and row are locked, and lets the old one go on for `overlap` at the most.
+    """Makes a successor of a key whose user and row are locked. The old key works for `overlap` at most.
 
     Raises:
         DomainError: CONFLICT when the old key is revoked, expired or rotated already.
@@ -77,7 +77,7 @@ def revoke_api_key(key: APIKey, *, by: User) -> None:
 def save_new_application(application: Application) -> str | None:
     """Registers an application whose fields have been checked.
 
-    Returns its secret, which is told this once and stored nowhere; None for a public client.
+    Returns its secret, which is shown only now and stored nowhere; None for a public client.
     """
     secret = application.give_secret()
     application.save()
@@ -113,7 +113,7 @@ def change_application(application: Application, columns: list[str]) -> None:
 def rotate_secret(application: Application) -> str | None:
     """Gives an application a new secret, and ends the present one at once; the tokens it got stay.
 
-    Returns the secret, which is told this once and stored nowhere; None for a public client.
+    Returns the secret, which is shown only now and stored nowhere; None for a public client.
     """
     _hold_owners(application.owner)
     audit.record("oauth_application.secret_rotated", user=application.owner, client_id=application.client_id)
@@ -174,9 +174,9 @@ def end_credentials(user: User) -> None:
 
 def _end_tokens(**own: Any) -> int:
     """Ends codes and tokens. Returns how many access and refresh tokens there were."""
-    # In this order, each statement with a fresh look: whoever is just exchanging a code or a refresh token holds
-    # its row, so the next statement is made to wait and then sees the new tokens. A refresh token that came about
-    # in between is left without its access token, and is worth nothing then.
+    # In this order, each statement with a new snapshot: a concurrent exchange of a code or a refresh token holds its
+    # row, so the next statement waits and then sees the new tokens. A refresh token that was issued in between is left
+    # without its access token, and is worthless.
     get_grant_model().objects.filter(**own).delete()
     refresh = get_refresh_token_model().objects.filter(**own, revoked=None).update(revoked=timezone.now())
     access, _ = get_access_token_model().objects.filter(**own).delete()

@@ -228,7 +228,7 @@ class EmailVerificationView(TokenView):
 
 
 class APIKeyViewSet(ResourceViewSet):
-    """API keys: one's own, and for administrators everybody's."""
+    """API keys: your own, and for administrators everybody's."""
 
     texts = {
         "list": "Returns a page of your API keys. Administrators see the keys of all users.\n\n"
@@ -266,7 +266,7 @@ class APIKeyViewSet(ResourceViewSet):
         return rows.of(self.principal) if own_only else rows
 
     def lock_related(self) -> None:
-        # The key's user, whom the audit event locks in the end: whoever ends the user's credentials locks in this
+        # The key's user, whom the audit event locks in the end: ending all of a user's credentials locks in this
         # order.
         key = self.get_queryset().filter(pk=parse_id(self.kwargs["id"])).first()
         if key is None or not User.objects.lock_key_share(key.user_id):

@@ -1,4 +1,4 @@
-"""`?include=`: related resources beside the data of a response, once each.
+"""`?include=`: related resources in addition to the data of a response, once each.
 
 What is related is what the links of a resource lead to: a resource, or a collection of which the beginning is shown.
 """
@@ -119,7 +119,7 @@ class IncludeMixin(ConventionsMixin):
         self.included = names
 
     def include(self: Any, response: Response, rows: Sequence[Any]) -> Response:
-        """The response with what the request includes beside its rows; one statement for each name."""
+        """The response with the related resources that the request includes; one statement for each name."""
         if self.included:
             relations = get_relations(self.__class__)
             response.data["included"] = {name: fetch_related(self, relations[name], rows) for name in self.included}

@@ -38,7 +38,7 @@ class Principal(NamedTuple):
         user: the acting user (an instance of settings.AUTH_USER_MODEL).
         scopes: what the credential allows; the user's role limits it further.
         kind: `api_key`, `jwt`, `oauth`, `basic` or `session`.
-        expires_at: when the credential ends, None when it does not by itself.
+        expires_at: when the credential expires; None if it does not.
         credential: which one of its kind, where it has a name: the prefix of an API key, a client id. Never a secret.
     """
 

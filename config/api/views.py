@@ -41,7 +41,7 @@ class ConventionsMixin(APIView):
         cache_control: the Cache-Control of its responses, but for those that have their own.
         own_errors: by method, the errors that do not follow from the conventions (for config.api.schema).
         envelope_known: whether it takes `?envelope=` (for config.api.schema).
-        names_version: whether it takes `?version=` though its path stands at the root only (for config.api.schema).
+        names_version: whether it accepts `?version=` although its path is at the root only (for config.api.schema).
         lanes: by method, the lane of a request; the fast one for methods that are not named.
         max_body: the bytes that a body may have. JSON may write a character of a text as twelve bytes, the escapes of
             two surrogates (RFC 8259, section 7).
@@ -49,8 +49,8 @@ class ConventionsMixin(APIView):
             `created` is what its 201 says.
         own_security: OpenAPI's security requirements, where a credential is needed that is no user's.
         own_parameters: OpenAPI's parameters of its path, instead of those that follow from the conventions, and of its
-            GET, beside them.
-        own_members: by name, JSON Schemas of what the response to its GET has beside `data`, with an example where the
+            GET, in addition to them.
+        own_members: by name, JSON Schemas of what the response to its GET has besides `data`, with an example if the
             member is always there.
         row: the one row that the response represents, if it represents one; `version_digest` is the row's.
     """
@@ -108,7 +108,7 @@ class ConventionsMixin(APIView):
         try:
             user = request.user
         except (DomainError, APIException):
-            # Whoever asks again, as a page does, must not have the credential tried again.
+            # A second access, as a page makes, must not check the credential again.
             request.user = request.auth = None
             consume_quota(request, None)
             raise

@@ -1,7 +1,7 @@
-"""Erases the rows of removed users, which nobody sees any more (config.postgresql.visibility).
+"""Erases the rows of removed users, which are already invisible (config.postgresql.visibility).
 
 What is left to do is in the database: a removed user has an Erasure until nothing refers to it but what stays. A
-process that is killed loses the batch that it was at, and another one goes on.
+process that is killed loses its current batch, and another one continues.
 
 Nobody waits longer than for a batch. A batch waits for its locks but a moment, and is tried again where it does not get
 them.
@@ -26,7 +26,7 @@ from config.postgresql.transactions import try_advisory_lock
 
 Result = TypeVar("Result")
 
-# What a batch shall take, with its COMMIT; the number of its rows follows.
+# The target time of a batch, with its COMMIT; the number of its rows follows.
 SECONDS_OF_A_BATCH = 0.05
 _FIRST_SIZE, _MAX_SIZE = 50, 1_000
 # Ids that are looked for at once: the look goes over the entries of all rows that were erased just before, and what
@@ -76,8 +76,8 @@ class _Eraser:
             for forget in (_delete_answers, _empty_attempts, _forget_requests):
                 while self.write(partial(forget, user_id)):
                     pass
-        # A row that came meanwhile would stay, and be seen again. No door of the service lets one in: whoever adds a
-        # row holds its owner, who must be there.
+        # A row added in the meantime would stay, and become visible again. The service cannot add one: adding a row
+        # locks its owner, who must exist.
         self.write(Erasure.objects.filter(pk__in=self.user_ids).delete)
 
     def erase_below(self, model: Any, ids: Sequence[Any]) -> None:
@@ -100,7 +100,7 @@ class _Eraser:
                     # What goes with these rows came meanwhile, and goes before them: they are found again.
                     if not isinstance(error.__cause__, ForeignKeyViolation):
                         raise
-                # Doubled at the most, for one batch may be cheap by chance.
+                # At most doubled, because one batch may be cheap by chance.
                 factor = SECONDS_OF_A_BATCH / max(time.monotonic() - started, SECONDS_OF_A_BATCH / 2)
                 self.sizes[key.model] = min(max(size * factor, 1), _MAX_SIZE)
 
@@ -126,7 +126,7 @@ class _Eraser:
 
 
 def _delete_answers(user_id: int) -> int:
-    """Deletes some of the stored answers that show a row of the user's beside those of others."""
+    """Deletes some of the stored responses that show a row of the user and rows of others."""
     answers = IdempotencyRecord.objects.including_erased()
     ids = list(answers.showing(user_id).order_by().values_list("pk", flat=True)[:_FIRST_SIZE])
     if ids:

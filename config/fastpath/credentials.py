@@ -112,7 +112,7 @@ class FastCredentials(CredentialBackend):
         if found is None:
             return None
         row, further = found
-        # What goes with the credential stands between the numbers of its row and of the result.
+        # The columns that belong to the credential are between the numbers of its row and of the result.
         further = further[1:-1]
         if counts:
             state.counted = (f"quota:{row.principal_id}", counters.Usage(*further[:2]))
@@ -148,7 +148,7 @@ class FastDatabaseQuotas(DatabaseQuotas):
 
 
 class FastRedisQuotas(RedisQuotas):
-    """QUOTA_BACKEND with QUOTA_URL: the loop goes on while Redis counts.
+    """QUOTA_BACKEND with QUOTA_URL: the loop runs while Redis counts.
 
     Requests that come meanwhile are counted together, in the next round trip.
     """

@@ -24,7 +24,7 @@ from config.http.blocking import BlockingBackend
 
 Result = TypeVar("Result")
 
-# Greenlets that may go on do so one after the other. After this time, the loop looks at its sockets and timers first.
+# Ready greenlets run one after the other. After this time, the loop first handles its sockets and timers.
 SECONDS_BEFORE_YIELD = 0.005
 
 
@@ -57,13 +57,13 @@ def wait() -> Any:
     """
     result = getcurrent().parent.switch()  # type: ignore[union-attr]  # a request has one
     if isinstance(result, Exception):
-        # Several greenlets may get the same one: none shall find the frames of another in it.
+        # Several greenlets may get the same one: none may find the frames of another in it.
         raise result.with_traceback(None)
     return result
 
 
 class Wakeup:
-    """Has the greenlet that makes it go on when it is called for the first time: the first of several events counts."""
+    """Resumes the greenlet that makes it when it is called for the first time: the first of several events counts."""
 
     __slots__ = ("_runner",)
 
@@ -99,7 +99,7 @@ class Scheduler:
     async def run(self, function: Callable[[], Result], caller: Hashable = None) -> Result:
         """What a function returns, which is called at once, and is left whenever it waits.
 
-        It goes on to its end if the task that waits for it is cancelled.
+        It runs to its end even if the task that waits for it is cancelled.
 
         Args:
             function: has a context of its own (`contextvars`).
@@ -116,14 +116,14 @@ class Scheduler:
         return result
 
     def resume(self, outcomes: Iterable[tuple[RequestGreenlet, Any]]) -> None:
-        """Has greenlets go on soon, each with what it has waited for. Call it in the thread of the loop."""
+        """Resumes greenlets soon, each with what it has waited for. Call it in the thread of the loop."""
         self._ready.extend(outcomes)
         if self._ready and not self._is_scheduled:
             self._is_scheduled = True
             self.loop.call_soon(self.run_ready)
 
     def run_ready(self) -> None:
-        """Has greenlets go on that may; call it outside of all greenlets."""
+        """Resumes ready greenlets; call it outside of all greenlets."""
         self._is_scheduled = False
         deadline = perf_counter() + SECONDS_BEFORE_YIELD
         asyncio._set_running_loop(None)

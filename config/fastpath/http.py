@@ -6,7 +6,7 @@ decoded; parsers and negotiators are made where a body is read; the view and its
 Replaces: `django.http.response.ResponseHeaders`. Buys: a response has a score of headers, each of which Django encodes
 and decodes. Names are known here, and values of plain ASCII are taken as they are.
 
-Replaces: `rest_framework.response.Response`. Buys: to make one anew takes as long as to render what it holds; and a
+Replaces: `rest_framework.response.Response`. Buys: making one takes as long as rendering its content; and a
 response whose renderer context holds the response is a reference cycle, which only the garbage collector frees.
 """
 

@@ -1,6 +1,6 @@
 """The way of a request of a program: its stack of middlewares, then a viewset on compiled queries and serializers.
 
-Replaces: `WSGIHandler` and the URL resolver. Buys: a fifth of a read. Views and headers are those of the reference;
+Replaces: `WSGIHandler` and the URL resolver. Buys: a fifth of a read. It uses the reference's views and headers;
 tests/system/differential compares them.
 
 Replaces: the actions and the dispatch of `config.api.viewsets.ResourceViewSet`, by a subclass of each viewset of
@@ -52,7 +52,7 @@ from config.postgresql.transactions import must_run_again
 _JSON_RENDERER = JSONRenderer()
 
 if TYPE_CHECKING:
-    # What it stands in front of.
+    # The class that the mixin is combined with.
     _ViewSet = ResourceViewSet
 else:
     _ViewSet = object
@@ -183,11 +183,11 @@ class FastViewSet(_ViewSet):
         super().initial(request, *args, **kwargs)
 
     def get_asked(self, request: Request) -> Mapping[str, str] | None:
-        """The key whose answer shall be read with the credential."""
+        """The key whose response is read with the credential."""
         try:
             key = parse_header(request, self.idempotency)
         except DomainError:
-            # To be told when it is known who asks.
+            # Raised once the caller is known.
             return None
         return None if key is None else {"operation": get_operation(request), "key": key}
 
@@ -211,7 +211,7 @@ class FastViewSet(_ViewSet):
         if not _get_fields_in_transaction(serializer_class).isdisjoint(data):
             return None
         serializer = accelerate_serializer(serializer_class)(data=data, context=self.get_serializer_context())
-        # Where the key is in use, that is told, and not what is wrong with this body.
+        # If the key is in use, the response says that, and not what is wrong with this body.
         if not serializer.is_valid(raise_exception=key is None):
             return None
         values, model = serializer.validated_data, serializer_class.Meta.model
@@ -350,7 +350,7 @@ def _resolve(path: str) -> tuple[ResolverMatch, View, Mapping[str, str]] | None:
     """
     if _PLACEHOLDER in path or not path.isascii():
         return None
-    # In turn what stands around the numbers, and the numbers.
+    # Alternately the text around the numbers, and the numbers.
     parts = _NUMBER.split(path)
     match, view, numbers = _resolve_form(*parts[::2])
     if match is None:

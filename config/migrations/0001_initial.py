@@ -14,7 +14,7 @@ UNSPACED = (
 )
 ACCENTS = r"[\u0300-\u036F\u1AB0-\u1AFF\u1DC0-\u1DFF\u20D0-\u20FF\uFE20-\uFE2F]"
 SEPARATORS = r"[[:punct:][:space:][:cntrl:]]"
-# ASCII is told by its length, and done in a fraction of the time.
+# ASCII is recognised by its length, and takes a fraction of the time.
 FUNCTIONS = rf"""
 CREATE FUNCTION config_split_words(value text) RETURNS text[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$

@@ -85,8 +85,8 @@ class Event(models.Model):
     created_at = models.DateTimeField(db_default=Now())
     type = models.CharField(max_length=20)
     changed = ArrayField(models.TextField(), null=True)
-    credential = models.TextField(null=True)  # noqa: DJ001 - null stands for no actor
-    request_id = models.TextField(null=True)  # noqa: DJ001 - null stands for no request
+    credential = models.TextField(null=True)  # noqa: DJ001 - null means no actor
+    request_id = models.TextField(null=True)  # noqa: DJ001 - null means no request
 
     objects = EventQuerySet.as_manager()
 

@@ -16,12 +16,12 @@ from django.utils import timezone
 from config.models.erasure import VisibleManager
 from config.models.resource import ChangingResource, keep_updated_at
 
-# How long an owner can see what became of a delivery.
+# How long an owner can see the outcome of a delivery.
 RETENTION = timedelta(days=30)
 PING = "webhook.ping"
 # What becomes of attempts, for metrics: another answer than success by the first digit of its status.
 OUTCOMES = ("delivered", "no_answer", "1xx", "3xx", "4xx", "5xx")
-# Those that a representation shows: what the deliverer notes beside them is no new version.
+# Columns that a representation shows: the deliverer's own columns do not make a new version.
 _SHOWN = ("url", "types", "description", "status", "disabled_reason")
 
 
@@ -43,7 +43,7 @@ class Webhook(ChangingResource):
         disabled_reason: why the service disabled it; empty where its owner did.
         scopes: of the credential that made it.
         version: of the API, of what is sent.
-        secret: sealed, as is `previous_secret`, which signs beside it until `previous_until`.
+        secret: sealed, as is `previous_secret`, which also signs until `previous_until`.
         failing_since: the first failure after the last success.
         paused_until: before when its endpoint has asked for nothing.
         replay_position: with `replay_id`, up to where the events are sent again; None where none are.
@@ -119,7 +119,7 @@ class WebhookDelivery(models.Model):
         event_id: with `position`, the event; None of a ping.
         subject_id: the user whom the event is about.
         due_at: when it is sent, or tried again; while it `is_leased`, when another process may take it.
-        attempts: what became of each, as the API shows it.
+        attempts: the outcome of each, as the API shows it.
     """
 
     id = models.BigAutoField(primary_key=True)
@@ -153,7 +153,7 @@ class WebhookDelivery(models.Model):
         return f"delivery {self.pk}"
 
     def retry(self) -> None:
-        """Has it sent again, at once; the row must be locked. One that is just being sent is left to that."""
+        """Makes it due again, at once; the row must be locked. One that is just being sent is left alone."""
         if not self.is_leased:
             self.status, self.due_at = DeliveryStatus.PENDING, timezone.now()
             self.save(update_fields=["status", "due_at"])

@@ -183,7 +183,7 @@ class Application:
         """Puts the body into the environment, or the refusal of a request that must not be run.
 
         Returns:
-            Whether the client may go on to send a body that is not taken: it is answered meanwhile.
+            Whether the client may continue to send a body that is not read: the response is sent meanwhile.
         """
         body = b""
         try:
@@ -250,7 +250,7 @@ def _run_at_once(run: Callable[[], Answer]) -> Answer:
 
 
 def _is_given_up(alias: str) -> bool:
-    """Whether nothing is to be expected any more of a database."""
+    """Whether a database is considered lost."""
     if alias == DEFAULT_DB_ALIAS:
         return probe.is_silent or goes_on_without_primary()
     return not get_replicas().is_read(alias)

@@ -124,8 +124,8 @@ def _count_statements(spent: Spent, lane: str) -> None:
 def share() -> None:
     """Keeps the counts of this process in the folder of all processes; call it before the first request.
 
-    Each process writes files of its own, which outlive it. The process that takes the place of a dead one goes on
-    with its files, so their number does not grow however often processes die.
+    Each process writes files of its own, which outlive it. The process that replaces a dead one continues
+    its files, so their number does not grow however often processes die.
     """
     slot = str(_free_slot(Path(os.environ[FOLDER])))
     values.ValueClass = build_value_class(slot)
@@ -142,7 +142,7 @@ def start(lane: Lane, cause: StartCause) -> None:
     """Shares the counts of a new process of a lane.
 
     What happens rarely begins at 0: Prometheus sees no increase in a counter that appears with its first event. The
-    gauges may be those of a process that died.
+    gauges may belong to a process that died.
     """
     from config.api.limits import quotas
     from config.api.writing import idempotency
@@ -175,9 +175,9 @@ def build_value_class(slot: str) -> Any:
 
     class Value(value_class):
         # A process calls `share` when it has been forked, no other process writes its files, and CPython lets no other
-        # thread run between a subscript that is read and the same one written. A file that grows is mapped anew: values
-        # made before go on in the older mapping, of the same pages. What the library keeps beside the file stays as it
-        # was; `exposition` reads the files.
+        # thread run between a subscript that is read and the same one written. A file that grows is mapped again:
+        # existing values continue to use the older mapping, of the same pages. The library's own copy stays as it was;
+        # `exposition` reads the files.
         def __init__(self, *arguments: object, **options: object) -> None:
             super().__init__(*arguments, **options)
             position = self._file._positions[self._key]

@@ -1,9 +1,9 @@
-"""A service that takes the place of another one without a pause: new code and new settings, the same process id.
+"""Replaces the service without downtime: new code and new settings, the same process id.
 
-On SIGHUP the process that starts the workers runs its program anew (execve). Its workers stay its children and go on
-meanwhile. What is handed over stands in the environment: the sockets that listen, so that no connection is lost with
-the worker that would have accepted it; the workers; and the folder of the metrics. When the new workers run, those of
-before end what they have begun.
+On SIGHUP, the process that starts the workers executes its program again (execve). Its workers remain its children and
+continue to run. The environment passes on the listening sockets, so that no connection is lost with the worker that
+would have accepted it; the workers; and the folder of the metrics. When the new workers run, the old ones finish their
+requests.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def get_predecessor() -> Predecessor | None:
 
 
 def reload(present: Predecessor, environment: Mapping[str, str], is_ending: Callable[[], bool]) -> None:
-    """Runs the program anew. Returns if it would not start, or shall end: then everything stays as it is.
+    """Executes the program again. Returns if it would not start, or has to end: then everything stays as it is.
 
     Args:
         present: what it takes the place of.

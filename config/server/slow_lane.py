@@ -1,4 +1,4 @@
-"""The slow lane of a worker: what is declared to be slow runs in a process beside it (slow_process.py)."""
+"""The slow lane of a worker: requests that are declared slow run in a process beside it (slow_process.py)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from config.server.requests import Environ, Receive, build_overload, wait_until_
 
 logger = logging.getLogger(__name__)
 
-# Of a worker, beside those that run. A longer queue would only be waited for in vain.
+# Per worker, in addition to running ones. In a longer queue, requests would only wait in vain.
 MAX_WAITING = 64
 # How many requests of one caller it runs at once: it has threads left for others.
 MAX_OF_A_CALLER = slow_process.THREADS // 2
@@ -66,7 +66,7 @@ class SlowStream:
         return piece
 
     async def close(self) -> None:
-        """Ends it, wherever it stands."""
+        """Ends it, whatever it is doing."""
         if not self._is_at_end:
             with suppress(ConnectionError):
                 await slow_process.send(self._lane.loop, self._channel, slow_process.STOP)
@@ -74,7 +74,7 @@ class SlowStream:
 
 
 class SlowLane:
-    """Has requests run by the process, as many at a time as it has channels: first come, first served.
+    """Runs requests in the process, as many at a time as it has channels: first come, first served.
 
     Args:
         loop: the event loop.
@@ -162,7 +162,7 @@ class SlowLane:
         self._tell_length()
 
     def free_channel(self, channel: Any, caller: Hashable) -> None:
-        """Takes a channel back, over which nothing is on its way any more."""
+        """Takes back a channel on which nothing is in transit."""
         self._free.append(channel)
         self._running -= Counter([caller])
         self._start_waiting()
@@ -180,7 +180,7 @@ class SlowLane:
         self._timer = self.loop.call_later(SECONDS_BETWEEN_TELLS, self._tell_length) if self._waiting else None
 
     def _end_worker(self) -> None:
-        """A fork needs a process without threads: the one that starts workers also starts those beside them."""
+        """A fork needs a process without threads, so the one that starts workers also starts the slow processes."""
         if self._has_died:
             return
         self._has_died = True

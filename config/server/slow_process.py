@@ -1,4 +1,4 @@
-"""The process of the slow lane: one beside each worker, whose threads run what is declared to be slow.
+"""The process of the slow lane: one beside each worker, whose threads run requests that are declared slow.
 
 A process, and not threads of the worker: Python's own work holds the interpreter's lock, so that one thread that
 renders an export lets the others wait for milliseconds each time they come back from the database. A process can also

@@ -150,7 +150,7 @@ def _build_parser() -> MarkdownIt:
 
 
 def _replace_defaults(text: str) -> str:
-    """Replaces the origin and the vendor of `make run`, which the files show, by those of this deployment."""
+    """Replaces the origin and the vendor of `make run` in the files with those of this deployment."""
     return text.replace("http://127.0.0.1:8000", settings.PUBLIC_URL).replace(
         "application/vnd.users.", f"application/vnd.{settings.API_VENDOR}."
     )
@@ -206,7 +206,7 @@ def _render_fence(renderer: RendererProtocol, tokens: Sequence[Token], index: in
         languages = {"python": content, "javascript": other.content}
         return _render_languages(name, [_render_versions(languages)], languages)
     if info == "javascript":
-        # It stands beside the Python before it.
+        # It is shown with the Python block before it.
         return ""
     if info == "printed":
         return f'<pre class="printed" aria-label="What it prints"><samp>{escape(content)}</samp></pre>\n'
@@ -261,7 +261,7 @@ def _render_languages(name: str, parts: Sequence[str], languages: Iterable[str])
 
 
 def _highlight(text: str, language: str) -> str:
-    """HTML with a class for each kind of word: the policy refuses colours that stand in the page."""
+    """HTML with a class for each kind of word: the policy refuses inline colours."""
     if language not in _LEXERS:
         return escape(text)
     return str(highlight(text, _LEXERS[language], _FORMATTER)).rstrip("\n")
@@ -312,7 +312,7 @@ class DocumentationView(UnversionedMixin, ConventionsMixin, APIView):
 
         Args:
             template: the name of the template.
-            context: its variables beside `pages`, the table of contents.
+            context: its variables, in addition to `pages`, the table of contents.
         """
         shown = {"section": self.section, "pages": list(get_guide().values()), **context}
         return Response(shown, template_name=template)

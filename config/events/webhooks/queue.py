@@ -1,7 +1,7 @@
 """What is to be sent to webhooks: written from the events, taken to be sent, and noted when it was.
 
 One process at a time writes and takes, under an advisory lock, for as long as a few statements take. What is taken is
-leased: whoever is killed meanwhile leaves it to others when the lease runs out. So each event is written exactly once
+leased: if the process is killed, others take it over when the lease runs out. So each event is written exactly once
 for a webhook, and sent at least once.
 """
 
@@ -97,7 +97,7 @@ GROUP BY label ORDER BY label ON CONFLICT (label) DO UPDATE SET count = config_w
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A message that was sent, and what became of it."""
+    """A message that was sent, and its outcome."""
 
     message: Message
     outcome: Outcome
@@ -147,7 +147,7 @@ def _write_new(progress: WebhookProgress, epoch: UUID) -> None:
 
 
 def begin() -> None:
-    """Lets the next event be the first of which webhooks are told, before the first of them."""
+    """Makes the next event the first one that webhooks get; call it before the first webhook exists."""
     if not WebhookProgress.objects.exists():
         last = Event.objects.committed().order_by("-position", "-id").first()
         position, event_id = (last.position, last.pk) if last else (0, 0)
@@ -158,7 +158,7 @@ def begin() -> None:
 
 
 def _write_again(webhook: Webhook, progress: WebhookProgress) -> None:
-    """Writes some of the events that a webhook shall get again, unless enough of them wait already."""
+    """Writes some of the events to send to a webhook again, unless enough of them already wait."""
     if webhook.deliveries.filter(status=DeliveryStatus.PENDING)[MAX_REPLAYED:].exists():
         return
     position, event_id = webhook.replay_position or 0, webhook.replay_id or 0
@@ -215,7 +215,7 @@ def _describe(outcome: Outcome) -> str:
 
 
 def note(attempts: Sequence[Attempt]) -> None:
-    """Notes what became of messages, and when those that failed are tried again."""
+    """Records the outcomes of messages, and when to retry those that failed."""
     if attempts:
         run_in_transaction(lambda: _note(attempts))
 

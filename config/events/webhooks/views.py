@@ -41,7 +41,7 @@ TAG = "webhooks"
 
 
 class WebhookViewSet(ResourceViewSet):
-    """Where one is told of events; for administrators everybody's."""
+    """Your webhooks; for administrators everybody's."""
 
     texts = {
         "create": "Creates a new webhook.\n\n"
@@ -177,7 +177,7 @@ class DeliveryViewSet(ResourceViewSet):
 
 
 class DeliveringView(View):
-    """Has something sent to a webhook, later."""
+    """Queues something for a webhook."""
 
     permission_classes = [WebhookPermission]
     own_errors: ClassVar[Any] = {"POST": (ErrorCode.NOT_FOUND, ErrorCode.CONFLICT)}

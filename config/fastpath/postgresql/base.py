@@ -35,7 +35,7 @@ _INTEGERS = {int: IntDumper, Int2: Int2Dumper, Int4: Int4Dumper, Int8: Int8Dumpe
 
 
 class LoopConnection(psycopg.Connection[Any]):
-    """psycopg's connection. A request that waits for it leaves its greenlet, and the loop goes on.
+    """psycopg's connection. A request that waits for it leaves its greenlet, and the loop continues.
 
     Attributes:
         alias: of its database.
@@ -125,10 +125,10 @@ def open_connection(alias: str, **parameters: str) -> LoopConnection:
 
     Args:
         alias: of the database.
-        parameters: of PostgreSQL, beside those of the settings.
+        parameters: of PostgreSQL, in addition to the settings'.
 
     Raises:
-        django.db.Error: the database is away, or refuses.
+        django.db.Error: the database is unavailable, or refuses.
     """
     wrapper: Any = connections.create_connection(alias)
     wrapper.settings_dict = with_parameters(wrapper.settings_dict, **parameters)
@@ -168,7 +168,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         Args:
             sql: with `%s` for each value.
             values: of the statement.
-            shared_transaction: whether those of others may be in the same transaction: nothing is locked.
+            shared_transaction: whether other requests may share the transaction: nothing is locked.
             is_durable: whether the COMMIT waits for the disk.
 
         Raises:

@@ -51,7 +51,7 @@ _Submitted = tuple[RequestGreenlet, Statement]
 
 
 class Outcome(NamedTuple):
-    """What became of a statement.
+    """The outcome of a statement.
 
     Attributes:
         result: its rows, or its error; None where nothing of it was done, and it is to be run again by itself: it has
@@ -94,14 +94,14 @@ class Pipeline:
             each.close()
 
     def submit(self, statement: Statement, *, is_durable: bool = False) -> Outcome:
-        """Sends a statement with those of others; call it in a greenlet.
+        """Sends a statement together with those of other requests; call it in a greenlet.
 
         Args:
             statement: the statement.
             is_durable: whether its COMMIT waits for the disk.
 
         Raises:
-            OperationalError: the database is away.
+            OperationalError: the database is unavailable.
         """
         runner: Any = get_request_greenlet()
         if self._present.failure is not None and (failure := self._find_failure()):
@@ -127,7 +127,7 @@ class Pipeline:
         loop.call_soon(self.flush)
 
     def _flush_without_others(self) -> None:
-        """Sends what there is: who has not come by now is not expected any more."""
+        """Sends what has gathered: requests that have not come are no longer expected."""
         self._gathering = None
         self._expected -= 1
         self.flush()
@@ -343,7 +343,7 @@ class _PipelineConnection:
         while not pgconn.is_busy():
             result = pgconn.get_result()
             if result is None:
-                # So it is behind each command, and where nothing comes any more.
+                # This is the case after each command, and when nothing more arrives.
                 if pgconn.status == ConnStatus.BAD:
                     raise OperationalError(pgconn.get_error_message())
                 if not self._groups:

@@ -38,7 +38,7 @@ class Pool:
         """A connection, to be given back; call it in the greenlet of the request.
 
         Raises:
-            OperationalError: the database is away, or all connections are in use for long.
+            OperationalError: the database is unavailable, or all connections are in use for too long.
         """
         if self._has_place(runner.caller):
             self._taken[runner.caller] += 1

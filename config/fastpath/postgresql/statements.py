@@ -142,8 +142,8 @@ class Prepared:
     """A statement that the server knows, or will.
 
     Attributes:
-        query: its text as PostgreSQL reads it; `types` are those of its values.
-        is_sent: whether the server was told of it.
+        query: its text as PostgreSQL reads it; `types` are the types of its values.
+        is_sent: whether it was sent to the server.
         format: of its results: text, until their types are known.
         loads: makes Python's values of them; what it knows of types, zones and columns is read once.
     """

@@ -23,11 +23,11 @@ logger = logging.getLogger(__name__)
 
 READS = Counter("reads", "Requests that read rows, by the database that these came from.", ["database"])
 
-# For so long, and at most once a second, a request waits until the replica of its user has caught up. Without it, who
-# reads all the time would stay on the primary: each read there is to be caught up with, too.
+# For so long, and at most once a second, a request waits until the replica of its user has caught up. Without it, a
+# user who reads all the time would stay on the primary: the replica has to catch up with each read there, too.
 SECONDS_TO_CATCH_UP = 0.02
-# One value, which the look-up of a credential gives beside its columns: more of them, by a join, would take it a tenth
-# more of the primary's time.
+# One value, which the look-up of a credential returns in addition to its columns: several, by a join, would take a
+# tenth more of the primary's time.
 FETCH_POSITION = """
 SELECT ARRAY[replica, timeline, position::text, (waited_at < now() - interval '1 second')::text]
 FROM config_readposition WHERE user_id = {}
