@@ -13,7 +13,7 @@ from accounts.models import PREFIX_CHARACTERS, APIKey, APIKeyQuerySet, Applicati
 from accounts.serializers import DEFAULT_OVERLAP
 from config.admin import changelist
 from config.admin.base import ReadOnlyAdmin, ServiceAdmin, get_principal, link_to_user
-from config.api.principal import SCOPE_TEXTS
+from config.api.principal import SCOPE_TEXTS, lock_credentials
 from config.postgresql.visibility import IsVisible
 from users.admin import UserAdmin
 from users.models import User
@@ -102,7 +102,7 @@ class APIKeyAdmin(ReadOnlyAdmin):
         consequences = ["The new key is shown only once. The current key stays valid for one day."]
         if page := self.confirm_action(request, queryset, "rotate", "Rotate an API key", consequences):
             return page
-        services.lock_user(user)
+        lock_credentials(user)
         old = queryset.select_for_update(no_key=True).get()
         _, key = services.rotate_api_key(old, timedelta(seconds=DEFAULT_OVERLAP))
         self.log_change(request, old, "Rotated.")
@@ -265,6 +265,7 @@ class UserWithCredentialsAdmin(UserAdmin):
         consequences = [
             "All API keys, sign-ins, sessions and OAuth tokens stop working immediately.",
             "So do the secrets of client-credentials applications that act for these users. Replace them afterwards.",
+            "Their webhooks are disabled, and tell why.",
             "Passwords stay valid. To lock a user out, also change the password or set the status to inactive.",
         ]
         if queryset.contains(cast(User, request.user)):

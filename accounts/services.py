@@ -15,16 +15,6 @@ from config.postgresql import transactions
 from users.models import User
 
 
-def lock_user(user: User) -> None:
-    """Keeps a user's credentials from being ended until the transaction ends. Before any other lock.
-
-    Raises:
-        DomainError: UNAUTHENTICATED when they were ended since the request was authenticated.
-    """
-    if not User.objects.lock_key_share_with_credentials(user):
-        raise DomainError(ErrorCode.UNAUTHENTICATED, "Your credentials have just been revoked. Sign in again.")
-
-
 def create_api_key(
     user: User, *, name: str, scopes: Iterable[str] | None = None, expires_at: datetime | None = None
 ) -> tuple[APIKey, str]:
@@ -151,6 +141,8 @@ def end_credentials(user: User) -> None:
     Of applications that act for the user the secret ends, too, which could get the next token. Applications that only
     belong to the user go on: they act for others.
 
+    Webhooks are disabled: whoever had a credential could make one, and it would go on.
+
     Raises:
         DomainError: NOT_FOUND when the user has been removed.
     """
@@ -169,6 +161,9 @@ def end_credentials(user: User) -> None:
         api_keys=present.api_keys.filter(revoked_at=None).update(revoked_at=now),
         logins=present.login_sessions.filter(ended_at=None, expires_at__gt=now).update(ended_at=now),
         oauth_tokens=_end_tokens(user=present) + _end_tokens(application__in=machines),
+        webhooks=present.webhooks.disable(
+            "All credentials were revoked. Check the URL and rotate the secret, then set the status to active."
+        ),
     )
 
 

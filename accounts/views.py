@@ -24,7 +24,7 @@ from accounts.serializers import (
 )
 from accounts.tokens import AccessToken, Pair
 from config.api.permissions import PasswordPermission, PublicPermission
-from config.api.principal import AUDIT_SCOPE
+from config.api.principal import AUDIT_SCOPE, lock_credentials
 from config.api.representation.envelope import Link
 from config.api.schema.fields import build_string
 from config.api.schema.parameters import build_parameter
@@ -273,7 +273,7 @@ class APIKeyViewSet(ResourceViewSet):
             raise not_found()
 
     def perform_create(self, serializer: APIKeySerializer) -> None:
-        services.lock_user(self.principal.user)
+        lock_credentials(self.principal.user)
         values = {"scopes": self.principal.scopes - {AUDIT_SCOPE}, **serializer.validated_data}
         # The response shows the key, this once.
         serializer.instance, serializer.instance.key = services.create_api_key(self.principal.user, **values)
@@ -297,7 +297,7 @@ class RotationViewSet(APIKeyViewSet):
     own_errors = {"POST": (ErrorCode.CONFLICT,)}
 
     def perform_create(self, serializer: RotationSerializer) -> None:
-        services.lock_user(self.principal.user)
+        lock_credentials(self.principal.user)
         key_id = parse_id(self.kwargs["api_key_id"])
         old = APIKey.objects.visible_to(self.principal).select_for_update(no_key=True).filter(pk=key_id).first()
         if old is None:

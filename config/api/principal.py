@@ -31,6 +31,16 @@ AUDIT_SCOPE = "audit:read"
 PASSWORD_KINDS = frozenset({"jwt", "basic", "session"})
 
 
+def lock_credentials(user: Any) -> None:
+    """Keeps a user's credentials from being ended until the transaction ends. Before any other lock.
+
+    Raises:
+        DomainError: UNAUTHENTICATED when they were ended since the request was authenticated.
+    """
+    if not get_user_model()._default_manager.lock_key_share_with_credentials(user):
+        raise DomainError(ErrorCode.UNAUTHENTICATED, "Your credentials have just been revoked. Sign in again.")
+
+
 class Principal(NamedTuple):
     """Who is calling, with what.
 

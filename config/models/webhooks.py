@@ -34,6 +34,11 @@ class WebhookQuerySet(models.QuerySet["Webhook"]):
     def visible_to(self, principal: Any) -> WebhookQuerySet:
         return self if principal.user.is_administrator else self.filter(user_id=principal.user.pk)
 
+    def disable(self, reason: str) -> int:
+        """Has nothing more sent to those that are active, and tells their owners why. Returns how many there were."""
+        active = self.filter(status=WebhookStatus.ACTIVE)
+        return active.update(status=WebhookStatus.DISABLED, disabled_reason=reason)
+
 
 class Webhook(ChangingResource):
     """Where events are sent for a user, with the rights of the request that made it, and those of the user by now.

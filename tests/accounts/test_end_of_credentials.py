@@ -10,13 +10,14 @@ from django.test import Client
 
 from accounts import logins, services
 from accounts.services import create_api_key
-from config.models import AuditEvent
+from config.models import AuditEvent, Webhook
 from tests.accounts.conftest import log_in, refresh
 from tests.accounts.oauth.actors import Person, bearer, register
-from tests.conftest import PASSWORD, Caller, signed_in, with_password
+from tests.conftest import PASSWORD, Caller, signed_in, with_key, with_password
 from users.models import User
 
 USERS = "/admin/users/user/"
+WEBHOOK = {"url": "https://example.com/hook", "types": ["order.created"]}
 
 
 def choose(users: list[User], **more: str) -> dict[str, Any]:
@@ -77,6 +78,17 @@ def test_others_and_the_users_own_code_applications_go_on(pages, victim, make_us
     assert person.tokens(client)["access_token"]
 
 
+def test_webhooks_are_disabled_and_say_why(pages, victim, make_user):
+    own, others = (with_key(each).post("/webhooks", WEBHOOK) for each in (victim, make_user()))
+    pages.post(USERS, choose([victim], post="yes"))
+    owner, path = with_password(victim), own.headers["Location"]
+    webhook = owner.get(path).data
+    assert (webhook["status"], "credentials were revoked" in webhook["disabled_reason"]) == ("disabled", True)
+    assert Webhook.objects.get(pk=others.data["id"]).status == "active"
+    assert AuditEvent.objects.get(event="credentials.ended").facts["webhooks"] == 1
+    assert owner.patch(path, {"status": "active"}).data["disabled_reason"] == ""
+
+
 def test_action_is_confirmed_first(pages, victim, credentials):
     page = pages.post(USERS, choose([victim]))
     assert page.status_code == 200
@@ -105,7 +117,7 @@ def test_nobody_but_administrators_ends_anything(make_user, victim, credentials,
 def test_end_is_noted_with_its_numbers_and_by_whom(pages, victim, credentials):
     pages.post(USERS, choose([victim], post="yes"))
     event = AuditEvent.objects.get(event="credentials.ended")
-    assert (event.user, event.facts) == (victim, {"api_keys": 1, "logins": 1, "oauth_tokens": 3})
+    assert (event.user, event.facts) == (victim, {"api_keys": 1, "logins": 1, "oauth_tokens": 3, "webhooks": 0})
     entry = LogEntry.objects.get()
     assert (entry.user.name, entry.object_id) == ("Chief", str(victim.pk))
 
@@ -125,6 +137,7 @@ def test_nothing_lives_on_of_what_races_the_end(at_once, make_user, settings):
         person = Person(victim)
         tokens, code, pair = person.tokens(client), person.code(client), log_in(victim.email, PASSWORD).data
         jwt = bearer(pair["access_token"])
+        path = jwt.post("/webhooks", WEBHOOK).headers["Location"]
         ended, *raced = at_once(
             [
                 lambda: pages.post(USERS, choose([victim], post="yes")),  # noqa: B023
@@ -133,10 +146,13 @@ def test_nothing_lives_on_of_what_races_the_end(at_once, make_user, settings):
                 lambda: machine.act(),  # noqa: B023, PLW0108
                 lambda: refresh(pair["refresh_token"]),  # noqa: B023
                 lambda: jwt.post("/api-keys", {"name": "k"}),  # noqa: B023
+                lambda: jwt.post("/webhooks", WEBHOOK),  # noqa: B023
+                lambda: jwt.patch(path, {"status": "active", "description": "late"}),  # noqa: B023
             ]
         )
         assert ended.status_code == 302
         assert max(answer.status for answer in raced) < 500, raced
+        assert not Webhook.objects.filter(user=victim, status="active").exists()
         for answer in raced:
             found = answer.body.get("data") or answer.body
             if "key" in found:

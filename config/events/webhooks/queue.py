@@ -8,7 +8,7 @@ for a webhook, and sent at least once.
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -17,6 +17,7 @@ from uuid import UUID
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.db import connection
+from django.db.models import Q
 from django.utils import timezone
 
 from config import audit
@@ -221,6 +222,11 @@ def note(attempts: Sequence[Attempt]) -> None:
 
 
 def _note(attempts: Sequence[Attempt]) -> None:
+    webhooks = Webhook.objects.including_erased()
+    succeeded = {each.message.webhook_id for each in attempts if each.outcome.is_success}
+    failed = {each.message.webhook_id for each in attempts if not each.outcome.is_success}
+    # Before any other lock, for it locks the owners.
+    _disable_gone({each.message.webhook_id for each in attempts if each.outcome.status == GONE}, failed - succeeded)
     due = [attempt.choose_next() for attempt in attempts]
     _execute(
         _NOTE,
@@ -230,19 +236,12 @@ def _note(attempts: Sequence[Attempt]) -> None:
         [_describe(attempt.outcome) for attempt in attempts],
     )
     _execute(_COUNT, [attempt.outcome.label for attempt in attempts])
-    webhooks = Webhook.objects.including_erased()
-    failed = {each.message.webhook_id for each in attempts if not each.outcome.is_success}
     webhooks.filter(pk__in=failed, failing_since=None).update(failing_since=timezone.now())
-    succeeded = {each.message.webhook_id for each in attempts if each.outcome.is_success}
     webhooks.filter(pk__in=succeeded).exclude(failing_since=None).update(failing_since=None)
     for each in attempts:
         if each.outcome.retry_after and not each.outcome.is_success:
             until = timezone.now() + each.outcome.retry_after
             webhooks.filter(pk=each.message.webhook_id).update(paused_until=until)
-    gone = {each.message.webhook_id for each in attempts if each.outcome.status == GONE}
-    _disable(gone, "The endpoint answered 410 Gone.")
-    overdue = webhooks.filter(pk__in=failed, failing_since__lte=timezone.now() - GIVE_UP_AFTER)
-    _disable(overdue.values_list("pk", flat=True), f"No request succeeded for {GIVE_UP_AFTER.days} days.")
 
 
 def _get_status(attempt: Attempt, due_at: datetime) -> DeliveryStatus:
@@ -252,9 +251,17 @@ def _get_status(attempt: Attempt, due_at: datetime) -> DeliveryStatus:
     return DeliveryStatus.FAILED if is_last else DeliveryStatus.PENDING
 
 
-def _disable(ids: Iterable[int], reason: str) -> None:
-    active = Webhook.objects.filter(pk__in=[*ids], status=WebhookStatus.ACTIVE).select_related("user").order_by("id")
-    for webhook in active.select_for_update(of=("self",), no_key=True):
+def _disable_gone(gone: Collection[int], failing: Collection[int]) -> None:
+    """Disables webhooks whose endpoints want nothing more, and of those that fail those that have done so too long."""
+    too_long = Q(pk__in=failing, failing_since__lte=timezone.now() - GIVE_UP_AFTER)
+    active = Webhook.objects.filter(Q(pk__in=gone) | too_long, status=WebhookStatus.ACTIVE)
+    owners = {webhook.user_id for webhook in active}
+    if not owners:
+        return
+    get_user_model()._default_manager.lock_all_key_share(owners)
+    for webhook in active.order_by("id").select_related("user").select_for_update(of=("self",), no_key=True):
+        too_late = f"No request succeeded for {GIVE_UP_AFTER.days} days."
+        reason = "The endpoint answered 410 Gone." if webhook.pk in gone else too_late
         webhook.status, webhook.disabled_reason = WebhookStatus.DISABLED, reason
         webhook.save(update_fields=["status", "disabled_reason"])
         audit.record("webhook.disabled", user=webhook.user, webhook=webhook.pk, reason=reason)

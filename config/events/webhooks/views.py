@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any, ClassVar
 
 import django_filters
+from django.contrib.auth import get_user_model
 from django.db.models import Model, QuerySet
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema, extend_schema_view
@@ -13,7 +14,7 @@ from rest_framework.response import Response
 from config import audit
 from config.api.listing.filters import StrictFilterSet
 from config.api.permissions import require_scope
-from config.api.principal import SCOPES
+from config.api.principal import SCOPES, lock_credentials
 from config.api.representation.envelope import Link, build_address
 from config.api.views import View, read_nothing
 from config.api.viewsets import ResourceViewSet, parse_id
@@ -70,9 +71,16 @@ class WebhookViewSet(ResourceViewSet):
         Link("delete", "/webhooks/{0.id}", "webhooks:write", "DELETE", WebhookPermission.may_change),
     )
 
+    def lock_related(self) -> None:
+        # As whoever ends the owner's credentials locks: the audit event locks the owner in the end.
+        owners = self.get_queryset().filter(pk=parse_id(self.kwargs["id"])).values_list("user_id", flat=True)
+        get_user_model()._default_manager.lock_all_key_share({*owners, self.principal.user.pk})
+        lock_credentials(self.principal.user)
+
     def perform_create(self, serializer: Any) -> None:
         require_scope(self.principal, "events:read")
         user = self.principal.user
+        lock_credentials(user)
         if Webhook.objects.filter(user=user)[MAX_WEBHOOKS - 1 :].exists():
             raise DomainError(ErrorCode.CONFLICT, f"You have {MAX_WEBHOOKS} webhooks. Delete one first.")
         secret = build_secret()
