@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 
 import pytest
 
 from config import erasure
+from config.events.webhooks.views import MAX_WEBHOOKS
+from config.models import Webhook
 from posts.models import Comment, Post
 from tests.conftest import with_key
 from users.models import User
@@ -34,6 +37,14 @@ def test_one_of_several_sign_ups_gets_the_email(at_once, make_user):
     )
     assert sorted(answer.status for answer in answers) == [201, 409, 409, 409]
     assert {frozenset(answer.fields) for answer in answers if answer.status == 409} == {frozenset({"email"})}
+
+
+def test_a_user_has_as_many_webhooks_as_the_limit_says_however_they_are_made(at_once, make_user):
+    caller = with_key(make_user())
+    body = {"url": "https://example.com/hook", "types": ["order.created"]}
+    answers = at_once([partial(caller.post, "/webhooks", body)] * 100)
+    assert Counter(answer.status for answer in answers) == {201: MAX_WEBHOOKS, 409: 100 - MAX_WEBHOOKS}
+    assert Webhook.objects.count() == MAX_WEBHOOKS
 
 
 def test_writes_to_different_fields_of_a_row_are_both_kept(at_once, make_user):

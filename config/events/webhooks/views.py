@@ -34,7 +34,7 @@ from config.events.webhooks.signatures import build_secret, format_secret, seal_
 from config.http.errors import DomainError, ErrorCode, forbidden, not_found
 from config.models import DeliveryStatus, Webhook, WebhookDelivery, WebhookStatus
 from config.models.webhooks import PING
-from config.postgresql.transactions import run_in_transaction
+from config.postgresql.transactions import advisory_lock, get_lock_number, run_in_transaction
 
 # Each event of a type is sent to all of them.
 MAX_WEBHOOKS = 20
@@ -81,6 +81,8 @@ class WebhookViewSet(ResourceViewSet):
         require_scope(self.principal, "events:read")
         user = self.principal.user
         lock_credentials(user)
+        # Of simultaneous requests each counts those that were made before.
+        advisory_lock(get_lock_number(f"webhooks of user {user.pk}"))
         if Webhook.objects.filter(user=user)[MAX_WEBHOOKS - 1 :].exists():
             raise DomainError(ErrorCode.CONFLICT, f"You have {MAX_WEBHOOKS} webhooks. Delete one first.")
         secret = build_secret()
