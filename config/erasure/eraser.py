@@ -18,10 +18,11 @@ from typing import Any, TypeVar
 
 from django.contrib.auth import get_user_model
 from django.db import IntegrityError, OperationalError, connection, models, transaction
-from django.db.models import ForeignKey
+from django.db.models import F, ForeignKey
 from psycopg.errors import DeadlockDetected, ForeignKeyViolation, LockNotAvailable
 
 from config.models import Erasure, Event, IdempotencyRecord, VisibleManager, WebhookDelivery
+from config.models.events import EventQuerySet
 from config.postgresql.transactions import try_advisory_lock
 
 Result = TypeVar("Result")
@@ -137,20 +138,28 @@ def _delete_answers(user_id: int) -> int:
 def _empty_attempts(user_id: int) -> int:
     """Takes away what receivers have answered to some events that are about a user, whom the answers may name."""
     deliveries = WebhookDelivery.objects.including_erased()
-    ids = list(deliveries.showing(user_id).order_by().values_list("pk", flat=True)[:_FIRST_SIZE])
+    ids = list(deliveries.showing([user_id]).order_by().values_list("pk", flat=True)[:_FIRST_SIZE])
     return int(deliveries.filter(pk__in=ids).update(attempts=[])) if ids else 0
 
 
 def _forget_requests(user_id: int) -> int:
-    """Takes away the ids of requests from some events of a user, whose client may have named the user in them."""
-    events = Event.objects.filter(user_id=user_id)
+    """Takes away the ids of requests from some events of a user, and of what the user did with the rows of others.
+
+    The user's client may have named the user in them, and receivers may have repeated them in their answers.
+    """
+    done = Event.objects.filter(actor_id=user_id).exclude(actor_id=F("user_id"))
+    return _forget_some(Event.objects.filter(user_id=user_id)) + _forget_some(done)
+
+
+def _forget_some(events: EventQuerySet) -> int:
     named = events.exclude(request_id=None).order_by("position", "id")
-    keys = list(named.values_list("position", "id")[:_MAX_SIZE])
-    if not keys:
+    found = list(named.values_list("position", "id", "user_id")[:_MAX_SIZE])
+    if not found:
         return 0
-    (first, _), (last, _) = keys[0], keys[-1]
-    batch = events.filter(position__range=(first, last), id__in=[event_id for _, event_id in keys])
-    return int(batch.update(request_id=None))
+    ids = [event_id for _, event_id, _ in found]
+    answered = WebhookDelivery.objects.including_erased().showing({owner for *_, owner in found})
+    answered.filter(event_id__in=ids).update(attempts=[])
+    return int(named.filter(position__range=(found[0][0], found[-1][0]), id__in=ids).update(request_id=None))
 
 
 # `_find` and `_delete` give an array, as one parameter: thousands of them take longer to prepare than to look up.

@@ -78,6 +78,8 @@ CREATE TABLE config_event (
 CREATE TABLE config_event_default PARTITION OF config_event DEFAULT;
 CREATE INDEX events_order ON config_event (position, id);
 CREATE INDEX events_user ON config_event (user_id, position, id);
+CREATE INDEX events_actor ON config_event (actor_id, position, id)
+    WHERE NOT (actor_id = user_id AND actor_id IS NOT NULL) AND request_id IS NOT NULL;
 """
 
 
@@ -251,7 +253,7 @@ class Migration(migrations.Migration):
                     ],
                     options={
                         'ordering': ['position', 'id'],
-                        'indexes': [models.Index(fields=['position', 'id'], name='events_order'), models.Index(fields=['user_id', 'position', 'id'], name='events_user')],
+                        'indexes': [models.Index(fields=['position', 'id'], name='events_order'), models.Index(fields=['user_id', 'position', 'id'], name='events_user'), models.Index(condition=models.Q(models.Q(('actor_id', models.F('user_id')), _negated=True), models.Q(('request_id', None), _negated=True)), fields=['actor_id', 'position', 'id'], name='events_actor')],
                     },
                 ),
             ],

@@ -95,6 +95,12 @@ class Event(models.Model):
         indexes = [
             models.Index(fields=["position", "id"], name="events_order"),
             models.Index(fields=["user_id", "position", "id"], name="events_user"),
+            # Of what one did with the rows of others, for the erasure. Few events are in it.
+            models.Index(
+                fields=["actor_id", "position", "id"],
+                name="events_actor",
+                condition=~Q(actor_id=F("user_id")) & ~Q(request_id=None),
+            ),
         ]
 
     def __str__(self) -> str:

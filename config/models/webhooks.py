@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -112,9 +113,9 @@ class DeliveryQuerySet(models.QuerySet["WebhookDelivery"]):
     def expired(self, now: datetime) -> DeliveryQuerySet:
         return self.exclude(status=DeliveryStatus.PENDING).filter(created_at__lte=now - RETENTION)
 
-    def showing(self, user_id: int) -> DeliveryQuerySet:
-        """Those whose answers may name a user whom the event was about."""
-        return self.filter(~Q(attempts=[]), subject_id=user_id)
+    def showing(self, user_ids: Collection[int]) -> DeliveryQuerySet:
+        """Those whose answers may name one of the users whom their events were about."""
+        return self.filter(~Q(attempts=[]), subject_id__in=user_ids)
 
 
 class WebhookDelivery(models.Model):

@@ -5,11 +5,13 @@ from itertools import cycle
 
 import pytest
 from django.core.management import call_command
-from django.db import transaction
+from django.db import connection, transaction
 from django.http import HttpRequest
+from django.test.utils import CaptureQueriesContext
 
 from config import erasure
 from config.api.principal import ALL_SCOPES, Principal
+from config.erasure import eraser
 from config.http.media_types import NDJSON
 from config.http.request_state import RequestState, present_state
 from config.models import Event
@@ -83,6 +85,26 @@ def test_life_of_a_user(make_user, forget):
         ("order.created", order.pk, made, None, None, None),
         ("user.removed", made, made, None, *by),
     ]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_ids_of_requests_by_a_removed_user_go_from_the_events_of_others(admin, make_user, user, forget):
+    leaving = with_key(make_user("admin"))
+    forget()
+    order = {"item": "i", "qty": 1, "user_id": user.user.pk}
+    for caller, name in ((leaving, "of-lea"), (admin, "of-ada")):
+        caller.post("/api/v2/orders", order, x_request_id=name)
+    admin.delete(f"/api/v2/users/{leaving.user.pk}")
+    assert erasure.erase(rest=0) == 1
+    told = Event.objects.filter(type="order.created").order_by("id").values_list("actor_id", "request_id")
+    assert [*told] == [(leaving.user.pk, None), (admin.user.pk, "of-ada")]
+    # However many events there are.
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        with CaptureQueriesContext(connection) as looks:
+            eraser._forget_requests(leaving.user.pk)
+        of_user, by_user = [cursor.execute(f"EXPLAIN {look['sql']}").fetchall() for look in looks.captured_queries]
+    assert ("_user_id_" in str(of_user), "_actor_id_" in str(by_user)) == (True, True)
 
 
 def test_what_is_refused_tried_or_replayed_gives_none(user, forget):

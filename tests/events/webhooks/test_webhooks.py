@@ -317,6 +317,18 @@ def test_removal_of_a_user_takes_its_webhooks_and_what_receivers_have_answered_a
     assert (delivery.status, delivery.attempts) == ("delivered", [])
 
 
+def test_removal_of_a_user_takes_what_receivers_have_repeated_of_its_requests(admin, make_user, user, receiver):
+    subscribe(admin, receiver)
+    leaving = with_key(make_user("admin"))
+    receiver.answer = lambda number: (200, {}, receiver.messages[-1][1])
+    leaving.post("/orders", {**ORDER, "user_id": user.user.pk}, x_request_id="of-lea")
+    deliver()
+    assert "of-lea" in str(WebhookDelivery.objects.get().attempts)
+    assert admin.delete(f"/users/{leaving.user.pk}").status == 204
+    erase()
+    assert WebhookDelivery.objects.get().attempts == []
+
+
 @pytest.mark.parametrize("path", ["webhook", "webhookdelivery"])
 def test_admin_shows_rows_without_secrets_and_sends_again(chief, pages, receiver, path):
     secret = subscribe(with_key(chief), receiver).data["secret"]
