@@ -24,8 +24,9 @@ ACTIONS = {
 TYPES = tuple(f"{resource}.{action}" for resource, actions in ACTIONS.items() for action in actions)
 # The scope that reads the resource, by type.
 SCOPES = {name: "posts:read" if name.startswith("comment.") else f"{name.partition('.')[0]}s:read" for name in TYPES}
-# Everybody sees these, whoever made them.
-PUBLIC = frozenset(name for name in TYPES if name.startswith(("post.", "comment.")))
+# Everybody who may read posts sees these, whosever they are. The removal of a user stands for that of its posts.
+PUBLIC = frozenset(name for name in TYPES if name.startswith(("post.", "comment.", "user.removed")))
+PUBLIC_SCOPE = "posts:read"
 
 
 def get_types(principal: Any, *, of_others: bool = False) -> list[str]:
@@ -35,7 +36,9 @@ def get_types(principal: Any, *, of_others: bool = False) -> list[str]:
         of_others: those alone whose resources the caller may see whoever owns them.
     """
     types = [name for name, scope in SCOPES.items() if scope in principal.scopes]
-    return [name for name in types if name in PUBLIC] if of_others and not principal.user.is_staff else types
+    if not of_others or principal.user.is_staff:
+        return types
+    return [name for name in types if name in PUBLIC and PUBLIC_SCOPE in principal.scopes]
 
 
 class EventQuerySet(models.QuerySet["Event"]):

@@ -56,13 +56,51 @@ def test_plain_user_sees_its_own_and_what_is_public(world, user, other):
     assert read(other, f"&user_id={other.user.pk}") == [(other.user.pk, name) for name in ALL]
 
 
-def test_removal_is_seen_by_who_might_see_the_row(world, user, other, admin):
+@pytest.mark.usefixtures("world")
+@pytest.mark.parametrize(
+    ("scopes", "seen"),
+    [
+        (["posts:read", "users:read"], ["comment.removed", "post.removed", "user.removed"]),
+        (["posts:read"], ["comment.removed", "post.removed"]),
+        (["users:read"], []),
+    ],
+)
+def test_removal_is_seen_by_who_might_see_the_row(user, other, admin, scopes, seen):
+    follower = with_key(other.user, ["events:read", *scopes])
     Event.objects.all().delete()
     Post.objects.filter(user=user.user).delete()
     admin.delete(f"/api/v2/users/{user.user.pk}")
-    removed = [(user.user.pk, "comment.removed"), (user.user.pk, "post.removed")]
-    assert read(other) == removed
-    assert read(admin) == [*removed, (user.user.pk, "user.removed")]
+    assert read(follower) == [(user.user.pk, name) for name in seen]
+    assert [name for _, name in read(admin)] == ["comment.removed", "post.removed", "user.removed"]
+
+
+def test_plain_follower_keeps_a_complete_copy_of_the_posts(world, user, other, admin):
+    cursor = user.get(f"{V2}?cursor=now").meta["nextCursor"]
+
+    def list_posts():
+        return {post["id"]: post["user_id"] for post in user.get("/api/v2/posts?limit=100").data}
+
+    kept = list_posts()
+    for title in ("kept", "gone"):
+        last = other.post(f"/api/v2/users/{other.user.pk}/posts", {"title": title}).data["id"]
+    other.delete(f"/api/v2/posts/{last}")
+    user.post(f"/api/v2/users/{user.user.pk}/posts", {"title": "mine"})
+    admin.delete(f"/api/v2/users/{other.user.pk}")
+    events = user.get(f"{V2}?limit=100&cursor={cursor}&type=post.created,post.removed,user.removed").data
+    for event in events:
+        match event["type"]:
+            case "post.created":
+                kept[event["resource"]["id"]] = event["user_id"]
+            case "post.removed":
+                del kept[event["resource"]["id"]]
+            case "user.removed":
+                kept = {post: owner for post, owner in kept.items() if owner != event["user_id"]}
+    assert kept == list_posts()
+    assert {*kept.values()} == {user.user.pk}
+    shown = {name: events[-1][name] for name in ("resource", "user_id", "changed", "actor", "request_id")}
+    resource = {"type": "user", "id": other.user.pk, "href": f"/api/v2/users/{other.user.pk}"}
+    nothing = dict.fromkeys(("changed", "actor", "request_id"))
+    assert shown == {"resource": resource, "user_id": other.user.pk, **nothing}
 
 
 @pytest.mark.parametrize("resource", ["orders", "payments", "posts", "users"])

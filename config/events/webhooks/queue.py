@@ -33,7 +33,7 @@ from config.models import (
     WebhookProgress,
     WebhookStatus,
 )
-from config.models.events import PUBLIC, SCOPES
+from config.models.events import PUBLIC, PUBLIC_SCOPE, SCOPES
 from config.postgresql.transactions import run_in_transaction, try_advisory_lock
 
 # Longer than an attempt may take, with what comes before and after it.
@@ -61,7 +61,8 @@ FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::text[], %s::text[], %s
 JOIN config_webhook AS webhook
     ON webhook.status = 'active' AND event.type = ANY (webhook.types) AND event.scope = ANY (webhook.scopes)
 {owner}
-WHERE (event.is_public OR event.user_id = webhook.user_id OR owner.role <> 'user')
+WHERE (event.is_public AND '{public}' = ANY (webhook.scopes)
+    OR event.user_id = webhook.user_id OR owner.role <> 'user')
     AND (%s::bigint IS NULL OR webhook.id = %s)
 ORDER BY event.number
 """
@@ -132,7 +133,7 @@ def _take() -> Sequence[Message]:
 def _execute(sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
     users = connection.ops.quote_name(get_user_model()._meta.db_table)
     with connection.cursor() as cursor:
-        cursor.execute(sql.format(owner=_OWNER.format(users=users), most=MAX_TAKEN), parameters)
+        cursor.execute(sql.format(owner=_OWNER.format(users=users), most=MAX_TAKEN, public=PUBLIC_SCOPE), parameters)
         return cursor.fetchall() if cursor.description else []
 
 

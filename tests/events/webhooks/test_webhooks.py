@@ -62,6 +62,17 @@ def test_owner_gets_what_it_may_see_and_nothing_else(user, other, admin, receive
     assert sorted(read_types(staff)) == ["order.created", "order.created", "post.created"]
 
 
+def test_removal_of_a_user_is_sent_to_all_that_may_read_its_posts(user, other, admin, make_user, receiver):
+    subscribe(user, receiver, types=["user.removed"])
+    scopes = {"webhooks:write", "events:read", "users:read"}
+    subscribe(with_key(make_user(), scopes), receiver, types=["user.removed"])
+    assert admin.delete(f"/api/v2/users/{other.user.pk}").status == 204
+    deliver()
+    (delivery,) = WebhookDelivery.objects.all()
+    assert (delivery.status, delivery.webhook.user_id) == ("delivered", user.user.pk)
+    assert [json.loads(body)["user_id"] for _, body in receiver.messages] == [other.user.pk]
+
+
 def test_rights_are_those_of_the_moment_of_sending(make_user, receiver, other):
     support = make_user("support")
     subscribe(with_key(support), receiver, types=["order.created"])
