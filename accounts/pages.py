@@ -162,6 +162,16 @@ class LinkPage(Page):
     purposes: Sequence[Purpose]
     template_name: str
 
+    def respond(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
+        try:
+            return super().respond(request, *args, **kwargs)
+        except DomainError as error:
+            if error.code is not ErrorCode.NOT_FOUND:
+                raise
+            # What it would be for, if it were good: what to do next depends on it.
+            context = {"purpose": str(kwargs["token"]).partition("-")[0], "sends_mail": settings.SENDS_MAIL}
+            return render(request, "accounts/expired.html", context, status=error.status)
+
     def get(self, request: HttpRequest, token: str) -> HttpResponse:
         if find_user(token, *self.purposes) is None:
             raise messages.expired_link()

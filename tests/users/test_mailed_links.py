@@ -143,6 +143,24 @@ def test_link_has_an_end_and_a_purpose_and_cannot_be_made_up(ann, make_user, set
     assert (use(young), use(good)) == (done, 404)
 
 
+@pytest.mark.parametrize(
+    ("purpose", "leads_to"),
+    [(RESET, ["reset"]), (INVITATION, ["login"]), (VERIFICATION, ["login", "reset"])],
+)
+def test_page_of_an_expired_link_says_how_to_go_on(ann, settings, purpose, leads_to):
+    token = make_token(purpose, ann, purpose.lifetime)
+    path = f"/session/{'verify' if purpose is VERIFICATION else 'reset'}/{token}"
+    browser = new_client(checks_csrf=False)
+    for page in (browser.get(path), browser.post(path, {"password": NEW_PASSWORD})):
+        shown = page.content.decode()
+        main = shown[shown.index("<main") : shown.index("</main>")]
+        assert (page.status_code, "has expired or was used" in main, token in shown) == (404, True, False)
+        assert re.findall('href="/session/([a-z]+)"', main) == leads_to
+        assert '<meta name="referrer" content="strict-origin">' in shown
+    settings.SENDS_MAIL = False
+    assert b'href="/session/reset"' not in browser.get(path).content
+
+
 @pytest.mark.django_db(transaction=True)
 def test_of_simultaneous_uses_one_sets_the_password(ann, at_once):
     token = make_token(RESET, ann)
