@@ -2,6 +2,7 @@ from datetime import timedelta
 from typing import ClassVar, cast
 
 from django import forms
+from django.conf import settings
 from django.contrib import admin, messages
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -265,7 +266,7 @@ class UserWithCredentialsAdmin(UserAdmin):
         consequences = [
             "All API keys, sign-ins, sessions and OAuth tokens stop working immediately.",
             "So do the secrets of client-credentials applications that act for these users. Replace them afterwards.",
-            "Their webhooks are disabled, and tell why.",
+            *(["Their webhooks are disabled, and tell why."] if settings.EVENTS else []),
             "Passwords stay valid. To lock a user out, also change the password or set the status to inactive.",
         ]
         if queryset.contains(cast(User, request.user)):

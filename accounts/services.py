@@ -22,20 +22,20 @@ def create_api_key(
 
     Returns the row and the key itself, which is told this once and stored nowhere.
     """
-    row, key = _new_key(user, name, scopes, expires_at)
+    chosen = (ALL_SCOPES - {AUDIT_SCOPE}) if scopes is None else frozenset(scopes)
+    row, key = _new_key(user, name, [scope for scope in SCOPES if scope in chosen], expires_at)
     audit.record("api_key.created", user=user, key=row.prefix)
     return row, key
 
 
-def _new_key(user: User, name: str, scopes: Iterable[str] | None, expires_at: datetime | None) -> tuple[APIKey, str]:
-    chosen = (ALL_SCOPES - {AUDIT_SCOPE}) if scopes is None else frozenset(scopes)
+def _new_key(user: User, name: str, scopes: list[str], expires_at: datetime | None) -> tuple[APIKey, str]:
     key = APIKey.new_key()
     row = APIKey.objects.create(
         user=user,
         name=name,
         prefix=key[:PREFIX_CHARACTERS],
         digest=APIKey.get_digest(key),
-        scopes=[scope for scope in SCOPES if scope in chosen],
+        scopes=scopes,
         expires_at=expires_at,
     )
     return row, key

@@ -647,7 +647,7 @@ SPECTACULAR_SETTINGS = {
         {"name": "payments", "description": "Create payments, with an idempotency key, and read them."},
         {"name": "posts", "description": "Read, write, change and delete posts and their comments."},
         {"name": "comments", "description": "Read, change and delete single comments."},
-        {"name": "webhooks", "description": "Receive events at your own URL."},
+        *([{"name": "webhooks", "description": "Receive events at your own URL."}] if EVENTS else []),
         {"name": "api-keys", "description": "Create, rotate and revoke API keys."},
         {"name": "sign-in", "description": "Log in for tokens, and read the current user."},
         {"name": "oauth", "description": "OAuth 2.0 endpoints. They use the formats of the OAuth RFCs."},

@@ -85,7 +85,8 @@ def _describe_grants(user: Any) -> list[dict[str, Any]]:
         grant = grants.setdefault(
             token.application_id, {"application": token.application, "since": since[token.token_family], "scopes": {}}
         )
-        grant["scopes"] |= {scope: SCOPE_TEXTS[scope] for scope in token.access_token.scope.split()}
+        granted = token.access_token.scope.split()
+        grant["scopes"] |= {scope: text for scope, text in SCOPE_TEXTS.items() if scope in granted}
         grant["since"] = min(grant["since"], since[token.token_family])
     return list(grants.values())
 

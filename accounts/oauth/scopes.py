@@ -16,7 +16,8 @@ class Scopes(BaseScopes):
     def get_available_scopes(
         self, application: Application | None = None, request: Request | None = None, *args: object, **kwargs: object
     ) -> Iterable[str]:
-        return SCOPE_TEXTS if application is None else application.allowed_scopes
+        # An application keeps scopes that the service had once, without EVENTS for one.
+        return [scope for scope in SCOPE_TEXTS if application is None or scope in application.allowed_scopes]
 
     def get_default_scopes(self, *args: object, **kwargs: object) -> Iterable[str]:
         return ()

@@ -3,10 +3,16 @@
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from django.conf import settings
 from django.contrib.auth import get_user_model
 
 from config.http.errors import DomainError, ErrorCode
 
+_EVENT_SCOPE_TEXTS = {
+    "events:read": "Read the events of the users and resources that you can read",
+    "webhooks:read": "Read your webhooks",
+    "webhooks:write": "Manage webhooks that send your events to other services",
+}
 # Every scope there is, with the words in which a user is asked for it.
 SCOPE_TEXTS = {
     "users:read": "Read your profile and the other users that you can see",
@@ -17,9 +23,7 @@ SCOPE_TEXTS = {
     "posts:write": "Write, edit and delete your posts and comments, and the others that you can change",
     "payments:read": "Read your payments and the others that you can see",
     "payments:write": "Make payments",
-    "events:read": "Read the events of the users and resources that you can read",
-    "webhooks:read": "Read your webhooks",
-    "webhooks:write": "Manage webhooks that send your events to other services",
+    **(_EVENT_SCOPE_TEXTS if settings.EVENTS else {}),
     "audit:read": "Read the audit trail, as an administrator",
 }
 SCOPES = tuple(SCOPE_TEXTS)

@@ -178,9 +178,13 @@ def _build_id(title: str) -> str:
 
 
 def _rewrite_page_links(tokens: Sequence[Token]) -> None:
-    """Turns links to other files of the guide into links to their pages."""
+    """Turns links to other files of the guide into links to their pages, and into text where there is no page."""
+    is_hidden = False
     for token in tokens:
+        if token.type == "link_close":
+            token.hidden, is_hidden = is_hidden, False
         if token.type == "link_open" and (match := _PAGE_LINK.fullmatch(str(token.attrGet("href")))):
+            token.hidden = is_hidden = match["page"] not in PAGES
             section = match["section"] or ""
             code = section.upper()
             section = code if code in ErrorCode.__members__ else section

@@ -25,12 +25,15 @@ def world(user, other, admin, support):
     """An order, a payment, a post and a comment of each of two users; what was before is left out."""
     Event.objects.all().delete()
     for each in (user, other):
-        owner = each.user
-        post = Post.objects.create(user=owner, title="t")
-        Comment.objects.create(user=owner, post=post, text="c")
-        Order.objects.create(user=owner, item="i", qty=1)
-        Payment.objects.create(user=owner, amount=1)
-        User.objects.filter(pk=owner.pk).update(name="renamed")
+        make_rows(each.user)
+
+
+def make_rows(owner: User) -> None:
+    post = Post.objects.create(user=owner, title="t")
+    Comment.objects.create(user=owner, post=post, text="c")
+    Order.objects.create(user=owner, item="i", qty=1)
+    Payment.objects.create(user=owner, amount=1)
+    User.objects.filter(pk=owner.pk).update(name="renamed")
 
 
 ALL = ["post.created", "comment.created", "order.created", "payment.created", "user.updated"]
@@ -276,7 +279,8 @@ def test_feed_that_was_off_begins_anew(world, admin, user, settings):
     cursor = admin.get(V2).meta["nextCursor"]
     settings.EVENTS = False
     events.switch()
-    Order.objects.create(user=user.user, item="i", qty=1)
+    make_rows(User.objects.create(name="New", email="new@example.com"))
+    Post.objects.all().delete()
     assert not Event.objects.exists()
     settings.EVENTS = True
     events.switch()
