@@ -72,7 +72,7 @@ class APIKeyAdmin(ReadOnlyAdmin):
         return is_visible and super().has_view_related_permission(request, row)
 
     def get_matches(self, queryset: QuerySet[Model], search_term: str) -> list[QuerySet[Model]]:
-        # Of a key, only the prefix is stored in clear: a search for a whole key is cut to it.
+        # Only the prefix of a key is stored in plain text, so a search for a whole key is cut to it.
         return super().get_matches(queryset, search_term[:PREFIX_CHARACTERS])
 
     def has_revoke_permission(self, request: HttpRequest) -> bool:

@@ -54,7 +54,7 @@ class APIKeyQuerySet(models.QuerySet["APIKey"]):
 
 
 class UsedModel(models.Model):
-    """What is used, and tells when: for its user to know what may go."""
+    """Records its last use, so that its user knows what can be revoked."""
 
     last_used_at = models.DateTimeField(null=True, editable=False)
 
@@ -108,7 +108,7 @@ class APIKey(UsedModel):
             models.Index(fields=["user", "id"], name="api_keys_user"),
             models.Index(fields=["name", "id"], name="api_keys_name"),
             models.Index(fields=["created_at", "id"], name="api_keys_created_at"),
-            # What one user owns has its own in each order: a user of very many keys is read in no other way at once.
+            # One user's keys have an index in each order: a user of very many keys is read in no other way at once.
             models.Index(fields=["user", "name", "id"], name="api_keys_user_name"),
             models.Index(fields=["user", "created_at", "id"], name="api_keys_user_created_at"),
             # For the search by the beginning of a key, in whatever collation the database has.
@@ -151,7 +151,7 @@ class LoginSession(models.Model):
     # As in Django's own sessions: another password, or the end of all credentials, is the end of the session.
     password_digest = models.CharField(max_length=64)
     refresh_digest = models.BinaryField(max_length=32)
-    # What the valid refresh token was given for; empty until the first rotation.
+    # The token that was exchanged for the valid refresh token; empty until the first rotation.
     previous_digest = models.BinaryField(max_length=32, null=True)
     # The access token of the newest pair, and when it was first used. Only looked after once there was a rotation.
     access_id = models.CharField(max_length=32)
@@ -160,7 +160,7 @@ class LoginSession(models.Model):
     created_at = models.DateTimeField(db_default=Now(), editable=False)
     expires_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True, editable=False)
-    # Of the client that logged in.
+    # The address of the client that logged in.
     address = models.CharField(max_length=45, default="", editable=False)
     user_agent = models.CharField(max_length=300, default="", editable=False)
 
@@ -199,7 +199,7 @@ class LoginSession(models.Model):
                 access_used_at=None,
                 rotated_at=Now(),
                 expires_at=expires_at,
-                # By the present SECRET_KEY, so that the session outlives an earlier one.
+                # With the current SECRET_KEY, so that the session outlives an earlier one.
                 password_digest=self.user.get_session_auth_hash(),
             )
         )
@@ -314,7 +314,7 @@ def get_scope_choices() -> list[tuple[str, str]]:
 class Application(AbstractApplication):
     """A client of the authorization server (RFC 6749, section 2)."""
 
-    # What the toolkit's model has and this service does not offer: no columns, but the values its code looks at.
+    # Fields of the toolkit's model that this service does not support: no columns, but values for its code to read.
     user = None
     post_logout_redirect_uris = allowed_origins = algorithm = ""
     hash_client_secret = True

@@ -152,7 +152,7 @@ class PasswordResetRequestView(Page):
 
 
 class LinkPage(Page):
-    """Where a mailed link leads. Opening it uses nothing up: scanners of mail open links, too.
+    """The page of a mailed link. Opening it does not use the link: mail scanners open links, too.
 
     Attributes:
         purposes: of the links.

@@ -88,7 +88,7 @@ def _hash_anew(request: AnyRequest, user: User, password: str) -> bool:
         return written
 
     run_in_transaction(write)
-    # What this session is opened with. Another log-in may have been first.
+    # The hash that this session is opened with. Another login may have been first.
     user.refresh_from_db(fields=["password"])
     return user.password == hashed or check_password(password, user.password)
 

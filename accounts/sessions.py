@@ -25,12 +25,12 @@ from config.postgresql.transactions import run_in_transaction
 from users.models import User
 
 MAX_USER_AGENT_LENGTH = 300
-# Of each kind the latest.
+# The latest of each kind.
 MAX_SHOWN = 100
 
 
 def describe_client() -> dict[str, str]:
-    """Where the present request comes from, for its user to recognize the session that begins with it."""
+    """The origin of the current request, by which its user recognizes the session that begins with it."""
     request = (present_state.get() or RequestState()).request
     if request is None:
         return {"address": "", "user_agent": ""}

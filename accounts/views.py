@@ -44,7 +44,7 @@ SIGN_IN = "sign-in"
 
 
 class ProtectedView(View):
-    """Who the service takes the caller for, and what the credential allows."""
+    """The caller as the service identifies it, and what the credential allows."""
 
     texts = {
         "get": "Read the current user.\n\n"
@@ -249,7 +249,7 @@ class APIKeyViewSet(ResourceViewSet):
     cache_control = "no-store"
     # The use of a key is written without a wait for the WAL: what the primary shows may be beyond the noted position.
     may_read_replica = False
-    # What changes in the life of a key.
+    # The columns that change in the life of a key.
     version_columns = ("last_used_at", "expires_at", "revoked_at")
     http_method_names = ["get", "post", "delete", "head", "options"]
     # Somebody else's key, read with a credential that is not made from the password.

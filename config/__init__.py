@@ -21,5 +21,5 @@ def _read_commit(git: Path) -> str:
         return os.environ.get("COMMIT", "")
 
 
-# Of the code that was loaded: the checkout may change under a process that runs.
+# Read once, for the loaded code: the checkout may change under a running process.
 COMMIT = _read_commit(Path(__file__).resolve().parents[1] / ".git")

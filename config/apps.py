@@ -24,7 +24,7 @@ class ConfigConfig(AppConfig):
 
 
 class AdminConfig(admin_apps.AdminConfig):
-    # Of this module, the other one is what `config` in INSTALLED_APPS means.
+    # `config` in INSTALLED_APPS means the other class of this module.
     default = False
     default_site = "config.admin.site.AdminSite"
 

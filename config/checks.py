@@ -81,7 +81,7 @@ def check_database(databases: Sequence[str] | None = None, **options: object) ->
     except DatabaseError as error:
         hint = "Check DATABASE_URL, and that PostgreSQL is running."
         return [Error(str(error).partition("\n")[0], hint=hint, id="config.E007")]
-    # What the way there and back may hide is not counted.
+    # A difference within the round trip does not count.
     return [*_find_faults(available, timeouts, max(sent - clock, clock - time()))]
 
 

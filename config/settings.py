@@ -205,7 +205,7 @@ LOG_CLIENT_ADDRESS = env.bool("LOG_CLIENT_ADDRESS", True)
 METRICS_TOKEN = env.str(
     "METRICS_TOKEN", "", validate=Regexp(r"([!-~]{16,})?\Z", error="Must be at least 16 characters of visible ASCII.")
 )
-# Where the traces go, by OpenTelemetry's own variable, of which its SDK reads the others. Empty: there are none.
+# The collector of traces, by OpenTelemetry's own variable; its SDK reads the others. If empty, there are no traces.
 OTEL_EXPORTER_OTLP_ENDPOINT = env.str("OTEL_EXPORTER_OTLP_ENDPOINT", "", validate=_URL)
 TRACING = bool(OTEL_EXPORTER_OTLP_ENDPOINT)
 OPEN_SIGNUP = env.bool("OPEN_SIGNUP", False)
@@ -249,7 +249,7 @@ READ_ONLY_WITHOUT_PRIMARY = env.bool("READ_ONLY_WITHOUT_PRIMARY", False)
 
 
 def _faults() -> Iterator[str]:
-    """What is wrong with variables that are each right by themselves."""
+    """Problems of variables that are valid separately, but not together."""
     if TRACING and find_spec("opentelemetry") is None:
         yield (
             "OTEL_EXPORTER_OTLP_ENDPOINT: Tracing requires more packages: "
@@ -338,7 +338,7 @@ FAST_PATH_VIEWSETS = [
     "posts.views.UserPostViewSet",
     "users.views.UserViewSet",
 ]
-# Of requests of programs to the API (config.api.handlers). Pages, the browsable API and OAuth have the stack below.
+# For requests of programs to the API (config.api.handlers). Pages, the browsable API and OAuth have the stack below.
 API_MIDDLEWARE = [
     "config.server.metrics.MetricsMiddleware",
     "config.http.middleware.RequestMiddleware",
@@ -457,8 +457,8 @@ DATABASES = {"default": _configure(_database)} | {
 # The aliases of the databases that rows are read from where they know enough.
 REPLICAS = list(_replicas)
 DATABASE_ROUTERS = ["config.postgresql.replicas.ReplicaRouter"] if REPLICAS else []
-# What differs on the connections of migrations and of commands that take long. Where the URLs name the same database,
-# that is left out, so that tests may put their own in its place.
+# Differences for the connections of migrations and long commands. If both URLs name the same database, its name is left
+# out, so that tests can replace it.
 DIRECT_DATABASE = {"POOLER": False, "DISABLE_SERVER_SIDE_CURSORS": False} | {
     name: value for name, value in _migration_database.items() if value != _database[name]
 }
@@ -471,7 +471,7 @@ BACKGROUND_WORK = ["config.erasure.erase"]
 AUTH_USER_MODEL = "users.User"
 AUTHENTICATION_BACKENDS = ["accounts.backends.PasswordBackend"]
 SESSION_ENGINE = "accounts.sessions"
-# Of a process: good passwords of Basic (accounts.passwords).
+# Per process: correct Basic passwords (accounts.passwords).
 CACHES = {
     "default": {
         "BACKEND": "django.core.cache.backends.locmem.LocMemCache",
@@ -513,7 +513,7 @@ EMAIL_USE_TLS = not EMAIL_USE_SSL and bool(EMAIL_HOST_USER) and EMAIL_HOST not i
 EMAIL_PORT = _smtp.port or (465 if EMAIL_USE_SSL else 587 if EMAIL_USE_TLS else 25)
 EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = DEFAULT_FROM_EMAIL or f"no-reply@{urlsplit(PUBLIC_URL).hostname}"
-# What sends each kind of entry of the outbox.
+# The function that sends each kind of outbox entry.
 OUTBOX_SENDERS = dict.fromkeys(["password_reset", "email_verification", "invitation"], "users.messages.send")
 
 # --- OAuth 2.0 -------------------------------------------------------------------------------------------------------
@@ -638,7 +638,7 @@ SPECTACULAR_SETTINGS = {
     "TITLE": "Users Resource Service",
     "DESCRIPTION": "A REST API for users and their orders, payments, posts and comments.",
     "CONTACT": {"name": "Users Resource Service", "url": f"{PUBLIC_URL}/docs"},
-    # Where the document itself is read from: pages that try it out are of that origin, whatever its name.
+    # The origin of the document itself: pages that call the API have that origin, whatever its name.
     "SERVERS": [{"url": "/", "description": "This service, local or in production", "x-internal": False}],
     # In the order of the reference. Other tags follow by name, described by their views.
     "TAGS": [

@@ -26,7 +26,7 @@ class Order(Resource):
             models.Index(fields=["item", "id"], name="orders_item"),
             models.Index(fields=["qty", "id"], name="orders_qty"),
             models.Index(fields=["created_at", "id"], name="orders_created_at"),
-            # What one user owns has its own in each order: an owner of a million rows is read in no other way at once.
+            # One user's rows have an index in each order: an owner of a million rows is read in no other way at once.
             models.Index(fields=["user", "item", "id"], name="orders_user_item"),
             models.Index(fields=["user", "qty", "id"], name="orders_user_qty"),
             models.Index(fields=["user", "created_at", "id"], name="orders_user_created_at"),

@@ -29,7 +29,7 @@ class Payment(Resource):
             models.Index(fields=["user", "id"], name="payments_user"),
             models.Index(fields=["amount", "id"], name="payments_amount"),
             models.Index(fields=["created_at", "id"], name="payments_created_at"),
-            # What one user owns has its own in each order: an owner of a million rows is read in no other way at once.
+            # One user's rows have an index in each order: an owner of a million rows is read in no other way at once.
             models.Index(fields=["user", "amount", "id"], name="payments_user_amount"),
             models.Index(fields=["user", "created_at", "id"], name="payments_user_created_at"),
         ]

@@ -70,7 +70,7 @@ class _RowVersion(_ShownColumn):
 
 
 class _Comments(models.Field):
-    """What a subquery selects as a JSON array of rows, read as comments."""
+    """The rows of a subquery as a JSON array, read as comments."""
 
     def from_db_value(self, value: str | None, expression: object, connection: BaseDatabaseWrapper) -> list[Comment]:
         columns = Comment._meta.concrete_fields
@@ -151,7 +151,7 @@ class Post(ChangingResource):
             models.Index(fields=["title", "id"], include=["user"], name="posts_title"),
             models.Index(fields=["created_at", "id"], include=["user"], name="posts_created_at"),
             models.Index(fields=["updated_at", "id"], include=["user"], name="posts_updated_at"),
-            # What one user owns has its own in each order: an owner of a million rows is read in no other way at once.
+            # One user's rows have an index in each order: an owner of a million rows is read in no other way at once.
             models.Index(fields=["user", "title", "id"], name="posts_user_title"),
             models.Index(fields=["user", "created_at", "id"], name="posts_user_created_at"),
             models.Index(fields=["user", "updated_at", "id"], name="posts_user_updated_at"),

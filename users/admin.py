@@ -126,7 +126,7 @@ class OwnPasswordForm(PasswordChangeForm):
 def _fetch_events(user: User) -> list[AuditEvent]:
     """The latest audit events of what was done to a user, by any door."""
     own = AuditEvent.objects.filter(user=user, event__in=HISTORY_EVENTS).order_by("-id")[:MAX_HISTORY_EVENTS]
-    # Of users that were added together, the event has no user; it was written in the same transaction, a moment later.
+    # The event of users that were added together has no user; it was written in the same transaction, a moment later.
     soon = (user.created_at, user.created_at + timedelta(minutes=1))
     together = AuditEvent.objects.filter(
         user=None, event="user.created", at__range=soon, facts__users__contains=[user.pk]

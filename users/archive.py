@@ -15,9 +15,9 @@ from django.db.models.fields.reverse_related import ForeignObjectRel
 from config.api.streams import read_rows
 from users.models import User
 
-# Of libraries, whose models cannot say it.
+# For libraries, whose models cannot declare it.
 OF_LIBRARIES: Mapping[str, Sequence[str]] = {
-    # What others did, in words that may name others.
+    # Actions of others, in words that may name others.
     "admin.LogEntry": (),
     # Lives for a minute.
     "oauth2_provider.Grant": (),

@@ -15,7 +15,7 @@ from users.models import Status, User
 
 
 class Purpose(StrEnum):
-    """What a link is for; also the kind of its entry in the outbox."""
+    """The purpose of a link; also the kind of its outbox entry."""
 
     PASSWORD_RESET = "password_reset"
     EMAIL_VERIFICATION = "email_verification"

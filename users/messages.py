@@ -24,7 +24,7 @@ from users import services
 from users.links import SETS_PASSWORD, Purpose, build_token, find_user, get_state
 from users.models import User
 
-# Of each kind of message its subject, what it says before the link, and after it.
+# For each kind of message: its subject, and the text before and after the link.
 TEXTS = {
     Purpose.PASSWORD_RESET: (
         _("Set a new password"),

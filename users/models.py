@@ -25,7 +25,7 @@ from users.password_hashes import MAX_LENGTH
 if TYPE_CHECKING:
     from config.api.principal import Principal
 
-# What no two users share, and what an error calls it; None is shared by any number.
+# Fields that no two users share, and their names in errors; any number of users may have None.
 UNIQUE = {"email": "email address", "external_id": "external_id"}
 
 
@@ -171,12 +171,12 @@ class User(AbstractBaseUser, ChangingResource):
     email = models.EmailField(max_length=254, db_collation="C", validators=[validate_visible])
     role = models.CharField(max_length=7, choices=Role, default=Role.USER)
     status = models.CharField(max_length=8, choices=Status, default=Status.ACTIVE)
-    # By a link that was mailed to it (users.links).
+    # When a link mailed to it was used (users.links).
     email_verified_at = models.DateTimeField(null=True, editable=False)
     # Not if it was changed by a credential that is not based on the password (services.change): a caller that may not
     # change the password must not be mailed a link that sets it.
     email_is_trusted = models.BooleanField(db_default=True, editable=False)
-    # By which another system knows the user. None: a unique column can hold an empty text only once.
+    # The user's id in another system. None if unknown, because a unique column can hold an empty text only once.
     external_id = models.CharField(  # noqa: DJ001
         max_length=255, null=True, blank=True, db_collation="C", validators=[validate_line]
     )
@@ -275,7 +275,7 @@ class User(AbstractBaseUser, ChangingResource):
         self._loaded = loaded | changes
 
     def _get_session_auth_hash(self, secret: str | None = None) -> str:
-        """What a session remembers of the user as it was at the sign-in.
+        """What a session stores of the user as of the sign-in.
 
         Django takes the password's hash alone. With the time the credentials were ended a session that is being opened
         at that moment is as dead as all others, without one being looked for.

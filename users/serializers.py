@@ -25,7 +25,7 @@ PRIVILEGED_ROLES = (Role.ADMIN, Role.SUPPORT)
 
 # With all defaults.
 NEW_USER = User()
-# What an administrator alone sets.
+# Fields that only an administrator sets.
 ADMINISTRATIVE = ("role", "status", "external_id")
 
 

@@ -18,7 +18,7 @@ from users.models import UNIQUE, Role, Status, User
 
 # Any constant will do, as long as nobody else takes the same advisory lock.
 _ADMINISTRATORS_LOCK = 0x7573_6572
-# What a user has by the names of UNIQUE.
+# A user's values by the names of UNIQUE.
 UniqueKey = Mapping[str, str | None]
 
 
@@ -58,7 +58,7 @@ def create_many(many: Sequence[Mapping[str, Any]]) -> list[User | DomainError]:
         _set_password(user, each.get("password"), each.get("password_hash"))
     keys = [{"email": user.email, "external_id": user.external_id} for user in users]
     folded = _fold(keys)
-    # Of lines with one `external_id` the first, though the order of their emails may be another one.
+    # The first of the lines with the same `external_id`, even if the order of their emails differs.
     firsts: dict[object, User] = {}
     alone = [index for index, user in enumerate(users) if firsts.setdefault(user.external_id or user, user) is user]
     # In one order, and so without a deadlock: who adds one of these emails at the same time is waited for.

@@ -57,5 +57,5 @@ def acting_user(token: AbstractAccessToken) -> User:
 
 
 def get_scopes(token: AbstractAccessToken) -> frozenset[str]:
-    """What was granted, as far as the application is allowed it now."""
+    """The granted scopes that the application is still allowed."""
     return frozenset(token.scope.split()) & frozenset(token.application.allowed_scopes)

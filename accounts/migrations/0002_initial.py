@@ -1,6 +1,6 @@
 from django.db import migrations
 
-# Of the toolkit: its models cannot declare further indexes.
+# For the toolkit's models, which cannot declare further indexes.
 INDEXES = """
 CREATE INDEX access_tokens_user ON oauth2_provider_accesstoken (user_id, id);
 CREATE INDEX refresh_tokens_user ON oauth2_provider_refreshtoken (user_id, id);

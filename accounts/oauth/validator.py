@@ -91,7 +91,7 @@ class Validator(OAuth2Validator):
         Raises:
             errors.AccessDeniedError: the user, its credentials or the application ended in the meantime.
         """
-        # Of OpenID Connect, which is not offered. A long nonce would not fit its column.
+        # Parameters of OpenID Connect, which is not supported. A long nonce would not fit its column.
         request.nonce = request.claims = None
         with transaction.atomic():
             _lock_user_and_client(request.user, request.client, errors.AccessDeniedError(request=request))

@@ -103,7 +103,7 @@ class ServiceAdmin(ExportMixin, admin.ModelAdmin):
         allow_empty_first_page: bool = True,
     ) -> Paginator:
         if queryset.model is LogEntry:
-            # Of a row's history, which leads to the users who wrote it.
+            # For a row's history, which links to the users who wrote it.
             queryset = queryset.filter(IsVisible(LogEntry))
         counts = row_counts.get_counts(self.model)
         columns = counts.columns if counts else ()

@@ -35,7 +35,7 @@ from config.postgresql.words import (
     split_words,
 )
 
-# What a filter, an order or a selection raises that no link or form of the admin produces.
+# Raised by a filter, an order or a selection that no link or form of the admin produces.
 INVALID_LOOKUP_ERRORS = (DataError, DisallowedModelAdminLookup, FieldError, ValidationError, ValueError)
 # Without a maintained total, rows are counted and paged up to here. It also bounds OFFSET in an order other than by id.
 MAX_COUNT = bounded_count.MAX_COUNT

@@ -19,7 +19,7 @@ from config.models import AnswerCount, AuditEvent
 from config.postgresql import row_counts
 
 DAYS = 30
-# What a day is compared with: the days of a week before it.
+# A day is compared with the days of the week before it.
 COMPARED_DAYS = 7
 
 Number = int | Decimal

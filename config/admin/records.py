@@ -10,7 +10,7 @@ from config.admin.base import ReadOnlyAdmin, link_to_key
 from config.admin.changelist import ChoiceListFilter
 from config.models import AuditEvent, IdempotencyRecord, OutboxEntry, OutboxStatus, VersionUse
 
-# Of a fact with many values, as the users that one request added.
+# For a fact with many values, such as the users that one request added.
 MAX_LIST = 10
 
 

@@ -22,7 +22,7 @@ from config.admin import bounded_count
 
 @dataclass(frozen=True)
 class Effect:
-    """What becomes of the rows of one model.
+    """What happens to the rows of one model.
 
     Attributes:
         name: the model's plural.

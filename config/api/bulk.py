@@ -25,7 +25,7 @@ from config.http.media_types import NDJSON
 PARTIAL = "partial"
 MULTI_STATUS = 207
 
-# What becomes of a line, or of the values that it has: a refusal, or what was made of it.
+# The outcome of a line, or of its values: a refusal, or the row.
 Outcome = Model | DomainError
 Line = JSONObject | RefusedLine
 
@@ -71,7 +71,7 @@ class BulkMixin(ConventionsMixin):
         return self.run_create(parse_key(self.request, KeyPolicy.HONOURED), add)
 
     def add_lines(self: Any, lines: Sequence[Line]) -> list[Outcome]:
-        """What becomes of each line: its row, which is added, or the reason why it is none."""
+        """The outcome of each line: its row, which is added, or the reason why it is not."""
         serializer = self.get_line_serializer()
         checked = _check_lines(serializer, lines)
         if not self.is_partial and any(isinstance(each, DomainError) for each in checked):
@@ -162,7 +162,7 @@ def _refuse_all(outcomes: Sequence[object], conflicts: Sequence[Sequence[Detail]
     for index, problem in (forbidden or refused).items():
         told[index] = problem.details or [Detail("", problem.message)]
     for index, details in enumerate(() if forbidden else conflicts):
-        # What is no email has no conflict, and is named once.
+        # An invalid email has no conflict, and is reported once.
         known = {detail.field for detail in told.get(index, ())}
         if others := [detail for detail in details if detail.field not in known]:
             told[index] = [*told.get(index, ()), *others]

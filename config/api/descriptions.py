@@ -20,7 +20,7 @@ RESOURCE_TEXTS: Mapping[str, str] = {
     "destroy": "Deletes the {one}.\n\nRepeating the request returns 404.",
 }
 
-# What the fields of request bodies are.
+# Descriptions of the fields of request bodies.
 FIELD_TEXTS: Mapping[str, str] = {
     "amount": "The amount, with two decimals. The service stores no currency.",
     "body": "The text of the post. Default: empty.",

@@ -68,7 +68,7 @@ def _get_headers(problem: DomainError) -> dict[str, str]:
 
 
 def get_problem(exception: BaseException | None) -> DomainError:
-    """What an exception is answered with."""
+    """The response to an exception."""
     match exception:
         case DomainError():
             return exception

@@ -18,13 +18,13 @@ from config.api.representation.envelope import LINKS, Link, build_address
 from config.api.views import ConventionsMixin
 from config.http.url_map import find_view
 
-# Of a collection.
+# Per collection.
 MAX_INCLUDED = 20
 _COLUMN = re.compile(r"\{0\.(\w+)\}")
 
 
 class Relation(NamedTuple):
-    """What a link of a resource leads to.
+    """The target of a resource's link.
 
     Attributes:
         column: of the resource, which fills in the address.
@@ -40,7 +40,7 @@ class Relation(NamedTuple):
 
 @cache
 def get_relations(view_class: Any) -> Mapping[str, Relation]:
-    """What the resources of a viewset are related to, by name."""
+    """The relations of a viewset's resources, by name."""
     links = [link for link in view_class.links if link.method == "GET" and link.rel != "self"]
     return {link.rel: _find_relation(link) for link in links}
 

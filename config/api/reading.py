@@ -15,8 +15,8 @@ from config.http.middleware import GetResponse
 from config.http.request_state import get_state
 from config.postgresql.replicas import begin_read, fall_back, note_position
 
-# What is refused with these was refused before a row was looked at; a read with 400, too. But 403 tells that the row of
-# the address is there, and so does the 400 of a write.
+# These refuse a request before any row is read; for a read, 400 does, too. But 403 reveals that the row of the address
+# exists, and so does the 400 of a write.
 _UNSEEN = frozenset({401, 413, 415, 429})
 
 
@@ -67,7 +67,7 @@ class ReadPositionMiddleware:
         finally:
             state.replica = None
         is_read, status = request.method in SAFE_METHODS, response.status_code
-        # What fails shows nothing. But a write that failed may have been done.
+        # A failed response shows nothing. But a write that failed may have taken effect.
         is_shown = status not in _UNSEEN and not (is_read and (status == 400 or status >= 500))
         is_seen = is_of_primary and is_shown and request.method != "OPTIONS"
         if (is_seen or state.has_waited) and (user_id := _get_user_id(request)):
@@ -82,7 +82,7 @@ class ReadPositionMiddleware:
 
 def _get_user_id(request: Any) -> int | None:
     user_id = get_state(request.META).user_id
-    # Of a page, which no quota counts, and where Django has looked for the user of its session.
+    # For a page, which no quota counts, and for which Django has looked up the user of its session.
     if user_id is None and (user := getattr(request, "_cached_user", None)):
         user_id = user.pk
     return user_id

@@ -26,7 +26,7 @@ def seal(data: bytes, salt: str, binding: bytes | None = None) -> bytes:
 
 
 def unseal(sealed: bytes, salt: str, binding: bytes | None = None) -> bytes:
-    """What was sealed with the same salt and binding, by SECRET_KEY or one of SECRET_KEY_FALLBACKS.
+    """Opens what was sealed with the same salt and binding, by SECRET_KEY or one of SECRET_KEY_FALLBACKS.
 
     Raises:
         InvalidTag: by none of them.
@@ -41,7 +41,7 @@ def _list(binding: bytes | None) -> list[bytes] | None:
     return None if binding is None else [binding]
 
 
-# Of the present secret and of a few before.
+# For the current secret and a few previous ones.
 @lru_cache(maxsize=16)
 def _build_cipher(secret_key: str, salt: str) -> AESSIV:
     return AESSIV(salted_hmac(salt, "", secret_key, algorithm="sha512").digest())

@@ -29,7 +29,7 @@ from config.postgresql.snapshots import snapshot
 from config.postgresql.transactions import get_lock_number, try_advisory_lock
 
 SINCE = Change.NO_UNKNOWN_NAMES
-# What a row costs in memory is bounded, too: a post has up to 20,000 characters.
+# The memory of a row is bounded, too: a post has up to 20,000 characters.
 ROWS_OF_A_PIECE = 200
 # Each has a thread for as long as it takes, and holds a snapshot. Other requests must find a thread, too.
 MAX_STREAMS_OF_A_PROCESS = 2

@@ -35,7 +35,7 @@ def is_browsable(answer: HttpResponseBase | Request) -> bool:
 
 
 class ConventionsMixin(APIView):
-    """What every DRF view here obeys.
+    """The conventions of every DRF view here.
 
     Attributes:
         cache_control: the Cache-Control of its responses, but for those that have their own.
@@ -115,7 +115,7 @@ class ConventionsMixin(APIView):
         consume_quota(request, user)
 
     def describe(self, action: str) -> str:
-        """What an operation does, in words for callers.
+        """The description of an operation for callers.
 
         Args:
             action: an action of a viewset, such as `list`; of another view its method, such as `get`.

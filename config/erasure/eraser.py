@@ -98,7 +98,7 @@ class _Eraser:
                 try:
                     self.write(partial(_delete, key.model, batch))
                 except IntegrityError as error:
-                    # What goes with these rows came meanwhile, and goes before them: they are found again.
+                    # Dependent rows have been added since, and must be deleted first: these rows are found again.
                     if not isinstance(error.__cause__, ForeignKeyViolation):
                         raise
                 # At most doubled, because one batch may be cheap by chance.

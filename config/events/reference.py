@@ -1,4 +1,4 @@
-"""What the reference says of the feed beside the form of an event."""
+"""The reference's description of the feed, besides the form of an event."""
 
 from config.api.listing.cursors import CURSOR_CHARACTERS
 from config.api.schema.fields import build_integer, build_object, build_string

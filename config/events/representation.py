@@ -57,7 +57,7 @@ def open_place(cursor: str) -> Place:
 def represent(
     event: Event, epoch: UUID | None, principal: Principal, build_address: Callable[[str], str]
 ) -> JSONObject:
-    """What a caller is shown of an event.
+    """What a caller sees of an event.
 
     Args:
         event: one that the caller may see.

@@ -28,7 +28,7 @@ class EventResourceSerializer(serializers.Serializer):
     build_object({"user_id": build_integer(1), "credential": build_string(10, _WORD)}) | {"type": ["object", "null"]}
 )
 class ActorField(serializers.ReadOnlyField):
-    """Who did it: no serializer, for openapi-generator has no type for null beside a component."""
+    """The actor. It is no serializer, because openapi-generator has no type for a nullable component."""
 
 
 class EventSerializer(serializers.Serializer):

@@ -227,7 +227,7 @@ class FastResponse(Response):
     @content.setter
     def content(self, value: object) -> None:
         if type(value) is bytes:
-            # What Django makes of it, after a look at what else it might be.
+            # Django does the same, after it has checked for other types.
             self._container, self._is_rendered = [value], True
             self.__dict__.pop("text", None)
         else:

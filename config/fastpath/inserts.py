@@ -55,11 +55,11 @@ _RECORD_TYPES = dict(
 )
 
 
-# What shows a removed user is left to the reference, which takes it away: the key is new again.
+# A response that shows a removed user is left to the reference, which deletes it: the key is new again.
 _IS_VISIBLE = f"(({PENDING} AND (answer.owner_id IN {REMOVED} OR answer.owner_ids && ARRAY {REMOVED})) IS NOT TRUE)"
 ANSWER_COLUMNS = ", ".join(f"answer.{name}" for name in StoredAnswer._fields)
-# What is given of a key, and what joins its answer with a `credential`, which has the row of a principal. OFFSET 0: one
-# look by index for each, whatever the planner thinks of their number.
+# The given columns of a key, and the join of its answer with a `credential`, which has the row of a principal. With
+# OFFSET 0, each takes one index look-up, whatever number of rows the planner expects.
 ANSWER_TYPES = {"operation": "text", "key": "text"}
 ANSWER_JOIN = f"""JOIN given USING (given_number) LEFT JOIN LATERAL (
     SELECT {ANSWER_COLUMNS} FROM {_RECORDS} AS answer WHERE answer.user_id = credential.principal_id

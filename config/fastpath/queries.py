@@ -44,8 +44,8 @@ from config.postgresql.replicas import get_read_alias
 logger = logging.getLogger(__name__)
 
 _MAX_SIZE = 1024
-# What comes of a prototype view that is asked for a request, or for more of a principal than is known: what it lacks,
-# what a bind parameter cannot do, and a query that is sent with one.
+# Raised when a prototype view needs a request, or more of a principal than is known: a missing attribute, an operation
+# that a bind parameter does not support, and a query that is sent with one.
 _UNKNOWN = (AttributeError, TypeError, ProgrammingError)
 
 Row = tuple[Any, ...]
@@ -120,7 +120,7 @@ class CompiledQuery:
 
     @cached_property
     def _compiled(self) -> _Compiled:
-        # Of two threads that come at once each may compile it, and the last one finds it compiled.
+        # Two simultaneous threads may both compile it; the last one wins.
         queryset, attributes = self._queryset, vars(self)
         if queryset is not None:
             attributes["_compiled"] = _Compiled(queryset, self._wrap_sql, self._given)
@@ -225,7 +225,7 @@ def bind(params: Sequence[object], values: Mapping[str, object]) -> list[object]
 
 
 def build_row(model: type[Model], alias: str | None, names: Sequence[str], values: Sequence[object]) -> Model:
-    """What `model.from_db(alias, names, values)` gives. No model of the service has its own `__init__`."""
+    """Does what `model.from_db(alias, names, values)` does. No model of the service has its own `__init__`."""
     if model.from_db.__func__ is not Model.from_db.__func__:  # type: ignore[attr-defined]  # a class method has one
         return model.from_db(alias, names, values)
     row = model.__new__(model)
@@ -389,7 +389,7 @@ class CompiledKeysetQuery(KeysetQuery):
         return query.fetch_records(**self.values, **values)
 
 
-# Of all lists, in each order and for each choice of a limit.
+# For all lists, in each order and for each choice of a limit.
 @lru_cache(maxsize=512)
 def _compile(
     build: Callable[..., QuerySet[Model]], query: KeysetQuery, args: Sequence[object], names: Sequence[str]

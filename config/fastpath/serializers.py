@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 else:
     _Serializer = object
 
-# Of the values of a field, whose type the field knows.
+# Converts the values of a field, whose type the field knows.
 Conversion = Callable[[Any], Any]
 
 
 class Renderer(NamedTuple):
-    """What makes representations of rows.
+    """Makes representations of rows.
 
     Attributes:
         render: the function of rows.
@@ -130,7 +130,7 @@ def _is_unchanged(serializer: BaseSerializer, attribute: str, conversion: Conver
 
 
 def _get_conversion(field: Field) -> Conversion | None:
-    """What a field does to a value; None for a field with a way of its own."""
+    """How a field converts a value; None for a field with its own `to_representation`."""
     if type(field).get_attribute is not serializers.Field.get_attribute:
         return None
     make = _CONVERSIONS.get(type(field).to_representation)
@@ -154,7 +154,7 @@ def _many(field: Field) -> Conversion | None:
     return renderer and (lambda rows: renderer.render(rows.all() if isinstance(rows, BaseManager) else rows))
 
 
-# By the very function, so that a field class that has another one is not mistaken for its parent.
+# Keyed by the very function, so that a field class with its own is not mistaken for its parent.
 _CONVERSIONS: Mapping[Callable, Callable[[Field], Conversion | None]] = {
     serializers.CharField.to_representation: lambda field: str,
     serializers.IntegerField.to_representation: lambda field: int,
@@ -163,7 +163,7 @@ _CONVERSIONS: Mapping[Callable, Callable[[Field], Conversion | None]] = {
     serializers.ChoiceField.to_representation: _choice,
     serializers.DateTimeField.to_representation: lambda field: methodcaller("astimezone", UTC),
     serializers.ListSerializer.to_representation: _many,
-    # Of the context it looks at the version alone.
+    # It reads only the version from the context.
     MoneyField.to_representation: lambda field: field.to_representation,
 }
 
@@ -199,7 +199,7 @@ class _FastSerializerMixin(_Serializer):
         bound = BindingDict(self)
         for name, field, attributes in _get_fields(kind):
             if attributes is None:
-                # What it holds must see this serializer, too.
+                # Fields inside it must refer to this serializer, too.
                 bound[name] = deepcopy(field)
             else:
                 bound.fields[name] = copied = object.__new__(type(field))

@@ -312,7 +312,7 @@ def build_request(environ: WSGIEnvironment) -> FastRequest | None:
     """The request of a WSGI environment if it may take the fast path; the environment belongs to it from then on."""
     if environ.get("SCRIPT_NAME") or environ.get("HTTP_COOKIE") or get_state(environ).refused:
         return None
-    # Where JSON comes before all else, it comes before a page: the request takes API_MIDDLEWARE.
+    # A client that prefers JSON to everything prefers it to a page: the request takes API_MIDDLEWARE.
     if choose_media_type(environ.get("HTTP_ACCEPT", ""), MEDIA_TYPES).media_type != JSON:
         return None
     view = _resolve(environ.get("PATH_INFO", ""))
@@ -329,7 +329,7 @@ def get_response(request: FastRequest) -> HttpResponse:
 
 @cache
 def _get_stack() -> GetResponse:
-    # What it does is done here at once.
+    # Its work is done here at once.
     return build_api_stack(_call_view, without="config.http.middleware.SecurityHeadersMiddleware")
 
 

@@ -1,4 +1,4 @@
-"""What holds its thread for long, such as a password hash, and the way to do it where it delays nobody else."""
+"""Runs calls that block their thread for long, such as password hashes, where they delay nobody else."""
 
 import time
 from collections.abc import Callable

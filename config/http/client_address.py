@@ -74,5 +74,5 @@ def _warn_of_no_address() -> None:
 
 
 def get_network(address: IPv4Address | IPv6Address) -> str:
-    """What is counted as one address: an IPv4 address, or an IPv6 /64, which a single client has to itself."""
+    """The unit that counts as one address: an IPv4 address, or an IPv6 /64, which belongs to a single client."""
     return str(IPv6Network((address, 64), strict=False)) if isinstance(address, IPv6Address) else str(address)

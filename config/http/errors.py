@@ -18,7 +18,7 @@ class ErrorCode(StrEnum):
 
     @property
     def help(self) -> str:
-        """Where the guide says what the code means and the way out."""
+        """The address at which the guide explains the code and what to do."""
         return f"/docs/errors#{self}"
 
     VALIDATION_ERROR = 400, "VALIDATION_ERROR"
@@ -51,7 +51,7 @@ class ErrorCode(StrEnum):
     SERVICE_UNAVAILABLE = 503, "SERVICE_UNAVAILABLE"
 
 
-# What an error says that has nothing more to tell. The reference shows it as the example of its code.
+# The default messages. The reference shows each as the example of its code.
 MESSAGES = {
     ErrorCode.VALIDATION_ERROR: "The request is invalid. See details.",
     ErrorCode.INVALID_CURSOR: (

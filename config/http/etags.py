@@ -55,7 +55,7 @@ def _get_values(model: type[Model], *columns: str) -> tuple[str, Callable[[Model
 
 @dataclass(frozen=True, slots=True)
 class Preconditions:
-    """What a request asks of the present representation.
+    """The preconditions that a request sets on the current representation.
 
     Attributes:
         match: the tags of If-Match, one of which must be present; None without the header.

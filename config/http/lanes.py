@@ -7,7 +7,7 @@ MAX_SECONDS_TO_WAIT = 5.0
 
 
 class Lane(Enum):
-    """Where a request runs.
+    """The lanes in which requests run.
 
     Attributes:
         NONE: at once, whatever waits: for responses that need no database and take no time.

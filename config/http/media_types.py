@@ -1,4 +1,4 @@
-"""What an Accept or Accept-Encoding header says (RFC 9110, section 12.5)."""
+"""Parses Accept and Accept-Encoding headers (RFC 9110, section 12.5)."""
 
 import re
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""What holds for every answer, whichever view gives it."""
+"""Applies to every response, whichever view makes it."""
 
 import os
 import re
@@ -29,7 +29,7 @@ SANE_REQUEST_ID = re.compile(rf"[A-Za-z0-9._~-]{{1,{MAX_REQUEST_ID_LENGTH}}}")
 
 
 def choose_request_id(environ: WSGIEnvironment) -> str:
-    """What a request is called: by its client, or else by a new random name."""
+    """The id of a request: the client's, or else a new random one."""
     given = environ.get("HTTP_X_REQUEST_ID", "")
     return given if given and SANE_REQUEST_ID.fullmatch(given) else os.urandom(16).hex()
 
@@ -42,7 +42,7 @@ class Middleware:
 
 
 class RequestMiddleware(Middleware):
-    """What is done for every request before others look at it, and for every response when they are done.
+    """Prepares every request before the other middlewares see it, and completes every response after them.
 
     * The response carries a `Request-Id`: the client's own `X-Request-Id` when it is a sane one.
     * `post` is no `POST` (RFC 9110, section 9.1), which Django takes it for; so it is a method that nothing has.

@@ -1,4 +1,4 @@
-"""What a request must be before Django may see it; whichever server runs it."""
+"""What a request must satisfy before Django sees it, whichever server runs it."""
 
 import re
 from functools import lru_cache
@@ -10,7 +10,7 @@ from config.http.request_state import get_state
 # RFC 9110, section 4.1, asks for addresses of 8000 octets at least. The links of a page repeat the whole query.
 MAX_TARGET = 8192
 MAX_HEADER = 8192
-# What the body of any request may have.
+# The maximum that the body of any request may have.
 MAX_SHORT_BODY = 16 * 1024
 # Longer ones cost seconds: the standard library reads parameters in quadratic time.
 MAX_CONTENT_TYPE = 256

@@ -1,4 +1,4 @@
-"""What the service knows of a request beside what its client sent, in one place.
+"""The service's own state of a request, in one place.
 
 The server makes it before it runs a request, and reads it afterwards for its log and metrics. Middlewares and
 views reach it by the request, what has no request at hand (the database layer, the log) by `present_state`.
@@ -19,7 +19,7 @@ _LOCK_NOT_AVAILABLE = "55P03"
 
 
 class Spent:
-    """What a request has asked of the database so far.
+    """The database statements of a request so far.
 
     Attributes:
         statements: how many it has sent.
@@ -99,7 +99,7 @@ class RequestState:
 
 
 present_state: ContextVar[RequestState | None] = ContextVar("present_state", default=None)
-"""That of the request being answered; None beside requests."""
+"""The state of the current request; None outside of requests."""
 
 
 def get_state(environ: MutableMapping[str, Any]) -> RequestState:
@@ -117,12 +117,12 @@ def get_actor(state: RequestState) -> tuple[Any, str]:
         return None, "command"
     if state.principal is not None:
         return state.principal.user, state.principal.kind
-    # Of the admin, whose pages have no principal.
+    # The user of the admin, whose pages have no principal.
     user = getattr(state.request, "user", None)
     return (user, "session") if getattr(user, "is_authenticated", False) else (None, "none")
 
 
 def get_spent() -> Spent:
-    """What the request being answered has asked of the database; beside requests, what nobody reads."""
+    """The database statements of the current request; outside of requests, an instance that nobody reads."""
     state = present_state.get()
     return Spent() if state is None else state.spent

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 from django.http import StreamingHttpResponse
 
-# So much is made before the status is sent: what fails until then is an error like any other.
+# This much is made before the status is sent: a failure until then is an error like any other.
 FIRST_BYTES = 32 * 1024
 
 

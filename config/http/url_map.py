@@ -1,4 +1,4 @@
-"""What the view at an address declares, for those who must know before a request is run: servers, above all."""
+"""What the view at an address declares, for code that must know before the request runs, above all servers."""
 
 import re
 from collections.abc import Callable

@@ -135,7 +135,7 @@ def _copy_for_all_accounts(source: Path, parts: Sequence[Path], target: Path) ->
     for path in (draft, *draft.rglob("*")):
         if not path.is_symlink():
             path.chmod(path.stat().st_mode | (0o755 if path.stat().st_mode & stat.S_IXUSR else 0o644))
-    # Of two processes the first wins: a folder that is not empty cannot be replaced.
+    # The first of two processes wins: a folder that is not empty cannot be replaced.
     with suppress(OSError):
         draft.rename(target)
     shutil.rmtree(draft, ignore_errors=True)

@@ -15,7 +15,7 @@ from config.models import AuditEvent, IdempotencyRecord, OutboxEntry, ReadPositi
 
 
 def get_expired_rows(now: datetime) -> dict[str, QuerySet[Model]]:
-    """What `purge` deletes, by the name under which it reports it; each app defines which of its rows expire."""
+    """What `purge` deletes, by the name in its report; each app defines which of its rows expire."""
     kept = timedelta(days=settings.AUDIT_RETENTION_DAYS)
     return {
         "login sessions": LoginSession.objects.expired(now),

@@ -19,7 +19,7 @@ class AuditEventQuerySet(models.QuerySet["AuditEvent"]):
 
 
 class AuditEvent(models.Model):
-    """What happened to a credential, or rows that were taken away: whose, from where, and never the secret itself."""
+    """An event of a user or credential, or an export: whose, from where, and never the secret itself."""
 
     id = models.BigAutoField(primary_key=True)
     at = models.DateTimeField(db_default=Now(), editable=False)

@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 
 from config.postgresql.events import HORIZON
 
-# What of a resource may happen, by its name.
+# What may happen to a resource, by its name.
 ACTIONS = {
     "user": ("created", "updated", "removed"),
     "order": ("created",),

@@ -1,4 +1,4 @@
-"""What is to be sent to others (config.outbox)."""
+"""Messages to send (config.outbox)."""
 
 from __future__ import annotations
 

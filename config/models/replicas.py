@@ -1,4 +1,4 @@
-"""What lets reads go to replicas (config.postgresql.replicas)."""
+"""Tables for reads on replicas (config.postgresql.replicas)."""
 
 from __future__ import annotations
 

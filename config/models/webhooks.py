@@ -20,7 +20,7 @@ from config.models.resource import ChangingResource, keep_updated_at
 # How long an owner can see the outcome of a delivery.
 RETENTION = timedelta(days=30)
 PING = "webhook.ping"
-# What becomes of attempts, for metrics: another answer than success by the first digit of its status.
+# The outcomes of attempts, for metrics: a response other than success by the first digit of its status.
 OUTCOMES = ("delivered", "no_answer", "1xx", "3xx", "4xx", "5xx")
 # Columns that a representation shows: the deliverer's own columns do not make a new version.
 _SHOWN = ("url", "types", "description", "status", "disabled_reason")

@@ -24,7 +24,7 @@ def cut_if_waiting(connection: Any) -> bool:
     raw = connection.connection
     if not _is_active(raw):
         return False
-    # Of a copy: the descriptor itself belongs to libpq.
+    # A copy, because the descriptor itself belongs to libpq.
     with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(raw.fileno())) as copy:
         copy.shutdown(socket.SHUT_RDWR)
     return True

@@ -6,7 +6,7 @@ from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 
 SCHEMES = ("postgresql://", "postgres://")
-# What of several hosts takes writes: the others are asked for it when a connection is opened, and left.
+# Select the host that accepts writes: the others are tried when a connection is opened, and left.
 _WRITABLE = ("read-write", "primary")
 # A host that is silent keeps a new connection from trying the next one for so long.
 SECONDS_TO_CONNECT = 5

@@ -35,7 +35,7 @@ _POSITION = "greatest(pg_current_xact_id()::text::bigint, pg_snapshot_xmax(pg_cu
 # the request.
 ACTOR = "events.actor"
 _COLUMNS = "position, type, resource_id, user_id, changed, actor_id, credential, request_id"
-# Where the events are: a dump that is restored is elsewhere, a standby that takes over is not.
+# Identifies the history of the events: a restored dump has another one, a standby that takes over the same.
 ORIGIN = (
     "(SELECT system_identifier FROM pg_control_system())"
     " || '/' || (SELECT oid FROM pg_database WHERE datname = current_database())"

@@ -36,7 +36,7 @@ def build_rows(model: type[AnyModel], many: Sequence[Mapping[str, object]]) -> l
 
 
 def compile_default(field: Any, compiler: SQLCompiler) -> tuple[str, Sequence[object]]:
-    """What the database gives to a column of a new row, as an expression in SQL with its parameters."""
+    """The database default of a column, as an SQL expression with its parameters."""
     if field is field.model._meta.auto_field:
         table = compiler.connection.ops.quote_name(field.model._meta.db_table)
         # Looked up once for a statement, not for each of its rows.

@@ -61,7 +61,7 @@ ON CONFLICT (relation, bits, block, part, slot) DO UPDATE SET rows = config_rowc
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What is counted of a model's rows.
+    """The counts of a model's rows.
 
     Attributes:
         columns: by whose values the counts are grouped, each a text with choices.

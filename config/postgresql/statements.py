@@ -1,4 +1,4 @@
-"""What goes with each statement of a cursor: how many a request sends and how long they take, and who acts.
+"""Wrappers of each cursor statement: they count and time the statements of a request, and send the actor.
 
 BEGIN and COMMIT are not among them.
 """
@@ -31,7 +31,7 @@ def measure(execute: Callable[..., Any], sql: str, params: Any, many: bool, cont
     try:
         return execute(sql, params, many, context)
     except BaseException as error:
-        # Of Django's translation of it, and of whatever took the place of that.
+        # The cause of Django's translated exception, or of one that replaced it.
         cause = error.__cause__ or error.__context__
         if is_refused_by_standby(cause):
             # The next request opens a new connection: this one's server is no longer the primary.

@@ -26,12 +26,12 @@ from config.postgresql.triggers import after_statement
 # So many characters of a word are kept, and in a script without blanks, so many from each character of a run on. The
 # functions contain both numbers, too.
 MAX_WORD, MAX_RUN = 64, 16
-# So many words are looked for at once.
+# The maximum number of words in a search.
 MAX_WORDS = 8
 # At most so many rows are read because they have a word.
 MAX_ROWS = 5_000
-# So many entries of the index of words are looked at to find out which words few rows have: of all words together, and
-# of each.
+# The maximum number of index entries to read to find out which words few rows have: for all words together, and for
+# each.
 MAX_PROBED, MAX_PROBED_OF_ONE = 20_000, 10_000
 # No character comes after it.
 _LAST = chr(0x10FFFF)
@@ -104,7 +104,7 @@ def is_unspaced(word: str) -> bool:
 
 
 class Rare(NamedTuple):
-    """Of several words those that few rows have, alone or both of two together; none where many rows have them.
+    """The words that few rows have, alone or two of them together; none if many rows have them.
 
     Attributes:
         words: at most two.
@@ -169,7 +169,7 @@ class IsAmongRowsWithWord(HasWord):
 
 
 def get_bounds(beginning: str) -> tuple[str, str]:
-    """Of the words with this beginning, the parameters of _BEGINS."""
+    """The parameters of _BEGINS for words with this beginning."""
     return beginning, beginning + _LAST
 
 

@@ -120,7 +120,7 @@ def _run_fast_path(environ: Environ) -> Answer | None:
     request = build_request(environ)
     if request is None:
         return None
-    # What Django does by signals at the beginning of a request.
+    # Django does this by signals at the beginning of a request.
     get_connection("default").close_if_unusable_or_obsolete()
     response = get_response(request)
     return Answer(response.status_code, list(response.headers.items()), response.content)

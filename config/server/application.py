@@ -63,14 +63,14 @@ logger = logging.getLogger(__name__)
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
-# Of a worker, in greenlets. More would only wait longer for each other.
+# Per worker, in greenlets. More would only wait longer for each other.
 MAX_RUNNING = 512
-# Of a stream: a client that is slow takes so much in time.
+# Of a stream: even a slow client can read this much in time.
 MAX_CHUNK = 256 * 1024
 
 
 class Application:
-    """What the server calls: at the start and the end of a worker, and in between for each request.
+    """The entry point of the server: called at the start and the end of a worker, and for each request.
 
     Args:
         django: Django's WSGI application.

@@ -99,7 +99,7 @@ def _find_principal(state: RequestState, request: Any) -> tuple[int | None, str 
     """The id of the user who asks, and the kind of the credential."""
     if state.principal is not None:
         return state.principal.user.id, state.principal.kind
-    # Of a page, where it was looked at (django.contrib.auth.middleware).
+    # The user of a page, if it was accessed (django.contrib.auth.middleware).
     user = getattr(request, "_cached_user", None)
     return (None, None) if user is None or user.pk is None else (user.pk, "session")
 
@@ -111,7 +111,7 @@ def render(line: Mapping[str, Any]) -> bytes:
     try:
         return orjson.dumps(line, default=str, option=orjson.OPT_APPEND_NEWLINE)
     except orjson.JSONEncodeError:
-        # What a client sends may hold lone surrogates, which are no text.
+        # A client may have sent lone surrogates, which cannot be encoded.
         return f"{json.dumps(line, default=str)}\n".encode()
 
 
@@ -169,7 +169,7 @@ class LogWriter:
         """Writes the remaining lines, and from then on each line at once; none if nobody reads the log."""
         if self._repetition and self._repetition.stop(SECONDS_TO_STOP):
             self._repetition = None
-            # What was added in the meantime.
+            # Lines added in the meantime.
             self.write()
 
     def add(self, line: bytes) -> None:

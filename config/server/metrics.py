@@ -1,4 +1,4 @@
-"""What the service counts about itself, for Prometheus: summed over all processes, and nothing that names a user."""
+"""The service's metrics, for Prometheus: summed over all processes, without anything that names a user."""
 
 import fcntl
 import os
@@ -22,7 +22,7 @@ from config.http.url_map import simplify_route
 from config.server.logs import Answered, log_answer
 from config.server.tracing import Trace, traces
 
-# What it is called by prometheus-client, which reads it too.
+# The name that prometheus-client reads, too.
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 
 _REQUESTS = Counter("http_requests", "Requests answered.", ["route", "method", "status"])

@@ -1,4 +1,4 @@
-"""What a process does after a fork: it ends with its parent, keeps nothing of it, and takes its turn on a processor."""
+"""What a process does after a fork: it ends with its parent, drops its state, and shares the processors."""
 
 import ctypes
 import os

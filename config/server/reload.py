@@ -26,14 +26,14 @@ logger = logging.getLogger(__name__)
 
 _VARIABLE = "SERVE_PREDECESSOR"
 _REFUSED = "READY=1\nSTATUS=The last reload was refused; the release of before serves. The log says why."
-# What ends the service.
+# The signals that end the service.
 ENDING = (signal.SIGINT, signal.SIGTERM)
 # To load the code and to look at the settings.
 SECONDS_TO_TRY = 60
 
 
 class Predecessor(NamedTuple):
-    """What was there before.
+    """The state that a predecessor hands over.
 
     Attributes:
         sockets: the file descriptors that listen, one for each worker.
@@ -69,7 +69,7 @@ class Predecessor(NamedTuple):
 
 
 def get_predecessor() -> Predecessor | None:
-    """What this service takes the place of; None where there was none."""
+    """The predecessor that this service replaces; None if there is none."""
     handed_over = os.environ.pop(_VARIABLE, None)
     # Until the workers run, another SIGHUP would end the process.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)

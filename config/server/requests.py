@@ -93,9 +93,9 @@ def _decode_path(scope: Mapping[str, Any]) -> str:
 MAX_SECONDS = 15.0
 # The event loop is woken for each, also for one of a single byte.
 MAX_PIECES = 16 * 1024
-# Of bodies that a worker has begun to receive, but for those whose length says that they are short. Whoever they are
-# from is not known yet, and there may be thousands. Of a body that is refused for its size, so much is still read: many
-# clients look for the answer only after they sent everything, and find a broken pipe when the server closes on them.
+# The total of the bodies that a worker is receiving, except those whose length says that they are short. Their senders
+# are not known yet, and there may be thousands. Of a body that is refused for its size, this much is still read: many
+# clients read the response only after they have sent everything, and find a broken pipe if the server closes early.
 MAX_HELD_BYTES = 64 * 1024 * 1024
 
 
@@ -203,7 +203,7 @@ class Callers:
     """
 
     def __init__(self) -> None:
-        # By a hash that differs from process to process: no secret is kept.
+        # Keyed by a hash that differs from process to process, so that no secret is kept.
         self._users: OrderedDict[int, Any] = OrderedDict()
 
     def identify(self, environ: Environ) -> tuple[Hashable, int | None]:

@@ -29,7 +29,7 @@ SELECT count(*), extract(epoch FROM now() - min(due_at) FILTER (WHERE is_late)):
     WHERE delivery.status = 'pending' LIMIT 100000
 ) AS pending
 """
-# What was rolled back is counted, too. Followers read up to the oldest transaction that has an id.
+# Rolled-back events count, too. Followers read up to the oldest transaction that has an id.
 _LOOK_AT_EVENTS = """
 SELECT coalesce((SELECT last_value FROM pg_sequences WHERE sequencename = 'config_event_id_seq'), 0),
     coalesce(extract(epoch FROM now() - min(xact_start)), 0)::float8

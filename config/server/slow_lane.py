@@ -174,7 +174,7 @@ class SlowLane:
         age = time.monotonic() - self._waiting[0].since if self._waiting else 0.0
         metrics.QUEUE_LENGTH.labels(Lane.SLOW.value).set(len(self._waiting))
         metrics.QUEUE_AGE.labels(Lane.SLOW.value).set(age)
-        # Where nothing comes or ends, the oldest one grows older all the same.
+        # Even if no request comes or ends, the oldest one grows older.
         if self._timer:
             self._timer.cancel()
         self._timer = self.loop.call_later(SECONDS_BETWEEN_TELLS, self._tell_length) if self._waiting else None

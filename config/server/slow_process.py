@@ -45,11 +45,11 @@ logger = logging.getLogger(__name__)
 
 # How many slow requests a worker runs at once, each on a database connection of its own.
 THREADS = 4
-# What is slow leaves the processors to what is fast: of a busy one, it has a quarter.
+# Slow requests yield the processor to fast ones: of a busy one, they get a quarter.
 NICENESS = 5
-# Of a message, in front of it (multiprocessing.connection).
+# The length before each message (multiprocessing.connection).
 _LENGTH = Struct("!i")
-# What the worker sends while a stream is sent: whether it wants the next piece. None is sent for one that has failed.
+# What the worker sends during a stream: whether it wants the next piece. It sends nothing for one that has failed.
 NEXT, STOP = True, False
 
 

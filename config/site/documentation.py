@@ -57,7 +57,7 @@ PAGES = (
     "limits",
     "errors",
 )
-# Where the authorization server sends the browser back to the reference.
+# The authorization server redirects the browser here, back to the reference.
 OAUTH_REDIRECT = f"{settings.STATIC_URL}drf_spectacular_sidecar/swagger-ui-dist/oauth2-redirect.html"
 # Made when the service starts, for it takes longer than a page may.
 _LEXERS = {
@@ -338,7 +338,7 @@ class GuideView(DocumentationView):
 
 
 class SearchIndexView(DocumentationView):
-    """What the search of the guide looks through, in the reader's browser."""
+    """The index that the guide's search reads, in the reader's browser."""
 
     renderer_classes = [JSONRenderer]
 

@@ -16,7 +16,7 @@ from config.site.health import UnversionedMixin
 
 
 class MetricsView(UnversionedMixin, View):
-    """What Prometheus reads, with METRICS_TOKEN as its bearer token; without that setting nothing is here."""
+    """The metrics for Prometheus, with METRICS_TOKEN as its bearer token; 404 without that setting."""
 
     texts = {"get": "Read metrics.\n\nIn the Prometheus text format. Requires METRICS_TOKEN as a bearer token."}
 

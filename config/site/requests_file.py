@@ -25,7 +25,7 @@ _HEAD = """\
 @password = …
 """
 _COLLECTION_SCHEMA = "https://schema.getpostman.com/json/collection/v2.1.0/collection.json"
-# What the tools replace by a new UUID each time that a request is sent.
+# The tools replace this with a new UUID for each request.
 _NEW_KEY = "{{$guid}}"
 
 
@@ -129,7 +129,7 @@ def _build_item(request: PreparedRequest) -> dict[str, Any]:
             "host": ["{{origin}}"],
             "path": segments,
             "variable": [{"key": name, "value": "1"} for name in request.variables],
-            # Of a query, what is wanted is ticked.
+            # Users tick the parameters that they want.
             "query": [
                 {"key": name, "value": "", "description": text, "disabled": True}
                 for name, text in request.query.items()

@@ -1,4 +1,4 @@
-"""What the header of every page shows: the doors of the service, and who is signed in."""
+"""The header of every page: the entry points of the service, and who is signed in."""
 
 from typing import Any, NamedTuple
 

@@ -14,7 +14,7 @@ from config.management.command import ServiceCommand
 from users.management import operator
 
 GRANTS = (Application.GRANT_AUTHORIZATION_CODE, Application.GRANT_CLIENT_CREDENTIALS)
-# By the field of the application.
+# Keyed by the field of the application.
 OPTIONS = {"allowed_scopes": "--scopes", "redirect_uris": "--redirect-uri", "client_type": "--public"}
 
 

@@ -71,7 +71,7 @@ def build_context(request: HttpRequest, response: HttpResponse) -> Context:
 
 
 def _get_secret(view: Any, status: HTTPStatus, body: Any) -> str:
-    """What only the response that created the resource shows, such as a new API key."""
+    """Values that only the response that created the resource shows, such as a new API key."""
     names = getattr(getattr(view, "serializer_class", None), "shown_once", ())
     if status != HTTPStatus.CREATED or not names:
         return ""

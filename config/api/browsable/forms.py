@@ -141,7 +141,7 @@ def _build_form(view: APIView, method: str, row: Model | None, data: Data | None
         form.takes_body = True
         form.controls = list(_build_controls(_get_serializer(view, row), data if row is not None else None))
     if method == "PATCH":
-        # What a merge patch leaves out stays as it is.
+        # A merge patch leaves omitted fields unchanged.
         form.controls = [replace(control, required=False) for control in form.controls]
     if method == "POST" and isinstance(view, ResourceViewSet):
         form.takes_key = view.idempotency in {KeyPolicy.REQUIRED, KeyPolicy.HONOURED}

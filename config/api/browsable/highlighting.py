@@ -40,7 +40,7 @@ def render_header(name: str, value: str) -> SafeString:
         return render_link(value)
     if name != "Link":
         return escape(value)
-    # Of the parts that split() returns, every second one is a target.
+    # Every second part that split() returns is a target.
     parts = enumerate(_TARGET.split(value))
     return format_html_join(
         "", "{}", ((format_html("&lt;{}&gt;", render_link(part)) if index % 2 else part,) for index, part in parts)

@@ -1,4 +1,4 @@
-"""Where a page is: its heading, the addresses above it, and the same resource in other versions."""
+"""The position of a page: its heading, the addresses above it, and the same resource in other versions."""
 
 import re
 from collections.abc import Iterator

@@ -132,7 +132,7 @@ class ListQuery:
         return {"summary": summary, "other": other, "address": address}
 
     def build_downloads(self, version: Version) -> Mapping[str, object] | None:
-        """Where the whole list is, and in which formats; None where it is none of those that are streamed.
+        """The address of the whole list, and its formats; None if it cannot be streamed.
 
         Args:
             version: of the page: with another Accept, an address without one may be answered in another version.

@@ -37,7 +37,7 @@ class Column:
 
     @property
     def words(self) -> Sequence[str]:
-        """Of the name, which may be broken between them."""
+        """The words of the name, between which it may wrap."""
         return self.name.split("_")
 
 

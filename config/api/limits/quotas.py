@@ -65,7 +65,7 @@ class CredentialLookup:
 
 
 class CredentialBackend:
-    """What CREDENTIAL_BACKEND names: how credentials are read."""
+    """The interface of CREDENTIAL_BACKEND: reads credentials."""
 
     def find(self, lookup: CredentialLookup, request: AnyRequest | None, **values: object) -> Any:
         """See CredentialLookup."""
@@ -91,7 +91,7 @@ class CredentialBackend:
 
 
 class QuotaBackend(ABC):
-    """What QUOTA_BACKEND names: where requests are counted."""
+    """The interface of QUOTA_BACKEND: counts requests."""
 
     @abstractmethod
     def count(self, request: AnyRequest, key: str, limit: int) -> counters.Usage | None:

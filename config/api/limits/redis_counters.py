@@ -73,7 +73,7 @@ class RedisCounters:
             url,
             socket_timeout=MAX_SECONDS_OF_AN_ANSWER,
             socket_connect_timeout=MAX_SECONDS_OF_AN_ANSWER,
-            # What was sent twice would be counted twice.
+            # A command that is sent twice would count twice.
             retry=Retry(NoBackoff(), 0),
         )
         self._count: Any = client.register_script(INCREMENT)

@@ -14,7 +14,7 @@ from config.api.listing.keyset import KeysetQuery, WithRelated, divide
 from config.postgresql.compiling import compile_queryset
 from config.postgresql.row_counts import get_counts
 
-# So many rows are counted where counts are not kept.
+# The maximum number of rows to count where counts are not kept.
 MAX_COUNTED = 10_000
 
 
@@ -41,7 +41,7 @@ class BoundedKeysetQuery(KeysetQuery):
         is_rare: bool = False,
     ) -> None:
         self._is_rare = is_rare
-        # So few rows are left, at any size of the table, that any order of them will do.
+        # So few rows remain, whatever the size of the table, that any order is fast.
         self._is_small = is_rare or filterset_class.is_small(filters)
         several = {column: ids for column, ids in filterset_class.get_ids(filters).items() if len(ids) > 1}
         self.listed = None if self._is_small else next(iter(several.items()), None)

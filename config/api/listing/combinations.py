@@ -45,7 +45,7 @@ def find_refusals(
 
 
 def _explain_bound(column: str, sort: str, others: Collection[str]) -> str:
-    """What to do about a bound of a column in another order, beside bounds of other columns."""
+    """What to do about a bound of a column in another order, given bounds of other columns."""
     if others:
         bounds = " and ".join(sorted(others))
         return f"Only one field can have bounds. Omit this filter, or omit those on {bounds} and use sort={column}."

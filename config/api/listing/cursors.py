@@ -16,7 +16,7 @@ from django.db.models import Model
 from config.api.sealing import InvalidTag, seal, unseal
 from config.http.errors import MESSAGES, Detail, DomainError, ErrorCode
 
-# What a cursor is made of, as a pattern.
+# The characters of a cursor, as a pattern.
 CURSOR_CHARACTERS = "[A-Za-z0-9_=-]"
 _SALT = "config.api.cursors"
 _OPPOSITES = {">": "<=", ">=": "<", "<": ">=", "<=": ">"}
@@ -41,7 +41,7 @@ class CursorPosition(NamedTuple):
 # Most cursors are of a few lists; of the others there are as many as clients like.
 @lru_cache(maxsize=256)
 def build_binding(*facts: tuple[str, str]) -> bytes:
-    """What is authenticated with the cursors of a list: which it is, its filters and its order."""
+    """The context authenticated with the cursors of a list: its identity, its filters and its order."""
     return json.dumps(dict(facts), sort_keys=True).encode()
 
 

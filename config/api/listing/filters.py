@@ -142,7 +142,7 @@ def build_filterset_class(
         parent: the column of the parent of a nested collection, if it is one.
     """
     if declared.later:
-        # Of the list that this one is derived from.
+        # The filters of the list that this one is derived from.
         declared = declared.__bases__[0]
     columns = [model._meta.get_field(name) for name in sortable]
     fields: dict[str, Sequence[str]] = {column.name: RANGE for column in columns if isinstance(column, WITH_BOUNDS)}

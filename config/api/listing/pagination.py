@@ -28,7 +28,7 @@ MAX_LIMIT = 100
 # One position in a list, one way to say it.
 MODES = ("page", "offset", "cursor")
 
-# What clients read into 64 bits.
+# The largest number that fits into a client's 64 bits.
 MAX_POSITION = 2**63 - 1
 
 _DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -176,7 +176,7 @@ def _read_side(
     """The rows of a page in list order, and the positions of the pages before and behind it."""
     rows, has_others, reached = query.seek(position, limit + 1)
     get_key = query.ordering.get_key
-    # Of the last row that is shown, or looked at.
+    # The key of the last row that is shown, or was checked.
     last_key = get_key(rows[limit - 1]) if len(rows) > limit else reached
     del rows[limit:]
     backwards = position is not None and position.backwards

@@ -63,7 +63,7 @@ def _encodable(text: str) -> str:
 
 
 LINKS = "_links"
-# What says whether a caller may follow a link from a row.
+# Says whether a caller may follow a link from a row.
 Condition = Callable[[Principal, Any], bool]
 
 

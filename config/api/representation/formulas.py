@@ -1,4 +1,4 @@
-"""What spreadsheets run when they open a file."""
+"""Text that spreadsheets run as a formula when they open a file."""
 
 import unicodedata
 

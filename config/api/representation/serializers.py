@@ -32,7 +32,7 @@ from config.http.json import JSONObject, to_json
 from config.postgresql.new_rows import build_rows
 
 MAX_NAMES_TOLD = 100
-# Of a row, by the names of fields.
+# A row's values, by the names of fields.
 Representation = dict[str, object]
 
 
@@ -105,13 +105,13 @@ class ResourceSerializer(StrictSerializer, serializers.ModelSerializer):
         models.DecimalField: MoneyField,
     }
     serializer_choice_field = ChoiceField
-    # What the API's documentation shows, by the sources of the fields.
+    # The example in the API's documentation, by the sources of the fields.
     example: ClassVar[Mapping[str, object]] = {}
     # Fields of the response that creates a resource, which no other response has.
     shown_once: ClassVar[Sequence[str]] = ()
     # Fields that take long, a hash for one, and how many lines of one request may have them.
     max_lines_with: ClassVar[Mapping[str, int]] = {}
-    # Of read-only fields that are shown in several ways, which of them is the present value.
+    # For read-only fields with several representations: which of them is the current value.
     read_only_hints: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, *args: object, fields: Collection[str] | None = None, **options: object) -> None:
@@ -131,7 +131,7 @@ class ResourceSerializer(StrictSerializer, serializers.ModelSerializer):
         return found
 
     def shows(self, name: str, value: object) -> bool:
-        # What is shown once is not present.
+        # A value that is shown only once is not present.
         is_present = self.instance is not None and name in self._present
         return is_present and is_same(self.fields[name], self._present[name], value)
 
@@ -199,7 +199,7 @@ class ResourceSerializer(StrictSerializer, serializers.ModelSerializer):
         return rows
 
     def find_conflicts(self, lines: Sequence[Mapping[str, object]]) -> Sequence[Sequence[Detail]]:
-        """By which fields each line conflicts with rows, or with earlier lines, whatever else is wrong with it."""
+        """The fields in which each line conflicts with rows, or with earlier lines, whatever else is wrong with it."""
         return [()] * len(lines)
 
     def update(self, instance: Any, validated_data: dict[str, object]) -> Any:
@@ -219,7 +219,7 @@ class ResourceSerializer(StrictSerializer, serializers.ModelSerializer):
 
 
 class RepresentationBackend:
-    """What REPRESENTATION_BACKEND names: how rows become representations."""
+    """The interface of REPRESENTATION_BACKEND: represents rows."""
 
     def represent(self, view: Any, rows: Sequence[Any]) -> Sequence[Representation]:
         """The representations of rows of a viewset, in the fields that were asked for."""

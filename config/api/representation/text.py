@@ -1,4 +1,4 @@
-"""What text may hold, in the API and in the admin."""
+"""What text may contain, in the API and in the admin."""
 
 import re
 
@@ -13,8 +13,8 @@ _IN_NO_LINE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _IN_NO_LINES = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
-# What has no picture beside blanks: Unicode's Default_Ignorable_Code_Point, and the fillers, joiners and blanks that
-# have another category. What is unassigned or private is shown as a box.
+# Invisible characters besides blanks: Unicode's Default_Ignorable_Code_Point, and the fillers, joiners and blanks that
+# have another category. Unassigned and private characters are shown as a box.
 INVISIBLE = (
     r"\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164"
     r"\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"

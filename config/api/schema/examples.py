@@ -115,7 +115,7 @@ def _represent(serializer: Any, version: Version) -> JSONObject | None:
     if not declared or not isinstance(serializer, Serializer):
         return None
     serializer.context["version"] = version
-    # That of a serializer of requests alone cannot be represented.
+    # The example of a serializer that is only for requests cannot be represented.
     is_shown = all(field.write_only or field.source in declared for field in serializer.fields.values())
     shown: JSONObject = json.loads(to_json(serializer.to_representation(declared) if is_shown else declared))
     return shown

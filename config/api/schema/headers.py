@@ -58,7 +58,7 @@ COMPONENTS: JSONObject = {
     for prefix in ("", REQUIRED)
 }
 ACCEPTED = 202
-# What a write may tell of the row that it leaves. A dry run tells no address, a replay no entity tag.
+# Headers of a write about the resulting row. A dry run has no address, a replay no entity tag.
 _OF_WRITTEN = {
     "POST": ("Location", "ETag"),
     "PUT": ("ETag", "Content-Location"),

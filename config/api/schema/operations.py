@@ -26,7 +26,7 @@ from config.http.errors import ErrorCode
 from config.http.json import MAX_LINES, JSONObject
 from config.http.media_types import NDJSON
 
-# What a successful response says, by the action.
+# The description of a successful response, by the action.
 _OUTCOMES = {
     "list": "A page of {many}.",
     "create": "The {one} was created.",
@@ -78,7 +78,7 @@ class Schema(AutoSchema):
         return f"{_VERBS[self.view.action]} {noun}{parents}"
 
     def get_description(self) -> str:
-        """What the view says of the operation; never a docstring, which is for developers of the service."""
+        """The view's description of the operation; never a docstring, which is for developers of the service."""
         description = self._describe()
         if not isinstance(self.view, ResourceViewSet):
             # Its first line is the summary.

@@ -146,7 +146,7 @@ def _get_shared_names(view: Any, method: str) -> list[str]:
     if takes_dry_run(view, method):
         names.append("dry_run")
     if takes_lines(view, method):
-        # Where a single resource needs none, it is for NDJSON alone.
+        # If a single resource needs no key, this one is for NDJSON only.
         return [*names, PARTIAL, _IDEMPOTENCY_KEYS[KeyPolicy.HONOURED]]
     if method == "GET":
         names.append("If-None-Match")

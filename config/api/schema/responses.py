@@ -54,7 +54,7 @@ SCHEMAS: JSONObject = {
         },
         description="With `page` or `offset`, if more items match the filters than are counted.",
     ),
-    # Of a dry run of what is answered 204.
+    # For a dry run of an operation that returns 204.
     "NothingAnswer": build_object({"success": {"const": True}, "data": {"type": ["object", "null"]}}),
 }
 
@@ -125,7 +125,7 @@ def _get_shown(view: ResourceViewSet, properties: JSONObject, *, created: bool) 
 
 
 def _build_included(view: Any) -> JSONObject:
-    """What is included, by name: resources as their lists show them."""
+    """The included resources by name, as their lists show them."""
     relations = get_relations(view.__class__)
     properties: JSONObject = {}
     for name in get_names(view):

@@ -71,7 +71,7 @@ class Version:
 
     @property
     def changes(self) -> list[str]:
-        """What changed with this version, in words."""
+        """Descriptions of what changed with this version."""
         return [change.text for change in Change if change.since == self.number]
 
     @property

@@ -48,7 +48,7 @@ class MediaRange(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """Where an Accept header leads.
+    """The result of negotiating an Accept header.
 
     Attributes:
         media_type: of the response; None if the client accepts none that we have.
@@ -185,7 +185,7 @@ def _get_versions(versions: tuple[Version, ...]) -> Mapping[str, Version]:
 
 
 def get_default_version() -> Version:
-    """What a request gets that names no version."""
+    """The version of a request that names none."""
     return get_versions()[str(settings.DEFAULT_API_VERSION)]
 
 
@@ -314,7 +314,7 @@ def _notice(version: Version) -> tuple[Mapping[str, str], str]:
 
 
 def build_address(prefix: str, request: HttpRequest) -> str:
-    """What a request asks for, in the version of a prefix: the canonical address."""
+    """The canonical address of what a request asks for, in a version."""
     query = request.META.get("QUERY_STRING", "")
     if query:
         parts = filter(None, query.split("&"))

@@ -55,7 +55,7 @@ class KeyPolicy(Enum):
 
 
 class StoredAnswer(NamedTuple):
-    """What a replay needs of a record."""
+    """The parts of a record that a replay needs."""
 
     id: int
     fingerprint: bytes
@@ -131,7 +131,7 @@ class IdempotencyKey(NamedTuple):
         if is_counted:
             REPEATED.labels("replayed").inc()
             uses.count_replay(record.id)
-        # Of many rows there is no one address.
+        # Many rows have no single address.
         location = {"Location": record.location} if record.location else {}
         return Replay(orjson.Fragment(record.body), record.status, {**location, REPLAYED: "true"})
 
@@ -202,7 +202,7 @@ def build_key(request: Request, operation: str, key: str) -> IdempotencyKey:
 
 
 def get_operation(request: Request) -> str:
-    """What a key is used for: the method and the path without prefix."""
+    """The operation that a key is used for: the method and the path without prefix."""
     return f"{request.method} {strip_prefix(request.path)}"
 
 

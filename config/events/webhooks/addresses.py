@@ -1,4 +1,4 @@
-"""Where webhooks may lead: to nothing inside.
+"""The addresses that webhooks may lead to: none inside the network.
 
 A URL is checked when it is set, and the addresses of its name each time that something is sent: the name may lead
 elsewhere by then. Whoever sends connects to exactly the address that was checked.
@@ -29,7 +29,7 @@ _URL = re.compile(
     r"(https?)://(?:([a-z0-9.-]+)|\[([0-9a-f:.]+:[0-9a-f:.]*)\])(?::([0-9]{1,5}))?(?:[/?][!-\"$-~]*)?", re.IGNORECASE
 )
 _NAME = re.compile(r"([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.?", re.IGNORECASE)
-# Where the last label is a number, some parsers read an IPv4 address: 127.1, 0x7f.1, 2130706433.
+# If the last label is a number, some parsers read an IPv4 address: 127.1, 0x7f.1, 2130706433.
 _NUMBER = re.compile(r"(.*\.)?(0x[0-9a-f]*|[0-9]+)\.?", re.IGNORECASE)
 _GLOBAL_UNICAST = IPv6Network("2000::/3")
 _BLOCKED = [ip_network(text) for text in IPAddressRanges.recommended_latest]

@@ -19,8 +19,8 @@ SECONDS_BETWEEN_LOOKS = 0.2
 # Requests that end at about the same time are noted together.
 SECONDS_TO_GATHER = 0.02
 SECONDS_WITHOUT_DATABASE = 1.0
-# Of the processor, for a round of the event loop: one that needs more has enough to do, and would let requests wait
-# until they time out. Time by the clock would also count what other processes take.
+# Processor time of a round of the event loop: a deliverer that needs more has enough to do, and would let requests wait
+# until they time out. Wall-clock time would include other processes.
 MAX_BUSY_SECONDS = 0.1
 
 
@@ -74,7 +74,7 @@ class _Deliverer:
         except Error as error:
             if self.once or not is_unavailable(error):
                 raise
-            # What has ended is noted later, or sent again by another process when its lease has run out.
+            # Results are recorded later, or another process sends the message again when its lease has run out.
             await asyncio.sleep(SECONDS_WITHOUT_DATABASE)
             return []
         del self.finished[: len(finished)]

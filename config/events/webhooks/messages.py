@@ -1,4 +1,4 @@
-"""What is sent to a webhook: the event as its owner sees it at that moment, signed."""
+"""The messages to a webhook: each is an event as the owner sees it at that moment, signed."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _describe_ping(delivery: WebhookDelivery, address: str) -> Mapping[str, obje
 
 
 def get_keys(webhook: Webhook) -> list[bytes]:
-    """What signs for a webhook: its secret, and meanwhile the one before."""
+    """The keys that sign for a webhook: its secret and, for a while, the previous one."""
     sealed = [webhook.secret]
     if webhook.previous_secret and webhook.previous_until and webhook.previous_until > timezone.now():
         sealed.append(webhook.previous_secret)

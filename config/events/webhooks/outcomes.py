@@ -1,4 +1,4 @@
-"""What may become of an attempt: apart from what sends, since httpx is for the deliverer alone."""
+"""The outcomes of an attempt. Separate from the sending code, because only the deliverer may import httpx."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 SECONDS_OF_AN_ATTEMPT = 10.0
-# What is kept of an answer.
+# The stored part of a response.
 MAX_ANSWER_BYTES = 1024
 MAX_ERROR_LENGTH = 200
 GONE = 410

@@ -1,4 +1,4 @@
-"""What is to be sent to webhooks: written from the events, taken to be sent, and noted when it was.
+"""The deliveries to webhooks: written from the events, taken to be sent, and recorded afterwards.
 
 One process at a time writes and takes, under an advisory lock, for as long as a few statements take. What is taken is
 leased: if the process is killed, others take it over when the lease runs out. So each event is written exactly once
@@ -40,19 +40,20 @@ from config.postgresql.transactions import run_in_transaction, try_advisory_lock
 LEASE = timedelta(seconds=SECONDS_OF_AN_ATTEMPT + 5)
 FIRST_RETRY = timedelta(seconds=5)
 MAX_RETRY = timedelta(hours=6)
-# Of a delivery, after which it has failed; and of an endpoint without any success, after which it is disabled.
+# After this time a delivery has failed, and an endpoint without any success is disabled.
 GIVE_UP_AFTER = timedelta(days=3)
 MAX_EVENTS = 500
-# What is taken at once: it is sent within a moment.
+# Taken at once, and sent within a moment.
 MAX_TAKEN = 100
-# What waits for an endpoint whose events are sent again, at most.
+# The maximum that waits for an endpoint whose events are sent again.
 MAX_REPLAYED = 1_000
 _LOCK = 0x7765_6268
 
 _OWNER = """
 JOIN {users} AS owner ON owner.id = webhook.user_id AND owner.status = 'active' AND owner.removed_at IS NULL
 """
-# What nobody but its owner would see is not written; the rest is looked at when it is sent. In the order of the feed.
+# Events that the webhook's owner can never see are not written; the others are checked when they are sent. In the order
+# of the feed.
 _WRITE = """
 INSERT INTO config_webhookdelivery (webhook_id, event_id, position, subject_id, type, status, attempts)
 SELECT webhook.id, event.id, event.position, event.user_id, event.type, 'pending', '[]'
@@ -186,7 +187,7 @@ def _write(events: Sequence[Event], webhook_id: int | None = None) -> None:
 
 
 def _build_messages(ids: Collection[int], epoch: UUID) -> Sequence[Message]:
-    """What is sent for deliveries that were taken, in the order of the feed; those that nobody may see have failed."""
+    """The messages of taken deliveries, in the order of the feed; those that the owner may not see have failed."""
     rows = WebhookDelivery.objects.filter(pk__in=ids).select_related("webhook__user").order_by("id")
     deliveries = list(rows)
     found = Event.objects.filter(

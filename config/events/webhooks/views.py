@@ -160,7 +160,7 @@ class DeliveryFilterSet(StrictFilterSet):
 
 @extend_schema_view(list=extend_schema(summary="List deliveries"), retrieve=extend_schema(summary="Read delivery"))
 class DeliveryViewSet(ResourceViewSet):
-    """What was sent to a webhook, or is going to be."""
+    """What was, or will be, sent to a webhook."""
 
     texts = {
         "list": "Returns a page of the deliveries of the webhook.\n\n"

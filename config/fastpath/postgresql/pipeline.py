@@ -43,8 +43,8 @@ SECONDS_TO_GATHER = 0.001
 # After that, what is submitted takes the other connection: a COMMIT may wait for the disk, a statement for a lock.
 SECONDS_TO_BE_LATE = 0.010
 CONNECTIONS = 2
-# Of a statement in a flush. Most take less than a millisecond. One that takes longer is run by the pool, where it
-# delays nobody. A write waits for another one's COMMIT, which takes a few milliseconds.
+# For a statement in a flush. Most take less than a millisecond. One that takes longer runs in the pool, where it delays
+# nobody. A write may wait for another one's COMMIT, which takes a few milliseconds.
 TIME_OUTS = {"lock_timeout": "25ms", "statement_timeout": "75ms"}
 
 _Submitted = tuple[RequestGreenlet, Statement]

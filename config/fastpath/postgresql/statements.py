@@ -134,7 +134,7 @@ _SAME_IN_BINARY = frozenset(
 # The text of a statement, and the types of its values.
 _Key = tuple[str, tuple[int, ...]]
 
-# Of names, which never come twice: a connection may still know a statement that is forgotten here.
+# Numbers for names, never used twice: a connection may still know a statement that is forgotten here.
 _numbers = count()
 
 

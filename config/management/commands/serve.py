@@ -44,7 +44,7 @@ logger = logging.getLogger("serve")
 
 ADMINISTRATOR_EMAIL = "admin@example.com"
 STOP_TIMEOUT_SECONDS = 20
-# Of one worker. Idle connections cost little, so there may be many; further ones wait to be accepted.
+# Per worker. Idle connections cost little, so there may be many; further ones wait to be accepted.
 MAX_CONNECTIONS = 4096
 # File descriptors of a worker that are not connections of clients.
 RESERVED_FILES = 256

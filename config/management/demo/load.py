@@ -16,7 +16,7 @@ from posts.models import Comment, Post
 from users.models import Role, User
 
 USER_COUNT = 250
-# By the shares of a million users, so small a set would have no administrator.
+# With the proportions of a million users, a set this small would have no administrator.
 _STAFF = {3: Role.ADMIN, 8: Role.SUPPORT, 30: Role.SUPPORT, 57: Role.SUPPORT, 101: Role.ADMIN}
 
 

@@ -125,7 +125,7 @@ def fall_back(exception: BaseException) -> bool:
 
 
 def _fetch_position(state: RequestState, user_id: int) -> Position | None:
-    """What is known of a user, which may have been read with its credential."""
+    """The stored position of a user, which may have been read with its credential."""
     if state.position_read is not None:
         texts, state.position_read = state.position_read, None
         return Position.parse(texts) if texts else None

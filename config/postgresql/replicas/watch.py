@@ -50,7 +50,7 @@ _WRITE_MARK = (
 
 
 class _Replica:
-    """What is known of a replica.
+    """The known state of a replica.
 
     Attributes:
         is_live: whether it answers, and follows the primary.
@@ -85,7 +85,7 @@ class _Replica:
             logger.warning("The replica %s is left out: %s", self.alias, str(reason).strip())
 
 
-# Of this process, to replicas.
+# This process's connections to replicas.
 _connections: WeakSet[Any] = WeakSet()
 _connections_lock = Lock()
 
@@ -117,7 +117,7 @@ class Replicas:
     def __init__(self, aliases: list[str], max_lag: float) -> None:
         self._replicas = {alias: _Replica(alias) for alias in sorted(aliases)}
         self._max_lag = max_lag
-        # Of the present timeline, the oldest one first.
+        # Of the current timeline, the oldest one first.
         self._looks: list[Look] = []
         self._timeline = ""
         # Whether the primary bears another mark than that of its timeline, as far as is known.
@@ -259,12 +259,12 @@ class Replicas:
         self._catch_up()
         with self._lock:
             if timeline != self._timeline:
-                # Where another one was says nothing of this one.
+                # The position of another primary says nothing about this one.
                 self._looks = []
                 for replica in self._replicas.values():
                     replica.leave("There is a new primary.")
                 self._timeline = timeline
-            # Of those older than `max_lag` the newest stays: this thread may be late, and this look the last one.
+            # The newest one older than `max_lag` stays: this thread may be late, and this check the last one.
             older = sum(each.asked < look.asked - self._max_lag for each in self._looks)
             self._looks = [*self._looks[max(0, older - 1) :], look]
 
