@@ -1,15 +1,15 @@
 """What is not counted but looked up, each time that Prometheus asks."""
 
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import django
 import psycopg
 from django.conf import settings
 from django.db import Error, connection
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client import generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from config import COMMIT, VERSION
 from config.models import OutboxStatus
@@ -39,14 +39,8 @@ FROM pg_stat_activity WHERE backend_xid IS NOT NULL AND pid <> pg_backend_pid()
 _COUNT_WAITING = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 
 
-# How many are pending, since when one is due, and how many attempts had each outcome.
-_Deliveries = tuple[int, float | None, dict[str, int]]
-# How many were written, and for how long the oldest transaction writes.
-_Events = tuple[int, float]
-
-
 class _Collector:
-    def collect(self) -> Iterator[GaugeMetricFamily | CounterMetricFamily]:
+    def collect(self) -> Iterator[Metric]:
         versions = {
             "version": VERSION,
             "commit": COMMIT,
@@ -56,82 +50,59 @@ class _Collector:
         build = GaugeMetricFamily("build_info", "What runs; always 1.", labels=list(versions))
         build.add_metric(list(versions.values()), 1)
         yield build
-        found = _fetch()
-        totals, waiting, entries, told = found or (None, None, {}, None)
-        yield GaugeMetricFamily("database_up", "Whether the database answered this scrape.", totals is not None)
-        rows = GaugeMetricFamily("table_rows", "Rows of each table whose rows are counted.", labels=["table"])
-        for table, total in (totals or {}).items():
-            rows.add_metric([table], total)
-        yield rows
-        if totals is not None:
-            yield from _build_outbox(entries)
-        if told is not None:
-            (written, seconds), deliveries = told
-            yield CounterMetricFamily("events", "Events that were written.", written)
-            yield GaugeMetricFamily("events_horizon_seconds", "How far followers may be behind.", seconds)
-            yield from _build_deliveries(*deliveries)
-        if waiting is not None:
-            yield GaugeMetricFamily("database_lock_waiters", "Sessions that wait for a lock.", waiting)
+        found = _look_up()
+        yield GaugeMetricFamily("database_up", "Whether the database answered this scrape.", found is not None)
+        yield from found or ()
 
 
-def _build_outbox(entries: Mapping[str, tuple[int, float]]) -> Iterator[GaugeMetricFamily]:
-    family = GaugeMetricFamily("outbox_entries", "What is to be sent, or was in the last days.", labels=["status"])
+def _look_up() -> list[Metric] | None:
+    """What the database tells; None when it does not answer."""
+    try:
+        # A scrape must come to an end when the database is silent: that is when its figures are wanted.
+        ask(connection, "SELECT 1", MAX_AGE_SECONDS)
+        return [*_look_at_tables(), *(_look_at_events() if settings.EVENTS else ())]
+    except (Error, psycopg.Error):
+        connection.close()
+        return None
+
+
+def _fetch(sql: str) -> list[Any]:
+    with connection.cursor() as cursor:
+        cursor.execute(sql)
+        return cursor.fetchall()
+
+
+def _look_at_tables() -> Iterator[Metric]:
+    rows = GaugeMetricFamily("table_rows", "Rows of each table whose rows are counted.", labels=["table"])
+    for model, parts in row_counts.fetch_totals().items():
+        rows.add_metric([model._meta.db_table], sum(total for _, total in parts))
+    yield rows
+    ((waiting,),) = _fetch(_COUNT_WAITING)
+    yield GaugeMetricFamily("database_lock_waiters", "Sessions that wait for a lock.", waiting)
+    found = {status: (count, seconds) for status, count, seconds in _fetch(_COUNT_ENTRIES)}
+    entries = GaugeMetricFamily("outbox_entries", "What is to be sent, or was in the last days.", labels=["status"])
     for status in OutboxStatus.values:
-        family.add_metric([status], entries.get(status, (0, 0.0))[0])
-    yield family
-    _, overdue = entries.get(OutboxStatus.PENDING, (0, 0.0))
+        entries.add_metric([status], found.get(status, (0, 0.0))[0])
+    yield entries
+    _, overdue = found.get(OutboxStatus.PENDING, (0, 0.0))
     yield GaugeMetricFamily("outbox_overdue_seconds", "For how long the oldest entry is due.", max(0.0, overdue))
 
 
-def _build_deliveries(
-    pending: int, overdue: float | None, outcomes: Mapping[str, int]
-) -> Iterator[GaugeMetricFamily | CounterMetricFamily]:
+def _look_at_events() -> Iterator[Metric]:
+    ((written, seconds),) = _fetch(_LOOK_AT_EVENTS)
+    yield CounterMetricFamily("events", "Events that were written.", written)
+    yield GaugeMetricFamily("events_horizon_seconds", "How far followers may be behind.", seconds)
+    ((pending, overdue),) = _fetch(_COUNT_DELIVERIES)
     yield GaugeMetricFamily("webhook_deliveries_pending", "Deliveries that are to be sent, up to 100,000.", pending)
     text = "For how long the oldest delivery is due, of endpoints that answer."
     yield GaugeMetricFamily("webhook_overdue_seconds", text, max(0.0, overdue or 0.0))
+    outcomes = dict(_fetch("SELECT label, count FROM config_webhookoutcome"))
     attempts = CounterMetricFamily("webhook_attempts", "Requests that were sent to webhooks.", labels=["outcome"])
     for outcome in OUTCOMES:
         attempts.add_metric([outcome], outcomes.get(outcome, 0))
     yield attempts
 
 
-def _fetch() -> tuple[dict[str, int], int, dict[str, tuple[int, float]], tuple[_Events, _Deliveries] | None] | None:
-    """The number of rows by table, of sessions that wait, and of entries of the outbox by status, with the time since
-    when the first one is due; of events and deliveries, with EVENTS; None when the database does not answer."""
-    try:
-        # A scrape must come to an end when the database is silent: that is when its figures are wanted.
-        ask(connection, "SELECT 1", MAX_AGE_SECONDS)
-        totals = row_counts.fetch_totals()
-        with connection.cursor() as cursor:
-            cursor.execute(_COUNT_WAITING)
-            ((waiting,),) = cursor.fetchall()
-            cursor.execute(_COUNT_ENTRIES)
-            entries = {status: (count, seconds) for status, count, seconds in cursor.fetchall()}
-            told = (_fetch_events(cursor), _fetch_deliveries(cursor)) if settings.EVENTS else None
-    except (Error, psycopg.Error):
-        connection.close()
-        return None
-    rows = {model._meta.db_table: sum(rows for _, rows in parts) for model, parts in totals.items()}
-    return rows, waiting, entries, told
-
-
-def _fetch_events(cursor: Any) -> _Events:
-    cursor.execute(_LOOK_AT_EVENTS)
-    ((written, seconds),) = cursor.fetchall()
-    return written, seconds
-
-
-def _fetch_deliveries(cursor: Any) -> _Deliveries:
-    cursor.execute(_COUNT_DELIVERIES)
-    ((pending, overdue),) = cursor.fetchall()
-    cursor.execute("SELECT label, count FROM config_webhookoutcome")
-    return pending, overdue, dict(cursor.fetchall())
-
-
-_registry = CollectorRegistry()
-_registry.register(_Collector())
-
-
 def exposition() -> bytes:
     """In Prometheus' text format."""
-    return generate_latest(_registry)
+    return generate_latest(_Collector())
