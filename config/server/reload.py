@@ -89,15 +89,13 @@ def reload(present: Predecessor, environment: Mapping[str, str], is_ending: Call
     # With the new code and settings, in a process that may fail.
     trial = [sys.executable, sys.argv[0], "check", "--fail-level", "ERROR"]
     try:
-        tried = subprocess.run(  # noqa: S603 - what runs already
-            trial, capture_output=True, text=True, timeout=SECONDS_TO_TRY, check=False, env=environment
+        subprocess.run(  # noqa: S603 - what runs already
+            trial, capture_output=True, text=True, timeout=SECONDS_TO_TRY, check=True, env=environment
         )
-    except subprocess.TimeoutExpired:
-        logger.error("The service is not replaced: it does not start within %s s.", SECONDS_TO_TRY)  # noqa: TRY400
-        notify(_REFUSED)
-        return
-    if tried.returncode:
-        logger.error("The service is not replaced, since it would not start: %s", tried.stderr.strip()[-2000:])
+    except subprocess.SubprocessError as error:
+        # Of a time-out, what the trial said is bytes.
+        said = error.stderr if isinstance(error, subprocess.CalledProcessError) else str(error)
+        logger.error("The service is not replaced, since it would not start: %s", said.strip()[-2000:])  # noqa: TRY400
         notify(_REFUSED)
         return
     # Until the new program knows what it was handed over: it would leave the workers without an end.
