@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from functools import cache, lru_cache
 from io import BytesIO
 from typing import Any, NamedTuple
@@ -47,18 +48,6 @@ class Answer(NamedTuple):
     body: bytes
 
 
-class Streamed(NamedTuple):
-    """A response that is sent while it is made.
-
-    Attributes:
-        head: the response without its body.
-        body: its pieces, to be closed whatever becomes of it.
-    """
-
-    head: Answer
-    body: StreamResponse
-
-
 def choose_lane(environ: Environ) -> Lane:
     """The lane that the view at the address declares for the method. What declares none is no short JSON request."""
     if get_state(environ).refused:
@@ -88,18 +77,17 @@ def _find_lane(path: str, method: str, accept: str) -> Lane:
 
 def answer(django: Any, environ: Environ) -> Answer:
     """`begin_answer`, and the whole response, also of a list that might be streamed."""
-    begun = begin_answer(django, environ)
-    if isinstance(begun, Answer):
-        return begun
-    try:
-        return begun.head._replace(body=b"".join(begun.body))
-    except Exception as exception:  # noqa: BLE001 - as in `begin_answer`
-        return failure(exception, environ)
-    finally:
-        begun.body.close()
+    response, stream = begin_answer(django, environ)
+    if stream is None:
+        return response
+    with closing(stream):
+        try:
+            return response._replace(body=b"".join(stream))
+        except Exception as exception:  # noqa: BLE001 - as in `begin_answer`
+            return failure(exception, environ)
 
 
-def begin_answer(django: Any, environ: Environ) -> Answer | Streamed:
+def begin_answer(django: Any, environ: Environ) -> tuple[Answer, StreamResponse | None]:
     """Runs Django in this thread, whose database connection it uses.
 
     Args:
@@ -107,12 +95,14 @@ def begin_answer(django: Any, environ: Environ) -> Answer | Streamed:
         environ: a WSGI environment that `screen` let pass.
 
     Returns:
-        the whole response, INTERNAL_ERROR for what Django lets escape; of a stream, its beginning.
+        the whole response and None, INTERNAL_ERROR for what Django lets escape; or the response without its body, and
+        what gives that piece by piece, to be closed whatever becomes of it.
     """
     try:
-        return (settings.FAST_PATH and _run_fast_path(environ)) or _run_django(django, environ)
+        response = _run_fast_path(environ) if settings.FAST_PATH else None
+        return _run_django(django, environ) if response is None else (response, None)
     except Exception as exception:  # noqa: BLE001 - the last place where a fault can become a response
-        return failure(exception, environ)
+        return failure(exception, environ), None
 
 
 def _run_fast_path(environ: Environ) -> Answer | None:
@@ -126,19 +116,16 @@ def _run_fast_path(environ: Environ) -> Answer | None:
     return Answer(response.status_code, list(response.headers.items()), response.content)
 
 
-def _run_django(django: Any, environ: Environ) -> Answer | Streamed:
+def _run_django(django: Any, environ: Environ) -> tuple[Answer, StreamResponse | None]:
     started: list[Any] = []
     response = django(environ, lambda status, headers, *rest: started.extend((status, headers)))
-    if isinstance(response, StreamResponse):
-        status, headers = started
-        return Streamed(Answer(int(status[:3]), headers, b""), response)
-    try:
-        body = b"".join(response)
-    finally:
-        # In this thread: the signal that a request ended concerns the connections of the thread that sends it.
-        response.close()
     status, headers = started
-    return Answer(int(status[:3]), headers, body)
+    head = Answer(int(status[:3]), headers, b"")
+    if isinstance(response, StreamResponse):
+        return head, response
+    # In this thread: the signal that a request ended concerns the connections of the thread that sends it.
+    with closing(response):
+        return head._replace(body=b"".join(response)), None
 
 
 def refuse(environ: Environ, problem: Exception) -> None:

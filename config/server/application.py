@@ -276,9 +276,8 @@ async def _send(response: Answer, stream: SlowStream | None, receive: Receive, s
         headers.append((b"connection", b"close"))
     try:
         await send({"type": "http.response.start", "status": response.status, "headers": headers})
-        await send({"type": "http.response.body", "body": response.body, "more_body": stream is not None})
-        if stream is not None and await _send_stream(stream, receive, send):
-            await send({"type": "http.response.body", "body": b""})
+        if stream is None or await _send_stream(stream, receive, send):
+            await send({"type": "http.response.body", "body": response.body})
     finally:
         if stream is not None:
             await stream.close()

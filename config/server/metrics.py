@@ -42,8 +42,6 @@ _LOCK_TIMEOUTS = Counter(
 NO_ROUTE = "none"
 # Under another server than `serve`.
 NO_LANE = "none"
-# What the lanes do with requests beside answering them. The fast one has no queue: it runs a request, or refuses it.
-_EVENTS = ("refused", "expired", "dropped")
 LANE_EVENTS = Counter(
     "lane_events", "Requests that a lane did not simply run, by what became of them.", ["lane", "event"]
 )
@@ -52,7 +50,6 @@ QUEUE_AGE = Gauge(
     "lane_queue_age_seconds", "How long the oldest one of them has waited.", ["lane"], multiprocess_mode="max"
 )
 WORKER_STARTS = Counter("worker_starts", "Processes of a lane that were started, by why.", ["lane", "cause"])
-_LANES = (Lane.FAST.value, Lane.SLOW.value)
 # A method is the client's to choose, and each value of a label stays in memory for ever.
 _METHODS = {name.upper() for name in View.http_method_names}
 # Looked up by the library in a way that takes longer than to count.
@@ -159,9 +156,8 @@ def start(lane: Lane, cause: StartCause) -> None:
             counter.labels(value)
     QUEUE_LENGTH.labels(Lane.SLOW.value).set(0)
     QUEUE_AGE.labels(Lane.SLOW.value).set(0)
-    for event in _EVENTS:
-        LANE_EVENTS.labels(Lane.SLOW.value, event)
-    for name in _LANES:
+    LANE_EVENTS.labels(Lane.SLOW.value, "dropped")
+    for name in (Lane.FAST.value, Lane.SLOW.value):
         LANE_EVENTS.labels(name, "refused")
         _LOCK_TIMEOUTS.labels(name)
         for each in StartCause:

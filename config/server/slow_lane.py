@@ -38,7 +38,7 @@ class ClientLeft(Exception):  # noqa: N818 - no error
 
 
 class SlowStream:
-    """The pieces of a response behind the first one, which are made when they are asked for.
+    """The body of a response in pieces, which are made when they are asked for.
 
     Args:
         lane: that runs it.
@@ -56,12 +56,10 @@ class SlowStream:
         Raises:
             ConnectionError: the process has died.
         """
-        try:
-            await slow_process.send(self._lane.loop, self._channel, slow_process.NEXT)
-            piece: bytes | None = await slow_process.receive(self._lane.loop, self._channel)
-        except ConnectionError:
-            self._is_at_end = True
-            raise
+        # So it is where the process has died, too.
+        self._is_at_end = True
+        await slow_process.send(self._lane.loop, self._channel, slow_process.NEXT)
+        piece: bytes | None = await slow_process.receive(self._lane.loop, self._channel)
         self._is_at_end = not piece
         return piece
 
@@ -94,7 +92,7 @@ class SlowLane:
     async def run(
         self, environ: Environ, caller: Hashable, receive: Receive, *, is_monitoring: bool = False
     ) -> tuple[Answer, SlowStream | None]:
-        """The response to a request: the whole of it and None, or its beginning and the rest, which must be closed.
+        """The response to a request: the whole of it and None, or its head and its body, which must be closed.
 
         Args:
             environ: of the request.
@@ -149,9 +147,10 @@ class SlowLane:
             return
         self._waiting.remove(waiting)
         self._tell_length()
-        event = "dropped" if has_left else "expired"
-        metrics.LANE_EVENTS.labels(Lane.SLOW.value, event).inc()
-        raise ClientLeft if has_left else build_overload("The request has waited too long.")
+        if has_left:
+            metrics.LANE_EVENTS.labels(Lane.SLOW.value, "dropped").inc()
+            raise ClientLeft
+        raise build_overload("The request has waited too long.")
 
     def _start_waiting(self) -> None:
         for waiting in [*self._waiting] if self._free else ():
@@ -185,6 +184,5 @@ class SlowLane:
             return
         self._has_died = True
         while self._waiting:
-            metrics.LANE_EVENTS.labels(Lane.SLOW.value, "refused").inc()
             self._waiting.popleft().channel.set_exception(build_overload("The request was not begun."))
         end_at_once()

@@ -34,7 +34,7 @@ from config.http.request_state import get_state
 from config.postgresql.connections import cut_if_waiting
 from config.postgresql.replicas import SECONDS_BETWEEN_LOOKS, get_replicas, goes_on_without_primary
 from config.server import metrics
-from config.server.answers import Answer, Streamed, begin_answer, failure
+from config.server.answers import Answer, begin_answer
 from config.server.background import Repetition, build_work
 from config.server.logs import log
 from config.server.processes import close_other_files, end_with_parent, return_memory
@@ -57,10 +57,10 @@ class Outcome(NamedTuple):
     """What became of a request.
 
     Attributes:
-        response: the whole of it, or the beginning of a stream.
+        response: the whole of it, or the head of a stream.
         user_id: whom the request was counted for, where it was a user.
         is_counted: whether it was counted.
-        is_stream: whether the rest follows, piece by piece.
+        is_stream: whether its body follows, piece by piece.
         send_at: see RequestState.
     """
 
@@ -173,7 +173,7 @@ def _serve(django: Any, sockets: Sequence[socket.socket], worker: int, cause: me
     traces.start()
     if settings.REPLICAS:
         get_replicas()
-    writing = Repetition(uses.write, SECONDS_BETWEEN_WRITES)
+    writing = Repetition(uses.write, SECONDS_BETWEEN_WRITES, is_called_at_end=True)
     writing.start()
     working = build_work()
     working.start()
@@ -190,7 +190,6 @@ def _serve(django: Any, sockets: Sequence[socket.socket], worker: int, cause: me
         thread.join()
     working.stop()
     writing.stop()
-    uses.write()
     traces.stop()
     log.stop()
 
@@ -220,37 +219,17 @@ def _serve_channel(django: Any, channel: Connection, primaries: list[Any]) -> No
 
 def _run(django: Any, channel: Connection, environ: Environ, body: bytes) -> None:
     environ["wsgi.input"] = BytesIO(body)
-    try:
-        begun = Context().run(begin_answer, django, environ)
-    except BaseException as exception:  # noqa: BLE001 - the worker waits for an answer, whatever happens
-        begun = failure(exception, environ)
-    if isinstance(begun, Answer):
-        _send(channel, begun, environ)
-    else:
-        _stream(channel, begun, environ)
-
-
-def _send(channel: Connection, response: Answer, environ: Environ, *, is_stream: bool = False) -> None:
+    response, stream = Context().run(begin_answer, django, environ)
     state = get_state(environ)
-    channel.send(Outcome(response, state.user_id, state.quota_fields is not None, is_stream, state.send_at))
+    is_stream, is_counted = stream is not None, state.quota_fields is not None
+    channel.send(Outcome(response, state.user_id, is_counted, is_stream, state.send_at))
+    if stream is not None:
+        with closing(stream):
+            _send_pieces(channel, filter(None, stream), dict(response.headers).get("Request-Id"))
 
 
-def _stream(channel: Connection, begun: Streamed, environ: Environ) -> None:
-    """Sends a stream, each piece when the worker asks for it."""
-    with closing(begun.body):
-        pieces = filter(None, begun.body)
-        try:
-            first = next(pieces, b"")
-        except Exception as exception:  # noqa: BLE001 - nothing was sent yet
-            _send(channel, failure(exception, environ), environ)
-            return
-        _send(channel, begun.head._replace(body=first), environ, is_stream=bool(first))
-        if first:
-            _send_rest(channel, pieces, begun.head)
-
-
-def _send_rest(channel: Connection, pieces: Iterator[bytes], head: Answer) -> None:
-    request_id = dict(head.headers).get("Request-Id")
+def _send_pieces(channel: Connection, pieces: Iterator[bytes], request_id: str | None) -> None:
+    """Sends each piece of a stream when the worker asks for it, and nothing at the end."""
     while channel.recv() == NEXT:
         try:
             piece = next(pieces, b"")
