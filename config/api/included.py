@@ -59,7 +59,7 @@ def get_names(view: Any) -> list[str]:
 
 def fetch_related(view: Any, relation: Relation, rows: Sequence[Any]) -> dict[str, Any]:
     """What rows are related to, as its list shows it to the caller of a view."""
-    related = relation.view_class(action="list", request=view.request, principal=view.principal, format_kwarg=None)
+    related = relation.view_class(action="list", request=view.request, principal=view.principal)
     if relation.is_list:
         (row,) = rows
         return _fetch_beginning(related, relation, row)

@@ -59,6 +59,8 @@ class ConventionsMixin(APIView):
     # A Principal, which it is in every view that asks for a credential; None without one.
     principal: Any
     parameters: QueryParameters
+    # DRF's suffix of an address, of which there is none.
+    format_kwarg: str | None = None
     cache_control: str = "private, no-cache"
     own_errors: ClassVar[Mapping[str, Sequence[ErrorCode]]] = {}
     envelope_known: ClassVar[bool] = True
@@ -85,7 +87,6 @@ class ConventionsMixin(APIView):
 
     def initial(self, request: Request, *args: object, **kwargs: object) -> None:
         """Runs DRF's checks in the order in which a client can mend them: what it speaks, then who it is."""
-        self.format_kwarg = self.get_format_suffix(**kwargs)
         request.accepted_renderer, request.accepted_media_type = self.perform_content_negotiation(request)
         request.version, request.versioning_scheme = self.determine_version(request, *args, **kwargs)
         if request.method not in self.allowed_methods:

@@ -11,21 +11,18 @@ response whose renderer context holds the response is a reference cycle, which o
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cached_property, lru_cache
 from typing import Any
 from weakref import ref
 from wsgiref.types import WSGIEnvironment
 
-from django.conf import settings
 from django.core.handlers.wsgi import LimitedStream, WSGIRequest
 from django.http import HttpResponse, QueryDict, SimpleCookie
 from django.http.response import ResponseHeaders
 from django.urls import ResolverMatch
 from django.utils.datastructures import MultiValueDict
 from rest_framework.exceptions import APIException
-from rest_framework.negotiation import BaseContentNegotiation
-from rest_framework.parsers import BaseParser
 from rest_framework.request import Empty
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -113,19 +110,6 @@ class FastAPIRequest(StrictRequest):
         self.path_info = request.path_info
         self.authenticators = view.get_authenticators()
 
-    @property
-    def parsers(self) -> Sequence[BaseParser]:
-        return self._view().get_parsers()
-
-    @property
-    def negotiator(self) -> BaseContentNegotiation:
-        return self._view().get_content_negotiator()
-
-    @property
-    def parser_context(self) -> dict[str, object]:
-        encoding = self._request.encoding or settings.DEFAULT_CHARSET
-        return {**self._view().get_parser_context(self._request), "request": self, "encoding": encoding}
-
     def _authenticate(self) -> None:
         try:
             for authenticator in self.authenticators:
@@ -156,8 +140,9 @@ class FastAPIRequest(StrictRequest):
         if self._data is Empty:
             self._data = self._full_data = {}
             self._files = MultiValueDict()
-            parser = select_parser(self, self.parsers)
-            self._data = self._full_data = parser.parse(self.stream, self.content_type, self.parser_context)
+            view = self._view()
+            parser = select_parser(self, view.get_parsers())
+            self._data = self._full_data = parser.parse(self.stream, self.content_type, {"view": view})
 
 
 # The service's own.

@@ -27,7 +27,6 @@ from django.urls import Resolver404, ResolverMatch, resolve
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import ModelSerializer
-from rest_framework.throttling import BaseThrottle
 
 from config.api.handlers import build_api_stack
 from config.api.listing.filters import parse_ordering
@@ -90,18 +89,6 @@ class FastViewSet(_ViewSet):
         self.action = "metadata" if method == "options" else self.action_map.get(method)
         return FastAPIRequest(request, self)
 
-    def get_format_suffix(self, **kwargs: object) -> None:
-        """No format suffix is declared: FORMAT_SUFFIX_KWARG is none."""
-
-    def get_throttles(self) -> Sequence[BaseThrottle]:
-        return [throttle() for throttle in self.throttle_classes] if self.throttle_classes else ()
-
-    def get_parser_context(self, http_request: HttpRequest) -> dict[str, object]:
-        return {"view": self, "args": self.args, "kwargs": self.kwargs}
-
-    def get_renderer_context(self) -> dict[str, object]:
-        return {"view": self, "args": self.args, "kwargs": self.kwargs, "request": self.request}
-
     @property
     def allowed_methods(self) -> Sequence[str]:
         # Any, here and below: mypy takes no subclass of an untyped class for hashable.
@@ -122,7 +109,7 @@ class FastViewSet(_ViewSet):
             return finalized
         response.accepted_renderer = request.accepted_renderer
         response.accepted_media_type = request.accepted_media_type
-        response.renderer_context = self.get_renderer_context()
+        response.renderer_context = {"view": self, "args": self.args, "kwargs": self.kwargs, "request": self.request}
         view_class: Any = self.__class__
         set_default_headers(response, _get_headers(view_class, self.cache_control))
         vary_on(response, *VARY)
