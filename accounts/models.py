@@ -32,7 +32,7 @@ from config.api.principal import SCOPES
 from config.api.representation.text import BLANK, is_blank
 from config.api.versions.usage import uses
 from config.models import VisibleManager
-from config.postgresql.transactions import is_unavailable, lock_key_share
+from config.postgresql.transactions import is_unavailable, lock_key_share, run_alone
 
 if TYPE_CHECKING:
     from config.api.principal import Principal
@@ -40,6 +40,10 @@ if TYPE_CHECKING:
 PREFIX_CHARACTERS = 12
 USE_NOTED_EVERY = timedelta(minutes=1)
 SIMULTANEOUS = timedelta(seconds=10)
+_NOTE_ACCESS = """
+UPDATE accounts_loginsession SET access_used_at = statement_timestamp()
+WHERE id = %s AND access_id = %s AND access_used_at IS NULL
+"""
 
 
 class APIKeyQuerySet(models.QuerySet["APIKey"]):
@@ -210,9 +214,8 @@ class LoginSession(models.Model):
         At once, since `end_if_reused` asks for it. Where the database does not take it, the next use is noted.
         """
         if self.previous_digest and self.access_used_at is None and access_id == self.access_id:
-            present = LoginSession.objects.filter(pk=self.pk, access_id=access_id, access_used_at=None)
             try:
-                present.update(access_used_at=Now())
+                run_alone(_NOTE_ACCESS, [self.pk, access_id], is_durable=True)
             except Error as error:
                 if not is_unavailable(error):
                     raise

@@ -1,8 +1,8 @@
 """Writing in one transaction, again where PostgreSQL asks for it; its locks; and whether PostgreSQL is unavailable."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import psycopg
 from django.db import (
@@ -69,6 +69,25 @@ def run_in_transaction(write: Callable[[], Result], *, keep: bool = True) -> Res
         else:
             return result
     raise AssertionError("unreachable")
+
+
+def run_alone(sql: str, values: Sequence[object], *, is_durable: bool = False) -> None:
+    """Runs a statement as a transaction of its own. The accelerator sends it beside those of other requests.
+
+    Args:
+        sql: it has no result.
+        values: of it.
+        is_durable: whether its COMMIT waits for the disk: then none that only reads waits with it.
+
+    Raises:
+        django.db.Error: nobody knows whether it was done.
+    """
+    default: Any = connections[DEFAULT_DB_ALIAS]
+    if run := getattr(default, "run", None):
+        run(sql, values, is_durable=is_durable)
+        return
+    with default.cursor() as cursor:
+        cursor.execute(sql, values)
 
 
 def must_run_again(error: Error) -> bool:

@@ -18,6 +18,7 @@ from config.http.request_state import RequestState, present_state
 from config.postgresql.connections import close_if_lost
 from config.postgresql.replicas.wal import POSITION, TIMELINE
 from config.postgresql.replicas.watch import get_replicas
+from config.postgresql.transactions import run_alone
 
 logger = logging.getLogger(__name__)
 
@@ -151,34 +152,19 @@ def note_position(state: RequestState, user_id: int, *, is_read: bool, has_faile
     replica = get_replicas().choose(user_id)
     values = user_id, replica, before is not None and replica != before, state.has_waited
     if is_read:
-        _store(values)
+        run_alone(STORE, values)
         return
     try:
         if has_failed and get_replicas().get_stand_in() is not None:
             # To store it would be to wait for a connection.
             raise OperationalError("There is no primary.")
-        _store(values)
+        run_alone(STORE, values)
     except Error as error:
         logger.warning("What user %s has written is noted later: %s", user_id, error)
         _unstored.add(user_id)
         get_replicas().do_later(partial(_store_later, values))
 
 
-def _store(values: Sequence[object]) -> None:
-    """Stores a position by STORE.
-
-    Raises:
-        django.db.Error: nobody knows whether it was done.
-    """
-    connection: Any = connections[DEFAULT_DB_ALIAS]
-    if run := getattr(connection, "run", None):
-        # The accelerator's, which sends it together with statements of other requests.
-        run(STORE, values)
-        return
-    with connection.cursor() as cursor:
-        cursor.execute(STORE, values)
-
-
 def _store_later(values: Sequence[Any]) -> None:
-    _store(values)
+    run_alone(STORE, values)
     _unstored.discard(values[0])
