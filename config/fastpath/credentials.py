@@ -5,9 +5,9 @@ so that a replay needs no other; where there are replicas, it tells from which o
 of each authenticated request, and the compilation of its query.
 """
 
-from asyncio import AbstractEventLoop, Future
+from asyncio import AbstractEventLoop, Task
 from collections.abc import Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS, Error, connection
@@ -155,30 +155,27 @@ class FastRedisQuotas(RedisQuotas):
 
     def __init__(self) -> None:
         self._waiting: list[tuple[Wakeup, str]] = []
-        self._is_busy = False
+        self._counting: Task[None] | None = None
 
     def count(self, request: AnyRequest, key: str, limit: int) -> counters.Usage | None:
         runner = get_request_greenlet()
         if runner is None or not limit:
             return super().count(request, key, limit)
         self._waiting.append((Wakeup(), key))
-        if not self._is_busy:
-            self._send(runner.engine.loop)
+        if self._counting is None or self._counting.done():
+            self._counting = runner.engine.loop.create_task(self._count_waiting(runner.engine.loop))
         usage: counters.Usage = wait()
         return usage
 
-    def _send(self, loop: AbstractEventLoop) -> None:
+    async def _count_waiting(self, loop: AbstractEventLoop) -> None:
         from config.api.limits import redis_counters
 
-        sent, self._waiting, self._is_busy = self._waiting, [], True
-        counting = loop.run_in_executor(None, redis_counters.increment, [key for _, key in sent])
-        counting.add_done_callback(partial(self._finish, loop, [wake for wake, _ in sent]))
-
-    def _finish(self, loop: AbstractEventLoop, wakeups: Sequence[Wakeup], counting: Future[Any]) -> None:
-        error = counting.exception()
-        results = [error] * len(wakeups) if error else counting.result()
-        for wake, result in zip(wakeups, results, strict=True):
-            wake(result)
-        self._is_busy = False
-        if self._waiting:
-            self._send(loop)
+        while self._waiting:
+            sent, self._waiting = self._waiting, []
+            results: Sequence[Any]
+            try:
+                results = await loop.run_in_executor(None, redis_counters.increment, [key for _, key in sent])
+            except Exception as error:  # noqa: BLE001 - raised where it is waited for
+                results = [error] * len(sent)
+            for (wake, _), result in zip(sent, results, strict=True):
+                wake(result)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from asyncio import AbstractEventLoop, Future
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import Context
 from time import perf_counter
@@ -32,12 +32,12 @@ class RequestGreenlet(greenlet):
     """Runs one function after the other: Python maps memory for its frames once.
 
     Attributes:
-        engine: of its loop, a `Scheduler`.
+        engine: of its loop.
         caller: whom the request counts for.
         connections: those of Django's that the request uses, by alias.
     """
 
-    engine: Any
+    engine: Engine
     caller: Hashable
     connections: SimpleNamespace
     future: Future[Any]
@@ -49,8 +49,15 @@ def get_request_greenlet() -> RequestGreenlet | None:
     return current if type(current) is RequestGreenlet else None
 
 
+def release_connections() -> None:
+    """Gives back the connections that the request of the caller has borrowed, but for those in a transaction."""
+    runner: Any = getcurrent()
+    for connection in vars(runner.connections).values():
+        connection.release()
+
+
 def wait() -> Any:
-    """Leaves the greenlet of the caller until `Scheduler.resume` is called for it.
+    """Leaves the greenlet of the caller until `Engine.resume` is called for it.
 
     Returns:
         What it was resumed with; an Exception is raised instead.
@@ -76,25 +83,29 @@ class Wakeup:
             runner.engine.resume([(runner, value)])
 
 
-class Scheduler:
+class Engine:
     """Runs functions in greenlets of a loop.
 
     Args:
         loop: the event loop, in whose thread this is made.
-        release: is called at the end of each function, in its greenlet, to give back what it has borrowed.
+        is_given_up: whether nothing is to be expected any more of the database with an alias.
 
     Attributes:
         running: how many functions have not ended.
+        blocking: the thread for what holds one for long.
+        shared: by alias, the connections that they share (config.fastpath.postgresql.base).
     """
 
-    def __init__(self, loop: AbstractEventLoop, release: Callable[[RequestGreenlet], None]) -> None:
-        self.loop, self.release = loop, release
+    shared: Mapping[str, Any]
+
+    def __init__(self, loop: AbstractEventLoop, is_given_up: Callable[[str], bool]) -> None:
+        self.loop, self.is_given_up = loop, is_given_up
         self.running = 0
         self._idle: list[RequestGreenlet] = []
         self._ready: deque[tuple[RequestGreenlet, Any]] = deque()
         self._is_scheduled = False
         # One thread: Argon2 and zlib let the interpreter's lock go, but not the processor.
-        self._thread = ThreadPoolExecutor(1, "blocking")
+        self.blocking = ThreadPoolExecutor(1, "blocking")
 
     async def run(self, function: Callable[[], Result], caller: Hashable = None) -> Result:
         """What a function returns, which is called at once, and is left whenever it waits.
@@ -105,7 +116,7 @@ class Scheduler:
             function: has a context of its own (`contextvars`).
             caller: whom it counts for.
         """
-        runner = self._idle.pop() if self._idle else RequestGreenlet(_run_functions)
+        runner = self._idle.pop() if self._idle else RequestGreenlet(self._run_functions)
         runner.engine, runner.caller = self, caller
         runner.connections, runner.gr_context = SimpleNamespace(), Context()
         runner.future = future = self.loop.create_future()
@@ -137,13 +148,6 @@ class Scheduler:
             asyncio._set_running_loop(self.loop)
         self.resume(())
 
-    def compute(self, function: Callable[[], Result]) -> Result:
-        """What a function returns that is run by the one thread beside the loop; call it in a greenlet."""
-        runner: Any = getcurrent()
-        # Nobody shall wait for a connection that is borrowed for nothing.
-        self.release(runner)
-        return self.call_in_thread(function, self._thread)
-
     def call_in_thread(self, function: Callable[[], Result], executor: ThreadPoolExecutor | None = None) -> Result:
         """What a function returns that is run by a thread; call it in a greenlet.
 
@@ -157,37 +161,34 @@ class Scheduler:
         return future.result()
 
     def close(self) -> None:
-        """Ends the thread."""
-        self._thread.shutdown(wait=False)
+        """Closes all connections that no function uses, and ends the thread."""
+        for connection in self.shared.values():
+            connection.close()
+        self.blocking.shutdown(wait=False)
 
-    def end(self, runner: RequestGreenlet) -> Future[Any]:
-        """Takes a greenlet back whose function has ended. Gives the future of whoever waits for the result."""
-        self.running -= 1
-        self._idle.append(runner)
-        return runner.future
-
-
-def _run_functions(function: Callable[[], object]) -> None:
-    runner: Any = getcurrent()
-    while True:
-        result, failure = None, None
-        try:
+    def _run_functions(self, function: Callable[[], object]) -> None:
+        """What each greenlet does: one function after the other, as it is switched to."""
+        runner: Any = getcurrent()
+        while True:
+            result, failure = None, None
             try:
-                result = function()
-            finally:
-                runner.engine.release(runner)
-        except BaseException as error:  # noqa: BLE001 - raised where the function is waited for
-            failure = error
-        future = runner.engine.end(runner)
-        # Whoever waited for it may have been cancelled.
-        if failure is not None and not future.done():
-            future.set_exception(failure)
-        elif not future.done():
-            future.set_result(result)
-        # They must not stay with their greenlet.
-        del function, result, failure, future
-        runner.future = runner.gr_context = None
-        function = runner.parent.switch()
+                try:
+                    result = function()
+                finally:
+                    release_connections()
+            except BaseException as error:  # noqa: BLE001 - raised where the function is waited for
+                failure = error
+            self.running -= 1
+            self._idle.append(runner)
+            # Whoever waited for it may have been cancelled.
+            if failure is not None and not runner.future.done():
+                runner.future.set_exception(failure)
+            elif not runner.future.done():
+                runner.future.set_result(result)
+            # They must not stay with their greenlet.
+            del function, result, failure
+            runner.future = runner.gr_context = None
+            function = runner.parent.switch()
 
 
 class GreenletBlockingBackend(BlockingBackend):
@@ -195,7 +196,11 @@ class GreenletBlockingBackend(BlockingBackend):
 
     def run(self, function: Callable[[], Result]) -> Result:
         runner = get_request_greenlet()
-        return super().run(function) if runner is None else runner.engine.compute(function)
+        if runner is None:
+            return super().run(function)
+        # Nobody shall wait for a connection that is borrowed for nothing.
+        release_connections()
+        return runner.engine.call_in_thread(function, runner.engine.blocking)
 
     def sleep(self, seconds: float) -> None:
         runner = get_request_greenlet()

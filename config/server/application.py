@@ -1,7 +1,7 @@
 """The ASGI application (https://asgi.readthedocs.io/en/latest/specs/www.html), as `manage.py serve` runs it.
 
 A request is received on the event loop, where a slow client costs a connection and no thread. A short one then runs in
-a greenlet of the loop (config.fastpath.engine), which is left while it waits; what a view declares to be slow, and
+a greenlet of the loop (config.fastpath.greenlets), which is left while it waits; what a view declares to be slow, and
 everything without the fast path, runs in the process beside the worker (slow_lane.py).
 """
 
@@ -57,7 +57,7 @@ from config.server.tracing import traces
 
 # Before the fork, so that processes share it.
 if settings.FAST_PATH:
-    from config.fastpath.engine import Engine
+    from config.fastpath.postgresql.base import start_engine
 
 logger = logging.getLogger(__name__)
 
@@ -116,7 +116,7 @@ class Application:
     async def start(self, loop: AbstractEventLoop) -> None:
         """Prepares the worker for its first request."""
         if settings.FAST_PATH:
-            self._engine = Engine(loop, _is_given_up)
+            self._engine = start_engine(loop, _is_given_up)
         self._writing.start()
         if self.slow_process:
             self._slow = SlowLane(loop, self.slow_process)

@@ -124,7 +124,7 @@ def test_files_of_a_request_on_the_reference(trace_reference, kind, limit):
     assert len(files) <= limit, " ".join(files)
 
 
-@pytest.mark.parametrize(("kind", "limit"), [("list", 38), ("payment", 47)])
+@pytest.mark.parametrize(("kind", "limit"), [("list", 37), ("payment", 46)])
 def test_files_of_a_request_on_the_fast_path(trace_fast_path, kind, limit):
     files = trace_fast_path(kind)
     assert {"config/server/application.py", "config/fastpath/postgresql/pipeline.py"} <= set(files)

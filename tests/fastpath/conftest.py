@@ -11,11 +11,11 @@ collect_ignore_glob = [] if settings.FAST_PATH else ["test_*.py"]
 @pytest.fixture
 def run_together(transactional_db):
     """Runs functions as requests of one event loop. Gives what each of them returned or raised."""
-    from config.fastpath.engine import Engine
+    from config.fastpath.postgresql.base import start_engine
 
     def run(*functions, callers=None, is_given_up=lambda alias: False, prepare=lambda engine: None):
         async def run_all():
-            engine = Engine(asyncio.get_running_loop(), is_given_up)
+            engine = start_engine(asyncio.get_running_loop(), is_given_up)
             prepare(engine)
             calls = zip(functions, callers or range(len(functions)), strict=True)
             try:
@@ -31,15 +31,15 @@ def run_together(transactional_db):
 @pytest.fixture
 def sent(transactional_db, monkeypatch):
     """How many statements each transaction of each flush had, but for what only prepares some."""
-    from config.fastpath.postgresql.pipeline import _PipelineConnection
+    from config.fastpath.postgresql.statements import PreparedStatements
 
     found = []
-    original = _PipelineConnection._build_groups
+    original = PreparedStatements.build_groups
 
-    def build_groups(self):
-        groups = original(self)
+    def build_groups(self, statements):
+        groups = original(self, statements)
         found.append([len(group.units) for group in groups if group.units])
         return groups
 
-    monkeypatch.setattr(_PipelineConnection, "_build_groups", build_groups)
+    monkeypatch.setattr(PreparedStatements, "build_groups", build_groups)
     return found

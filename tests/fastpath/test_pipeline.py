@@ -161,6 +161,14 @@ def test_nobody_waits_for_a_statement_that_takes_long(run_together, works):
     assert (len(ended), ended[-1]) == (len(all_works), "fails")
 
 
+def test_statement_that_takes_long_is_told_from_those_of_its_transaction(run_together, make_user, outcomes, sent):
+    owner = make_user().pk
+    all_works = [Work("shared", owner, item, how) for item, how in (("1", "fine"), ("2", "slow"), ("3", "fine"))]
+    assert run_together(*all_works) == get_items() == ["1", "2", "3"]
+    # It is not tried again before it goes to the pool.
+    assert sent == [[3], [1, 1]]
+
+
 @own_session
 @pytest.mark.parametrize("kind", KINDS)
 def test_lost_connection_is_the_error_of_what_was_sent_and_no_write_is_sent_again(run_together, works, kind):

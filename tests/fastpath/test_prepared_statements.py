@@ -159,6 +159,22 @@ def test_the_statements_that_were_used_last_stay_prepared(run):
 
 
 @own_session
+def test_more_statements_in_one_flush_than_stay_prepared_are_closed_as_others_come(run_together, monkeypatch):
+    monkeypatch.setattr("config.fastpath.postgresql.pipeline.SECONDS_TO_BE_LATE", 60.0)
+    monkeypatch.setattr("config.fastpath.greenlets.SECONDS_BEFORE_YIELD", 60.0)
+    count = MAX_STATEMENTS + 20
+
+    def run(number):
+        # In one flush, and in the next ones of them all.
+        found = [get_connection("default").run(f"SELECT {number + each * count}", []) for each in range(3)]
+        return found, get_connection("default").run(PREPARED, []) if number == 0 else []
+
+    (found, prepared), *others = run_together(*(lambda number=number: run(number) for number in range(count)))
+    assert [found, *(each for each, _ in others)] == [[[(n + e * count,)] for e in range(3)] for n in range(count)]
+    assert len(prepared) <= count
+
+
+@own_session
 def test_statements_of_a_transaction_that_knows_one_no_more_are_prepared_once(run_together, monkeypatch):
     monkeypatch.setattr("config.fastpath.postgresql.pipeline.SECONDS_TO_BE_LATE", 60.0)
     gone, kept, nothing = "SELECT 'gone'", "SELECT 'kept'", "SELECT 1"

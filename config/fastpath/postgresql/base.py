@@ -1,14 +1,16 @@
 """Django's PostgreSQL backend for requests of an event loop, which wait in a greenlet.
 
 Replaces: a connection for each thread. Buys: a worker has a few connections, however many requests it has under way.
-A statement outside of a transaction goes to the connection that all requests share (config.fastpath.engine). A
-transaction borrows one of a pool.
+A statement outside of a transaction goes to the connection that all requests share, a pipeline. A transaction borrows
+one of a pool.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from asyncio import AbstractEventLoop
+from collections.abc import Callable, Sequence
+from functools import partial
 from time import perf_counter
 from types import SimpleNamespace
 from typing import Any, cast
@@ -20,8 +22,18 @@ from psycopg import OperationalError, abc
 from psycopg.types.numeric import Int2, Int2Dumper, Int4, Int4Dumper, Int8, Int8Dumper, IntDumper
 from psycopg.waiting import Ready, Wait
 
-from config.fastpath.greenlets import RequestGreenlet, Wakeup, get_request_greenlet, wait
-from config.fastpath.postgresql.statements import GivenRows, GivenRowsDumper, Rows
+from config.fastpath.greenlets import (
+    Engine,
+    RequestGreenlet,
+    Wakeup,
+    get_request_greenlet,
+    release_connections,
+    wait,
+)
+from config.fastpath.postgresql.pipeline import TIME_OUTS, Pipeline
+from config.fastpath.postgresql.pool import Pool
+from config.fastpath.postgresql.statements import GivenRows, GivenRowsDumper, Rows, Statement
+from config.http.request_state import get_spent
 from config.postgresql.backend import base
 from config.postgresql.connections import SECONDS_BETWEEN_LOOKS
 from config.postgresql.parameters import with_parameters
@@ -106,18 +118,7 @@ def get_connection(alias: str) -> DatabaseWrapper:
     if runner is None:
         return cast(DatabaseWrapper, connections[alias])
     own: DatabaseWrapper | None = getattr(runner.connections, alias, None)
-    return own if own is not None and own.in_atomic_block else runner.engine.get_shared(alias)
-
-
-def release_connections(runner: RequestGreenlet) -> None:
-    """Gives back what a request has borrowed, unless it is in a transaction."""
-    for connection in vars(runner.connections).values():
-        if connection.connection is not None and not connection.in_atomic_block:
-            if connection.close_at is not None:
-                # Its server takes no writes any more (config.postgresql.statements).
-                connection.connection.close()
-            runner.engine.get_shared(connection.alias).connection_pool.give_back(connection.connection, runner)
-            connection.connection = None
+    return own if own is not None and own.in_atomic_block else runner.engine.shared[alias]
 
 
 def open_connection(alias: str, **parameters: str) -> LoopConnection:
@@ -144,7 +145,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         runner = get_request_greenlet()
         if runner is not None:
-            return runner.engine.get_shared(self.alias).connection_pool.borrow(runner)
+            return runner.engine.shared[self.alias].connection_pool.borrow(runner)
         made = super().get_new_connection(conn_params)
         made.alias, made.set_local = self.alias, self.settings_dict.get("SET_LOCAL", "")
         for kind, as_text in _INTEGERS.items():
@@ -154,11 +155,23 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def _close(self) -> None:
         """Django's; what was borrowed is given back. Whoever closes a connection wants another one."""
-        runner = get_request_greenlet()
         if self.connection is not None:
             self.connection.close()
-            if runner is not None:
-                runner.engine.get_shared(self.alias).connection_pool.give_back(self.connection, runner)
+            self._give_back()
+
+    def release(self) -> None:
+        """Gives back what the request has borrowed, unless it is in a transaction."""
+        if self.connection is not None and not self.in_atomic_block:
+            if self.close_at is not None:
+                # Its server takes no writes any more (config.postgresql.statements).
+                self.connection.close()
+            self._give_back()
+            self.connection = None
+
+    def _give_back(self) -> None:
+        runner = get_request_greenlet()
+        if runner is not None:
+            runner.engine.shared[self.alias].connection_pool.give_back(self.connection, runner)
 
     def run(
         self, sql: str, values: Sequence[object], *, shared_transaction: bool = False, is_durable: bool = False
@@ -179,7 +192,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             return self.run_by_cursor(sql, values)
         if runner is None:
             return self._run_in_thread(sql, values)
-        shared: DatabaseWrapper = runner.engine.get_shared(self.alias)
+        shared: SharedConnection = runner.engine.shared[self.alias]
         return shared.run(sql, values, shared_transaction=shared_transaction, is_durable=is_durable)
 
     def _run_in_thread(self, sql: str, values: Sequence[object]) -> Rows:
@@ -203,6 +216,66 @@ class DatabaseWrapper(base.DatabaseWrapper):
         with cursor:
             cursor.execute(sql, values)
             return cursor.fetchall() if cursor.description else []
+
+
+class SharedConnection(DatabaseWrapper):
+    """Runs the statements of all requests outside of transactions; it is never connected itself.
+
+    Args:
+        alias: of the database.
+        engine: whose requests share it.
+
+    Attributes:
+        pipeline: of the database.
+        connection_pool: for what takes several statements, or long.
+    """
+
+    def __init__(self, alias: str, engine: Engine) -> None:
+        settings: Any = connections.settings[alias]
+        super().__init__(settings, alias)
+        connect = partial(open_connection, alias)
+        self.pipeline = Pipeline(engine, partial(connect, **TIME_OUTS), partial(engine.is_given_up, alias))
+        self.connection_pool = Pool(engine, connect)
+
+    def close(self) -> None:
+        self.pipeline.close()
+        self.connection_pool.close()
+
+    def run(
+        self, sql: str, values: Sequence[object], *, shared_transaction: bool = False, is_durable: bool = False
+    ) -> Rows:
+        try:
+            for is_alone in (False, True):
+                statement = Statement(sql, values, shared_transaction, is_alone)
+                result, seconds, is_slow = self.pipeline.submit(statement, is_durable=is_durable)
+                get_spent().add(sql, seconds, result if isinstance(result, Exception) else None)
+                if isinstance(result, Exception):
+                    # Of several requests that get the same one, none shall find the frames of another in it.
+                    raise result.with_traceback(None)
+                if result is not None:
+                    return result
+                if is_slow:
+                    break
+        except psycopg.Error:
+            with self.wrap_database_errors:
+                raise
+        return self._run_in_pool(sql, values)
+
+    def _run_in_pool(self, sql: str, values: Sequence[object]) -> Rows:
+        """Runs a statement with the time-outs of the settings, while others wait for no more than its place."""
+        # Who waits for a connection holds none.
+        release_connections()
+        try:
+            return cast(DatabaseWrapper, connections[self.alias]).run_by_cursor(sql, values)
+        finally:
+            release_connections()
+
+
+def start_engine(loop: AbstractEventLoop, is_given_up: Callable[[str], bool]) -> Engine:
+    """An engine of a loop, whose requests share a connection to each database (see Engine)."""
+    engine = Engine(loop, is_given_up)
+    engine.shared = {alias: SharedConnection(alias, engine) for alias in connections}
+    return engine
 
 
 # Django imports this module to make its first connection.

@@ -13,23 +13,18 @@ from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Any, NamedTuple
 
-from psycopg import Error, OperationalError
-from psycopg.errors import LockNotAvailable, QueryCanceled
+from psycopg import Connection, Error, OperationalError
+from psycopg.errors import LockNotAvailable, QueryCanceled, error_from_result
 from psycopg.pq import ConnStatus, ExecStatus
 
-from config.fastpath.greenlets import RequestGreenlet, Scheduler, get_request_greenlet, wait
-from config.fastpath.postgresql.base import LoopConnection
+from config.fastpath.greenlets import Engine, RequestGreenlet, get_request_greenlet, wait
 from config.fastpath.postgresql.statements import (
     OUTDATED,
-    Bound,
-    Prepared,
+    Group,
     PreparedStatements,
     Rows,
     Statement,
-    Unit,
     load_unit,
-    raise_error,
-    unite,
 )
 from config.postgresql.connections import MAX_SECONDS_OF_SILENCE, SECONDS_BETWEEN_LOOKS
 from config.postgresql.transactions import is_refused_by_standby
@@ -57,7 +52,7 @@ class Outcome(NamedTuple):
         result: its rows, or its error; None where nothing of it was done, and it is to be run again by itself: it has
             met the error of another one, a time-out, or a server that does not know it.
         seconds: that its flush took.
-        is_slow: whether it has exceeded a time-out by itself.
+        is_slow: whether it has exceeded a time-out, and not one of those that it was made one with.
     """
 
     result: Rows | Exception | None
@@ -69,15 +64,15 @@ class Pipeline:
     """The pipeline of a database.
 
     Args:
-        scheduler: of the requests.
+        engine: of the requests.
         open_connection: opens a connection; it is called in a thread.
         is_given_up: whether nothing is to be expected of the database any more.
     """
 
     def __init__(
-        self, scheduler: Scheduler, open_connection: Callable[[], LoopConnection], is_given_up: Callable[[], bool]
+        self, engine: Engine, open_connection: Callable[[], Connection[Any]], is_given_up: Callable[[], bool]
     ) -> None:
-        self.scheduler, self.is_given_up = scheduler, is_given_up
+        self.engine, self.is_given_up = engine, is_given_up
         self._gathered: list[_Submitted] = []
         # What writes to the WAL is sent apart: its COMMIT waits for the disk, and reads do not wait with it.
         self._durable: list[_Submitted] = []
@@ -118,7 +113,7 @@ class Pipeline:
     def _schedule(self) -> None:
         if self._is_due or self._find_connection() is None:
             return
-        loop = self.scheduler.loop
+        loop = self.engine.loop
         if self._count_under_way() < self._expected and perf_counter() - self._ended < 2 * SECONDS_TO_GATHER:
             if self._gathering is None:
                 self._gathering = loop.call_later(SECONDS_TO_GATHER, self._flush_without_others)
@@ -173,24 +168,17 @@ class Pipeline:
             waiting = [*self._gathered, *self._durable]
             self._gathered, self._durable = [], []
             error = OperationalError(str(failure))
-            self.scheduler.resume([(runner, error) for runner, _ in waiting])
+            self.engine.resume([(runner, error) for runner, _ in waiting])
         else:
             self.flush()
 
     def finish(self, outcomes: Sequence[tuple[RequestGreenlet, Outcome]]) -> None:
         """A flush has ended: its requests go on, and what they submit meanwhile is sent together."""
         self._ended = perf_counter()
-        self.scheduler.resume(outcomes)
-        self.scheduler.run_ready()
+        self.engine.resume(outcomes)
+        self.engine.run_ready()
         if self._gathered or self._durable:
             self._schedule()
-
-
-class _Group(NamedTuple):
-    """What the server does as a whole: a transaction, or the preparation of a statement."""
-
-    units: Sequence[tuple[Unit, Bound]] = ()
-    prepared: Prepared | None = None
 
 
 class _PipelineConnection:
@@ -202,9 +190,9 @@ class _PipelineConnection:
         failure: why there is no connection; None while there is one, and before the first trial has failed.
     """
 
-    def __init__(self, pipeline: Pipeline, open_connection: Callable[[], LoopConnection]) -> None:
+    def __init__(self, pipeline: Pipeline, open_connection: Callable[[], Connection[Any]]) -> None:
         self._pipeline, self._open = pipeline, open_connection
-        self._loop = pipeline.scheduler.loop
+        self._loop = pipeline.engine.loop
         self._statements: PreparedStatements | None = None
         self._pgconn: Any = None
         self._lost = asyncio.Event()
@@ -214,7 +202,7 @@ class _PipelineConnection:
         # Of the flush on its way: what was submitted, the groups that are not answered yet, the results of the first
         # of them, and what has become of the others.
         self.submitted: Sequence[_Submitted] = ()
-        self._groups: list[_Group] = []
+        self._groups: list[Group] = []
         self._answers: list[Any] = []
         self._results: dict[int, Rows | Exception] = {}
         self._slow: set[int] = set()
@@ -271,15 +259,9 @@ class _PipelineConnection:
         self.is_busy = True
         statements: Any = self._statements
         try:
-            self._groups = self._build_groups()
-            for units, prepared in self._groups:
-                if statements.connection.set_local:
-                    self._pgconn.send_query_params(statements.connection.set_local.encode(), None)
-                if prepared is not None:
-                    statements.send_preparation(prepared)
-                for _, bound in units:
-                    statements.send(bound)
-                self._pgconn.pipeline_sync()
+            self._groups = statements.build_groups([statement for _, statement in submitted])
+            for group in self._groups:
+                statements.send(group)
             # A statement may be longer than the buffer of the socket.
             if self._pgconn.flush():
                 self._loop.add_writer(self._file, self._push)
@@ -290,28 +272,6 @@ class _PipelineConnection:
             self._timer = self._loop.call_later(SECONDS_TO_BE_LATE, self._note_late)
         else:
             self._finish()
-
-    def _build_groups(self) -> list[_Group]:
-        """The transactions of a flush. What is not prepared yet is, before all others."""
-        statements: Any = self._statements
-        own: list[_Group] = []
-        shared: list[tuple[Unit, Bound]] = []
-        new: dict[Prepared, None] = {}
-        for unit in unite([statement for _, statement in self.submitted]):
-            statement = unit.statement
-            try:
-                bound = statements.bind(statement.sql, statement.values)
-            except Exception:  # noqa: BLE001, S112 - a value that cannot be sent: it is met again where it runs alone
-                continue
-            if not bound.prepared.is_sent:
-                new[bound.prepared] = None
-            if statement.shared_transaction and not statement.is_alone:
-                shared.append((unit, bound))
-            else:
-                own.append(_Group([(unit, bound)]))
-        if shared:
-            own.append(_Group(shared))
-        return [*(_Group(prepared=each) for each in new), *own]
 
     def _push(self) -> None:
         try:
@@ -356,26 +316,34 @@ class _PipelineConnection:
             else:
                 self._answers.append(result)
 
-    def _load(self, group: _Group, answers: Sequence[Any]) -> None:
+    def _load(self, group: Group, answers: Sequence[Any]) -> None:
         """Notes what has become of a transaction: it was committed, or nothing of it was done."""
         statements: Any = self._statements
         units, prepared = group
-        try:
-            raise_error(answers)
-        except Error as error:
-            if prepared is not None or isinstance(error, OUTDATED):
-                statements.forget([prepared] if prepared else [bound.prepared for _, bound in units])
-            if len(units) == 1 and len(indexes := units[0][0].indexes) == 1:
-                if isinstance(error, (QueryCanceled, LockNotAvailable)):
-                    self._slow.update(indexes)
-                elif not isinstance(error, OUTDATED) or is_refused_by_standby(error):
-                    self._results[indexes[0]] = error
-            return
+        for position, answer in enumerate(answers):
+            if answer.status == ExecStatus.FATAL_ERROR:
+                self._note_error(group, error_from_result(answer), position - bool(statements.connection.set_local))
+                return
         if prepared is not None:
             prepared.describe(answers[-1], statements.connection)
             return
-        for (unit, bound), result in zip(units, answers[-len(units) :], strict=True):
-            self._results.update(zip(unit.indexes, load_unit(unit, bound.prepared, result), strict=True))
+        for unit, result in zip(units, answers[-len(units) :], strict=True):
+            self._results.update(zip(unit.indexes, load_unit(unit, result), strict=True))
+
+    def _note_error(self, group: Group, error: Error, position: int) -> None:
+        """Notes what ended a transaction, and which of its units has met it: the one in a position, or its COMMIT."""
+        statements: Any = self._statements
+        units, prepared = group
+        if prepared is not None or isinstance(error, OUTDATED):
+            statements.forget([prepared] if prepared else [unit.prepared for unit in units])
+        indexes = units[min(position, len(units) - 1)].indexes if units else ()
+        if len(indexes) != 1:
+            return
+        if isinstance(error, (QueryCanceled, LockNotAvailable)):
+            self._slow.update(indexes)
+        # That of a transaction of several may be due to another one, of which nothing is left.
+        elif len(units) == 1 and (not isinstance(error, OUTDATED) or is_refused_by_standby(error)):
+            self._results[indexes[0]] = error
 
     def _finish(self) -> None:
         seconds = perf_counter() - self._began
@@ -420,7 +388,7 @@ class _PipelineConnection:
         self._pipeline.note_disconnected()
 
 
-def _close_opened(opening: asyncio.Future[LoopConnection]) -> None:
+def _close_opened(opening: asyncio.Future[Connection[Any]]) -> None:
     """Closes a connection that comes too late."""
     if not opening.cancelled() and opening.exception() is None:
         opening.result().close()

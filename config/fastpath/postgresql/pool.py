@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import select
 from collections import Counter, deque
 from collections.abc import Callable, Hashable
 from functools import partial
+from typing import Any
 
-from psycopg import OperationalError
+from psycopg import Connection, OperationalError
 from psycopg.pq import TransactionStatus
 
-from config.fastpath.greenlets import RequestGreenlet, Scheduler, wait
-from config.fastpath.postgresql.base import LoopConnection
+from config.fastpath.greenlets import Engine, RequestGreenlet, wait
 from config.http.lanes import MAX_SECONDS_TO_WAIT
+from config.postgresql.backend.base import has_news
 
 MAX_CONNECTIONS = 4
 # Of those, what one caller may have.
@@ -23,18 +23,18 @@ class Pool:
     """The connections of a worker to a database.
 
     Args:
-        scheduler: of the requests.
+        engine: of the requests.
         open_connection: opens a connection; it is called in a thread.
     """
 
-    def __init__(self, scheduler: Scheduler, open_connection: Callable[[], LoopConnection]) -> None:
-        self._scheduler, self._open = scheduler, open_connection
-        self._idle: list[LoopConnection] = []
+    def __init__(self, engine: Engine, open_connection: Callable[[], Connection[Any]]) -> None:
+        self._engine, self._open = engine, open_connection
+        self._idle: list[Connection[Any]] = []
         # By caller, what is borrowed or being opened.
         self._taken: Counter[Hashable] = Counter()
         self._waiting: deque[RequestGreenlet] = deque()
 
-    def borrow(self, runner: RequestGreenlet) -> LoopConnection:
+    def borrow(self, runner: RequestGreenlet) -> Connection[Any]:
         """A connection, to be given back; call it in the greenlet of the request.
 
         Raises:
@@ -45,12 +45,12 @@ class Pool:
         else:
             self._wait_for_place(runner)
         try:
-            return self._take_idle() or self._scheduler.call_in_thread(self._open)
+            return self._take_idle() or self._engine.call_in_thread(self._open)
         except BaseException:
             self._free_place(runner.caller)
             raise
 
-    def give_back(self, connection: LoopConnection, runner: RequestGreenlet) -> None:
+    def give_back(self, connection: Connection[Any], runner: RequestGreenlet) -> None:
         """Takes a connection back; one that is closed, or in a transaction, is not lent again."""
         if connection.autocommit and connection.info.transaction_status == TransactionStatus.IDLE:
             self._idle.append(connection)
@@ -63,13 +63,10 @@ class Pool:
         while self._idle:
             self._idle.pop().close()
 
-    def _take_idle(self) -> LoopConnection | None:
+    def _take_idle(self) -> Connection[Any] | None:
         while self._idle:
             connection = self._idle.pop()
-            readable = select.poll()
-            readable.register(connection.fileno(), select.POLLIN)
-            # Nothing is to be read but that the server has closed it.
-            if not readable.poll(0):
+            if not has_news(connection):
                 return connection
             connection.close()
         return None
@@ -81,7 +78,7 @@ class Pool:
 
     def _wait_for_place(self, runner: RequestGreenlet) -> None:
         self._waiting.append(runner)
-        timer = self._scheduler.loop.call_later(MAX_SECONDS_TO_WAIT, partial(self._refuse, runner))
+        timer = self._engine.loop.call_later(MAX_SECONDS_TO_WAIT, partial(self._refuse, runner))
         try:
             wait()
         finally:
@@ -90,7 +87,7 @@ class Pool:
     def _refuse(self, runner: RequestGreenlet) -> None:
         if runner in self._waiting:
             self._waiting.remove(runner)
-            self._scheduler.resume([(runner, OperationalError("All connections of the pool are in use."))])
+            self._engine.resume([(runner, OperationalError("All connections of the pool are in use."))])
 
     def _free_place(self, caller: Hashable) -> None:
         self._taken -= Counter([caller])
@@ -98,4 +95,4 @@ class Pool:
             if self._has_place(runner.caller):
                 self._waiting.remove(runner)
                 self._taken[runner.caller] += 1
-                self._scheduler.resume([(runner, None)])
+                self._engine.resume([(runner, None)])

@@ -20,9 +20,9 @@ import orjson
 from psycopg import Binary, Connection, abc
 from psycopg._queries import PostgresQuery
 from psycopg.adapt import Dumper, PyFormat, Transformer
-from psycopg.errors import FeatureNotSupported, InvalidSqlStatementName, error_from_result
+from psycopg.errors import FeatureNotSupported, InvalidSqlStatementName
 from psycopg.postgres import types
-from psycopg.pq import ExecStatus, Format
+from psycopg.pq import Format
 from psycopg.pq.abc import PGresult
 
 NUMBER = "given_number"
@@ -53,24 +53,12 @@ class Statement(NamedTuple):
     is_alone: bool = False
 
 
-class Unit(NamedTuple):
-    """What is sent of one statement, or of several that are made one.
-
-    Attributes:
-        indexes: of the statements, in the order of their given rows.
-        statement: of all of them.
-    """
-
-    indexes: Sequence[int]
-    statement: Statement
-
-
-def unite(statements: Sequence[Statement]) -> list[Unit]:
-    """What is sent of statements, in the order of the first of each unit."""
+def unite(statements: Sequence[Statement]) -> list[tuple[list[int], Statement]]:
+    """What is sent of statements: one for those that are alike, whose indexes are in the order of its given rows."""
     alike: dict[object, list[int]] = {}
     for index, statement in enumerate(statements):
         alike.setdefault(_get_form(statement) or index, []).append(index)
-    return [Unit(indexes, _join([statements[index] for index in indexes])) for indexes in alike.values()]
+    return [(indexes, _join([statements[index] for index in indexes])) for indexes in alike.values()]
 
 
 def _get_form(statement: Statement) -> object:
@@ -121,8 +109,7 @@ def bind_given(sql: str, names: Iterable[str | None]) -> str:
 
 # The server does not know the statement any more, or in another form: a column has another type.
 OUTDATED = (FeatureNotSupported, InvalidSqlStatementName)
-# As many as psycopg would keep: each takes memory in its server process. Several times as many as are sent at once, so
-# that none is forgotten between being looked up and being sent.
+# As many as psycopg would keep: each takes memory in its server process.
 MAX_STATEMENTS = 100
 # Columns of these types become the same Python values when they are sent in binary, which is read in a fraction of the
 # time. Not so jsonb and inet, which Django wants as text.
@@ -164,12 +151,26 @@ class Prepared:
         self.loads.set_loader_types(kinds, self.format)
 
 
-class Bound(NamedTuple):
-    """A statement with its values and their formats, as it is sent."""
+class Unit(NamedTuple):
+    """What is sent of one statement, or of several that are made one.
 
+    Attributes:
+        indexes: of the statements in their flush.
+        prepared: what the server knows of them.
+        values: of all of them; `formats` are theirs.
+    """
+
+    indexes: Sequence[int]
     prepared: Prepared
     values: Any
     formats: Any
+
+
+class Group(NamedTuple):
+    """What the server does as a whole: a transaction, or the preparation of a statement."""
+
+    units: Sequence[Unit] = ()
+    prepared: Prepared | None = None
 
 
 class GivenRowsDumper(Dumper):
@@ -199,10 +200,10 @@ class PreparedStatements:
     The connection must not have a `prepare_threshold`: psycopg deallocates all that there are after a ROLLBACK.
 
     Args:
-        connection: that knows them.
+        connection: that knows them, a config.fastpath.postgresql.base.LoopConnection.
     """
 
-    def __init__(self, connection: Connection[Any]) -> None:
+    def __init__(self, connection: Any) -> None:
         self.connection = connection
         # PgBouncer before 1.21 gives all clients the names of each other: better unknown than another one's.
         self._name = f"fastpath_{secrets.token_hex(8)}"
@@ -211,7 +212,32 @@ class PreparedStatements:
         self._prepared: OrderedDict[_Key, Prepared] = OrderedDict()
         self._outdated: list[bytes] = []
 
-    def bind(self, sql: str, values: Sequence[object]) -> Bound:
+    def build_groups(self, statements: Sequence[Statement]) -> list[Group]:
+        """The transactions of a flush. What is not prepared yet is, before all others."""
+        own: list[Group] = []
+        shared: list[Unit] = []
+        new: dict[Prepared, None] = {}
+        united = unite(statements)
+        for indexes, statement in united:
+            try:
+                unit = self._bind(indexes, statement.sql, statement.values)
+            except Exception:  # noqa: BLE001, S112 - a value that cannot be sent: it is met again where it runs alone
+                continue
+            if not unit.prepared.is_sent:
+                new[unit.prepared] = None
+            if statement.shared_transaction and not statement.is_alone:
+                shared.append(unit)
+            else:
+                own.append(Group([unit]))
+        if shared:
+            own.append(Group(shared))
+        # Those of this flush were used last: none of them goes before it is sent.
+        while len(self._prepared) > max(MAX_STATEMENTS, len(united)):
+            _, superfluous = self._prepared.popitem(last=False)
+            self._outdated.append(superfluous.name)
+        return [*(Group(prepared=each) for each in new), *own]
+
+    def _bind(self, indexes: Sequence[int], sql: str, values: Sequence[object]) -> Unit:
         """A statement with its values.
 
         Raises:
@@ -227,20 +253,22 @@ class PreparedStatements:
             name = f"{self._name}_{next(_numbers)}".encode()
             prepared = self._prepared[key] = Prepared(key, name, query.query)
         self._prepared.move_to_end(key)
-        return Bound(prepared, given, formats)
+        return Unit(indexes, prepared, given, formats)
 
-    def send(self, bound: Bound) -> None:
-        """Hands a prepared statement to libpq."""
-        prepared, values, formats = bound
-        self._pgconn.send_query_prepared(prepared.name, values, formats, prepared.format)
-
-    def send_preparation(self, prepared: Prepared) -> None:
-        """Has the server prepare a statement and tell its columns, and forget one, by the protocol, for a pooler."""
-        if name := self._take_superfluous():
-            self._pgconn.send_close_prepared(name)
-        self._pgconn.send_prepare(prepared.name, prepared.query, prepared.types)
-        self._pgconn.send_describe_prepared(prepared.name)
-        prepared.is_sent = True
+    def send(self, group: Group) -> None:
+        """Hands a group to libpq. With a preparation, the server forgets a statement, by the protocol, for a pooler."""
+        pgconn, (units, new) = self._pgconn, group
+        if self.connection.set_local:
+            pgconn.send_query_params(self.connection.set_local.encode(), None)
+        if new is not None:
+            if self._outdated:
+                pgconn.send_close_prepared(self._outdated.pop())
+            pgconn.send_prepare(new.name, new.query, new.types)
+            pgconn.send_describe_prepared(new.name)
+            new.is_sent = True
+        for _, prepared, values, formats in units:
+            pgconn.send_query_prepared(prepared.name, values, formats, prepared.format)
+        pgconn.pipeline_sync()
 
     def forget(self, prepared: Sequence[Prepared]) -> None:
         """Has statements be prepared again of which the server does not know one, or not in its present form.
@@ -251,18 +279,10 @@ class PreparedStatements:
             if self._prepared.pop(each.key, None):
                 self._outdated.append(each.name)
 
-    def _take_superfluous(self) -> bytes | None:
-        """The name of a statement for the server to forget: one that is outdated, or that is more than it may know."""
-        while len(self._prepared) > MAX_STATEMENTS:
-            _, prepared = self._prepared.popitem(last=False)
-            if prepared.is_sent:
-                self._outdated.append(prepared.name)
-        return self._outdated.pop() if self._outdated else None
 
-
-def load_unit(unit: Unit, prepared: Prepared, result: PGresult) -> Sequence[Rows | Exception]:
+def load_unit(unit: Unit, result: PGresult) -> Sequence[Rows | Exception]:
     """What each statement of a unit gets: its rows, or the error that they meet as they are loaded."""
-    count = len(unit.indexes)
+    prepared, count = unit.prepared, len(unit.indexes)
     try:
         rows = _load(prepared, result, 0, result.ntuples)
     except Exception as error:  # noqa: BLE001 - of one statement, while all others have their rows
@@ -304,10 +324,3 @@ def _load(prepared: Prepared, result: PGresult, start: int, end: int) -> Rows:
         loads.set_pgresult(None, set_loaders=False)
         if not is_as_described:
             loads.set_loader_types([result.ftype(column) for column in range(result.nfields)], prepared.format)
-
-
-def raise_error(results: Sequence[PGresult]) -> None:
-    """Raises the psycopg.Error that is among the results of a group of commands, if there is one."""
-    for result in results:
-        if result.status == ExecStatus.FATAL_ERROR:
-            raise error_from_result(result)

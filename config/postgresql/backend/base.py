@@ -1,6 +1,7 @@
 """Django's PostgreSQL backend, but that a living connection is not asked at each request whether it lives."""
 
 import select
+from typing import Any
 
 from django.db.backends.postgresql import base, features
 
@@ -8,6 +9,13 @@ from django.db.backends.postgresql import base, features
 class DatabaseFeatures(features.DatabaseFeatures):
     # The first with the collation `pg_c_utf8`.
     minimum_database_version = (17,)
+
+
+def has_news(connection: Any) -> bool:
+    """Whether something can be read on a connection of psycopg: where nobody uses it, that its server has closed it."""
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    return bool(poll.poll(0))
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
@@ -21,6 +29,4 @@ class DatabaseWrapper(base.DatabaseWrapper):
         """
         if self.connection is None or self.connection.closed:
             return False
-        poll = select.poll()
-        poll.register(self.connection.fileno(), select.POLLIN)
-        return not poll.poll(0) or super().is_usable()
+        return not has_news(self.connection) or super().is_usable()
