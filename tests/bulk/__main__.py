@@ -47,7 +47,8 @@ class Memory(threading.Thread):
         used = 0.0
         for process in tree(self._pid):
             try:
-                if "postgres" not in process.name():
+                # The process that delivers is still starting when the service answers, and has no part in this.
+                if "postgres" not in process.name() and "deliver" not in process.cmdline():
                     used += process.memory_full_info().uss / 1e6
             except psutil.Error:
                 continue
