@@ -36,7 +36,10 @@ SECRETS = {name: secrets.token_urlsafe(48) for name in ("SECRET_KEY", "JWT_SIGNI
 QUOTAS = dict.fromkeys(("RATE_LIMIT_PRINCIPAL", "RATE_LIMIT_ANONYMOUS"), str(10**9))
 # The names under which Django made the tables, and what they are filled from.
 COPIES = {
-    "stock_user": ("users_user", "id, password, name, email, role, status, created_at, updated_at"),
+    "stock_user": (
+        "users_user",
+        "id, password, name, email, role, status, email_verified_at, external_id, created_at, updated_at",
+    ),
     "stock_order": ("orders_order", "id, user_id, item, qty, created_at"),
 }
 

@@ -23,7 +23,7 @@ CONNECTIONS = 8  # of a worker
 SECRET = os.environ["JWT_SIGNING_KEY"].encode()
 JSON = [("content-type", "application/json")]
 
-_USER = "id, name, email, role, status, created_at, updated_at"
+_USER = "id, name, email, role, status, email_verified_at, external_id, created_at, updated_at"
 USER = f"SELECT {_USER} FROM stock_user WHERE id = $1"
 PAGE = f"SELECT {_USER} FROM stock_user ORDER BY id LIMIT $1 OFFSET $2"
 WALK = f"SELECT {_USER} FROM stock_user WHERE id > $1 ORDER BY id LIMIT $2"

@@ -14,7 +14,17 @@ from benchmarks.stock.models import IdempotencyKey, Order, Payment, User
 class UserSerializer(serializers.ModelSerializer):
     class Meta:
         model = User
-        fields = ["id", "name", "email", "role", "status", "created_at", "updated_at"]
+        fields = [
+            "id",
+            "name",
+            "email",
+            "role",
+            "status",
+            "email_verified_at",
+            "external_id",
+            "created_at",
+            "updated_at",
+        ]
 
 
 class OrderSerializer(serializers.ModelSerializer):

@@ -7,6 +7,8 @@ class User(AbstractBaseUser):
     email = models.EmailField(unique=True)
     role = models.CharField(max_length=7, default="user")
     status = models.CharField(max_length=8, default="active")
+    email_verified_at = models.DateTimeField(null=True)
+    external_id = models.CharField(max_length=255, null=True, unique=True)  # noqa: DJ001 - many have none
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
 
