@@ -139,9 +139,9 @@ def end_credentials(user: User) -> None:
     or a token holds the row that is locked here (UserManager.lock_key_share_with_credentials).
 
     Of applications that act for the user the secret ends, too, which could get the next token. Applications that only
-    belong to the user go on: they act for others.
+    belong to the user continue to work: they act for others.
 
-    Webhooks are disabled: whoever had a credential could make one, and it would go on.
+    Webhooks are disabled, because whoever had a credential could have made one.
 
     Raises:
         DomainError: NOT_FOUND when the user has been removed.

@@ -198,7 +198,7 @@ class GreenletBlockingBackend(BlockingBackend):
         runner = get_request_greenlet()
         if runner is None:
             return super().run(function)
-        # Nobody shall wait for a connection that is borrowed for nothing.
+        # Nothing may wait for a connection that is borrowed but unused.
         release_connections()
         return runner.engine.call_in_thread(function, runner.engine.blocking)
 

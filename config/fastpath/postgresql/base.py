@@ -250,7 +250,7 @@ class SharedConnection(DatabaseWrapper):
                 result, seconds, is_slow = self.pipeline.submit(statement, is_durable=is_durable)
                 get_spent().add(sql, seconds, result if isinstance(result, Exception) else None)
                 if isinstance(result, Exception):
-                    # Of several requests that get the same one, none shall find the frames of another in it.
+                    # Several requests may get the same one: none may find the frames of another in it.
                     raise result.with_traceback(None)
                 if result is not None:
                     return result

@@ -173,7 +173,7 @@ class Pipeline:
             self.flush()
 
     def finish(self, outcomes: Sequence[tuple[RequestGreenlet, Outcome]]) -> None:
-        """A flush has ended: its requests go on, and what they submit meanwhile is sent together."""
+        """A flush has ended: its requests continue, and what they then submit is sent together."""
         self._ended = perf_counter()
         self.engine.resume(outcomes)
         self.engine.run_ready()
@@ -265,7 +265,7 @@ class _PipelineConnection:
             # A statement may be longer than the buffer of the socket.
             if self._pgconn.flush():
                 self._loop.add_writer(self._file, self._push)
-        except Exception as error:  # noqa: BLE001 - whatever it is, nobody shall wait for an answer
+        except Exception as error:  # noqa: BLE001 - whatever it is, no request may wait forever
             self._disconnect(error if isinstance(error, Error) else OperationalError(str(error)))
             return
         if self._groups:
