@@ -123,7 +123,7 @@ test-load: development-environment  #: measures reads beside slow requests of ea
 test-bulk: development-environment  #: creates users in batches, streams them back, and compares checksum and memory; USERS=1000000
 	@$(BIN)/python -m tests.bulk '$(USERS)'
 
-faults: development-environment  #: kills the service and its database at random while clients pay; KILLS=1000
+faults: development-environment  #: kills the service, its database and followers of events at random while clients pay; KILLS=1000
 	@$(BIN)/python -m tests.faults '$(KILLS)'
 
 faults-mail: development-environment  #: kills the mailer, the service and its database while people follow mailed links; KILLS=1000

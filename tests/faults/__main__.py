@@ -1,4 +1,4 @@
-"""Kills the service and its database again and again while clients create things, and counts what went wrong.
+"""Kills the service, its database, and who is told of events while clients create things, and counts what went wrong.
 
 `make faults KILLS=1000`, or `python -m tests.faults 1000`. Ctrl-C ends the kills; what happened until then is told.
 """

@@ -14,7 +14,6 @@ import random
 import re
 import signal
 import socketserver
-import subprocess
 import sys
 import threading
 import time
@@ -27,14 +26,13 @@ from email.policy import default
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import psutil
 import psycopg
 
-from tests.faults.service import Database, Service, everything
+from tests.faults.service import DELIVERERS, Database, Deliverers, everything
 from tests.faults.trial import strike
 from tests.service import wait_for
 
-PEOPLE, DELIVERERS = 6, 2
+PEOPLE = 6
 KINDS = {"deliverer": 50, "worker": 35, "slow lane": 8, "backend": 4, "postmaster": 2, "service": 1}
 CUT_COMMITS = 0.03
 # Of messages: taken without an answer, and refused for now.
@@ -173,32 +171,6 @@ class Person(threading.Thread):
 
 def make_password(number: int) -> str:
     return f"four plain words {number}"
-
-
-class Deliverers:
-    """Processes of `manage.py deliver` beside the one of the service."""
-
-    def __init__(self, service: Service) -> None:
-        self.service = service
-        self._own: list[subprocess.Popen[str]] = []
-
-    def heal(self) -> None:
-        self._own = [each for each in self._own if each.poll() is None]
-        command = [".venv/bin/python", "manage.py", "deliver"]
-        while len(self._own) < DELIVERERS:
-            with self.service.log.open("a") as log:
-                self._own.append(self.service.copy.start(*command, errors=log, **self.service.variables))
-
-    def kill(self) -> None:
-        found = [pid for pid, command in self.service.copy.processes().items() if "manage.py deliver" in command]
-        with suppress(psutil.NoSuchProcess):
-            psutil.Process(random.choice(found)).kill()
-        self.heal()
-
-    def stop(self) -> None:
-        for each in self._own:
-            each.terminate()
-            each.wait(30)
 
 
 @dataclass

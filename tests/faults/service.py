@@ -6,6 +6,7 @@ import os
 import random
 import select
 import signal
+import subprocess
 import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
@@ -22,7 +23,7 @@ from config.local.cluster import Cluster
 from tests.faults.proxy import Proxy
 from tests.service import DEADLINE, Copy, temporary_copy, wait_for
 
-WORKERS = 3
+WORKERS, DELIVERERS = 3, 2
 
 
 class Service(tests.service.Service):
@@ -106,6 +107,34 @@ class Database:
             psycopg.connect(self.url).close()
             return True
         return False
+
+
+class Deliverers:
+    """Processes of `manage.py deliver` beside the one of the service."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self._own: list[subprocess.Popen[str]] = []
+
+    def heal(self) -> None:
+        for each in [each for each in self._own if each.poll() is not None]:
+            each.communicate()
+            self._own.remove(each)
+        command = [".venv/bin/python", "manage.py", "deliver"]
+        while len(self._own) < DELIVERERS:
+            with self.service.log.open("a") as log:
+                self._own.append(self.service.copy.start(*command, errors=log, **self.service.variables))
+
+    def kill(self) -> None:
+        found = [pid for pid, command in self.service.copy.processes().items() if "manage.py deliver" in command]
+        with suppress(psutil.NoSuchProcess):
+            psutil.Process(random.choice(found)).kill()
+        self.heal()
+
+    def stop(self) -> None:
+        for each in self._own:
+            each.terminate()
+            each.communicate(timeout=DEADLINE)
 
 
 @contextmanager

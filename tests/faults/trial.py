@@ -10,9 +10,10 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tests.faults.clients import Client
+from tests.faults.events import Told
 from tests.faults.report import Report, compare, last_ids, longest_gaps
 from tests.faults.service import Database, Service, everything
 from tests.service import wait_for
@@ -20,7 +21,7 @@ from tests.service import wait_for
 CLIENTS = 8
 AT_ONCE = 200
 # A worker is killed most often: the others keep the clients at work. The whole service takes seconds to start.
-KINDS = {"worker": 88, "postmaster": 5, "backend": 5, "service": 2}
+KINDS = {"worker": 88, "postmaster": 5, "backend": 5, "service": 2, **Told.KINDS}
 CUT_COMMITS = 0.05
 # Contract, section 9: from the database accepting to the service answering.
 MOST_SECONDS = 1.0
@@ -37,6 +38,8 @@ class AtOnce(NamedTuple):
 class Outcome:
     at_once: AtOnce
     report: Report
+    events: dict[str, list[Any]]
+    told: str
     kills: Counter[str]
     cuts: dict[str, int]
     gaps: dict[str, float]
@@ -44,8 +47,12 @@ class Outcome:
     seconds: float
 
     @property
+    def faults(self) -> dict[str, list[Any]]:
+        return {**self.report.faults, **self.events}
+
+    @property
     def right(self) -> bool:
-        return not any(self.report.faults.values()) and {201} <= self.at_once.statuses.keys() <= {201, 409}
+        return not any(self.faults.values()) and {201} <= self.at_once.statuses.keys() <= {201, 409}
 
     @property
     def quick(self) -> bool:
@@ -60,8 +67,9 @@ class Outcome:
         yield f"{self.kills.total()} kills in {self.seconds:.0f} s: {_counts(self.kills)}"
         yield f"Connections cut: {_counts(self.cuts)}"
         yield f"{self.report.requests} requests, {self.report.created} things created; {_counts(self.report.statuses)}"
-        yield ", ".join(f"{name} {len(found)}" for name, found in self.report.faults.items())
-        for name, found in self.report.faults.items():
+        yield self.told
+        yield ", ".join(f"{name} {len(found)}" for name, found in self.faults.items())
+        for name, found in self.faults.items():
             yield from (f"  {name}: {one}" for one in found[:5])
         gaps = ", ".join(f"{kind} {seconds:.2f} s" for kind, seconds in self.gaps.items())
         yield f"Longest gap between two effects, by what was killed in it: {gaps}"
@@ -78,23 +86,28 @@ def run(kills: int, folder: Path, enough: threading.Event | None = None) -> Outc
     ledger.mkdir()
     with everything(folder / "log") as (service, database, proxy, key):
         at_once = one_key(service.port, key)
+        told = Told(service, database.url, key, folder)
         before = last_ids(database.url)
         answered: list[float] = []
         clients = [Client(index, service.port, key, ledger, answered) for index in range(CLIENTS)]
-        for client in clients:
-            client.start()
-        proxy.rate = CUT_COMMITS
-        start = time.monotonic()
-        times, returns = _kill(kills, service, database, answered, enough or threading.Event())
-        seconds = time.monotonic() - start
-        proxy.rate = 0
-        for client in clients:
-            client.stopping.set()
-        for client in clients:
-            client.join()
+        with told.running():
+            for client in clients:
+                client.start()
+            proxy.rate = CUT_COMMITS
+            start = time.monotonic()
+            times, returns = _kill(kills, database, told, answered, enough or threading.Event())
+            seconds = time.monotonic() - start
+            proxy.rate = 0
+            for client in clients:
+                client.stopping.set()
+            for client in clients:
+                client.join()
+            events = told.wait()
         return Outcome(
             at_once,
             compare(ledger, database.url, before),
+            events,
+            told.summary,
             Counter(kind for _, kind in times),
             {**proxy.cuts, "request not answered": sum(client.cuts for client in clients)},
             longest_gaps(answered, [(at, _gravity(kind)) for at, kind in times]),
@@ -104,23 +117,29 @@ def run(kills: int, folder: Path, enough: threading.Event | None = None) -> Outc
 
 
 def _gravity(kind: str) -> str:
-    return "database" if kind in {"postmaster", "backend"} else kind
+    return "nothing" if kind in Told.KINDS else "database" if kind in {"postmaster", "backend"} else kind
 
 
 def _kill(
-    number: int, service: Service, database: Database, answered: list[float], enough: threading.Event
+    number: int, database: Database, told: Told, answered: list[float], enough: threading.Event
 ) -> tuple[list[tuple[float, str]], list[float]]:
     """Returns when what was killed, and how long after the database was back the next effect was."""
     times, returns = [], []
     # Every kind, also in a short run.
     kinds = [*KINDS, *random.choices([*KINDS], [*KINDS.values()], k=max(0, number - len(KINDS)))]
-    for kind in kinds:
+    for done, kind in enumerate(kinds):
         if enough.is_set():
             break
+        if done == len(kinds) // 2:
+            told.end_endpoints()
         let_work(answered, random.randrange(1, 30))
         times.append((time.monotonic(), kind))
-        returned = strike(kind, service, database, answered)
+        if kind in Told.KINDS:
+            told.kill(kind)
+            continue
+        returned = strike(kind, told.service, database, answered)
         returns += [] if returned is None else [returned]
+        told.deliverers.heal()
     return times, returns
 
 
