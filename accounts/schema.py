@@ -1,7 +1,6 @@
 """The credentials as OpenAPI's security schemes, and the OAuth endpoints, whose forms and bodies are OAuth's own."""
 
 from collections.abc import Mapping, Sequence
-from http import HTTPStatus
 
 from django.conf import settings
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
@@ -15,6 +14,7 @@ from config.api.permissions import PasswordPermission
 from config.api.principal import SCOPE_TEXTS, SCOPES
 from config.api.schema import headers, parameters
 from config.api.schema.fields import TOKEN, build_integer, build_object, build_string
+from config.http.errors import get_phrase
 from config.http.json import JSONObject
 
 Security = list[dict[str, list[str]]]
@@ -159,7 +159,7 @@ def _build_metadata_schema() -> JSONObject:
 
 def _build_response(status: int, schema: str | None, **media_type: object) -> JSONObject:
     response: JSONObject = {
-        "description": f"{HTTPStatus(status).phrase}.",
+        "description": f"{get_phrase(status)}.",
         "headers": headers.get_common_headers() | headers.get_quota_headers(),
     }
     if status >= 400:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from http import HTTPStatus
 from typing import NamedTuple
 
 
@@ -51,6 +52,15 @@ class ErrorCode(StrEnum):
     SERVICE_UNAVAILABLE = 503, "SERVICE_UNAVAILABLE"
 
 
+# As the server sends them. Python's differ from one release to the next.
+_PHRASES = {413: "Payload Too Large", 422: "Unprocessable Entity"}
+
+
+def get_phrase(status: int) -> str:
+    """The reason phrase of a status."""
+    return _PHRASES.get(status) or HTTPStatus(status).phrase
+
+
 # The default messages. The reference shows each as the example of its code.
 MESSAGES = {
     ErrorCode.VALIDATION_ERROR: "The request is invalid. See details.",
@@ -58,7 +68,7 @@ MESSAGES = {
         "The cursor does not match this list, its sort or its filters. Start again with an empty cursor."
     ),
     ErrorCode.CURSOR_EXPIRED: (
-        "Events behind this cursor are not stored any more. Get a new one with cursor=now, then read all resources."
+        "The events after this cursor are no longer stored. Get a new one with cursor=now, then read all resources."
     ),
     ErrorCode.IDEMPOTENCY_KEY_REQUIRED: (
         "Send the header Idempotency-Key with a value that is unique for each payment, such as a UUID."

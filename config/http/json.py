@@ -153,7 +153,7 @@ def parse_json(body: bytes) -> JSONObject:
     finally:
         gc.enable()
     if not isinstance(value, dict):
-        raise malformed("its top is something else")
+        raise malformed("its top-level value is not an object")
     return value
 
 

@@ -48,6 +48,14 @@ def test_second_run_of_an_import_creates_nobody_and_names_the_external_id(admin)
     assert User.objects.filter(external_id__startswith="crm-").count() == 2
 
 
+def test_thousand_users_with_every_field_fit_into_one_request(chief):
+    """As Python's json module writes them, with blanks."""
+    more = {"role": "user", "status": "inactive", "password_hash": HASHES["scrypt of werkzeug"]}
+    users = [{"name": "N", "email": f"{n}@example.com", "external_id": f"crm-{n}", **more} for n in range(1000)]
+    answer = send_lines(chief, *users)
+    assert (answer.status, answer.meta) == (201, {"created": 1000})
+
+
 def test_of_lines_with_one_external_id_the_first_is_added(admin):
     lines = [
         {**ANN, "email": "z@example.com"},

@@ -22,6 +22,7 @@ from config.api.browsable.session_user import find_session_user
 from config.api.browsable.tables import build_table
 from config.api.versions.versioning import get_response_version
 from config.api.viewsets import ResourceViewSet
+from config.http.errors import get_phrase
 from config.http.request_state import get_state
 
 Context: TypeAlias = Mapping[str, object]
@@ -57,7 +58,8 @@ def build_context(request: HttpRequest, response: HttpResponse) -> Context:
         "breadcrumbs": list(navigation.build_breadcrumbs(request)),
         "sign_in": f"{settings.LOGIN_URL}?{urlencode({'next': address})}",
         "status": status,
-        "heading": status.phrase if view is None else navigation.build_heading(view),
+        "phrase": (phrase := get_phrase(status)),
+        "heading": phrase if view is None else navigation.build_heading(view),
         "headers": list(_render_headers(request, response)),
         "etag": response.get("ETag", ""),
         "location": render_link(response.get("Location", "")),

@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from http import HTTPStatus
 from typing import Any
 
 from django.conf import settings
@@ -15,7 +14,7 @@ from config.api.schema.views import is_later, takes_lines
 from config.api.versions.versioning import is_versioned
 from config.api.viewsets import ResourceViewSet
 from config.api.writing.idempotency import KeyPolicy
-from config.http.errors import ErrorCode
+from config.http.errors import ErrorCode, get_phrase
 from config.http.json import JSONObject
 from config.http.media_types import PROBLEM_JSON
 
@@ -143,7 +142,7 @@ def build_error_response(status: int, codes: Sequence[ErrorCode], headers: JSONO
         The response.
     """
     return {
-        "description": f"{HTTPStatus(status).phrase}: {', '.join(f'`{code.value}`' for code in codes)}.",
+        "description": f"{get_phrase(status)}: {', '.join(f'`{code.value}`' for code in codes)}.",
         "headers": headers,
         "content": {
             "application/json": _build_media_type("Error", codes),

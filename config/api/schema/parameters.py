@@ -36,7 +36,6 @@ _BARE_KEY, _QUOTED_KEY = idempotency.BARE_KEY.pattern, idempotency.QUOTED_KEY.pa
 # Each character may be escaped by a backslash.
 _MAX_QUOTED_KEY = 2 * MAX_KEY_LENGTH + len('""')
 _ENTITY_TAGS = r'^(\*|(W/)?"[!#-~]*"( *, *(W/)?"[!#-~]*")*)$'
-_MAX_FILTER_VALUE = 254
 
 
 def build_parameter(
@@ -149,7 +148,7 @@ def _get_shared_names(view: Any, method: str) -> list[str]:
         # If a single resource needs no key, this one is for NDJSON only.
         return [*names, PARTIAL, _IDEMPOTENCY_KEYS[KeyPolicy.HONOURED]]
     if method == "GET":
-        names.append("If-None-Match")
+        names += ["If-None-Match", "If-Match"]
     elif method in {"PUT", "PATCH", "DELETE"}:
         names.append("If-Match")
     elif isinstance(view, ResourceViewSet) and view.idempotency in _IDEMPOTENCY_KEYS:
@@ -198,17 +197,18 @@ def _build_list_parameters(view: ResourceViewSet) -> list[JSONObject]:
 def _build_filter_parameters(view: ResourceViewSet) -> Iterator[JSONObject]:
     filters = view.filterset_class.base_filters
     for name in view.filterset_class.first:
-        yield _build_filter_parameter(name, filters[name], takes_several=is_later(view))
+        yield _build_filter_parameter(view, name, filters[name])
     for name in view.filterset_class.later if is_later(view) else ():
         yield _build_later_parameter(view, name)
 
 
-def _build_filter_parameter(name: str, declared: Filter, *, takes_several: bool) -> JSONObject:
-    schema = build_string(_MAX_FILTER_VALUE, minLength=1)
-    if "choices" in declared.extra:
-        schema = {"type": "string", "enum": [value for value, _ in declared.extra["choices"]]}
-        if takes_several:
-            return build_list_parameter(name, schema, f"Filters by {name}. Separate several values with commas.")
+def _build_filter_parameter(view: ResourceViewSet, name: str, declared: Filter) -> JSONObject:
+    if "choices" not in declared.extra:
+        column: Any = view.queryset.model._meta.get_field(declared.field_name or name)
+        return build_parameter(name, build_string(column.max_length, minLength=1), f"Filters by {name}.")
+    schema = {"type": "string", "enum": [value for value, _ in declared.extra["choices"]]}
+    if is_later(view):
+        return build_list_parameter(name, schema, f"Filters by {name}. Separate several values with commas.")
     return build_parameter(name, schema, f"Filters by {name}.")
 
 

@@ -113,6 +113,28 @@ def test_position_in_a_list_is_bounded_at_64_bits(document):
         assert (schema["format"], schema["maximum"]) == ("int64", 2**63 - 1)
 
 
+def test_filter_takes_every_text_that_its_field_can_have(document):
+    checked = set()
+    for path, method, operation in operations(document):
+        media = operation["responses"].get("200", {}).get("content", {}).get("application/json")
+        data = resolve(document, media["schema"])["properties"].get("data", {}) if media else {}
+        if method != "get" or data.get("type") != "array":
+            continue
+        fields = resolve(document, data["items"])["properties"]
+        for parameter in (resolve(document, one) for one in operation["parameters"]):
+            field = fields.get(parameter["name"], {})
+            if "maxLength" in field and "maxLength" in parameter["schema"]:
+                assert parameter["schema"]["maxLength"] >= field["maxLength"], (path, parameter["name"])
+                checked.add(parameter["name"])
+    assert {"email", "external_id"} <= checked
+
+
+def test_operation_that_fails_a_precondition_takes_the_header_that_states_it(document):
+    for path, method, operation in operations(document):
+        names = {resolve(document, one)["name"] for one in operation["parameters"]}
+        assert ("412" in operation["responses"]) == ("If-Match" in names), (path, method)
+
+
 def test_every_operation_of_a_deprecated_version_is_deprecated(document, version):
     for path, _, operation in operations(document):
         assert operation.get("deprecated", False) == (version == "1" and path.startswith("/api/")), path
