@@ -81,10 +81,22 @@ MAX_SEARCHED_ROWS = MAX_PROBED + MAX_WORDS
 COUNTED = ("/api-keys",)
 MAX_ROWS = 10_000
 EVENTS = 10_000_000
+EVENTS_OF_A_TRANSACTION = 10
 MAX_MILLISECONDS = 20
 # For the middle of a list in another order than that of ids, half of the list is walked by.
 MAX_WALK_MILLISECONDS = 1_000
 Statement = tuple[str, Any]
+
+# Each block with EXCEPTION is a transaction of its own inside this one.
+_TAKE_TRANSACTION_IDS = """
+DO $$ BEGIN
+    CREATE TEMPORARY TABLE taken (number integer);
+    FOR number IN 0..%s LOOP
+        BEGIN INSERT INTO taken VALUES (number); EXCEPTION WHEN division_by_zero THEN NULL; END;
+    END LOOP;
+    DROP TABLE taken;
+END $$
+"""
 
 
 def main() -> None:
@@ -168,8 +180,8 @@ def print_events(administrator: User) -> int:
 
 
 def get_event_position(number: int) -> int:
-    """Few, for they must be below the horizon of a young database."""
-    return 1 + number // 100_000
+    """The transaction of an event."""
+    return 1 + number // EVENTS_OF_A_TRANSACTION
 
 
 def add_events() -> None:
@@ -181,6 +193,8 @@ def add_events() -> None:
         if cursor.fetchone()[0] == EVENTS:
             return
         cursor.execute("TRUNCATE config_event")
+        # Positions are numbers of transactions, and the feed ends before those that are still to come.
+        cursor.execute(_TAKE_TRANSACTION_IDS, [EVENTS // EVENTS_OF_A_TRANSACTION])
         for week in (start + PARTITION * number for number in range(15)):
             name, end = f"config_event_{week:%Y%m%d}", week + PARTITION
             cursor.execute(
@@ -188,11 +202,11 @@ def add_events() -> None:
             )
         cursor.execute(
             "INSERT INTO config_event (id, position, resource_id, user_id, created_at, type)"
-            " SELECT number, 1 + number / 100000, number, 1 + number::bigint * 7919 %% 1000000,"
+            " SELECT number, 1 + number / %s, number, 1 + number::bigint * 7919 %% 1000000,"
             " now() - (%s - number) * interval '90 days' / %s,"
             " (ARRAY['order.created', 'payment.created', 'post.created', 'comment.created', 'user.updated'])"
             "[1 + number %% 5] FROM generate_series(1, %s) AS number",
-            [EVENTS, EVENTS, EVENTS],
+            [EVENTS_OF_A_TRANSACTION, EVENTS, EVENTS, EVENTS],
         )
         cursor.execute("SELECT setval('config_event_id_seq', %s)", [EVENTS])
         cursor.execute("VACUUM (ANALYZE) config_event")
