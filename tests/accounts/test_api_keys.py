@@ -156,7 +156,7 @@ def test_read_goes_on_where_the_use_of_its_credential_cannot_be_written(transact
     refused = []
 
     def refuse(execute, sql, *arguments):
-        if sql.startswith("UPDATE"):
+        if sql.lstrip().startswith("UPDATE"):
             refused.append(sql)
             raise OperationalError("All connections of the pool are in use.")
         return execute(sql, *arguments)
