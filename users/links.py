@@ -69,7 +69,7 @@ def find_user(token: str, *purposes: Purpose, lock: bool = False) -> tuple[User,
         issued_at = datetime.fromtimestamp(seconds, UTC)
     except (ValueError, OverflowError, OSError):
         return None
-    if found not in purposes or pk >= 2**63 or timezone.now() >= issued_at + found.lifetime:
+    if found not in purposes or pk >= 2**63 or timezone.now() - issued_at >= found.lifetime:
         return None
     users = User.objects.filter(pk=pk, status=Status.ACTIVE)
     user = (users.select_for_update(no_key=True) if lock else users).first()

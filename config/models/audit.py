@@ -26,7 +26,8 @@ class AuditEvent(models.Model):
     event = models.CharField(max_length=40)
     # CASCADE: a user's events are removed with the user.
     user = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, db_index=False)
-    archived = ("at", "event", "address", "request_id")
+    # No address and no request: they may be somebody else's. Login sessions have a user's own addresses.
+    archived = ("at", "event")
     address = models.GenericIPAddressField(null=True)
     request_id = models.CharField(max_length=128, default="", blank=True)
     facts = models.JSONField(default=dict)

@@ -120,6 +120,7 @@ def test_archive_has_all_that_belongs_to_the_user_and_nothing_else(owner, other,
     assert SECRET not in text
     assert owner.password not in text
     assert other.user.email not in text
+    assert "127.0.0.1" not in "".join(json.dumps(line) for line in lines if line["kind"] == "auditevent")
     ids = {line["data"]["id"] for line in lines if line["kind"] == "order"}
     assert ids == set(Order.objects.filter(user=owner).values_list("pk", flat=True))
 

@@ -24,13 +24,15 @@ MAX_LOOKUPS = 512
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
+# Without ASCII, letters of others are equal to some of these when case is ignored: ſ, K (U+212A).
+_FLAGS = re.IGNORECASE | re.ASCII
 # The authority is a host and a port. What parsers read in different ways, such as a user name, is not in the grammar.
 _URL = re.compile(
-    r"(https?)://(?:([a-z0-9.-]+)|\[([0-9a-f:.]+:[0-9a-f:.]*)\])(?::([0-9]{1,5}))?(?:[/?][!-\"$-~]*)?", re.IGNORECASE
+    r"(https?)://(?:([a-z0-9.-]+)|\[([0-9a-f:.]+:[0-9a-f:.]*)\])(?::([0-9]{1,5}))?(?:[/?][!-\"$-~]*)?", _FLAGS
 )
-_NAME = re.compile(r"([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.?", re.IGNORECASE)
+_NAME = re.compile(r"([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.?", _FLAGS)
 # If the last label is a number, some parsers read an IPv4 address: 127.1, 0x7f.1, 2130706433.
-_NUMBER = re.compile(r"(.*\.)?(0x[0-9a-f]*|[0-9]+)\.?", re.IGNORECASE)
+_NUMBER = re.compile(r"(.*\.)?(0x[0-9a-f]*|[0-9]+)\.?", _FLAGS)
 _GLOBAL_UNICAST = IPv6Network("2000::/3")
 _BLOCKED = [ip_network(text) for text in IPAddressRanges.recommended_latest]
 

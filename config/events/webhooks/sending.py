@@ -35,23 +35,25 @@ class Sender:
             found = (None, f"No answer within {SECONDS_OF_AN_ATTEMPT:.0f} seconds.")
         except AddressRefused as refused:
             found = (None, str(refused))
-        except (OSError, httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
+        except Exception as error:  # noqa: BLE001 - an attempt is noted, whatever the receiver answers
             found = (None, f"{type(error).__name__}: {error}")
         return Outcome(at, round((time.monotonic() - began) * 1000), *found)  # type: ignore[arg-type]
 
     async def _exchange(self, url: str, headers: Mapping[str, str], body: bytes) -> tuple[object, ...]:
         target = httpx.URL(url)
-        addresses = await self._resolver.resolve(target.host, is_plain=target.scheme == "http")
+        # As it stands in the URL: what httpx decodes, `socket` and `ssl` would encode as another name (IDNA 2003).
+        name = target.raw_host.decode("ascii")
+        addresses = await self._resolver.resolve(name, is_plain=target.scheme == "http")
         for remaining in reversed(range(len(addresses))):
             try:
-                return await self._post(target, addresses[-1 - remaining], headers, body)
+                return await self._post(target, name, addresses[-1 - remaining], headers, body)
             except (httpx.ConnectError, httpx.ConnectTimeout):
                 if not remaining:
                     raise
         raise OSError("The name has no address.")
 
     async def _post(
-        self, target: httpx.URL, address: Address, headers: Mapping[str, str], body: bytes
+        self, target: httpx.URL, name: str, address: Address, headers: Mapping[str, str], body: bytes
     ) -> tuple[object, ...]:
         request = httpx.Request(
             "POST",
@@ -65,7 +67,7 @@ class Sender:
             },
             content=body,
             # TLS is for the name, whose certificate it asks for.
-            extensions={"sni_hostname": target.host, "timeout": {}},
+            extensions={"sni_hostname": name, "timeout": {}},
         )
         request.url = target.copy_with(host=str(address))
         # One connection: a pool would use it for another name that has the same address.
@@ -98,6 +100,6 @@ def _parse_retry_after(text: str) -> timedelta | None:
         return min(timedelta(seconds=int(text[:9])), MAX_RETRY_AFTER)
     try:
         wait = parsedate_to_datetime(text) - datetime.now(UTC)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return None
     return min(max(wait, timedelta(0)), MAX_RETRY_AFTER)

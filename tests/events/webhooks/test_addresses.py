@@ -62,6 +62,7 @@ https://exämple.com/ https://example.com:22/ https://example.com:25/ https://ex
 https://example.com:444/ https://example.com:1023/ https://example.com:0/ https://example.com:65536/
 https://example.com:99999/ https://example.com:-1/ https://example.com:44x3/ https://example.com:443:{PORT}/
 https://93.184.216.34:80/ jar:https://127.0.0.1:{PORT}/ javascript:alert(1) data:,x
+httpſ://93.184.216.34/ https://ſtripe.com/ https://Kelvin.com/ https://mıcrosoft.com/
 unix:///run/x.sock https+unix://x https://user:@example.com/ https://@example.com/ https://@127.0.0.1:{PORT}/
 """)
 HOSTILE = [
@@ -156,6 +157,13 @@ def test_name_whose_answer_changes_is_connected_to_where_it_was_checked(monkeypa
     assert (first.status, "ConnectError" in first.error) == (None, True)
     assert (second.status, second.error) == (None, "The address is not a public one.")
     assert asked == ["hook.example.com"] * 2
+
+
+def test_name_is_looked_up_as_it_stands_in_the_url(monkeypatch):
+    """Decoded and encoded again, it is another one in the older standard of the standard library: strasse.de."""
+    asked = resolve_to(monkeypatch, ["10.0.0.1"])
+    send("https://xn--strae-oqa.de/", "https://EXAMPLE.com./")
+    assert asked == ["xn--strae-oqa.de", "example.com."]
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,8 @@ def test_answer_is_kept_as_its_first_kilobyte_of_text():
         ("999999999999", timedelta(days=1)),
         ("-1", None),
         ("soon", None),
+        ("Mon, 01 Jan 2026 00:00:00 +99999999999999999999", None),
+        ("Mon, 01 Jan 99999999999999999999 00:00:00 GMT", None),
         (format_datetime(datetime(2020, 1, 1, tzinfo=UTC), usegmt=True), timedelta(0)),
         (format_datetime(datetime(2090, 1, 1, tzinfo=UTC), usegmt=True), timedelta(days=1)),
     ],
