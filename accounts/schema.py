@@ -47,10 +47,10 @@ class PrincipalScheme(OpenApiAuthenticationExtension):
                 "type": "apiKey",
                 "in": "query",
                 "name": "api_key",
-                "description": "The key, if headers are impossible.",
+                "description": "The key, for clients that cannot set headers.",
             },
             {"type": "http", "scheme": "bearer", "bearerFormat": "JWT", "description": jwt},
-            {"type": "http", "scheme": "basic", "description": "Email and password. All scopes."},
+            {"type": "http", "scheme": "basic", "description": "Email address and password. All scopes."},
             {
                 "type": "oauth2",
                 "flows": {"authorizationCode": code, "clientCredentials": token},

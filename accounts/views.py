@@ -3,7 +3,7 @@ from typing import Any, ClassVar
 
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -70,7 +70,8 @@ class SessionsView(View):
     texts = {
         "get": "List sessions.\n\n"
         "Returns where you are signed in: the latest 100 logins with tokens (`jwt`) and the latest 100 browser "
-        "sessions (`session`). The `last_used_at` of a login is updated when its tokens are refreshed."
+        "sessions (`session`). The `last_used_at` of a login is updated when its tokens are refreshed, and when a new "
+        "access token is first used; that of a browser session with its requests, at most once a minute."
     }
     permission_classes = [PasswordPermission]
     cache_control = "no-store"
@@ -133,8 +134,9 @@ class LoginView(TokenView):
 
     texts = {
         "post": "Log in.\n\n"
-        "Exchanges email and password for tokens. Send the access token as `Authorization: Bearer`: it is valid for 15 "
-        "minutes. The refresh token is valid for 14 days and can be used once."
+        "Exchanges email address and password for tokens. Send the access token as `Authorization: Bearer`: it is "
+        "valid for 15 minutes. The refresh token is valid for 14 days and can be used once. Returns 403 with the field "
+        "`email` if the operator requires verified email addresses and this one is not verified."
     }
 
     serializer_class = LoginSerializer
@@ -166,7 +168,11 @@ class RefreshView(TokenView):
 class LogoutView(TokenView):
     """Ends the session of a refresh token, access tokens too."""
 
-    texts = {"post": "Log out.\n\nRevokes all tokens of this login immediately."}
+    texts = {
+        "post": "Log out.\n\n"
+        "Revokes all tokens of this login immediately. Accepts any refresh token of the login, even a used or expired "
+        "one. Returns 400 for an access token or an application's token, which cannot end a session."
+    }
 
     @extend_schema(request=RefreshTokenSerializer, responses={204: None}, tags=[SIGN_IN])
     def post(self, request: Request, **kwargs: str) -> Response:
@@ -177,8 +183,9 @@ class LogoutView(TokenView):
 class PasswordResetRequestView(MessageView, TokenView):
     texts = {
         "post": "Request a password reset.\n\n"
-        "Sends a link to the email address if a user has it. The response is the same if nobody does. The link works "
-        "once and expires after 30 minutes."
+        "If an active user with a password has this email address, sends a link to it. The response is the same "
+        "otherwise. No link is sent to an address that an API key or OAuth token has set. The link works once and "
+        "expires after 30 minutes. Returns 404 if the operator has not configured a mail server."
     }
     purpose = Purpose.PASSWORD_RESET
     serializer_class = EmailSerializer
@@ -196,7 +203,7 @@ class PasswordResetView(TokenView):
     texts = {
         "post": "Set a new password.\n\n"
         "Takes the token from the link of a password reset or an invitation. Setting the password ends all logins and "
-        "sessions, and verifies the email. Returns 404 if the token has expired or was used."
+        "sessions, and verifies the email address. Returns 404 if the token has expired or was used."
     }
     serializer_class = PasswordSerializer
     own_errors = {"POST": (ErrorCode.NOT_FOUND,)}
@@ -215,7 +222,7 @@ class PasswordResetView(TokenView):
 
 class EmailVerificationView(TokenView):
     texts = {
-        "post": "Verify an email.\n\n"
+        "post": "Verify an email address.\n\n"
         "Takes the token from the link of a verification email. Returns 404 if the token has expired or was used."
     }
     own_errors = {"POST": (ErrorCode.NOT_FOUND,)}
@@ -227,6 +234,7 @@ class EmailVerificationView(TokenView):
         return Response(status=204)
 
 
+@extend_schema_view(destroy=extend_schema(summary="Revoke API key"))
 class APIKeyViewSet(ResourceViewSet):
     """API keys: your own, and for administrators everybody's."""
 
@@ -234,6 +242,7 @@ class APIKeyViewSet(ResourceViewSet):
         "list": "Returns a page of your API keys. Administrators see the keys of all users.\n\n"
         "The service does not store the keys themselves.",
         "create": "Creates a new API key.\n\n"
+        "Requires a password-based credential: Basic or a JWT from login. "
         "Only this response contains the key: store it now. Without `scopes`, the key gets all scopes except "
         "`audit:read`.",
         "destroy": "Revokes the API key.\n\n"
@@ -288,6 +297,7 @@ class RotationViewSet(APIKeyViewSet):
 
     texts = {
         "create": "Rotates the API key.\n\n"
+        "Only its owner can rotate a key, with a password-based credential. "
         "Only this response contains the new key, which has the same name, scopes and expiry. The old key stays valid "
         "for `overlap_seconds`. Returns 409 if the key is revoked, expired or already rotated."
     }

@@ -657,6 +657,7 @@ SPECTACULAR_SETTINGS = {
     "VERSION": "",
     "OAS_VERSION": "3.1.0",
     "COMPONENT_SPLIT_REQUEST": True,
+    "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
     "ENFORCE_NON_BLANK_FIELDS": True,
     "SCHEMA_PATH_PREFIX": r"/api/v[0-9]+",
     "DEFAULT_GENERATOR_CLASS": "config.api.schema.Generator",

@@ -38,14 +38,23 @@ class UserViewSet(BulkMixin, ResourceViewSet):
 
     texts = {
         "create": "Creates a new user.\n\n"
-        "Administrators can create users of any role. If open sign-up is enabled, anyone can create a user of role "
-        "`user`. An `Idempotency-Key` works with NDJSON only; otherwise, a repeated request returns 409.",
+        "Administrators can create users of any role (other than `user`: only with a password-based credential). If "
+        "the operator has enabled open sign-up, no credential is needed for a JSON request that creates a user of role "
+        "`user`. By default, a user has the role `user`, the status `active` and no password.\n\n"
+        "From version 2 on, send NDJSON to create up to 1,000 users at once: all or none are created, unless "
+        "`partial=true`. At most 20 lines can have a `password`. `Idempotency-Key` is used only with NDJSON and "
+        "ignored otherwise: repeating a JSON request returns 409.",
         "update": "Replaces the user.\n\n"
-        "If you omit `role` or `status`, it is reset to `user` or `active`. An omitted `password` or `external_id` is "
-        "kept. To change only some fields, use PATCH. To change your own password, also send `current_password`.",
+        "An omitted `role` is reset to `user`, an omitted `status` to `active`. An omitted `password` or `external_id` "
+        "is kept. To change only some fields, use PATCH. To change your own password, also send `current_password`. "
+        "Changing a password and assigning a role other than `user` require a password-based credential.",
+        "partial_update": "Updates the fields that you send.\n\n"
+        "The body is a merge patch (RFC 7396). To avoid overwriting someone else's change, send `If-Match`: if the "
+        "user has changed, the request fails with 412. Changing a password and assigning a role other than `user` "
+        "require a password-based credential.",
         "destroy": "Deletes the user permanently.\n\n"
-        "Name, email, password, posts and comments are erased, and all credentials are revoked. Orders and payments "
-        "are kept for accounting, identified only by user ID. Repeating the request returns 404.",
+        "Name, email address, password, posts and comments are erased, and all credentials are revoked. Orders and "
+        "payments are kept for accounting, identified only by user ID. Repeating the request returns 404.",
     }
     queryset = User.objects.all()
     serializer_class = UserSerializer
@@ -128,8 +137,8 @@ class UserMessageView(MessageView):
 class UserEmailVerificationView(UserMessageView):
     texts = {
         "post": "Send a verification email.\n\n"
-        "Users can send it to themselves, administrators to anyone. Returns 409 if the email is already verified or "
-        "the user is inactive."
+        "Users can send it to themselves, administrators to anyone. Returns 409 if the email address is already "
+        "verified or the user is inactive."
     }
     purpose = Purpose.EMAIL_VERIFICATION
 
@@ -147,7 +156,7 @@ class UserInvitationView(UserMessageView):
         "post": "Send an invitation.\n\n"
         "Sends a user who has no password a link to set one. Only administrators can send it. The link expires after "
         "seven days. Returns 409 if the user has a password or is inactive. If an API key or OAuth token has changed "
-        "the user's email, use a password-based credential."
+        "the user's email address, use a password-based credential."
     }
     purpose = Purpose.INVITATION
 
@@ -183,9 +192,10 @@ class ArchiveView(View):
 
     texts = {
         "get": "Download user archive.\n\n"
-        "Streams everything that the service stores about a user, as NDJSON: each line has the `kind` and the `data` "
-        "of one record. The lines are a consistent snapshot and contain no secrets. Administrators can download the "
-        "archive of any user. Requires a password-based credential."
+        "Streams everything that the service stores about a user, as NDJSON: each line has the `kind` (such as `user`, "
+        "`order` or `session`) and the `data` of one record. The lines are a consistent snapshot and contain no "
+        "secrets. You can download your own archive; administrators can download any user's. Requires a "
+        "password-based credential."
     }
     permission_classes = [PasswordPermission]
     cache_control = "no-store"

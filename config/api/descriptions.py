@@ -7,10 +7,11 @@ from collections.abc import Mapping
 
 RESOURCE_TEXTS: Mapping[str, str] = {
     "list": "Returns a page of the {many}{parent} that you can access.\n\n"
-    "Follow the links in the response to get further pages. `page` and `offset` return a total. `cursor` reads a list "
-    "of any length and returns each item once, even if others are added meanwhile.",
+    "Follow the links in the response to get further pages. With `page` or `offset`, you get the total, or "
+    "`totalAtLeast` if more items match than are counted. `cursor` reads a list of any length and returns each item "
+    "once, even if others are added meanwhile.",
     "create": "Creates a new {one}{parent}.\n\nReturns it as stored, with its URL in `Location`.",
-    "retrieve": "Returns the {one}.\n\nReturns 404 if it does not exist or you cannot access it.",
+    "retrieve": "Returns the {one}.\n\nReturns 404 if the {one} does not exist or you cannot access it.",
     "update": "Replaces the {one}.\n\n"
     "Omitted fields are reset to their defaults. To avoid overwriting someone else's change, send `If-Match`: if the "
     "resource has changed, the request fails with 412.",
@@ -22,13 +23,13 @@ RESOURCE_TEXTS: Mapping[str, str] = {
 
 # Descriptions of the fields of request bodies.
 FIELD_TEXTS: Mapping[str, str] = {
-    "amount": "The amount, with two decimals. The service stores no currency.",
+    "amount": "The amount, with at most two decimals, such as 12.30. The service stores no currency.",
     "body": "The text of the post. Default: empty.",
     "client_id": "The ID of the application.",
     "client_secret": "The secret of a confidential application.",
     "code": "The authorization code.",
     "code_verifier": "The PKCE verifier (RFC 7636).",
-    "current_password": "Your current password. Required to change your own password.",
+    "current_password": "Your current password. Only when changing your own password, and then required.",
     "cursor": "The `cursor` of an event, or a `nextCursor`. Empty: all stored events.",
     "description": "A note of your own.",
     "email": "The email address.",
@@ -37,9 +38,10 @@ FIELD_TEXTS: Mapping[str, str] = {
     "grant_type": "The grant type.",
     "item": "The ordered item.",
     "name": "The name.",
-    "overlap_seconds": "How long the previous key or secret stays valid. Default: 86400 (one day).",
-    "password": "The password.",
-    "password_hash": "A hash of the password, instead of `password`: see /docs/import-users.",
+    "overlap_seconds": "How many seconds the previous key or secret stays valid. Default: 86400 (one day).",
+    "password": "The password. A new one has at least 8 characters, is not common, not only digits, and not similar to "
+    "the name or email address. A user who is created without one can be invited to set it.",
+    "password_hash": "A hash, instead of `password`. Only when creating a user: see /docs/import-users.",
     "qty": "The quantity.",
     "redirect_uri": "The redirect URI of the authorization request.",
     "refresh_token": "The refresh token.",

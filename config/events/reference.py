@@ -13,7 +13,8 @@ PARAMETERS = [
     build_parameter(
         "cursor",
         build_string(MAX_TARGET, f"^{CURSOR_CHARACTERS}*$"),
-        "A `nextCursor`, or the `cursor` of an event; empty for the oldest event, `now` for the end.",
+        "A `nextCursor`, or the `cursor` of an event. Empty or omitted: starts with the oldest event. `now`: starts at "
+        "the end, with future events only.",
         allowEmptyValue=True,
     ),
     *build_references("limit"),
@@ -25,11 +26,12 @@ PARAMETERS = [
         build_integer(1),
         "Returns only events of this user's resources. With the role `user`, you can send only your own ID.",
     ),
-    build_parameter("fields", _FIELDS, "Comma-separated list of the fields to return. Omits all others."),
+    build_parameter("fields", _FIELDS, "Comma-separated list of the fields to return. All other fields are omitted."),
     build_parameter(
         "include",
         {"type": "string", "enum": ["resource"]},
-        "`resource` returns the resource of each event as it is now, in this order; null where it is gone.",
+        "`resource` returns the current resource of each event, in the order of the events; null if it no longer "
+        "exists or you cannot see it.",
     ),
 ]
 MEMBERS = {

@@ -40,8 +40,8 @@ class EventSerializer(serializers.Serializer):
         "resource": {"type": "post", "id": 17, "href": "/api/v2/posts/17"},
         "user_id": 42,
         "changed": ["title"],
-        "actor": None,
-        "request_id": None,
+        "actor": {"user_id": 1, "credential": "api_key"},
+        "request_id": "7f6e4a389a3f2f6a1b6f2f10c4f2a7d1",
     }
 
     id = serializers.IntegerField(min_value=1)

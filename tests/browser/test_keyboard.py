@@ -117,7 +117,7 @@ def test_endpoint_is_found_and_called(page: Page, keyboard: Keyboard, api_key: s
     expect(page.get_by_label("Search endpoints")).to_be_focused()
     keyboard.type("list comments of the")
     keyboard.press("Enter")
-    expect(page.get_by_role("heading", name="List comments of the post")).to_be_focused(timeout=20_000)
+    expect(page.get_by_role("heading", name="List a post's comments")).to_be_focused(timeout=20_000)
     keyboard.tab_to(page.get_by_role("button", name="Try it out"))
     keyboard.press("Enter")
     keyboard.tab_to(page.get_by_label("post_id", exact=True))

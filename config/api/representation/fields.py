@@ -177,7 +177,11 @@ class MoneyField(StrictField, serializers.DecimalField):
         if direction == "response":
             return {"type": "string", "maxLength": self.max_digits + 1, "pattern": r"^[0-9]+\.[0-9]{2}$"}
         pattern = r"^[0-9]+(\.[0-9]{1,2})?$"
-        return {"anyOf": [{"type": "string", "maxLength": self.max_digits + 1, "pattern": pattern}, number]}
+        text = 'A string ("12.30") or a number with at most two decimals. The service stores no currency.'
+        return {
+            "description": text,
+            "anyOf": [{"type": "string", "maxLength": self.max_digits + 1, "pattern": pattern}, number],
+        }
 
 
 class DateTimeField(StrictField, serializers.DateTimeField):

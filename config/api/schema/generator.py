@@ -95,8 +95,15 @@ def postprocess_document(result: JSONObject, generator: Generator, **options: ob
         used = {name: one for name, one in ours.items() if f'"#/components/{kind}/{name}"' in text}
         components[kind] = components.get(kind, {}) | used
     result["tags"] = _describe_tags(result)
+    if generator.described_version.deprecated:
+        result["info"]["description"] += _describe_end(generator.described_version)
     _describe_fields(result)
     return result
+
+
+def _describe_end(version: Version) -> str:
+    end = f" and ends on {version.sunset}" if version.sunset else ""
+    return f"\n\nThis version is deprecated{end}. Use version {settings.API_VERSIONS[-1]}."
 
 
 def _describe_fields(result: JSONObject) -> None:

@@ -19,10 +19,10 @@ from config.api.representation.fields import StrictField
 from config.api.requests import find_parsers
 from config.api.schema import errors, examples, fields, headers, parameters, responses
 from config.api.schema.fields import Field, build_string
-from config.api.schema.views import is_later, is_streamed, takes_dry_run, takes_lines
+from config.api.schema.views import is_later, is_streamed, takes_dry_run, takes_include, takes_lines
 from config.api.versions.versioning import is_versioned, strip_prefix
 from config.api.viewsets import ResourceViewSet
-from config.http.errors import ErrorCode
+from config.http.errors import DomainError, ErrorCode
 from config.http.json import MAX_LINES, JSONObject
 from config.http.media_types import NDJSON
 
@@ -35,6 +35,8 @@ _OUTCOMES = {
     "partial_update": "The {one} was changed.",
 }
 _DRY_RUN = "With `dry_run=true`: the response that the real request would return."
+_MALFORMED = DomainError(ErrorCode.MALFORMED_JSON, "The line is not a JSON object: it is empty.")
+_REFUSED_LINE = {"line": 2, "status": 400, "error": envelope.error(_MALFORMED)["error"]}
 _VERBS = {
     "list": "List",
     "create": "Create",
@@ -74,8 +76,10 @@ class Schema(AutoSchema):
             return self._describe().partition("\n")[0].rstrip(".")
         names = self.view.queryset.model._meta
         noun = names.verbose_name_plural if self.view.action == "list" else names.verbose_name
-        parents = "".join(f" of the {parent}" for parent in re.findall(r"\{(\w+)_id\}", self.path))
-        return f"{_VERBS[self.view.action]} {noun}{parents}"
+        verb = _VERBS[self.view.action]
+        if not (parent := re.search(r"\{(\w+)_id\}", self.path)):
+            return f"{verb} {noun}"
+        return f"{verb} a {parent[1]}'s {noun}" if self.view.action == "list" else f"{verb} a {noun} for a {parent[1]}"
 
     def get_description(self) -> str:
         """The view's description of the operation; never a docstring, which is for developers of the service."""
@@ -85,9 +89,9 @@ class Schema(AutoSchema):
             description = description.partition("\n\n")[2] or description
         if is_streamed(self.view):
             description += (
-                "\n\nWith `Accept: application/x-ndjson` or `text/csv`, streams the list without envelope, `ETag` "
-                "and `Link`. `page`, `offset`, `cursor`, `limit` and `include` are then rejected. If a stream fails "
-                "midway, the connection is reset."
+                "\n\nWith `Accept: application/x-ndjson` or `text/csv`, streams the list without the envelope, `ETag` "
+                f"or `Link`. Paging parameters{', `include`' if takes_include(self.view) else ''} and `envelope=true` "
+                "are then rejected. If a stream fails midway, the connection is reset."
             )
         scope = self.view.required_scope(self.method)
         return f"{description}\n\nScope: `{scope}`." if scope else description
@@ -212,10 +216,10 @@ class Schema(AutoSchema):
         """
         single = created["content"]["application/json"]["example"]["data"]
         data = {name: value for name, value in single.items() if name != LINKS}
-        example = envelope.lines([{"line": 1, "status": 201, "data": data}], created=1)
+        example = envelope.lines([{"line": 1, "status": 201, "data": data}, _REFUSED_LINE], created=1)
         description = (
             "The result of each line of NDJSON with `partial=true`, as `application/json`. Rejected lines have `error` "
-            "instead of `data`. The 201 without `partial=true` and the 200 to a dry run have the same body."
+            "instead of `data`. For NDJSON, the 201 (without `partial=true`) and the 200 (dry run) have this body, too."
             f"\n\n```json\n{json.dumps(example, indent=2, ensure_ascii=False)}\n```"
         )
         return {"description": description}

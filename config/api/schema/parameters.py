@@ -10,6 +10,7 @@ from config.api.bulk import PARTIAL
 from config.api.listing.cursors import CURSOR_CHARACTERS
 from config.api.listing.filter_values import (
     BOUNDS,
+    BOUNDS_OF_TIMES,
     MAX_SEARCH,
     MAX_VALUES,
     MONEY_PATTERN,
@@ -71,14 +72,14 @@ _SHARED = (
     build_parameter(
         "envelope",
         _FLAG,
-        "`false` returns the bare value of `data`. Lists then have their links in `Link` and their total in "
-        "`X-Total-Count`.",
+        "`false` returns the bare value of `data`. The links of a list are then in `Link`, and its total (with `page` "
+        "or `offset`) in `X-Total-Count`.",
     ),
     build_parameter(
         "dry_run",
         _FLAG,
-        "`true` validates the request and changes nothing. Returns 200 with `Dry-Run: true` and the response, or "
-        "the error. Ids in it are not reserved.",
+        "`true` validates the request and changes nothing. Returns 200 with `Dry-Run: true` and the body of the real "
+        "response, or the error. A real request may get different ids, and keys and secrets in the body are not valid.",
     ),
     build_parameter(
         PARTIAL,
@@ -104,6 +105,7 @@ _SHARED = (
 )
 COMPONENTS: JSONObject = {
     **{parameter["name"]: parameter for parameter in _SHARED},
+    "Idempotency-Key-lines": {**_KEY, "description": f"NDJSON only; ignored with JSON. {_KEY['description']}"},
     "Idempotency-Key-required": {**_KEY, "required": True, "example": "8e03978e-40d5-43e8-bc93-6894a57f9324"},
 }
 _IDEMPOTENCY_KEYS = {KeyPolicy.REQUIRED: "Idempotency-Key-required", KeyPolicy.HONOURED: "Idempotency-Key"}
@@ -145,8 +147,7 @@ def _get_shared_names(view: Any, method: str) -> list[str]:
     if takes_dry_run(view, method):
         names.append("dry_run")
     if takes_lines(view, method):
-        # If a single resource needs no key, this one is for NDJSON only.
-        return [*names, PARTIAL, _IDEMPOTENCY_KEYS[KeyPolicy.HONOURED]]
+        return [*names, PARTIAL, _IDEMPOTENCY_KEYS.get(view.idempotency, "Idempotency-Key-lines")]
     if method == "GET":
         names += ["If-None-Match", "If-Match"]
     elif method in {"PUT", "PATCH", "DELETE"}:
@@ -171,7 +172,8 @@ def _build_fields_parameter(view: ResourceViewSet) -> JSONObject:
     return build_parameter(
         "fields",
         schema,
-        "Comma-separated list of the fields to return. Omits all others, and `_links` of a single resource.",
+        "Comma-separated list of the fields to return. All other fields are omitted, and so are the `_links` of a "
+        "single resource.",
     )
 
 
@@ -185,7 +187,7 @@ def _build_list_parameters(view: ResourceViewSet) -> list[JSONObject]:
     sortable = {"type": "string", "enum": list(view.sortable)}
     default = "Default: `id`"
     if is_later(view):
-        default += ", or the field that has a bound"
+        default = "Default: the field of a range filter, otherwise `id`. A range filter works only with its own field"
     return [
         *build_references("page", "offset", "cursor", "limit"),
         build_parameter("sort", sortable, f"The field to sort by. {default}. Ties are sorted by `id`."),
@@ -233,7 +235,9 @@ def _build_later_parameter(view: ResourceViewSet, name: str) -> JSONObject:
         case _:
             schema = build_string(14, MONEY_PATTERN)
     column = declared.field_name
-    description = f"Filters for {column} {BOUNDS[declared.lookup_expr]} value, and sorts by {column}."
+    is_time = isinstance(declared.field, TimeField)
+    bound = BOUNDS_OF_TIMES[declared.lookup_expr] if is_time else f"{BOUNDS[declared.lookup_expr]} value"
+    description = f"`{column}` {bound}. Sorts by `{column}`."
     return build_parameter(name, schema, description)
 
 

@@ -46,9 +46,9 @@ class WebhookViewSet(ResourceViewSet):
 
     texts = {
         "create": "Creates a new webhook.\n\n"
-        "Sends events of these types that you are allowed to read to `url`, signed according to Standard Webhooks. "
-        "Only this response contains the secret that verifies them: store it now. Also requires `events:read` and the "
-        "read scope of each resource. The webhook keeps the scopes of the credential and the API version of this "
+        "Sends signed events (Standard Webhooks) to `url`: those of these `types` that you are allowed to read. Only "
+        "this response contains the secret that verifies them: store it now. Also requires `events:read` and the read "
+        "scope of each type in `types`. The webhook keeps the scopes of the credential and the API version of this "
         "request, even after the credential expires or is revoked.",
         "partial_update": "Updates the fields that you send.\n\n"
         "The body is a merge patch (RFC 7396). To enable a disabled webhook, set `status` to `active`.",
@@ -117,7 +117,8 @@ class RotationViewSet(WebhookViewSet):
     texts = {
         "create": "Rotates the secret of the webhook.\n\n"
         "Only this response contains the new secret. During `overlap_seconds`, deliveries are signed with both "
-        "secrets: update your server in that time.",
+        "secrets: update your server in that time. If you rotate again before, only the two newest secrets are used. "
+        "Only its owner can rotate a secret. Rejects an `Idempotency-Key`. The secret of a dry run is not valid.",
         "created": "The secret was rotated.",
     }
     serializer_class = WebhookRotationSerializer

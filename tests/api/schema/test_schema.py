@@ -241,7 +241,8 @@ def test_what_becomes_of_lines_is_described_in_words_beside_the_one_type(documen
             (text,) = re.findall(r"```json\n(.*)\n```", response["description"], re.DOTALL)
             created = operation["responses"]["201"]["content"]["application/json"]["example"]["data"]
             row = {name: value for name, value in created.items() if name != "_links"}
-            data = [{"line": 1, "status": 201, "data": row}]
+            error = {"code": "MALFORMED_JSON", "message": "The line is not a JSON object: it is empty.", "details": []}
+            data = [{"line": 1, "status": 201, "data": row}, {"line": 2, "status": 400, "error": error}]
             assert json.loads(text) == {"success": True, "data": data, "meta": {"created": 1}}
             described.add(path)
             parameters = {one["name"]: one for one in (resolve(document, one) for one in operation["parameters"])}
