@@ -32,8 +32,9 @@ moments = st.datetimes(
     datetime(9999, 12, 30),  # noqa: DTZ001
     timezones=st.sampled_from([UTC, timezone(timedelta(hours=5, minutes=30))]),
 )
+long_integers = st.integers(-(2**63), 2**63 - 1)
 VALUES = {
-    models.BigIntegerField: st.integers(-(2**63), 2**63 - 1),
+    models.BigIntegerField: long_integers,
     models.IntegerField: st.integers(-(2**31), 2**31 - 1),
     models.DecimalField: st.decimals(Decimal("-9999999999.99"), Decimal("9999999999.99"), places=2),
     models.DateTimeField: moments,
@@ -42,7 +43,7 @@ VALUES = {
     models.CharField: st.text(st.characters(exclude_categories=["Cs"])),
     models.ForeignKey: st.integers(1, 2**63 - 1),
     models.GenericIPAddressField: st.ip_addresses().map(str),
-    models.JSONField: st.dictionaries(st.sampled_from(["by", "role"]), st.none() | st.integers() | st.just("admin")),
+    models.JSONField: st.dictionaries(st.sampled_from(["by", "role"]), st.none() | long_integers | st.just("admin")),
 }
 
 

@@ -208,6 +208,20 @@ def mail_that_nobody_sends(service: Service, key: str) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def webhook_that_nobody_sends_to(service: Service, key: str) -> Iterator[None]:
+    with paused(service, "deliver"):
+        status, made = ask(
+            service, "/api/v2/webhooks", {"url": "https://example.com/", "types": ["post.created"]}, X_API_Key=key
+        )
+        assert status == 201, made
+        path = f"/api/v2/webhooks/{json.loads(made)['data']['id']}/pings"
+        assert ask(service, path, {}, X_API_Key=key)[0] == 202
+        with psycopg.connect(get_database_url(service.copy)) as database:
+            database.execute("UPDATE config_webhookdelivery SET due_at = now() - interval '1 hour'")
+        yield
+
+
 CONDITIONS: dict[str, Callable[[Service, str], Any]] = {
     # First, while there is no series of 500 yet.
     "ServerErrors": fault,
@@ -218,6 +232,7 @@ CONDITIONS: dict[str, Callable[[Service, str], Any]] = {
     "RequestsTurnedAway": too_many_logins,
     "QuotasNotCounted": silent_database_for_quotas,
     "OutboxOverdue": mail_that_nobody_sends,
+    "WebhooksLate": webhook_that_nobody_sends_to,
     "DatabaseAway": silent_database,
     "WorkersRestart": dying_workers,
     "LoginFailures": guessed_passwords,
