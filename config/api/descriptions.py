@@ -41,7 +41,7 @@ FIELD_TEXTS: Mapping[str, str] = {
     "overlap_seconds": "How many seconds the previous key or secret stays valid. Default: 86400 (one day).",
     "password": "The password. A new one has at least 8 characters, is not common, not only digits, and not similar to "
     "the name or email address. A user who is created without one can be invited to set it.",
-    "password_hash": "A hash, instead of `password`. Only when creating a user: see /docs/import-users.",
+    "password_hash": "A password hash, instead of `password`. Only when creating a user: see /docs/import-users.",
     "qty": "The quantity.",
     "redirect_uri": "The redirect URI of the authorization request.",
     "refresh_token": "The refresh token.",

@@ -10,7 +10,7 @@ from config.api.permissions import insufficient_scope
 from config.api.representation import envelope
 from config.api.versions import versioning
 from config.api.writing.idempotency import refuse_key
-from config.http.errors import Detail, DomainError, ErrorCode, forbidden, invalid
+from config.http.errors import MESSAGES, Detail, DomainError, ErrorCode, forbidden, invalid
 from config.http.etags import HAS_CHANGED, failed_precondition
 from config.http.json import JSONObject, malformed
 from config.http.request_limits import MAX_SHORT_BODY, body_too_long
@@ -36,6 +36,7 @@ def _build_errors() -> Iterator[DomainError]:
     yield from (failed_precondition("If-Match", HAS_CHANGED), body_too_long(MAX_SHORT_BODY), rate_limited(42))
     yield versioning.unsupported(f"{newest.number + 1}", ErrorCode.UNSUPPORTED_VERSION.status)
     yield from (versioning.conflicting(oldest.number, newest.number), versioning.retired(oldest))
+    yield DomainError(ErrorCode.CURSOR_EXPIRED, details=[Detail("cursor", MESSAGES[ErrorCode.CURSOR_EXPIRED])])
     yield DomainError(ErrorCode.CONFLICT, taken := "Another user has this email address.", [Detail("email", taken)])
     yield DomainError(ErrorCode.METHOD_NOT_ALLOWED, 'Method "DELETE" not allowed.')
     yield DomainError(ErrorCode.NOT_ACCEPTABLE, "Available: application/json, text/html.")

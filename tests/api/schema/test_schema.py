@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 from typing import Any
+from uuid import uuid4
 
 import jsonschema_rs
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from accounts.services import create_api_key
 from config.api.schema import get_document
 from config.api.versions import versioning
+from config.events.representation import Place, seal_place
 from tests.conftest import with_password
 from tests.events.webhooks.rows import make_pair
 from tests.plugins.described import close
@@ -184,6 +186,11 @@ def test_example_of_an_error_is_what_the_service_answers(admin, make_user, docum
     method, path, body, headers = REFUSED[code]
     answer = admin(method, f"/api/v{version}{path.format(id=admin.user.pk)}", body, **headers)
     assert answer.body == document["components"]["examples"][code]["value"]
+
+
+def test_example_of_an_expired_cursor_is_what_the_service_answers(admin, document, version):
+    answer = admin.get(f"/api/v{version}/events?cursor={seal_place(Place(uuid4(), 1, 1))}")
+    assert answer.body == document["components"]["examples"]["CURSOR_EXPIRED"]["value"]
 
 
 def test_example_of_a_refused_version_names_those_there_are(nobody, document, settings):
