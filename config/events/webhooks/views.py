@@ -13,7 +13,6 @@ from rest_framework.response import Response
 
 from config import audit
 from config.api.listing.filters import StrictFilterSet
-from config.api.permissions import require_scope
 from config.api.principal import SCOPES, lock_credentials
 from config.api.representation.envelope import Link, build_address
 from config.api.views import View, read_nothing
@@ -22,7 +21,7 @@ from config.api.writing.idempotency import KeyPolicy
 from config.events.feed import Question, read_page
 from config.events.representation import open_place
 from config.events.webhooks import queue
-from config.events.webhooks.permissions import WebhookPermission
+from config.events.webhooks.permissions import WebhookPermission, require_sending_scopes
 from config.events.webhooks.serializers import (
     QueuedDeliverySerializer,
     ReplaySerializer,
@@ -51,7 +50,8 @@ class WebhookViewSet(ResourceViewSet):
         "scope of each type in `types`. The webhook keeps the scopes of the credential and the API version of this "
         "request, even after the credential expires or is revoked.",
         "partial_update": "Updates the fields that you send.\n\n"
-        "The body is a merge patch (RFC 7396). To enable a disabled webhook, set `status` to `active`.",
+        "The body is a merge patch (RFC 7396). To enable a disabled webhook, set `status` to `active`. This, "
+        "and changing `url` or `types`, requires the same scopes as creating the webhook.",
         "destroy": "Deletes the webhook.\n\nIt sends no more events. Repeating the request returns 404.",
     }
     queryset = Webhook.objects.all()
@@ -78,7 +78,7 @@ class WebhookViewSet(ResourceViewSet):
         lock_credentials(self.principal.user)
 
     def perform_create(self, serializer: Any) -> None:
-        require_scope(self.principal, "events:read")
+        require_sending_scopes(self.principal, self.principal.scopes, serializer.validated_data["types"])
         user = self.principal.user
         lock_credentials(user)
         # Of simultaneous requests each counts those that were made before.
@@ -97,6 +97,12 @@ class WebhookViewSet(ResourceViewSet):
     def perform_update(self, serializer: Any) -> None:
         webhook, changes = serializer.instance, serializer.validated_data
         changed = [name for name, value in changes.items() if getattr(webhook, name) != value]
+        sending = {"url", "types", *(["status"] if changes.get("status") == WebhookStatus.ACTIVE else [])}
+        if not sending.isdisjoint(changed):
+            # Deliveries of earlier types may still be waiting.
+            waiting = webhook.deliveries.filter(status=DeliveryStatus.PENDING).order_by().values_list("type").distinct()
+            types = {*webhook.types, *changes.get("types", ()), *(name for (name,) in waiting)}
+            require_sending_scopes(self.principal, webhook.scopes, types)
         if "status" in changed:
             changes["disabled_reason"] = ""
             # As if it had never failed.
@@ -140,15 +146,16 @@ class RotationViewSet(WebhookViewSet):
 
 
 def lock_webhook(principal: Any, webhook_id: str) -> Webhook:
-    """A webhook that the caller sees, locked.
+    """A webhook that the caller sees, and whose events it may read, locked.
 
     Raises:
-        DomainError: NOT_FOUND when there is none.
+        DomainError: NOT_FOUND when there is none; INSUFFICIENT_SCOPE.
     """
     rows = Webhook.objects.visible_to(principal).select_related("user").filter(pk=parse_id(webhook_id))
     webhook: Webhook | None = rows.select_for_update(of=("self",), no_key=True).first()
     if webhook is None:
         raise not_found()
+    require_sending_scopes(principal, webhook.scopes, webhook.types)
     return webhook
 
 
@@ -180,7 +187,14 @@ class DeliveryViewSet(ResourceViewSet):
     links = (
         Link("self", "/webhooks/{0.webhook_id}/deliveries/{0.id}", "webhooks:read"),
         Link("webhook", "/webhooks/{0.webhook_id}", "webhooks:read"),
-        Link("retry", "/webhooks/{0.webhook_id}/deliveries/{0.id}/retries", "webhooks:write", "POST"),
+        Link(
+            "retry",
+            "/webhooks/{0.webhook_id}/deliveries/{0.id}/retries",
+            "webhooks:write",
+            "POST",
+            WebhookPermission.may_retry,
+            select_related="webhook",
+        ),
     )
 
     def get_parents(self) -> QuerySet[Model]:
@@ -240,6 +254,7 @@ class RetryView(DeliveringView):
         delivery: WebhookDelivery | None = rows.filter(pk=parse_id(delivery_id)).first()
         if delivery is None:
             raise not_found()
+        require_sending_scopes(self.principal, webhook.scopes, [delivery.type])
         delivery.retry()
         return delivery
 
