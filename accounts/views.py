@@ -4,7 +4,6 @@ from typing import Any, ClassVar
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema, extend_schema_view
-from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -28,7 +27,7 @@ from config.api.principal import AUDIT_SCOPE, lock_credentials
 from config.api.representation.envelope import Link
 from config.api.schema.fields import build_string
 from config.api.schema.parameters import build_parameter
-from config.api.views import View, read_nothing
+from config.api.views import View
 from config.api.viewsets import ResourceViewSet, parse_id
 from config.api.writing.idempotency import KeyPolicy
 from config.http.errors import Detail, ErrorCode, forbidden, invalid, not_found
@@ -112,12 +111,6 @@ class TokenView(View):
     # Log-ins hash, and all of them write more than once.
     lanes = {"POST": Lane.SLOW}
     authentication_classes: ClassVar[list[type]] = []
-    serializer_class: ClassVar[type[serializers.Serializer]] = RefreshTokenSerializer
-
-    def read(self, request: Request) -> dict[str, Any]:
-        serializer = self.serializer_class(data=request.data, context={"version": request.version})
-        serializer.is_valid(raise_exception=True)
-        return serializer.validated_data
 
     def answer(self, pair: Pair) -> Response:
         data = {
@@ -157,7 +150,7 @@ class RefreshView(TokenView):
         "Exchanges a refresh token for a new pair. Use each refresh token once: a second use revokes all tokens of "
         "the login."
     }
-
+    serializer_class = RefreshTokenSerializer
     own_errors = {"POST": (ErrorCode.INVALID_TOKEN,)}
 
     @extend_schema(request=RefreshTokenSerializer, responses=TokenPairSerializer, tags=[SIGN_IN])
@@ -173,6 +166,7 @@ class LogoutView(TokenView):
         "Revokes all tokens of this login immediately. Accepts any refresh token of the login, even a used or expired "
         "one. Returns 400 for an access token or an application's token, which cannot end a session."
     }
+    serializer_class = RefreshTokenSerializer
 
     @extend_schema(request=RefreshTokenSerializer, responses={204: None}, tags=[SIGN_IN])
     def post(self, request: Request, **kwargs: str) -> Response:
@@ -229,7 +223,7 @@ class EmailVerificationView(TokenView):
 
     @extend_schema(operation_id="email_verifications_use", request=None, responses={204: None}, tags=[SIGN_IN])
     def post(self, request: Request, token: str, **kwargs: str) -> Response:
-        read_nothing(request)
+        self.read(request)
         messages.verify_email(token)
         return Response(status=204)
 

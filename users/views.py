@@ -18,7 +18,7 @@ from config.api.permissions import PasswordPermission
 from config.api.representation.envelope import Link
 from config.api.representation.renderers import NDJSONRenderer
 from config.api.streams import open_snapshot, respond
-from config.api.views import View, read_nothing
+from config.api.views import View
 from config.api.viewsets import ResourceViewSet, parse_id
 from config.http.errors import ErrorCode, forbidden, not_found
 from config.http.lanes import Lane
@@ -122,7 +122,7 @@ class UserMessageView(MessageView):
 
     @extend_schema(request=None, responses={202: MessageSerializer})
     def post(self, request: Request, user_id: str, **kwargs: str) -> Response:
-        read_nothing(request)
+        self.read(request)
         user = User.objects.visible_to(self.principal).filter(pk=parse_id(user_id)).first()
         if user is None:
             raise not_found()

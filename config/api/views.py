@@ -10,6 +10,7 @@ from django.http.response import HttpResponseBase
 from rest_framework.exceptions import APIException, MethodNotAllowed
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.serializers import Serializer
 from rest_framework.views import APIView
 
 from config.api.limits.quotas import consume_quota
@@ -177,14 +178,22 @@ class ConventionsMixin(APIView):
 
 
 class View(ConventionsMixin):
-    """An endpoint that is no resource."""
+    """An endpoint that is no resource.
+
+    Attributes:
+        serializer_class: of the body of a POST; without fields where nothing is declared.
+    """
+
+    serializer_class: ClassVar[type[Serializer]] = StrictSerializer
 
     def initial(self, request: Request, *args: object, **kwargs: object) -> None:
         super().initial(request, *args, **kwargs)
         self.parameters.check()
 
-
-def read_nothing(request: Request) -> None:
-    """Reads a body that may be left out, and has no fields."""
-    if request.stream is not None:
-        StrictSerializer(data=request.data, context={"version": request.version}).is_valid(raise_exception=True)
+    def read(self, request: Request) -> dict[str, Any]:
+        """The validated values of the body, which may be left out where it has no fields."""
+        if self.serializer_class is StrictSerializer and request.stream is None:
+            return {}
+        serializer = self.serializer_class(data=request.data, context={"version": request.version})
+        serializer.is_valid(raise_exception=True)
+        return serializer.validated_data

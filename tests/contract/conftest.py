@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -7,7 +8,14 @@ import pytest
 from orders.models import Order
 from payments.models import Payment
 from posts.models import Comment, Post
+from tests.contract.world import World, populated
 from tests.events.webhooks.rows import make_pair
+
+
+@pytest.fixture(scope="module")
+def world(django_db_setup: None, django_db_blocker: Any) -> Iterator[World]:
+    with django_db_blocker.unblock(), populated() as made:
+        yield made
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
@@ -12,7 +11,7 @@ from django.db import connection
 from tests.conftest import Answer, Caller
 from tests.contract.matrix import PLACES, Line, lines
 from tests.contract.routes import resource_routes
-from tests.contract.world import SAFE, World, populated, rolled_back
+from tests.contract.world import SAFE, World, rolled_back
 from tests.system.differential.comparison import fetch_rows
 from users.models import User
 
@@ -25,12 +24,6 @@ every_write = pytest.mark.parametrize("line", WRITES, ids=str)
 MADE_UP = {"id", "created_at", "updated_at", "_links", "key", "secret", "prefix", "expires_at"}
 # What a request counts of itself, tried or not.
 OF_REQUESTS = ("config_counter ", "config_versionuse ")
-
-
-@pytest.fixture(scope="module")
-def world(django_db_setup: None, django_db_blocker: Any) -> Iterator[World]:
-    with django_db_blocker.unblock(), populated() as made:
-        yield made
 
 
 def everything() -> frozenset[str]:
@@ -46,7 +39,7 @@ def ask(world: World, line: Line, caller: Caller, target: User, address: str = "
     """Sends the request of a line, in the form of an address with a place for the path."""
     content = world.content_of(line, target) if line.method != "DELETE" else {}
     headers = {"Idempotency-Key": "k"} if line.template == "payments" else {}
-    path = world.path(ROUTES[line.template], target).partition("?")[0].removeprefix("/api/v1")
+    path = world.path(ROUTES[line.template], target, "")
     return caller(line.method, address.format(path), **content, **headers)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from tests.accounts.credentials import BY_PASSWORD
 from tests.conftest import Answer, Caller, with_password
 from tests.contract.matrix import OPEN, PLACES, PUBLIC, Cell, Line, lines, lines_outside
 from tests.contract.routes import ANY_PATH, PREFIXES, addresses, routes
-from tests.contract.world import SAFE, World, populated, rolled_back
+from tests.contract.world import SAFE, World, rolled_back
 
 pytestmark = pytest.mark.django_db
 
@@ -23,12 +22,6 @@ SCOPED = [line for line in LINES if line.scope]
 PROTECTED = [line for line in LINES if line.needs not in {OPEN, PUBLIC}]
 every_line = pytest.mark.parametrize("line", LINES, ids=str)
 every_protected_line = pytest.mark.parametrize("line", PROTECTED, ids=str)
-
-
-@pytest.fixture(scope="module")
-def world(django_db_setup: None, django_db_blocker: Any) -> Iterator[World]:
-    with django_db_blocker.unblock(), populated() as made:
-        yield made
 
 
 def fault(cell: Cell, answer: Answer, row: int | None = None) -> str | None:

@@ -81,7 +81,8 @@ def build_table(request: HttpRequest, query: ListQuery, body: Any) -> Mapping[st
         "columns": columns,
         "removed": removed,
         "other_forms": list(forms.values()),
-        "rows": [[_build_cell(request, own_path, name, value) for name, value in row.items()] for row in rows],
+        # `fields` may leave out the id of the parent, which the address of the list names.
+        "rows": [[_build_cell(request, own_path, {**view.kwargs, **row}, name) for name in row] for row in rows],
     }
 
 
@@ -96,9 +97,10 @@ def _build_column(query: ListQuery, name: str, form: FilterForm | None) -> Colum
     return Column(name, address, direction, ", ".join(left_out), form)
 
 
-def _build_cell(request: HttpRequest, own_path: str, name: str, value: object) -> Cell:
+def _build_cell(request: HttpRequest, own_path: str, row: Mapping[str, object], name: str) -> Cell:
+    value = row[name]
     if name == "id":
-        path = own_path.format(SimpleNamespace(id=value))
+        path = own_path.format(SimpleNamespace(**row))
     elif name.endswith("_id") and value is not None:
         path = f"/{name.removesuffix('_id')}s/{value}"
     elif name.endswith("_at") and isinstance(value, str):

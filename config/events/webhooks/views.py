@@ -15,7 +15,7 @@ from config import audit
 from config.api.listing.filters import StrictFilterSet
 from config.api.principal import SCOPES, lock_credentials
 from config.api.representation.envelope import Link, build_address
-from config.api.views import View, read_nothing
+from config.api.views import View
 from config.api.viewsets import ResourceViewSet, parse_id
 from config.api.writing.idempotency import KeyPolicy
 from config.events.feed import Question, read_page
@@ -228,7 +228,7 @@ class PingView(DeliveringView):
 
     @extend_schema(request=None, responses={202: QueuedDeliverySerializer}, tags=[TAG])
     def post(self, request: Request, webhook_id: str, **kwargs: str) -> Response:
-        read_nothing(request)
+        self.read(request)
 
         def ping() -> WebhookDelivery:
             delivery = WebhookDelivery.objects.create(webhook=self.lock_active(webhook_id), type=PING)
@@ -246,7 +246,7 @@ class RetryView(DeliveringView):
 
     @extend_schema(request=None, responses={202: QueuedDeliverySerializer}, tags=[TAG])
     def post(self, request: Request, webhook_id: str, delivery_id: str, **kwargs: str) -> Response:
-        read_nothing(request)
+        self.read(request)
         return self.respond(run_in_transaction(lambda: self._retry(self.lock_active(webhook_id), delivery_id)))
 
     def _retry(self, webhook: Webhook, delivery_id: str) -> WebhookDelivery:
@@ -260,6 +260,7 @@ class RetryView(DeliveringView):
 
 
 class ReplayView(DeliveringView):
+    serializer_class = ReplaySerializer
     own_errors = {"POST": (ErrorCode.NOT_FOUND, ErrorCode.CONFLICT, ErrorCode.INVALID_CURSOR, ErrorCode.CURSOR_EXPIRED)}
     texts = {
         "post": "Replay events.\n\n"
@@ -270,9 +271,7 @@ class ReplayView(DeliveringView):
 
     @extend_schema(request=ReplaySerializer, responses={202: ReplaySerializer}, tags=[TAG])
     def post(self, request: Request, webhook_id: str, **kwargs: str) -> Response:
-        serializer = ReplaySerializer(data=request.data, context={"version": request.version})
-        serializer.is_valid(raise_exception=True)
-        cursor = serializer.validated_data["cursor"]
+        cursor = self.read(request)["cursor"]
         place = open_place(cursor) if cursor else None
         # An expired cursor leads nowhere.
         read_page(self.principal, Question(place, is_end=True))

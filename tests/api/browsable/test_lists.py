@@ -7,6 +7,7 @@ import pytest
 from orders.models import Order
 from posts.models import Post
 from tests.api.browsable.conftest import ada_token
+from tests.events.webhooks.rows import make_pair
 
 
 @pytest.mark.parametrize("more", ["", "&envelope=false"])
@@ -34,6 +35,15 @@ def test_rows_lead_to_the_addresses_of_their_resource(ada, make_user, path, targ
     order = Order.objects.create(user=make_user(), item="Tea", qty=1)
     text = ada(path.format(order)).content.decode()
     assert f'href="{target.format(order)}">{order.id}</a>' in text
+
+
+@pytest.mark.parametrize("more", ["", "?fields=id", "?fields=type&envelope=false"])
+def test_rows_below_a_parent_lead_to_their_addresses_below_it(ada, make_user, more):
+    pk = make_pair(make_user())
+    path = f"/api/v2/webhooks/{pk}/deliveries"
+    response = ada(f"{path}{more}")
+    assert response.status_code == 200
+    assert (f'href="{path}/{pk}">{pk}</a>' in response.content.decode()) == ("type" not in more)
 
 
 def test_column_heads_sort_and_keep_the_filters(ada, make_user):
