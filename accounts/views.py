@@ -147,8 +147,9 @@ class RefreshView(TokenView):
 
     texts = {
         "post": "Refresh tokens.\n\n"
-        "Exchanges a refresh token for a new pair. Use each refresh token once: a second use revokes all tokens of "
-        "the login."
+        "Exchanges a refresh token for a new pair. Use each refresh token once: a second use returns 401 and revokes "
+        "all tokens of the login. Exception: if it comes within ten seconds and before the new pair is used, as from "
+        "two tabs at once, the login continues."
     }
     serializer_class = RefreshTokenSerializer
     own_errors = {"POST": (ErrorCode.INVALID_TOKEN,)}

@@ -38,9 +38,9 @@ class UserViewSet(BulkMixin, ResourceViewSet):
 
     texts = {
         "create": "Creates a new user.\n\n"
-        "Administrators can create users of any role (other than `user`: only with a password-based credential). If "
-        "the operator has enabled open sign-up, no credential is needed for a JSON request that creates a user of role "
-        "`user`. By default, a user has the role `user`, the status `active` and no password.\n\n"
+        "Administrators can create users of any role. A role other than `user` requires a password-based credential. "
+        "If the operator has enabled open sign-up, no credential is needed for a JSON request that creates a user of "
+        "role `user`. By default, a user has the role `user`, the status `active` and no password.\n\n"
         "From version 2 on, send NDJSON to create up to 1,000 users at once: all or none are created, unless "
         "`partial=true`. At most 20 lines can have a `password`. `Idempotency-Key` is used only with NDJSON and "
         "ignored otherwise: repeating a JSON request returns 409.",
@@ -54,7 +54,8 @@ class UserViewSet(BulkMixin, ResourceViewSet):
         "require a password-based credential.",
         "destroy": "Deletes the user permanently.\n\n"
         "Name, email address, password, posts and comments are erased, and all credentials are revoked. Orders and "
-        "payments are kept for accounting, identified only by user ID. Repeating the request returns 404.",
+        "payments are kept for accounting, identified only by user ID. Returns 409 for the last active administrator. "
+        "Repeating the request returns 404.",
     }
     queryset = User.objects.all()
     serializer_class = UserSerializer
@@ -155,8 +156,8 @@ class UserInvitationView(UserMessageView):
     texts = {
         "post": "Send an invitation.\n\n"
         "Sends a user who has no password a link to set one. Only administrators can send it. The link expires after "
-        "seven days. Returns 409 if the user has a password or is inactive. If an API key or OAuth token has changed "
-        "the user's email address, use a password-based credential."
+        "seven days. Returns 409 if the user has a password or is inactive. If the email address was last changed by "
+        "an API key or OAuth token, the invitation requires a password-based credential; others get 403."
     }
     purpose = Purpose.INVITATION
 

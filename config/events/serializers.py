@@ -16,6 +16,7 @@ from config.models.events import ACTIONS, TYPES
 
 _WORD = "^[a-z_]+$"
 _CURSOR = f"^{CURSOR_CHARACTERS}+$"
+MAX_CURSOR = 512
 
 
 class EventResourceSerializer(serializers.Serializer):
@@ -45,7 +46,7 @@ class EventSerializer(serializers.Serializer):
     }
 
     id = serializers.IntegerField(min_value=1)
-    cursor = serializers.RegexField(_CURSOR, max_length=512)
+    cursor = serializers.RegexField(_CURSOR, max_length=MAX_CURSOR)
     type = serializers.ChoiceField(TYPES)
     created_at = serializers.DateTimeField()
     resource = EventResourceSerializer()

@@ -44,7 +44,7 @@ class EventsView(ConventionsMixin):
         "Returns the changes to users, orders, payments, posts and comments, in order, oldest first. Every page has a "
         "`nextCursor`: continue from it to get each event exactly once. Without `cursor`, starts at the oldest event. "
         "`cursor=now` returns no events, only a cursor for later ones. Each type in `type` requires its read scope. "
-        "Without `type`, returns the types for which the credential has it."
+        "Without `type`, returns the types for which the credential has the read scope."
     }
     own_errors = {"GET": (ErrorCode.INVALID_CURSOR, ErrorCode.CURSOR_EXPIRED, ErrorCode.FORBIDDEN)}
     own_parameters = PARAMETERS

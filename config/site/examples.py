@@ -139,9 +139,11 @@ def write_javascript(exchange: Exchange) -> str:
     """The call with fetch, and what the command prints."""
     call = parse_command(exchange.command)
     headers = {_quote_javascript_name(name): _quote_javascript(value) for name, value in call.headers.items()}
+    lines = []
     if call.login:
-        user, password = call.login
-        headers["Authorization"] = f'"Basic " + btoa({_quote_javascript(f"{user}:{password}")})'
+        # `btoa` takes characters for bytes, and refuses those beyond Latin-1.
+        lines.append(f"const bytes = new TextEncoder().encode({_quote_javascript(':'.join(call.login))})")
+        headers["Authorization"] = '"Basic " + btoa(String.fromCharCode(...bytes))'
     options = [f'method: "{call.method}"'] if call.method != "GET" else []
     if headers:
         options.append(f"headers: {{ {', '.join(f'{name}: {value}' for name, value in headers.items())} }}")
@@ -155,7 +157,7 @@ def write_javascript(exchange: Exchange) -> str:
     shown += [f"answer.headers.get({json.dumps(name)})" for name in exchange.shown_headers]
     address = _quote_javascript(call.url)
     first = f"const answer = await fetch({address}"
-    lines = [_fill(f"{first}, {{ ", options, " })", indent=2) if options else f"{first})"]
+    lines.append(_fill(f"{first}, {{ ", options, " })", indent=2) if options else f"{first})")
     if shown:
         lines.append(_fill("console.log(", shown, ")", indent=2))
     if exchange.has_body:

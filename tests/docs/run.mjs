@@ -4,7 +4,7 @@
 import { createInterface } from 'node:readline'
 import { createContext, runInContext } from 'node:vm'
 
-const SHARED = ['fetch', 'Headers', 'URLSearchParams', 'URL', 'crypto', 'btoa', 'setTimeout', 'TextDecoder']
+const SHARED = ['fetch', 'Headers', 'URLSearchParams', 'URL', 'crypto', 'btoa', 'setTimeout', 'TextDecoder', 'TextEncoder']
 const known = createContext(Object.fromEntries(SHARED.map((name) => [name, globalThis[name]])))
 
 for await (const line of createInterface({ input: process.stdin })) {

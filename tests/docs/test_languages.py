@@ -5,6 +5,7 @@ import re
 import socket
 import subprocess
 import sys
+from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import nullcontext
 from itertools import product
@@ -128,6 +129,15 @@ def is_listening(port: int) -> bool:
 
 def as_text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
+
+
+def test_password_beyond_latin_1_is_sent_in_utf_8():
+    node = JavaScript()
+    node.run("const fetch = async (url, { headers }) => ({ json: () => headers.Authorization })", {})
+    (exchange,) = examples.read_session('$ curl -u "zo\u00eb@example.com:$PASSWORD" $API/users\n{}\n')
+    ((sent,),) = node.call(exchange, {"API": "", "PASSWORD": "10 \u20ac"})
+    node.close()
+    assert b64decode(sent.removeprefix("Basic ")).decode() == "zo\u00eb@example.com:10 \u20ac"
 
 
 @pytest.mark.django_db(transaction=True, reset_sequences=True)

@@ -192,6 +192,7 @@ class Schema(AutoSchema):
             found.setdefault("200", self._build_dry_run())
         if takes_lines(self.view, self.method):
             found[str(MULTI_STATUS)] = self._add_headers(MULTI_STATUS, self._build_multi_status(found["201"]))
+            found["201"]["description"] += " For NDJSON, the body is that of the 207."
         if self.method == "GET":
             found["304"] = self._add_headers(304, {"description": "Not modified since the client's version."})
         for status, codes in errors.get_error_codes(self.view, self.path, self.method).items():

@@ -186,8 +186,8 @@ def _build_include_parameter(view: ResourceViewSet) -> JSONObject:
 def _build_list_parameters(view: ResourceViewSet) -> list[JSONObject]:
     sortable = {"type": "string", "enum": list(view.sortable)}
     default = "Default: `id`"
-    if is_later(view):
-        default = "Default: the field of a range filter, otherwise `id`. A range filter works only with its own field"
+    if is_later(view) and len(view.sortable) > 1:
+        default += ". With a range filter such as `created_at[gte]`, the list can only be sorted by `created_at`"
     return [
         *build_references("page", "offset", "cursor", "limit"),
         build_parameter("sort", sortable, f"The field to sort by. {default}. Ties are sorted by `id`."),

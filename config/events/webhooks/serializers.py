@@ -11,6 +11,7 @@ from rest_framework.exceptions import ValidationError
 from config.api.principal import SCOPES
 from config.api.representation.fields import CharField, ChoiceField, IntegerField, MultiChoiceField
 from config.api.representation.serializers import ResourceSerializer, StrictSerializer
+from config.events.serializers import MAX_CURSOR
 from config.events.webhooks.addresses import MAX_URL_LENGTH, AddressRefused, check_url
 from config.events.webhooks.outcomes import MAX_ANSWER_BYTES, MAX_ERROR_LENGTH
 from config.models import Webhook, WebhookDelivery
@@ -135,4 +136,4 @@ class QueuedDeliverySerializer(WebhookDeliverySerializer):
 class ReplaySerializer(StrictSerializer):
     example: ClassVar[Mapping[str, object]] = {"cursor": ""}
 
-    cursor = CharField(max_length=200, allow_blank=True)
+    cursor = CharField(max_length=MAX_CURSOR, allow_blank=True)

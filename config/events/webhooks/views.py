@@ -38,6 +38,7 @@ from config.postgresql.transactions import advisory_lock, get_lock_number, run_i
 # Each event of a type is sent to all of them.
 MAX_WEBHOOKS = 20
 TAG = "webhooks"
+_SENDING_SCOPES = "Also requires `events:read` and the read scope of each type of the webhook."
 
 
 class WebhookViewSet(ResourceViewSet):
@@ -124,7 +125,8 @@ class RotationViewSet(WebhookViewSet):
         "create": "Rotates the secret of the webhook.\n\n"
         "Only this response contains the new secret. During `overlap_seconds`, deliveries are signed with both "
         "secrets: update your server in that time. If you rotate again before, only the two newest secrets are used. "
-        "Only its owner can rotate a secret. Rejects an `Idempotency-Key`. The secret of a dry run is not valid.",
+        "Only its owner can rotate a secret. Rejects an `Idempotency-Key`. The secret of a dry run is not valid. "
+        + _SENDING_SCOPES,
         "created": "The secret was rotated.",
     }
     serializer_class = WebhookRotationSerializer
@@ -224,7 +226,10 @@ class DeliveringView(View):
 
 
 class PingView(DeliveringView):
-    texts = {"post": f"Ping webhook.\n\nSends an event of type `{PING}`. `Location` is the URL of its delivery."}
+    texts = {
+        "post": f"Ping webhook.\n\nSends an event of type `{PING}`. `Location` is the URL of its delivery. "
+        + _SENDING_SCOPES
+    }
 
     @extend_schema(request=None, responses={202: QueuedDeliverySerializer}, tags=[TAG])
     def post(self, request: Request, webhook_id: str, **kwargs: str) -> Response:
@@ -241,7 +246,8 @@ class PingView(DeliveringView):
 class RetryView(DeliveringView):
     texts = {
         "post": "Retry delivery.\n\nSends the delivery again immediately, whatever its status. If this fails, "
-        "retries follow until three days after the delivery was created. An older delivery gets only this one attempt."
+        "retries follow until three days after the delivery was created. An older delivery gets only this one attempt. "
+        + _SENDING_SCOPES
     }
 
     @extend_schema(request=None, responses={202: QueuedDeliverySerializer}, tags=[TAG])
@@ -266,7 +272,7 @@ class ReplayView(DeliveringView):
         "post": "Replay events.\n\n"
         "Resends every stored event of the webhook's types that follows `cursor`: that of a received event, or one of "
         "`GET /events`. An empty cursor starts with the oldest event. Replayed events keep their `webhook-id`, so that "
-        "your server can ignore duplicates."
+        "your server can ignore duplicates. " + _SENDING_SCOPES
     }
 
     @extend_schema(request=ReplaySerializer, responses={202: ReplaySerializer}, tags=[TAG])
