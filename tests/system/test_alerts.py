@@ -131,7 +131,7 @@ def reused_token(service: Service, key: str) -> Iterator[None]:
 
 @contextmanager
 def used_up_quota(service: Service, key: str) -> Iterator[None]:
-    token = log_in(service, key, "busy@example.com")["access_token"]
+    token = log_in(service, key, "quota@example.com")["access_token"]
     assert {ask(service, "/api/v2/users", Authorization=f"Bearer {token}")[0] for _ in range(250)} == {200, 429}
     yield
 
