@@ -32,7 +32,7 @@ SELECT count(*), extract(epoch FROM now() - min(due_at) FILTER (WHERE is_late)):
 # Rolled-back events count, too. Followers read up to the oldest transaction that has an id.
 _LOOK_AT_EVENTS = """
 SELECT coalesce((SELECT last_value FROM pg_sequences WHERE sequencename = 'config_event_id_seq'), 0),
-    coalesce(extract(epoch FROM now() - min(xact_start)), 0)::float8
+    coalesce(extract(epoch FROM clock_timestamp() - min(xact_start)), 0)::float8
 FROM pg_stat_activity WHERE backend_xid IS NOT NULL AND pid <> pg_backend_pid()
 """
 # PostgreSQL shows a role the waits of its own sessions, and those of all to a member of pg_monitor.
