@@ -14,31 +14,27 @@ from django.utils.crypto import salted_hmac
 __all__ = ["InvalidTag", "seal", "unseal"]
 
 
-def seal(data: bytes, salt: str, binding: bytes | None = None) -> bytes:
+def seal(data: bytes, salt: str, *bindings: bytes) -> bytes:
     """Seals data.
 
     Args:
         data: what is encrypted.
         salt: for what it is sealed: other purposes have other keys.
-        binding: what is authenticated with it.
+        bindings: what is authenticated with it.
     """
-    return _build_cipher(settings.SECRET_KEY, salt).encrypt(data, _list(binding))
+    return _build_cipher(settings.SECRET_KEY, salt).encrypt(data, [*bindings])
 
 
-def unseal(sealed: bytes, salt: str, binding: bytes | None = None) -> bytes:
-    """Opens what was sealed with the same salt and binding, by SECRET_KEY or one of SECRET_KEY_FALLBACKS.
+def unseal(sealed: bytes, salt: str, *bindings: bytes) -> bytes:
+    """Opens what was sealed with the same salt and bindings, by SECRET_KEY or one of SECRET_KEY_FALLBACKS.
 
     Raises:
         InvalidTag: by none of them.
     """
     for secret_key in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS):
         with suppress(InvalidTag):
-            return _build_cipher(secret_key, salt).decrypt(sealed, _list(binding))
+            return _build_cipher(secret_key, salt).decrypt(sealed, [*bindings])
     raise InvalidTag
-
-
-def _list(binding: bytes | None) -> list[bytes] | None:
-    return None if binding is None else [binding]
 
 
 # For the current secret and a few previous ones.

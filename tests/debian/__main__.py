@@ -251,9 +251,7 @@ def upgrade(debian: Debian) -> None:
     commit_id = debian.run("git -C /opt/users-service rev-parse HEAD").strip()
     told = f"Release 1.0.0 ({commit_id}) serves"
     # The new workers start while the commands end.
-    deadline = time.monotonic() + 60
-    while told not in debian.read_log() and time.monotonic() < deadline:
-        time.sleep(1)
+    wait_for(lambda: told in debian.read_log(), 60)
     expect(told in debian.read_log(), "the release serves soon after the commands have ended, and the log says so")
     expect(told in debian.run("systemctl status --no-pager users-service"), "systemctl status shows it")
     commit(
