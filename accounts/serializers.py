@@ -71,7 +71,13 @@ class APIKeySerializer(ResourceSerializer):
 @extend_schema_serializer(component_name="Rotation")
 class RotationSerializer(APIKeySerializer):
     example = {**APIKeySerializer.example, "overlap_seconds": DEFAULT_OVERLAP}
-    overlap_seconds = IntegerField(write_only=True, required=False, min_value=0, max_value=MAX_OVERLAP)
+    overlap_seconds = IntegerField(
+        write_only=True,
+        required=False,
+        min_value=0,
+        max_value=MAX_OVERLAP,
+        help_text="For how many seconds the old key keeps working. Default: 86400 (one day).",
+    )
 
     class Meta(APIKeySerializer.Meta):
         fields = (*FIELDS, "overlap_seconds")
@@ -88,7 +94,7 @@ class LoginSerializer(StrictSerializer):
     example = {"email": "ada.lovelace@example.net", "password": "four plain words here"}
     # Any text: what is no email is nobody's, and is answered like any other wrong one.
     email = CharField(max_length=254)
-    password = CharField(max_length=128)
+    password = CharField(max_length=128, help_text="The password.")
 
 
 class EmailSerializer(StrictSerializer):

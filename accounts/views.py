@@ -68,9 +68,10 @@ class SessionsView(View):
 
     texts = {
         "get": "List sessions.\n\n"
-        "Returns where you are signed in: the latest 100 logins with tokens (`jwt`) and the latest 100 browser "
-        "sessions (`session`). The `last_used_at` of a login is updated when its tokens are refreshed, and when a new "
-        "access token is first used; that of a browser session with its requests, at most once a minute."
+        "Returns your latest 100 logins (`kind` is `jwt`) and your latest 100 browser sessions (`session`). "
+        "`last_used_at` is the time of the last refresh or of the first use of the last access token; for a browser "
+        "session, it is the time of the last request, exact to a minute. Requires a password-based credential: Basic "
+        "or a JWT from login."
     }
     permission_classes = [PasswordPermission]
     cache_control = "no-store"
@@ -84,7 +85,10 @@ class SessionsView(View):
 class SessionView(View):
     """One of these sign-ins."""
 
-    texts = {"delete": "End session.\n\nThe session and its tokens stop working with the next request."}
+    texts = {
+        "delete": "End session.\n\nThe session and its tokens stop working from the next request on. Requires a "
+        "password-based credential: Basic or a JWT from login."
+    }
     permission_classes = [PasswordPermission]
     own_errors = {"DELETE": (ErrorCode.FORBIDDEN, ErrorCode.NOT_FOUND)}
     own_parameters = (
@@ -127,9 +131,10 @@ class LoginView(TokenView):
 
     texts = {
         "post": "Log in.\n\n"
-        "Exchanges email address and password for tokens. Send the access token as `Authorization: Bearer`: it is "
-        "valid for 15 minutes. The refresh token is valid for 14 days and can be used once. Returns 403 with the field "
-        "`email` if the operator requires verified email addresses and this one is not verified."
+        "Starts a session: exchanges email address and password for an access token and a refresh token. Send the "
+        "access token as `Authorization: Bearer`; it is valid for 15 minutes. The refresh token is valid for 14 days "
+        "and can be used once, at `/token/refresh`. Returns 403 with the field `email` in `details` if the operator "
+        "requires verified email addresses and this one is not verified."
     }
 
     serializer_class = LoginSerializer
@@ -147,9 +152,9 @@ class RefreshView(TokenView):
 
     texts = {
         "post": "Refresh tokens.\n\n"
-        "Exchanges a refresh token for a new pair. Use each refresh token once: a second use returns 401 and revokes "
-        "all tokens of the login. Exception: if it comes within ten seconds and before the new pair is used, as from "
-        "two tabs at once, the login continues."
+        "Exchanges a refresh token for a new access token and a new refresh token. Use each refresh token once: a "
+        "second use returns 401 and ends the session. Exception: if the second use comes within ten seconds and before "
+        "the new tokens are used (such as from two tabs at once), it returns 401, but the session continues."
     }
     serializer_class = RefreshTokenSerializer
     own_errors = {"POST": (ErrorCode.INVALID_TOKEN,)}
@@ -164,8 +169,9 @@ class LogoutView(TokenView):
 
     texts = {
         "post": "Log out.\n\n"
-        "Revokes all tokens of this login immediately. Accepts any refresh token of the login, even a used or expired "
-        "one. Returns 400 for an access token or an application's token, which cannot end a session."
+        "Ends the session of a refresh token: all its tokens are revoked immediately. Accepts any refresh token of the "
+        "session, even a used or expired one. Returns 400 for an access token or the token of an OAuth application, "
+        "which cannot end a session."
     }
     serializer_class = RefreshTokenSerializer
 
@@ -178,9 +184,10 @@ class LogoutView(TokenView):
 class PasswordResetRequestView(MessageView, TokenView):
     texts = {
         "post": "Request a password reset.\n\n"
-        "If an active user with a password has this email address, sends a link to it. The response is the same "
-        "otherwise. No link is sent to an address that an API key or OAuth token has set. The link works once and "
-        "expires after 30 minutes. Returns 404 if the operator has not configured a mail server."
+        "Sends a link to the email address if an active user with a password has this address. No link is sent if the "
+        "address was last changed with an API key or OAuth token. The response does not tell whether a link was sent. "
+        "The link works once and expires after 30 minutes. Returns 404 if the operator has not configured a mail "
+        "server."
     }
     purpose = Purpose.PASSWORD_RESET
     serializer_class = EmailSerializer
@@ -197,8 +204,8 @@ class PasswordResetView(TokenView):
 
     texts = {
         "post": "Set a new password.\n\n"
-        "Takes the token from the link of a password reset or an invitation. Setting the password ends all logins and "
-        "sessions, and verifies the email address. Returns 404 if the token has expired or was used."
+        "Takes the token from the link of a password reset or an invitation. Setting the password ends all sessions of "
+        "the user, and the email address counts as verified. Returns 404 if the token has expired or was used."
     }
     serializer_class = PasswordSerializer
     own_errors = {"POST": (ErrorCode.NOT_FOUND,)}
@@ -234,14 +241,15 @@ class APIKeyViewSet(ResourceViewSet):
     """API keys: your own, and for administrators everybody's."""
 
     texts = {
-        "list": "Returns a page of your API keys. Administrators see the keys of all users.\n\n"
-        "The service does not store the keys themselves.",
+        "list": "Returns a page of your API keys. Administrators get the keys of all users if they use a password-based "
+        "credential: Basic or a JWT from login.\n\n"
+        "The response does not contain the keys themselves: the service does not store them.",
         "create": "Creates a new API key.\n\n"
-        "Requires a password-based credential: Basic or a JWT from login. "
-        "Only this response contains the key: store it now. Without `scopes`, the key gets all scopes except "
-        "`audit:read`.",
+        "Requires a password-based credential: Basic or a JWT from login. Only this response contains the `key`: store "
+        "it now. The `key` of a dry run does not work.",
         "destroy": "Revokes the API key.\n\n"
-        "It stops working with the next request. Repeating the request returns 204 again.",
+        "The key stops working from the next request on. Requires a password-based credential: Basic or a JWT from "
+        "login. Repeating the request returns 204 again.",
     }
 
     queryset = APIKey.objects.all()
@@ -292,9 +300,10 @@ class RotationViewSet(APIKeyViewSet):
 
     texts = {
         "create": "Rotates the API key.\n\n"
-        "Only its owner can rotate a key, with a password-based credential. "
-        "Only this response contains the new key, which has the same name, scopes and expiry. The old key stays valid "
-        "for `overlap_seconds`. Returns 409 if the key is revoked, expired or already rotated."
+        "Creates a new key with the same name, scopes and expiry. Only this response contains the new `key`: store it "
+        "now. The `key` of a dry run does not work. The old key keeps working for `overlap_seconds`, but not beyond "
+        "its own expiry. Only the owner can rotate a key, with a password-based credential: Basic or a JWT from login. "
+        "Returns 409 if the key is revoked, expired or already rotated."
     }
 
     serializer_class = RotationSerializer

@@ -11,7 +11,7 @@ from users.views import NestedUnderUserMixin
 class OrderViewSet(BulkMixin, ResourceViewSet):
     """The orders that the caller may see. They are created and never change."""
 
-    texts = {"create": "Creates a new order.\n\nSend an `Idempotency-Key` to retry safely."}
+    texts = {"create": "Creates a new order.\n\nTo retry safely, send an `Idempotency-Key`."}
     queryset = Order.objects.all()
     serializer_class = OrderSerializer
     scope = "orders"

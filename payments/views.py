@@ -10,7 +10,7 @@ from users.views import NestedUnderUserMixin
 class PaymentViewSet(ResourceViewSet):
     """The payments that the caller may see. They are created and never change."""
 
-    texts = {"create": "Creates a payment.\n\nRequires an `Idempotency-Key`: repeating it creates no second payment."}
+    texts = {"create": "Creates a new payment.\n\nA retry with the same `Idempotency-Key` creates no second payment."}
     queryset = Payment.objects.all()
     serializer_class = PaymentSerializer
     scope = "payments"

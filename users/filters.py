@@ -16,7 +16,11 @@ class UniqueFilter(django_filters.CharFilter):
 class UserFilterSet(StrictFilterSet):
     status = _build_choice_filter(Status)
     role = _build_choice_filter(Role)
-    email = UniqueFilter(method="with_email", strip=False)
+    email = UniqueFilter(
+        method="with_email",
+        strip=False,
+        help_text="Returns only the user with this email address, ignoring case and Unicode normalization.",
+    )
     external_id = UniqueFilter(strip=False)
 
     def with_email(self, rows: UserQuerySet, name: str, value: str) -> UserQuerySet:

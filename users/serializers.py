@@ -48,6 +48,7 @@ class UserSerializer(ResourceSerializer):
     }
     # A hash takes a fiftieth of a second.
     max_lines_with = {"password": 20}
+    taken_by = {"password_hash": ("POST",), "current_password": ("PUT", "PATCH")}
     email = EmailField(max_length=254)
     external_id = ExternalIDField(max_length=255, required=False, allow_null=True)
     password = CharField(max_length=MAX_PASSWORD_LENGTH, write_only=True, required=False)

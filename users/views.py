@@ -38,20 +38,23 @@ class UserViewSet(BulkMixin, ResourceViewSet):
 
     texts = {
         "create": "Creates a new user.\n\n"
-        "Administrators can create users of any role. A role other than `user` requires a password-based credential. "
-        "If the operator has enabled open sign-up, no credential is needed for a JSON request that creates a user of "
-        "role `user`. By default, a user has the role `user`, the status `active` and no password.\n\n"
-        "From version 2 on, send NDJSON to create up to 1,000 users at once: all or none are created, unless "
-        "`partial=true`. At most 20 lines can have a `password`. `Idempotency-Key` is used only with NDJSON and "
-        "ignored otherwise: repeating a JSON request returns 409.",
+        "Requires an administrator; for a role other than `user`, with a password-based credential: Basic or a JWT "
+        "from login. Exception: if the operator has enabled open sign-up, anyone can create a user of role `user` with "
+        "a JSON request and without a credential. A user without a password can be invited to set one.\n\n"
+        "From version 2 on, send NDJSON to create up to 1,000 users at once. At most 20 lines can have a `password`. "
+        "`Idempotency-Key` is used only with NDJSON. A repeated JSON request returns 409, as the email address is then "
+        "taken.",
         "update": "Replaces the user.\n\n"
-        "An omitted `role` is reset to `user`, an omitted `status` to `active`. An omitted `password` or `external_id` "
-        "is kept. To change only some fields, use PATCH. To change your own password, also send `current_password`. "
-        "Changing a password and assigning a role other than `user` require a password-based credential.",
+        "If you are an administrator, an omitted `role` is reset to `user`, and an omitted `status` to `active`. An "
+        "omitted `password` or `external_id` is kept. To change only some fields, use PATCH. Changing a password and "
+        "assigning a role other than `user` require a password-based credential: Basic or a JWT from login. Returns "
+        "409 if another user has the email address or `external_id`, or if no active administrator would be left. To "
+        "avoid overwriting someone else's change, send `If-Match`.",
         "partial_update": "Updates the fields that you send.\n\n"
-        "The body is a merge patch (RFC 7396). To avoid overwriting someone else's change, send `If-Match`: if the "
-        "user has changed, the request fails with 412. Changing a password and assigning a role other than `user` "
-        "require a password-based credential.",
+        "The body is a merge patch (RFC 7396): null resets a field to its default. Changing a password and assigning a "
+        "role other than `user` require a password-based credential: Basic or a JWT from login. Returns 409 if another "
+        "user has the email address or `external_id`, or if no active administrator would be left. To avoid "
+        "overwriting someone else's change, send `If-Match`.",
         "destroy": "Deletes the user permanently.\n\n"
         "Name, email address, password, posts and comments are erased, and all credentials are revoked. Orders and "
         "payments are kept for accounting, identified only by user ID. Returns 409 for the last active administrator. "
@@ -138,8 +141,9 @@ class UserMessageView(MessageView):
 class UserEmailVerificationView(UserMessageView):
     texts = {
         "post": "Send a verification email.\n\n"
-        "Users can send it to themselves, administrators to anyone. Returns 409 if the email address is already "
-        "verified or the user is inactive."
+        "Sends a link to the user's email address. Users can send it to themselves, administrators to anyone. The link "
+        "expires after seven days. Returns 409 if the email address is already verified or the user is inactive. "
+        "Returns 404 if the operator has not configured a mail server."
     }
     purpose = Purpose.EMAIL_VERIFICATION
 
@@ -156,8 +160,9 @@ class UserInvitationView(UserMessageView):
     texts = {
         "post": "Send an invitation.\n\n"
         "Sends a user who has no password a link to set one. Only administrators can send it. The link expires after "
-        "seven days. Returns 409 if the user has a password or is inactive. If the email address was last changed by "
-        "an API key or OAuth token, the invitation requires a password-based credential; others get 403."
+        "seven days. Returns 409 if the user has a password or is inactive. If the email address was last changed with "
+        "an API key or OAuth token, only a password-based credential (Basic or a JWT from login) can send the "
+        "invitation. Returns 404 if the operator has not configured a mail server."
     }
     purpose = Purpose.INVITATION
 
@@ -194,9 +199,9 @@ class ArchiveView(View):
     texts = {
         "get": "Download user archive.\n\n"
         "Streams everything that the service stores about a user, as NDJSON: each line has the `kind` (such as `user`, "
-        "`order` or `session`) and the `data` of one record. The lines are a consistent snapshot and contain no "
-        "secrets. You can download your own archive; administrators can download any user's. Requires a "
-        "password-based credential."
+        "`order` or `session`) and the `data` of one record. All records are from one point in time and contain no "
+        "secrets. You can download your own archive; administrators can download the archive of any user. Requires a "
+        "password-based credential: Basic or a JWT from login."
     }
     permission_classes = [PasswordPermission]
     cache_control = "no-store"

@@ -13,25 +13,27 @@ PARAMETERS = [
     build_parameter(
         "cursor",
         build_string(MAX_TARGET, f"^{CURSOR_CHARACTERS}*$"),
-        "A `nextCursor`, or the `cursor` of an event. Empty or omitted: starts with the oldest event. `now`: starts at "
-        "the end, with future events only.",
+        "A `nextCursor`, or the `cursor` of an event. Empty or omitted: starts with the oldest event. `now`: returns "
+        "no events, only a `nextCursor` for future ones.",
         allowEmptyValue=True,
     ),
     *build_references("limit"),
     build_list_parameter(
-        "type", {"type": "string", "enum": list(TYPES)}, "Filters by type. Separate several with commas."
+        "type",
+        {"type": "string", "enum": list(TYPES)},
+        "Returns only events of these types. Separate several types with commas.",
     ),
     build_parameter(
         "user_id",
         build_integer(1),
-        "Returns only events of this user's resources. With the role `user`, you can send only your own ID.",
+        "Returns only events whose `user_id` is this one. With the role `user`, you can send only your own ID.",
     ),
-    build_parameter("fields", _FIELDS, "Comma-separated list of the fields to return. All other fields are omitted."),
+    build_parameter("fields", _FIELDS, "The fields to return, separated by commas. All other fields are omitted."),
     build_parameter(
         "include",
         {"type": "string", "enum": ["resource"]},
-        "`resource` returns the current resource of each event, in the order of the events; null if it no longer "
-        "exists or you cannot see it.",
+        "`resource` also returns the current resource of each event, in the order of the events, under `included`. "
+        "For a resource that no longer exists or that you cannot see, it returns null.",
     ),
 ]
 MEMBERS = {

@@ -41,10 +41,10 @@ class EventsView(ConventionsMixin):
 
     texts = {
         "get": "List events.\n\n"
-        "Returns the changes to users, orders, payments, posts and comments, in order, oldest first. Every page has a "
-        "`nextCursor`: continue from it to get each event exactly once. Without `cursor`, starts at the oldest event. "
-        "`cursor=now` returns no events, only a cursor for later ones. Each type in `type` requires its read scope. "
-        "Without `type`, returns the types for which the credential has the read scope."
+        "Returns a page of the changes to users, orders, payments, posts and comments, oldest first. Every page has a "
+        "`nextCursor`, even the last one: continue from it to get each event exactly once. The credential needs the "
+        "read scope of each type in `type` (such as `posts:read` for `post.created`). Without `type`, you get the "
+        "types for which it has the read scope."
     }
     own_errors = {"GET": (ErrorCode.INVALID_CURSOR, ErrorCode.CURSOR_EXPIRED, ErrorCode.FORBIDDEN)}
     own_parameters = PARAMETERS

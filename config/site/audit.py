@@ -34,9 +34,16 @@ class AuditEventSerializer(ResourceSerializer):
         "request_id": "7f6e4a389a3f2f6a1b6f2f10c4f2a7d1",
         "facts": {"credential": "jwt", "by": 1, "changed": ["role"], "role": "support"},
     }
-    user_id = serializers.IntegerField(read_only=True, allow_null=True)
-    address = serializers.IPAddressField(read_only=True, allow_null=True)
-    facts = FactsField()
+    user_id = serializers.IntegerField(
+        read_only=True, allow_null=True, help_text="The user whom the event is about. Null if unknown or deleted."
+    )
+    address = serializers.IPAddressField(
+        read_only=True, allow_null=True, help_text="The IP address of the request. Null without a request."
+    )
+    facts = FactsField(
+        help_text="Details, which depend on `event`. `by` is the ID of the user who caused the event, if that is "
+        "another user than `user_id`."
+    )
 
     class Meta:
         model = AuditEvent
@@ -53,7 +60,7 @@ class AuditEventFilterSet(StrictFilterSet):
         choices=[(event, event) for event in EVENTS],
         error_messages={"invalid_choice": f"Must be one of: {', '.join(EVENTS)}."},
     )
-    address = AddressFilter()
+    address = AddressFilter(help_text="Returns only events of requests from this IP address.")
 
 
 class AuditPermission(ResourcePermission):
@@ -71,8 +78,9 @@ class AuditEventViewSet(ResourceViewSet):
 
     texts = {
         "list": "Returns a page of the audit trail.\n\n"
-        "Who did what to which user or credential, how and from where, without names, emails and secrets. Only "
-        "administrators can read it and grant `audit:read`. A key has this scope only if its `scopes` name it."
+        "Each event says what happened to a user or credential, who did it and from where, without names, emails and "
+        "secrets. Only administrators can read the trail. An API key can read it only if `audit:read` was named in "
+        "`scopes` when the key was created."
     }
     queryset = AuditEvent.objects.all()
     serializer_class = AuditEventSerializer

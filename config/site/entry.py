@@ -50,7 +50,7 @@ class EntryView(View):
 
     texts = {
         "get": "Read the entry point.\n\n"
-        "Links to the main collections and to the sign-in endpoints. No credentials needed."
+        "Returns links to the main collections and to the sign-in endpoints. Requires no credential."
     }
 
     permission_classes = [PublicPermission]
@@ -97,7 +97,11 @@ def _get_described_version(request: Request) -> Version:
 class VersionsView(View):
     """The versions of the API: their dates, and what changed with each."""
 
-    texts = {"get": "List API versions.\n\nEach version with its status, dates and changes."}
+    texts = {
+        "get": "List API versions.\n\n"
+        "Returns each version with its status, dates and changes. `status` is `deprecated` from the "
+        "announcement on, even if the date in `deprecated` is in the future."
+    }
 
     permission_classes = [PublicPermission]
 

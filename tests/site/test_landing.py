@@ -35,7 +35,7 @@ def test_landing_page_tells_the_address_the_doors_and_the_versions(browser, sett
     assert "deprecated" in text
     assert "Operational" in text
     # Not when it was released: that may lie ahead.
-    assert re.findall('<th scope="col">([A-Z].*?)</th>', text) == ["Version", "Status", "Deprecated", "Sunset"]
+    assert re.findall('<th scope="col">([A-Z].*?)</th>', text) == ["Version", "Status", "Deprecated from", "Sunset"]
 
 
 @pytest.mark.parametrize("accept", ["application/json", "*/*"])

@@ -109,6 +109,8 @@ class ResourceSerializer(StrictSerializer, serializers.ModelSerializer):
     example: ClassVar[Mapping[str, object]] = {}
     # Fields of the response that creates a resource, which no other response has.
     shown_once: ClassVar[Sequence[str]] = ()
+    # Fields that only some methods take, and these methods.
+    taken_by: ClassVar[Mapping[str, Collection[str]]] = {}
     # Fields that take long, a hash for one, and how many lines of one request may have them.
     max_lines_with: ClassVar[Mapping[str, int]] = {}
     # For read-only fields with several representations: which of them is the current value.

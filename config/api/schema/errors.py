@@ -10,7 +10,7 @@ from rest_framework.request import Request
 
 from config.api.requests import METHODS_WITH_BODY
 from config.api.schema.fields import build_integer, build_object, build_string
-from config.api.schema.views import is_later, takes_lines
+from config.api.schema.views import has_conditions, is_later, takes_lines
 from config.api.versions.versioning import is_versioned
 from config.api.viewsets import ResourceViewSet
 from config.api.writing.idempotency import KeyPolicy
@@ -92,7 +92,7 @@ def _iterate_codes(view: Any, path: str, method: str) -> Iterator[ErrorCode]:
         yield from (ErrorCode.VERSION_CONFLICT, ErrorCode.UNSUPPORTED_VERSION)
     if is_versioned(path) and view.described_version.sunset:
         yield ErrorCode.VERSION_RETIRED
-    if method != "POST":
+    if has_conditions(view, method):
         yield ErrorCode.PRECONDITION_FAILED
     if method in METHODS_WITH_BODY:
         yield from (ErrorCode.MALFORMED_JSON, ErrorCode.PAYLOAD_TOO_LARGE, ErrorCode.UNSUPPORTED_MEDIA_TYPE)

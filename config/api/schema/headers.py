@@ -5,7 +5,7 @@ from typing import Any
 
 from config.api.representation.envelope import LINKS
 from config.api.schema.fields import PRINTABLE, REQUEST_ID, build_integer, build_string
-from config.api.schema.views import takes_dry_run, takes_lines
+from config.api.schema.views import has_conditions, takes_dry_run, takes_lines
 from config.api.versions.table import Version
 from config.api.viewsets import DRY_RUN_HEADER, ResourceViewSet
 from config.api.writing.idempotency import REPLAYED, KeyPolicy
@@ -40,7 +40,7 @@ _HEADERS: dict[str, tuple[str, JSONObject]] = {
     "ETag": ("The strong entity tag of this representation.", build_string(80, '^"[0-9a-z-]+"$')),
     "Location": ("The URL of the created resource.", build_string(1024, "^/")),
     "Content-Location": ("The URL of the resource in the body.", build_string(32_768, "^/")),
-    "X-Total-Count": ("The exact total of a bare list or a stream.", build_integer()),
+    "X-Total-Count": ("The exact total, if known, of a list without its envelope or of a stream.", build_integer()),
     REPLAYED: ("Present on a replayed response to a retry.", {"type": "boolean", "const": True}),
     DRY_RUN_HEADER: ("Present on the response to a dry run: nothing was changed.", {"type": "boolean", "const": True}),
     "Retry-After": ("Seconds to wait before retrying.", build_integer(1, 86_400)),
@@ -121,11 +121,9 @@ def get_success_headers(view: Any, method: str, status: int) -> JSONObject:
         The `headers` of the response.
     """
     if not isinstance(view, ResourceViewSet):
-        # The tag of a stream is not known before its end.
-        has_tag = method == "GET" and not getattr(view, "streams", False)
         links = ("Link",) if method == "GET" and LINKS in view.own_members else ()
         location = ("Location",) if status == ACCEPTED else ()
-        return build_references((*(("ETag",) if has_tag else ()), *links), location)
+        return build_references((*(("ETag",) if has_conditions(view, method) else ()), *links), location)
     if method == "GET":
         is_list = view.action == "list"
         return build_references(("ETag", "Link"), ("X-Total-Count",)) if is_list else build_references(("ETag",))

@@ -19,7 +19,7 @@ from config.api.representation.fields import StrictField
 from config.api.requests import find_parsers
 from config.api.schema import errors, examples, fields, headers, parameters, responses
 from config.api.schema.fields import Field, build_string
-from config.api.schema.views import is_later, is_streamed, takes_dry_run, takes_include, takes_lines
+from config.api.schema.views import has_conditions, is_later, is_streamed, takes_dry_run, takes_include, takes_lines
 from config.api.versions.versioning import is_versioned, strip_prefix
 from config.api.viewsets import ResourceViewSet
 from config.http.errors import DomainError, ErrorCode
@@ -34,7 +34,6 @@ _OUTCOMES = {
     "update": "The {one} was replaced.",
     "partial_update": "The {one} was changed.",
 }
-_DRY_RUN = "With `dry_run=true`: the response that the real request would return."
 _MALFORMED = DomainError(ErrorCode.MALFORMED_JSON, "The line is not a JSON object: it is empty.")
 _REFUSED_LINE = {"line": 2, "status": 400, "error": envelope.error(_MALFORMED)["error"]}
 _VERBS = {
@@ -90,8 +89,8 @@ class Schema(AutoSchema):
         if is_streamed(self.view):
             description += (
                 "\n\nWith `Accept: application/x-ndjson` or `text/csv`, streams the list without the envelope, `ETag` "
-                f"or `Link`. Paging parameters{', `include`' if takes_include(self.view) else ''} and `envelope=true` "
-                "are then rejected. If a stream fails midway, the connection is reset."
+                f"or `Link`. Omit paging parameters{', `include`' if takes_include(self.view) else ''} and `envelope=true`. "
+                "If a stream fails midway, the connection is reset."
             )
         scope = self.view.required_scope(self.method)
         return f"{description}\n\nScope: `{scope}`." if scope else description
@@ -115,6 +114,11 @@ class Schema(AutoSchema):
 
     # --- Fields
 
+    def _get_serializer_name(self, serializer: BaseSerializer, direction: str, bypass_extensions: bool = False) -> str:
+        name: str = super()._get_serializer_name(serializer, direction, bypass_extensions)
+        is_own = direction == "request" and self.method == "PUT" and getattr(serializer, "taken_by", {})
+        return f"Replaced{name}" if is_own else name
+
     def _map_serializer_field(self, field: Field, direction: str, bypass_extensions: bool = False) -> JSONObject:
         schema: JSONObject = super()._map_serializer_field(field, direction, bypass_extensions)
         if isinstance(field, StrictField):
@@ -132,6 +136,10 @@ class Schema(AutoSchema):
         mapped: JSONObject = super()._postprocess_serializer_schema(schema, serializer, direction)
         # A docstring, which is for developers of the service.
         mapped.pop("description", None)
+        if direction == "request":
+            for name, methods in getattr(serializer, "taken_by", {}).items():
+                if self.method not in methods:
+                    del mapped["properties"][name]
         for nested in mapped["properties"].values():
             if nested.get("type") == "array":
                 nested.setdefault("maxItems", MAX_LIMIT)
@@ -192,9 +200,9 @@ class Schema(AutoSchema):
             found.setdefault("200", self._build_dry_run())
         if takes_lines(self.view, self.method):
             found[str(MULTI_STATUS)] = self._add_headers(MULTI_STATUS, self._build_multi_status(found["201"]))
-            found["201"]["description"] += " For NDJSON, the body is that of the 207."
-        if self.method == "GET":
-            found["304"] = self._add_headers(304, {"description": "Not modified since the client's version."})
+            found["201"]["description"] += " With NDJSON: the result of each line, in the form of the 207."
+        if self.method == "GET" and has_conditions(self.view, self.method):
+            found["304"] = self._add_headers(304, {"description": "The `ETag` in `If-None-Match` still matches."})
         for status, codes in errors.get_error_codes(self.view, self.path, self.method).items():
             names = self._get_common_headers(codes) | headers.get_error_headers(self.view, status, codes)
             found[str(status)] = errors.build_error_response(status, codes, names)
@@ -203,11 +211,16 @@ class Schema(AutoSchema):
     def _build_dry_run(self) -> JSONObject:
         """The response to a dry run of what otherwise is 201 or 204."""
         if self.method == "POST":
+            statuses = "201 or 207" if takes_lines(self.view, self.method) else "201"
             response = self._build_resource_response(201)
+            response["description"] = f"With `dry_run=true`: the body of the {statuses}, possibly with another `id`."
         else:
             schema = {"$ref": "#/components/schemas/NothingAnswer"}
-            response = {"content": {"application/json": {"schema": schema, "example": envelope.single(None)}}}
-        return self._add_headers(200, {**response, "description": _DRY_RUN})
+            response = {
+                "content": {"application/json": {"schema": schema, "example": envelope.single(None)}},
+                "description": "With `dry_run=true`: the real request would return 204.",
+            }
+        return self._add_headers(200, response)
 
     def _build_multi_status(self, created: JSONObject) -> JSONObject:
         """The response with the result of each line, in words.
@@ -219,8 +232,8 @@ class Schema(AutoSchema):
         data = {name: value for name, value in single.items() if name != LINKS}
         example = envelope.lines([{"line": 1, "status": 201, "data": data}, _REFUSED_LINE], created=1)
         description = (
-            "The result of each line of NDJSON with `partial=true`, as `application/json`. Rejected lines have `error` "
-            "instead of `data`. For NDJSON, the 201 (without `partial=true`) and the 200 (dry run) have this body, too."
+            "With NDJSON and `partial=true`: the result of each line, as `application/json`. A rejected line has "
+            "`error` instead of `data`."
             f"\n\n```json\n{json.dumps(example, indent=2, ensure_ascii=False)}\n```"
         )
         return {"description": description}
@@ -259,7 +272,7 @@ class Schema(AutoSchema):
             one=names.verbose_name, many=names.verbose_name_plural
         )
         if is_streamed(self.view):
-            description += " As `application/x-ndjson` or `text/csv`, the whole list."
+            description += " As `application/x-ndjson` or `text/csv`: the whole list."
         return {"description": description, "content": {"application/json": media_type}}
 
     def _build_enveloped(self, data: JSONObject, members: JSONObject) -> JSONObject:

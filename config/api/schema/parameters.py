@@ -22,8 +22,9 @@ from config.api.listing.filter_values import (
 )
 from config.api.listing.pagination import DEFAULT_LIMIT, MAX_LIMIT, MAX_POSITION
 from config.api.listing.query import INCLUDE
+from config.api.representation.envelope import LINKS
 from config.api.schema.fields import MAX_TIME_LENGTH, TOKEN, build_integer, build_string
-from config.api.schema.views import is_later, takes_dry_run, takes_include, takes_lines
+from config.api.schema.views import has_conditions, is_later, takes_dry_run, takes_include, takes_lines
 from config.api.viewsets import ResourceViewSet
 from config.api.writing import idempotency
 from config.api.writing.idempotency import KeyPolicy
@@ -36,6 +37,7 @@ from config.postgresql.words import MAX_WORDS
 _BARE_KEY, _QUOTED_KEY = idempotency.BARE_KEY.pattern, idempotency.QUOTED_KEY.pattern
 # Each character may be escaped by a backslash.
 _MAX_QUOTED_KEY = 2 * MAX_KEY_LENGTH + len('""')
+_ONE_OF = "Returns only items whose `{}` is one of these values, separated by commas."
 _ENTITY_TAGS = r'^(\*|(W/)?"[!#-~]*"( *, *(W/)?"[!#-~]*")*)$'
 
 
@@ -55,56 +57,64 @@ _KEY = build_parameter(
 _FLAG = {"type": "boolean"}
 # Defaults are in the descriptions: the reference would send a schema's `default`, or a parameter's `example`.
 _SHARED = (
-    build_parameter("page", build_integer(1, MAX_POSITION), "Page number, from 1. Excludes `offset` and `cursor`."),
-    build_parameter("offset", build_integer(0, MAX_POSITION), "Items to skip. Excludes `page` and `cursor`."),
+    build_parameter(
+        "page", build_integer(1, MAX_POSITION), "Page number, from 1. Cannot be combined with `offset` or `cursor`."
+    ),
+    build_parameter(
+        "offset", build_integer(0, MAX_POSITION), "Items to skip. Cannot be combined with `page` or `cursor`."
+    ),
     build_parameter(
         "cursor",
         build_string(MAX_TARGET, f"^{CURSOR_CHARACTERS}*$"),
-        "A `nextCursor` or `prevCursor`; empty to start. Cannot be combined with `page` or `offset`.",
+        "A `nextCursor` or `prevCursor`. Empty or omitted: the first page. Cannot be combined with `page` or `offset`.",
         allowEmptyValue=True,
     ),
     build_parameter(
         "limit",
         build_integer(1, MAX_LIMIT),
-        f"Items per page. Default {DEFAULT_LIMIT}, maximum {MAX_LIMIT}; larger values are reduced.",
+        f"Items per page. Default {DEFAULT_LIMIT}, maximum {MAX_LIMIT}. A larger value counts as {MAX_LIMIT}.",
     ),
     build_parameter("order", {"type": "string", "enum": ["asc", "desc"]}, "Sort direction. Default `asc`."),
     build_parameter(
         "envelope",
         _FLAG,
-        "`false` returns the bare value of `data`. The links of a list are then in `Link`, and its total (with `page` "
-        "or `offset`) in `X-Total-Count`.",
+        "`false` returns the value of `data` without the envelope around it.",
     ),
     build_parameter(
         "dry_run",
         _FLAG,
-        "`true` validates the request and changes nothing. Returns 200 with `Dry-Run: true` and the body of the real "
-        "response, or the error. A real request may get different ids, and keys and secrets in the body are not valid.",
+        "`true` checks the request and changes nothing. If it would succeed, returns 200 with `Dry-Run: true`; if it "
+        "would fail, returns the error.",
     ),
     build_parameter(
         PARTIAL,
         _FLAG,
-        "NDJSON only. `true` creates the valid lines and returns 207 with the result of each line.",
+        "NDJSON only. `true` creates the valid lines and returns 207. Without it, all lines are created or none.",
     ),
     *(
         build_parameter(name, build_string(MAX_HEADER, _ENTITY_TAGS), f"The `ETag` that you have. {meaning}", "header")
         for name, meaning in {
-            "If-None-Match": "Returns 304 if it still matches.",
-            "If-Match": "Fails with 412 if the resource has changed since.",
+            "If-None-Match": "If it still matches, returns 304 without a body.",
+            "If-Match": "If it no longer matches, returns 412.",
         }.items()
     ),
     build_parameter(
         "X-Request-Id",
         # No pattern: a value of another form is replaced, and not refused.
         {"type": "string", "maxLength": MAX_HEADER},
-        "Returned as `Request-Id` and logged. "
-        f"Replaced unless it is 1 to {MAX_REQUEST_ID_LENGTH} of the characters `A-Za-z0-9._~-`.",
+        "Returned as `Request-Id` and logged. Has 1 to "
+        f"{MAX_REQUEST_ID_LENGTH} of the characters `A-Za-z0-9._~-`; any other value is replaced.",
         "header",
     ),
     _KEY,
 )
+_PARAMETERS = {parameter["name"]: parameter for parameter in _SHARED}
 COMPONENTS: JSONObject = {
-    **{parameter["name"]: parameter for parameter in _SHARED},
+    **_PARAMETERS,
+    "envelope-list": {
+        **_PARAMETERS["envelope"],
+        "description": "`false` returns the array in `data` without the envelope around it. `Link` then has the links.",
+    },
     "Idempotency-Key-lines": {**_KEY, "description": f"NDJSON only; ignored with JSON. {_KEY['description']}"},
     "Idempotency-Key-required": {**_KEY, "required": True, "example": "8e03978e-40d5-43e8-bc93-6894a57f9324"},
 }
@@ -128,7 +138,7 @@ def build_parameters(view: Any, method: str, path_variables: Sequence[str]) -> l
         The `parameters` of the operation.
     """
     own = {each["name"]: each for each in view.own_parameters if each.get("in") == "path"}
-    parameters = [own.get(name) or _build_path_parameter(name) for name in path_variables]
+    parameters = [own.get(name) or _build_path_parameter(view, name) for name in path_variables]
     if isinstance(view, ResourceViewSet):
         parameters += _build_list_parameters(view) if view.action == "list" else []
         parameters += [_build_fields_parameter(view)] if method != "DELETE" else []
@@ -143,24 +153,31 @@ def build_parameters(view: Any, method: str, path_variables: Sequence[str]) -> l
 
 def _get_shared_names(view: Any, method: str) -> list[str]:
     """The components that an operation has by its method."""
-    names = ["envelope"] if method != "DELETE" and view.envelope_known else []
+    names = [_get_envelope(view, method)] if method != "DELETE" and view.envelope_known else []
     if takes_dry_run(view, method):
         names.append("dry_run")
     if takes_lines(view, method):
         return [*names, PARTIAL, _IDEMPOTENCY_KEYS.get(view.idempotency, "Idempotency-Key-lines")]
-    if method == "GET":
-        names += ["If-None-Match", "If-Match"]
-    elif method in {"PUT", "PATCH", "DELETE"}:
-        names.append("If-Match")
+    if has_conditions(view, method):
+        names += ["If-None-Match", "If-Match"] if method == "GET" else ["If-Match"]
     elif isinstance(view, ResourceViewSet) and view.idempotency in _IDEMPOTENCY_KEYS:
         names.append(_IDEMPOTENCY_KEYS[view.idempotency])
     return names
 
 
-def _build_path_parameter(name: str) -> JSONObject:
+def _get_envelope(view: Any, method: str) -> str:
+    return "envelope-list" if method == "GET" and (_is_list(view) or LINKS in view.own_members) else "envelope"
+
+
+def _is_list(view: Any) -> bool:
+    return isinstance(view, ResourceViewSet) and view.action == "list"
+
+
+def _build_path_parameter(view: Any, name: str) -> JSONObject:
     if name == "token":
         return build_parameter(name, build_string(256, TOKEN), "The token of a mailed link.", "path", required=True)
-    target = "resource" if name == "id" else name.removesuffix("_id").replace("_", " ").replace("api", "API")
+    own = view.queryset.model._meta.verbose_name if name == "id" else ""
+    target = own or name.removesuffix("_id").replace("_", " ").replace("api", "API")
     description = f"The ID of the {target}."
     return build_parameter(name, build_integer(1), description, "path", required=True)
 
@@ -172,25 +189,30 @@ def _build_fields_parameter(view: ResourceViewSet) -> JSONObject:
     return build_parameter(
         "fields",
         schema,
-        "Comma-separated list of the fields to return. All other fields are omitted, and so are the `_links` of a "
-        "single resource.",
+        f"The fields to return, separated by commas. All other fields{'' if _is_list(view) else ' and `_links`'} are "
+        "omitted.",
     )
 
 
 def _build_include_parameter(view: ResourceViewSet) -> JSONObject:
     names = {"type": "string", "enum": included.get_names(view)}
-    description = "Comma-separated list of related resources to return under `included`."
+    description = "The related resources to return under `included`, separated by commas."
     return build_list_parameter(INCLUDE, names, description)
 
 
 def _build_list_parameters(view: ResourceViewSet) -> list[JSONObject]:
     sortable = {"type": "string", "enum": list(view.sortable)}
-    default = "Default: `id`"
+    default = "Default: `id`."
     if is_later(view) and len(view.sortable) > 1:
-        default += ". With a range filter such as `created_at[gte]`, the list can only be sorted by `created_at`"
+        filters = view.filterset_class.base_filters
+        few = " or ".join(f"`{name}`" for name, one in filters.items() if getattr(one, "is_small", False))
+        default = (
+            "Default: `id`, or the field of the range filters. All range filters (such as `created_at[gte]`) must be "
+            f"on one field, and the list can be sorted only by it, unless you also filter by {few}."
+        )
     return [
         *build_references("page", "offset", "cursor", "limit"),
-        build_parameter("sort", sortable, f"The field to sort by. {default}. Ties are sorted by `id`."),
+        build_parameter("sort", sortable, f"The field to sort by. {default} Equal values are sorted by `id`."),
         *build_references("order"),
         *_build_filter_parameters(view),
     ]
@@ -207,11 +229,12 @@ def _build_filter_parameters(view: ResourceViewSet) -> Iterator[JSONObject]:
 def _build_filter_parameter(view: ResourceViewSet, name: str, declared: Filter) -> JSONObject:
     if "choices" not in declared.extra:
         column: Any = view.queryset.model._meta.get_field(declared.field_name or name)
-        return build_parameter(name, build_string(column.max_length, minLength=1), f"Filters by {name}.")
+        description = declared.extra.get("help_text") or f"Returns only items with this `{name}`."
+        return build_parameter(name, build_string(column.max_length, minLength=1), description)
     schema = {"type": "string", "enum": [value for value, _ in declared.extra["choices"]]}
     if is_later(view):
-        return build_list_parameter(name, schema, f"Filters by {name}. Separate several values with commas.")
-    return build_parameter(name, schema, f"Filters by {name}.")
+        return build_list_parameter(name, schema, _ONE_OF.format(name))
+    return build_parameter(name, schema, f"Returns only items with this `{name}`.")
 
 
 def build_list_parameter(name: str, items: JSONObject, description: str) -> JSONObject:
@@ -222,9 +245,8 @@ def build_list_parameter(name: str, items: JSONObject, description: str) -> JSON
 def _build_later_parameter(view: ResourceViewSet, name: str) -> JSONObject:
     declared = view.filterset_class.base_filters[name]
     if isinstance(declared, IdsFilter):
-        whose = " Only for callers who can see the resources of others." if name in view.staff_filters else ""
-        description = f"Filters by {name}. Separate several values with commas.{whose}"
-        return build_list_parameter(name, build_integer(1), description)
+        whose = " Requires the role `support` or `admin`." if name in view.staff_filters else ""
+        return build_list_parameter(name, build_integer(1), _ONE_OF.format(name) + whose)
     if isinstance(declared, SearchFilter):
         return _build_search_parameter(name, declared)
     match declared.field:
@@ -237,15 +259,15 @@ def _build_later_parameter(view: ResourceViewSet, name: str) -> JSONObject:
     column = declared.field_name
     is_time = isinstance(declared.field, TimeField)
     bound = BOUNDS_OF_TIMES[declared.lookup_expr] if is_time else f"{BOUNDS[declared.lookup_expr]} value"
-    description = f"`{column}` {bound}. Sorts by `{column}`."
+    description = f"Range filter: returns only items whose `{column}` is {bound}."
     return build_parameter(name, schema, description)
 
 
 def _build_search_parameter(name: str, declared: SearchFilter) -> JSONObject:
-    columns = " or ".join(declared.columns)
+    columns = " or ".join(f"`{column}`" for column in declared.columns)
     description = (
-        f"Matches the start of any word in {columns}, ignoring case and accents. At most {MAX_WORDS} words, all of "
-        "which must match. If many items match, a page can have fewer items than `limit`, or none, while `hasMore` is "
-        "true."
+        f"Returns only items in which each word of `q` is the start of a word in {columns}, ignoring case and accents. "
+        f"At most {MAX_WORDS} words. If many items match, a page can have fewer items than `limit`, or none, while "
+        "`hasMore` is true."
     )
     return build_parameter(name, build_string(MAX_SEARCH, minLength=1), description)

@@ -32,6 +32,13 @@ def takes_lines(view: Any, method: str) -> bool:
     return is_bulk and method in NDJSONParser.methods and is_later(view)
 
 
+def has_conditions(view: Any, method: str) -> bool:
+    """Whether an operation compares entity tags. The tag of a stream is not known before its end."""
+    if isinstance(view, ResourceViewSet):
+        return method != "POST"
+    return method == "GET" and not getattr(view, "streams", False)
+
+
 def takes_dry_run(view: Any, method: str) -> bool:
     """Whether an operation may be tried without being done."""
     return isinstance(view, ResourceViewSet) and method not in SAFE_METHODS and is_later(view)

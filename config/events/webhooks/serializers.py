@@ -88,7 +88,13 @@ class WebhookRotationSerializer(WebhookSerializer):
 
     url = CharField(read_only=True, max_length=MAX_URL_LENGTH)
     types = MultiChoiceField(choices=TYPES, read_only=True)
-    overlap_seconds = IntegerField(write_only=True, required=False, min_value=0, max_value=MAX_OVERLAP)
+    overlap_seconds = IntegerField(
+        write_only=True,
+        required=False,
+        min_value=0,
+        max_value=MAX_OVERLAP,
+        help_text="For how many seconds deliveries are signed with both secrets. Default: 86400 (one day).",
+    )
 
     class Meta(WebhookSerializer.Meta):
         fields = (*FIELDS, "overlap_seconds")
@@ -101,9 +107,14 @@ class WebhookRotationSerializer(WebhookSerializer):
 class AttemptSerializer(serializers.Serializer):
     at = serializers.DateTimeField()
     duration_ms = serializers.IntegerField(min_value=0)
-    status = serializers.IntegerField(allow_null=True, min_value=100, max_value=999, help_text="Of the answer.")
-    error = serializers.CharField(max_length=MAX_ERROR_LENGTH, help_text="Why there is no answer.")
-    body = serializers.CharField(max_length=MAX_ANSWER_BYTES, help_text="The first kilobyte of the answer.")
+    status = serializers.IntegerField(
+        allow_null=True,
+        min_value=100,
+        max_value=999,
+        help_text="The status of your server's response. Null without a response.",
+    )
+    error = serializers.CharField(max_length=MAX_ERROR_LENGTH, help_text="Why there is no response.")
+    body = serializers.CharField(max_length=MAX_ANSWER_BYTES, help_text="The first kilobyte of the response.")
 
 
 class WebhookDeliverySerializer(ResourceSerializer):
@@ -120,7 +131,7 @@ class WebhookDeliverySerializer(ResourceSerializer):
         ],
     }
 
-    event_id = IntegerField(read_only=True, allow_null=True, help_text="Null of a ping.")
+    event_id = IntegerField(read_only=True, allow_null=True, help_text="The event. Null for a ping.")
     attempts: Any = AttemptSerializer(many=True, read_only=True)
 
     class Meta:

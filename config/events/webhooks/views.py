@@ -38,7 +38,8 @@ from config.postgresql.transactions import advisory_lock, get_lock_number, run_i
 # Each event of a type is sent to all of them.
 MAX_WEBHOOKS = 20
 TAG = "webhooks"
-_SENDING_SCOPES = "Also requires `events:read` and the read scope of each type of the webhook."
+_NEEDS_ACTIVE = "Returns 409 if the webhook is disabled. "
+_SENDING_SCOPES = "Also requires the scope `events:read` and the read scope of each type of the webhook."
 
 
 class WebhookViewSet(ResourceViewSet):
@@ -46,14 +47,16 @@ class WebhookViewSet(ResourceViewSet):
 
     texts = {
         "create": "Creates a new webhook.\n\n"
-        "Sends signed events (Standard Webhooks) to `url`: those of these `types` that you are allowed to read. Only "
-        "this response contains the secret that verifies them: store it now. Also requires `events:read` and the read "
-        "scope of each type in `types`. The webhook keeps the scopes of the credential and the API version of this "
-        "request, even after the credential expires or is revoked.",
+        "The service sends each new event of the `types` that you are allowed to read to `url`, and signs it (Standard "
+        "Webhooks). Only this response contains the `secret` with which you verify the signatures: store it now. The "
+        "`secret` of a dry run does not work. The webhook keeps the API version of this request and the scopes of its "
+        "credential, even after the credential expires or is revoked. "
+        f"Returns 409 if you have {MAX_WEBHOOKS} webhooks. "
+        "Also requires the scope `events:read` and the read scope of each type in `types`.",
         "partial_update": "Updates the fields that you send.\n\n"
-        "The body is a merge patch (RFC 7396). To enable a disabled webhook, set `status` to `active`. This, "
-        "and changing `url` or `types`, requires the same scopes as creating the webhook.",
-        "destroy": "Deletes the webhook.\n\nIt sends no more events. Repeating the request returns 404.",
+        "The body is a merge patch (RFC 7396). To enable a disabled webhook, set `status` to `active`. Enabling a "
+        "webhook and changing its `url` or `types` require the same scopes as creating it.",
+        "destroy": "Deletes the webhook.\n\nNo more events are sent to its `url`. Repeating the request returns 404.",
     }
     queryset = Webhook.objects.all()
     serializer_class = WebhookSerializer
@@ -123,10 +126,10 @@ class RotationViewSet(WebhookViewSet):
 
     texts = {
         "create": "Rotates the secret of the webhook.\n\n"
-        "Only this response contains the new secret. During `overlap_seconds`, deliveries are signed with both "
-        "secrets: update your server in that time. If you rotate again before, only the two newest secrets are used. "
-        "Only its owner can rotate a secret. Rejects an `Idempotency-Key`. The secret of a dry run is not valid. "
-        + _SENDING_SCOPES,
+        "Only this response contains the new `secret`: store it now. The `secret` of a dry run does not work. During "
+        "`overlap_seconds`, deliveries are signed with the old and the new secret: update your server in that time. If "
+        "you rotate again within that time, the oldest of the three secrets is no longer used. Only the owner of the "
+        "webhook can rotate its secret. " + _SENDING_SCOPES,
         "created": "The secret was rotated.",
     }
     serializer_class = WebhookRotationSerializer
@@ -174,7 +177,7 @@ class DeliveryViewSet(ResourceViewSet):
 
     texts = {
         "list": "Returns a page of the deliveries of the webhook.\n\n"
-        "`attempts` contains the responses of your server. Deliveries are deleted 30 days after their event.",
+        "`attempts` contains the responses of your server. Deliveries are deleted after 30 days.",
     }
     queryset = WebhookDelivery.objects.all()
     serializer_class = WebhookDeliverySerializer
@@ -228,6 +231,7 @@ class DeliveringView(View):
 class PingView(DeliveringView):
     texts = {
         "post": f"Ping webhook.\n\nSends an event of type `{PING}`. `Location` is the URL of its delivery. "
+        + _NEEDS_ACTIVE
         + _SENDING_SCOPES
     }
 
@@ -245,9 +249,9 @@ class PingView(DeliveringView):
 
 class RetryView(DeliveringView):
     texts = {
-        "post": "Retry delivery.\n\nSends the delivery again immediately, whatever its status. If this fails, "
-        "retries follow until three days after the delivery was created. An older delivery gets only this one attempt. "
-        + _SENDING_SCOPES
+        "post": "Retry delivery.\n\nSends the delivery again immediately, whatever its status. If this attempt fails, "
+        "more follow until three days after the delivery was created. A delivery that is older than three days gets "
+        "only this attempt. " + _NEEDS_ACTIVE + _SENDING_SCOPES
     }
 
     @extend_schema(request=None, responses={202: QueuedDeliverySerializer}, tags=[TAG])
@@ -270,9 +274,10 @@ class ReplayView(DeliveringView):
     own_errors = {"POST": (ErrorCode.NOT_FOUND, ErrorCode.CONFLICT, ErrorCode.INVALID_CURSOR, ErrorCode.CURSOR_EXPIRED)}
     texts = {
         "post": "Replay events.\n\n"
-        "Resends every stored event of the webhook's types that follows `cursor`: that of a received event, or one of "
-        "`GET /events`. An empty cursor starts with the oldest event. Replayed events keep their `webhook-id`, so that "
-        "your server can ignore duplicates. " + _SENDING_SCOPES
+        "Resends all stored events of the webhook's types that follow the event with this `cursor`. A resent event has "
+        "the same `webhook-id` header as before, so that your server can ignore duplicates. "
+        + _NEEDS_ACTIVE
+        + _SENDING_SCOPES
     }
 
     @extend_schema(request=ReplaySerializer, responses={202: ReplaySerializer}, tags=[TAG])
