@@ -241,8 +241,8 @@ class APIKeyViewSet(ResourceViewSet):
     """API keys: your own, and for administrators everybody's."""
 
     texts = {
-        "list": "Returns a page of your API keys. Administrators get the keys of all users if they use a password-based "
-        "credential: Basic or a JWT from login.\n\n"
+        "list": "Returns a page of your API keys. Administrators get the keys of all users if they use a password-"
+        "based credential: Basic or a JWT from login.\n\n"
         "The response does not contain the keys themselves: the service does not store them.",
         "create": "Creates a new API key.\n\n"
         "Requires a password-based credential: Basic or a JWT from login. Only this response contains the `key`: store "

@@ -89,8 +89,8 @@ class Schema(AutoSchema):
         if is_streamed(self.view):
             description += (
                 "\n\nWith `Accept: application/x-ndjson` or `text/csv`, streams the list without the envelope, `ETag` "
-                f"or `Link`. Omit paging parameters{', `include`' if takes_include(self.view) else ''} and `envelope=true`. "
-                "If a stream fails midway, the connection is reset."
+                f"or `Link`. Omit paging parameters{', `include`' if takes_include(self.view) else ''} and "
+                "`envelope=true`. If a stream fails midway, the connection is reset."
             )
         scope = self.view.required_scope(self.method)
         return f"{description}\n\nScope: `{scope}`." if scope else description
