@@ -69,9 +69,9 @@ class SessionsView(View):
     texts = {
         "get": "List sessions.\n\n"
         "Returns your latest 100 logins (`kind` is `jwt`) and your latest 100 browser sessions (`session`). "
-        "`last_used_at` is the time of the last refresh or of the first use of the last access token; for a browser "
-        "session, it is the time of the last request, exact to a minute. Requires a password-based credential: Basic "
-        "or a JWT from login."
+        "`last_used_at` of a login is the time of the latest refresh or, if later, of the first use of the newest "
+        "access token. `last_used_at` of a browser session is updated at most once a minute. Requires a password-based "
+        "credential: Basic or a JWT from login."
     }
     permission_classes = [PasswordPermission]
     cache_control = "no-store"

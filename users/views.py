@@ -38,7 +38,7 @@ class UserViewSet(BulkMixin, ResourceViewSet):
 
     texts = {
         "create": "Creates a new user.\n\n"
-        "Requires an administrator; for a role other than `user`, with a password-based credential: Basic or a JWT "
+        "Requires a credential of an administrator; for a role other than `user`, a password-based one: Basic or a JWT "
         "from login. Exception: if the operator has enabled open sign-up, anyone can create a user of role `user` with "
         "a JSON request and without a credential. A user without a password can be invited to set one.\n\n"
         "From version 2 on, send NDJSON to create up to 1,000 users at once. At most 20 lines can have a `password`. "
@@ -51,10 +51,10 @@ class UserViewSet(BulkMixin, ResourceViewSet):
         "409 if another user has the email address or `external_id`, or if no active administrator would be left. To "
         "avoid overwriting someone else's change, send `If-Match`.",
         "partial_update": "Updates the fields that you send.\n\n"
-        "The body is a merge patch (RFC 7396): null resets a field to its default. Changing a password and assigning a "
-        "role other than `user` require a password-based credential: Basic or a JWT from login. Returns 409 if another "
-        "user has the email address or `external_id`, or if no active administrator would be left. To avoid "
-        "overwriting someone else's change, send `If-Match`.",
+        "The body is a merge patch (RFC 7396): null resets an optional field to its default. Changing a password and "
+        "assigning a role other than `user` require a password-based credential: Basic or a JWT from login. Returns "
+        "409 if another user has the email address or `external_id`, or if no active administrator would be left. To "
+        "avoid overwriting someone else's change, send `If-Match`.",
         "destroy": "Deletes the user permanently.\n\n"
         "Name, email address, password, posts and comments are erased, and all credentials are revoked. Orders and "
         "payments are kept for accounting, identified only by user ID. Returns 409 for the last active administrator. "

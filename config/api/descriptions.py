@@ -13,10 +13,10 @@ RESOURCE_TEXTS: Mapping[str, str] = {
     "create": "Creates a new {one}{parent}.\n\n`Location` is the URL of the new {one}.",
     "retrieve": "Returns the {one}.\n\nReturns 404 if the {one} does not exist or you cannot access it.",
     "update": "Replaces the {one}.\n\n"
-    "Omitted fields are reset to their defaults. To avoid overwriting someone else's change, send `If-Match`.",
+    "An omitted optional field is reset to its default. To avoid overwriting someone else's change, send `If-Match`.",
     "partial_update": "Updates the fields that you send.\n\n"
-    "The body is a merge patch (RFC 7396): null resets a field to its default. To avoid overwriting someone else's "
-    "change, send `If-Match`.",
+    "The body is a merge patch (RFC 7396): null resets an optional field to its default. To avoid overwriting someone "
+    "else's change, send `If-Match`.",
     "destroy": "Deletes the {one}.\n\nRepeating the request returns 404.",
 }
 

@@ -83,8 +83,8 @@ _SHARED = (
     build_parameter(
         "dry_run",
         _FLAG,
-        "`true` checks the request and changes nothing. If it would succeed, returns 200 with `Dry-Run: true`; if it "
-        "would fail, returns the error.",
+        "`true` checks the request and changes nothing. A request that would succeed gets 200 with `Dry-Run: true`; "
+        "any other request gets its error.",
     ),
     build_parameter(
         PARTIAL,

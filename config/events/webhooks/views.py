@@ -47,10 +47,10 @@ class WebhookViewSet(ResourceViewSet):
 
     texts = {
         "create": "Creates a new webhook.\n\n"
-        "The service sends each new event of the `types` that you are allowed to read to `url`, and signs it (Standard "
-        "Webhooks). Only this response contains the `secret` with which you verify the signatures: store it now. The "
-        "`secret` of a dry run does not work. The webhook keeps the API version of this request and the scopes of its "
-        "credential, even after the credential expires or is revoked. "
+        "The service sends to `url` each new event of these `types` that you are allowed to read, signed as in "
+        "Standard Webhooks. Only this response contains the `secret` with which you verify the signatures: store it "
+        "now. The `secret` of a dry run does not work. The webhook keeps the API version of this request and the "
+        "scopes of its credential, even after the credential expires or is revoked. "
         f"Returns 409 if you have {MAX_WEBHOOKS} webhooks. "
         "Also requires the scope `events:read` and the read scope of each type in `types`.",
         "partial_update": "Updates the fields that you send.\n\n"
