@@ -1,41 +1,15 @@
 """Statements that take the rows of several requests at once."""
 
-from datetime import UTC, datetime
-from decimal import Decimal
-
 import http_sf
 import pytest
 from django.db import connection
 
 from accounts.services import create_api_key
 from config.api.principal import SCOPES
-from config.fastpath.postgresql.base import get_connection
-from config.fastpath.postgresql.statements import GivenRows, build_given
 from config.models import IdempotencyRecord
 from orders.models import Order
 from tests.conftest import own_session
 from tests.server.received import Received, respond_to
-
-TYPES = {
-    "bigint": 2**63 - 1,
-    "boolean": True,
-    "bytea": b"\0\xff\\",
-    "numeric": Decimal("90071992547409.9300"),
-    "text": 'a\\u0000 "ü☕\U0001f600\n',
-    "text[]": ["a", 'b,"}', ""],
-    "timestamptz": datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC),
-}
-
-
-@pytest.mark.parametrize("kind", TYPES)
-def test_value_arrives_as_it_is(run_together, kind):
-    values = [TYPES[kind], None]
-    sql = f"WITH {build_given({'value': kind})} SELECT value, given_number FROM given"  # noqa: S608 - of constants
-    given = GivenRows([{"value": value} for value in values])
-    expected = [(value, number) for number, value in enumerate(values)]
-    assert run_together(lambda: get_connection("default").run(sql, [given])) == [expected]
-    assert connection.run(sql, [given]) == expected
-
 
 # --- Requests
 

@@ -1,8 +1,11 @@
 """The accelerator runs what is asked for much, goes around no hook of a viewset, and leaves others to the reference."""
 
 import pytest
+from django.apps import apps
 from django.conf import settings
 from django.core.signals import request_finished, request_started
+from django.db.models import Model
+from django.db.models.signals import post_init, pre_init
 from django.urls import URLResolver, get_resolver
 from django.utils.module_loading import import_string
 
@@ -72,6 +75,12 @@ def test_another_viewset_runs_on_the_reference():
 
     assert accelerate(OrderViewSet.as_view({"get": "list"})) is not None
     assert accelerate(Foreign.as_view({"get": "list"})) is None
+
+
+@pytest.mark.parametrize("model", apps.get_models(), ids=lambda model: model.__name__)
+def test_instances_of_the_models_are_made_in_no_way_of_their_own(model):
+    assert model.__init__ is Model.__init__
+    assert not any(signal.has_listeners(model) for signal in (pre_init, post_init))
 
 
 def test_signals_of_requests_have_no_receivers_but_djangos():
