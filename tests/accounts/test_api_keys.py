@@ -27,16 +27,6 @@ def row(key):
     return APIKey.objects.filter(prefix=key[:12])
 
 
-def test_key_in_the_header_or_the_query_is_its_user(owner, key, nobody):
-    for answer in (
-        Caller(headers={"X-API-Key": key}).get("/api/protected"),
-        nobody.get(f"/api/protected?api_key={key}"),
-    ):
-        assert answer.status == 200
-        assert answer.data["user"]["id"] == owner.pk
-        assert answer.data["credential"]["kind"] == "api_key"
-
-
 def test_unknown_scheme_is_refused_whatever_its_parameters_look_like(db, key):
     for authorization in [
         'Digest username="ada", realm="x, Basic y", nonce="a\\", Bearer b", qop=auth, nc=00000001, response="0"',

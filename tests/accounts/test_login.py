@@ -1,7 +1,5 @@
 """POST /api/login: email and password for a pair of tokens."""
 
-import time
-
 import pytest
 
 from accounts.models import LoginSession
@@ -34,31 +32,6 @@ def test_refusals_look_the_same_whatever_the_reason(owner, make_user, admin):
     assert all(answer.headers["WWW-Authenticate"] for answer in answers)
     assert all(answer.headers["Cache-Control"] == "no-store" for answer in answers)
     assert not LoginSession.objects.exists()
-
-
-@pytest.fixture
-def bad_pairs(owner, make_user, settings):
-    settings.RATE_LIMIT_LOGIN_ACCOUNT = settings.RATE_LIMIT_LOGIN_ADDRESS = 0
-    make_user(email="off@example.com", password=PASSWORD, status="inactive")
-    make_user(email="none@example.com")
-    return [
-        (owner.email, WRONG),
-        ("nobody@example.com", PASSWORD),
-        ("off@example.com", PASSWORD),
-        ("none@example.com", PASSWORD),
-    ]
-
-
-def test_refusals_take_the_same_time_whatever_the_reason(bad_pairs):
-    """The least of several tries, on the processor's clock: whatever else the machine does only adds to it."""
-    took = {pair: [] for pair in bad_pairs}
-    for _ in range(12):
-        for pair in bad_pairs:
-            started = time.process_time()
-            assert log_in(*pair).status == 401
-            took[pair].append(time.process_time() - started)
-    least = [min(times) for times in took.values()]
-    assert max(least) < min(least) * 1.3, least
 
 
 def test_body_that_is_not_one_names_every_problem(nobody):

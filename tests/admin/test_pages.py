@@ -145,7 +145,16 @@ def test_support_views_each_model_and_changes_none(make_user, model):
     form = {"name": "X", "title": "X", "text": "X", "status": "inactive", "amount": "9", "qty": "9", "post": "yes"}
     for path in (f"{base}{row.pk}/change/", f"{base}{row.pk}/delete/", f"{base}add/"):
         assert client.post(path, form).status_code == 403, path
-    for action in ("delete_selected", "deactivate", "activate", "end_credentials", "revoke", "rotate", "end_grant"):
+    for action in (
+        "delete_selected",
+        "deactivate",
+        "activate",
+        "end_credentials",
+        "revoke",
+        "rotate",
+        "rotate_secret",
+        "end_grant",
+    ):
         client.post(base, {"action": action, "_selected_action": [str(row.pk)], "post": "yes"})
     assert (model._base_manager.count(), repr(model._base_manager.filter(pk=row.pk).values().get())) == before
 

@@ -257,12 +257,6 @@ def test_refusal_takes_the_same_time_whatever_the_hash(chief, make_user, setting
         assert time.monotonic() - began >= SECONDS_OF_A_REFUSAL
 
 
-def test_refusal_is_as_quick_as_ever_without_foreign_hashes(make_user):
-    make_user(email="native@example.com", password=PASSWORD)
-    make_user(email="none@example.com")
-    assert not User.objects.all().with_foreign_hash().exists()
-
-
 @pytest.mark.parametrize("text", HASHES.values(), ids=HASHES)
 def test_what_one_service_stores_another_one_takes(text):
     stored = parse_password_hash(text)

@@ -25,16 +25,6 @@ def test_user_has_exactly_the_fields_of_the_contract(admin, make_user):
     assert type(answer.data["id"]) is int
 
 
-def test_user_in_a_list_has_the_same_fields_and_no_links(admin, user):
-    listed = admin.get("/users?sort=id")
-    assert listed.status == 200
-    assert [item["id"] for item in listed.data] == [admin.user.pk, user.user.pk]
-    assert all(set(item) == SHOWN for item in listed.data)
-    single = admin.get(f"/users/{user.user.pk}").data
-    del single["_links"]
-    assert listed.data[1] == single
-
-
 def test_times_are_utc_with_z_and_of_now(admin):
     created = admin.post("/users", ANN).data
     for name in ("created_at", "updated_at"):

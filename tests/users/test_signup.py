@@ -13,13 +13,6 @@ def open_signup(settings):
     settings.OPEN_SIGNUP = True
 
 
-def test_signup_is_closed_by_default(nobody):
-    answer = nobody.post("/users", ANN)
-    assert (answer.status, answer.code) == (401, "UNAUTHENTICATED")
-    assert "WWW-Authenticate" in answer.headers
-    assert not User.objects.exists()
-
-
 @pytest.mark.usefixtures("open_signup")
 class TestOpen:
     @pytest.mark.parametrize("given", [{}, {"role": "user"}, {"role": "user", "status": "active"}])

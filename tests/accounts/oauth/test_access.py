@@ -26,19 +26,6 @@ def refused(token):
     return True
 
 
-def test_token_is_its_user_within_its_scopes(person, token):
-    assert bearer(token).get(f"/users/{person.user.pk}").status == 200
-    assert bearer(token).get("/posts").code == "INSUFFICIENT_SCOPE"
-    assert bearer(token).post("/orders", {"item": "Tea", "qty": 1}).code == "INSUFFICIENT_SCOPE"
-
-
-def test_token_is_not_made_from_the_password(person, client):
-    Application.objects.update(allowed_scopes=["users:write"])
-    token = person.tokens(client, scope="users:write")["access_token"]
-    answer = bearer(token).patch(f"/users/{person.user.pk}", {"password": "a long enough one", "current_password": "x"})
-    assert (answer.status, answer.fields) == (403, {"password"})
-
-
 @pytest.mark.parametrize("way", ["?access_token={}", "?api_key={}"])
 def test_token_in_the_query_is_no_credential(token, nobody, way):
     assert nobody.get("/users" + way.format(token)).status == 401
@@ -62,11 +49,6 @@ def test_expired_token_is_refused(token):
 def test_token_lives_a_quarter_of_an_hour(token):
     left = get_access_token_model().objects.get().expires - timezone.now()
     assert timedelta(minutes=14, seconds=50) < left <= timedelta(minutes=15)
-
-
-def test_token_is_refused_from_the_request_after_its_application_was_removed(client, token):
-    client.row.delete()
-    assert refused(token)
 
 
 def test_scope_taken_from_the_application_counts_from_the_next_request_on(client, token):

@@ -9,7 +9,7 @@ from django.core.management import CommandError, call_command
 
 from accounts.models import Application
 from config.models import AuditEvent
-from tests.accounts.oauth.actors import CALLBACK, Person, Registered, bearer
+from tests.accounts.oauth.actors import CALLBACK, Registered, bearer
 
 ADD = "/admin/accounts/application/add/"
 
@@ -177,11 +177,6 @@ def test_admin_gives_a_secret_to_one_confidential_application_alone(pages, clien
     assert machine.act().status == 200
 
 
-def test_support_gives_no_secret(make_user, machine):
-    rotate(Person(make_user("support")).browser, machine, post="yes")
-    assert machine.act().status == 200
-
-
 @pytest.mark.parametrize("door", ["single", "bulk"])
 def test_admin_removes_an_application_with_its_tokens(pages, client, person, door):
     token = person.tokens(client)["access_token"]
@@ -193,10 +188,3 @@ def test_admin_removes_an_application_with_its_tokens(pages, client, person, doo
     assert answer.status_code == 302
     assert not Application.objects.exists()
     assert bearer(token).get("/api/protected").status == 401
-
-
-@pytest.mark.parametrize("role", ["user", "support"])
-def test_nobody_but_administrators_registers(make_user, role):
-    person = Person(make_user(role))
-    assert person.browser.post(ADD, form()).status_code in {302, 403}
-    assert not Application.objects.exists()

@@ -31,13 +31,6 @@ def test_revoking_a_refresh_token_that_was_rotated_ends_its_successor(person, cl
     assert bearer(second["access_token"]).get("/api/protected").status == 401
 
 
-def test_revoking_a_machines_token_ends_it(machine):
-    first, second = machine.act().body["access_token"], machine.act().body["access_token"]
-    assert machine.post("/oauth/revoke", token=first).status == 200
-    assert bearer(first).get("/api/protected").status == 401
-    assert bearer(second).get("/api/protected").status == 200
-
-
 def test_token_of_another_client_is_not_revoked(person, client, public):
     tokens = person.tokens(client)
     for token in (tokens["access_token"], tokens["refresh_token"], "none", "x" * 100_000):

@@ -5,42 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
-import time
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
 
 import pytest
-from standardwebhooks import Webhook as Verifier
-from standardwebhooks import WebhookVerificationError
 
 from config.events.webhooks import sending
 from config.events.webhooks.sending import Sender
-from config.events.webhooks.signatures import build_secret, format_secret, open_secret, seal_secret, sign
 from tests.events.webhooks.receiver import Receiver, make_certificate
 from tests.events.webhooks.test_addresses import resolve_to, send
 
 BODY = json.dumps({"id": 7, "type": "user.created", "text": "ä"}).encode()
-
-
-def test_signatures_of_a_rotation_are_each_verified_by_the_published_library():
-    present, previous = build_secret(), build_secret()
-    headers = sign("event-7", int(time.time()), BODY, [present, previous])
-    for secret in (present, previous):
-        assert Verifier(format_secret(secret)).verify(BODY, headers) == json.loads(BODY)
-    with pytest.raises(WebhookVerificationError, match="No matching signature"):
-        Verifier(format_secret(build_secret())).verify(BODY, headers)
-    with pytest.raises(WebhookVerificationError, match="No matching signature"):
-        Verifier(format_secret(present)).verify(BODY + b" ", headers)
-
-
-def test_secret_is_stored_sealed_and_outlives_a_change_of_the_key(settings):
-    secret = build_secret()
-    sealed = seal_secret(secret)
-    assert secret not in sealed
-    settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY]
-    settings.SECRET_KEY = "another key of fifty characters, which is random 12"
-    assert open_secret(sealed) == secret
 
 
 @pytest.fixture
