@@ -1,6 +1,5 @@
 """What dies is started again."""
 
-import json
 import os
 import signal
 
@@ -10,17 +9,6 @@ import pytest
 from config.local.account import get_accessible_folder
 from config.local.cluster import Cluster
 from tests.service import Service, wait_for
-
-
-def test_killed_worker_returns_however_often_it_is_killed(service: Service) -> None:
-    for _ in range(3):
-        before = service.workers()
-        os.kill(before[0], signal.SIGKILL)
-        wait_for(lambda: before[0] not in service.workers() and len(service.workers()) == len(before), seconds=5)  # noqa: B023
-        wait_for(lambda: service.status() == 200, seconds=2)
-    assert service.process.poll() is None
-    told = [line for line in map(json.loads, service.log.read_text().splitlines()) if line["logger"] == "_granian"]
-    assert [line["level"] for line in told] == ["ERROR"] * 3
 
 
 @pytest.mark.parametrize("part", ["postmaster", "backend"])

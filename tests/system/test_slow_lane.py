@@ -4,7 +4,6 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPResponse
 from select import select
@@ -21,7 +20,6 @@ PASSWORD = "four plain words here"
 # As many as one caller can have in the slow lane.
 MAX_IN_FLIGHT = MAX_OF_A_CALLER + MAX_WAITING
 LOGIN = ("POST", "/api/login", {"email": "nobody@example.net", "password": PASSWORD})
-LIMIT = 10
 
 
 @pytest.fixture(scope="module")
@@ -158,19 +156,3 @@ def test_slow_request_is_answered_although_the_service_is_stopped(checkout: Copy
         time.sleep(0.3)
     assert [receive(each).status for each in waiting] == [401] * len(waiting)
     assert stopped.stop() == 0
-
-
-def test_wrong_passwords_at_once_are_told_to_be_wrong_no_more_often_than_the_limit(
-    checkout: Copy, first_start: list[str]
-) -> None:
-    """Each of two workers has threads that hash at the same time."""
-    flooded = Service(checkout, WORKERS="2", RATE_LIMIT_LOGIN_ADDRESS="0", RATE_LIMIT_LOGIN_ACCOUNT=str(LIMIT))
-    login = ("POST", "/api/login", {"email": f"n{time.time_ns()}@example.net", "password": PASSWORD})
-    try:
-        # The whole flood falls into one minute.
-        wait_for(lambda: time.time() % 60 < 40)
-        with ThreadPoolExecutor(16) as pool:
-            statuses = Counter(pool.map(lambda _: ask(flooded, *login).status, range(5 * LIMIT)))
-    finally:
-        flooded.stop()
-    assert statuses == {401: LIMIT, 429: 4 * LIMIT}

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
-import signal
 import subprocess
 import sys
 import time
@@ -15,16 +13,13 @@ from typing import Any
 
 import psycopg
 import pytest
-from standardwebhooks import Webhook as Verifier
 
-from tests.events.webhooks.receiver import Receiver
 from tests.service import CHECKOUT, Service, ask, get_database_url, get_key, wait_for
 
 ENDPOINTS, HANGING, REFUSING = 1_000, 100, 100
 # 200 is what two cores shall bear that have nothing else to do.
 EVENTS_A_SECOND, SECONDS = int(os.environ.get("EVENTS_A_SECOND", "0")), 30
 MOST_SECONDS = 2.0
-ORDERS, KILLS = 60, 6
 
 _ADD_USERS = """
 INSERT INTO users_user (name, email, password, role, status, email_is_trusted)
@@ -105,34 +100,3 @@ def test_dead_endpoints_delay_no_other(
         figures = f"{again}; median {p50:.3f} s, p99 {p99:.3f} s, longest {most:.3f} s"
         print(f"\n{len(delays)} of {EVENTS_A_SECOND * SECONDS} events in {wrote:.0f} s: {figures}")
     assert p99 < MOST_SECONDS
-
-
-def test_killed_deliverers_lose_nothing_and_sign_everything(service: Service, first_start: list[str]) -> None:
-    key = {"X-API-Key": get_key(first_start)}
-    fails = random.Random(7)  # noqa: S311 - no secret
-
-    def answer(number: int) -> tuple[int, dict[str, str], bytes]:
-        return (fails.choice([204, 204, 500, 503]), {}, b"")
-
-    with Receiver(answer).running() as receiver:
-        body = {"url": f"http://127.0.0.1:{receiver.port}/", "types": ["order.created"]}
-        made = ask(service, "/api/v2/webhooks", "POST", body, **key)
-        verifier, path = Verifier(made.json()["data"]["secret"]), made.headers["Location"]
-        orders = set()
-        for number in range(ORDERS):
-            answered = ask(service, "/api/v2/orders", "POST", {"item": "Tea", "qty": 1}, **key)
-            orders.add(answered.json()["data"]["id"])
-            if number % (ORDERS // KILLS) == 0:
-                for pid, command in service.copy.processes().items():
-                    if "manage.py deliver" in command:
-                        os.kill(pid, signal.SIGKILL)
-        wait_for(lambda: len({body for _, body in receiver.messages}) == ORDERS, 240)
-        pending = f"{path}/deliveries?status=pending&limit=1"
-        wait_for(lambda: ask(service, pending, **key).json()["data"] == [], 240)
-        got = [verifier.verify(body, headers)["resource"]["id"] for headers, body in receiver.messages]
-        assert set(got) == orders
-        assert ask(service, path, "DELETE", **key).status == 204
-        before = len(receiver.messages)
-        ask(service, "/api/v2/orders", "POST", {"item": "Tea", "qty": 1}, **key)
-        time.sleep(2)
-        assert len(receiver.messages) == before
