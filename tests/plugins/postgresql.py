@@ -1,8 +1,10 @@
 """A PostgreSQL for the tests alone, and the environment of production.
 
-As a plugin of pytest, loaded by `-p tests.plugins.postgresql`, it comes before the settings are
-read. As a command it runs
-another one in the same environment: `python -m tests.plugins.postgresql manage.py check --deploy`.
+As a plugin of pytest, loaded by `-p tests.plugins.postgresql`, it comes before the settings are read. As a command it
+runs another one in the same environment: `python -m tests.plugins.postgresql manage.py check --deploy`.
+
+Each worker of pytest-xdist has a server of its own: the feed of events waits for the oldest transaction of the whole
+server, which may be the one around all tests of a module.
 """
 
 import atexit
@@ -20,11 +22,12 @@ from config.local.account import get_accessible_folder
 from config.local.cluster import NON_DURABLE_SETTINGS, Cluster
 from tests.plugins.pgbouncer import pooled
 
+_running = ExitStack()
+atexit.register(_running.close)
+
 
 def start() -> None:
     """Gives the environment a database: of a non-durable server that ends with this process, or of CITUS_URL."""
-    # Python's answer to Ctrl-C, so that the server is also stopped when the tests are.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     if citus := os.environ.get("CITUS_URL"):
         os.environ |= {"DATABASE_URL": citus, "FAST_PATH": "false"}
     else:
@@ -44,29 +47,33 @@ def start() -> None:
 
 
 def _start_server() -> None:
-    stack = ExitStack()
-    atexit.register(stack.close)
     folder = Path(tempfile.mkdtemp(prefix="postgresql-"))
-    stack.callback(shutil.rmtree, folder, ignore_errors=True)
+    _running.callback(shutil.rmtree, folder, ignore_errors=True)
     # Root's server runs as another account, which must get through to its own folder in here.
     folder.chmod(0o711)
     cluster = Cluster(get_accessible_folder(folder / "server"), NON_DURABLE_SETTINGS)
-    stack.callback(shutil.rmtree, cluster.folder, ignore_errors=True)
-    stack.callback(shutil.rmtree, cluster.sockets, ignore_errors=True)
-    stack.enter_context(cluster.running())
+    _running.callback(shutil.rmtree, cluster.folder, ignore_errors=True)
+    _running.callback(shutil.rmtree, cluster.sockets, ignore_errors=True)
+    _running.enter_context(cluster.running())
     # Where the suite is to run through a pooler.
     if pgbouncer := os.environ.get("PGBOUNCER"):
         os.environ |= {
-            "DATABASE_URL": stack.enter_context(pooled(cluster, pgbouncer)),
+            "DATABASE_URL": _running.enter_context(pooled(cluster, pgbouncer)),
             "DATABASE_MIGRATION_URL": cluster.url,
         }
     else:
         os.environ["DATABASE_URL"] = cluster.url
 
 
-# The workers of pytest-xdist inherit the environment of the process that started the server.
+def pytest_unconfigure() -> None:
+    """A worker of pytest-xdist ends without what `atexit` has."""
+    _running.close()
+
+
 if "PYTEST_XDIST_WORKER" not in os.environ:
-    start()
+    # Python's answer to Ctrl-C, so that the server is also stopped when the tests are.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+start()
 
 if __name__ == "__main__":
     sys.exit(subprocess.run(sys.argv[1:], check=False).returncode)
