@@ -178,13 +178,15 @@ class Reply(NamedTuple):
         return json.loads(self.content)
 
 
-def ask(service: Service, path: str, method: str = "GET", body: Any = None, **headers: str) -> Reply:
+def ask(
+    service: Service, path: str, method: str = "GET", body: Any = None, *, timeout: float = 30, **headers: str
+) -> Reply:
     """Asks on a connection of its own, so that the kernel chooses among the workers; JSON but for bytes."""
     sent = {name.replace("_", "-"): value for name, value in headers.items()}
     if body is not None and not isinstance(body, bytes):
         body, sent["Content-Type"] = json.dumps(body).encode(), "application/json"
     began = time.monotonic()
-    with closing(HTTPConnection("127.0.0.1", service.port, timeout=30)) as connection:
+    with closing(HTTPConnection("127.0.0.1", service.port, timeout=timeout)) as connection:
         connection.request(method, path, body, sent)
         answer = connection.getresponse()
         return Reply(answer.status, answer.headers, answer.read(), time.monotonic() - began)
@@ -200,11 +202,17 @@ def wait_for(condition: Callable[[], object], seconds: float = DEADLINE) -> floa
 
 
 @contextmanager
+def open_folder() -> Iterator[Path]:
+    """A folder outside that of pytest, which is closed to the account that root's database runs as."""
+    with TemporaryDirectory() as name:
+        Path(name).chmod(0o711)
+        yield Path(name)
+
+
+@contextmanager
 def temporary_copy(name: str) -> Iterator[Copy]:
-    """A copy outside the folder of pytest, which is closed to the account that root's database runs as."""
-    with TemporaryDirectory() as folder:
-        Path(folder).chmod(0o711)
-        copy = Copy(Path(folder) / name)
+    with open_folder() as folder:
+        copy = Copy(folder / name)
         try:
             yield copy
         finally:

@@ -17,7 +17,7 @@ from http.client import HTTPConnection
 import psutil
 
 from benchmarks.measuring import tree
-from tests.service import Service, temporary_copy
+from tests.service import Service, ask, temporary_copy
 
 LINES = 1_000
 FIELDS = ("name", "email", "role", "status", "external_id")
@@ -116,10 +116,7 @@ def read(service: Service, key: str, after: int) -> Iterator[bytes]:
 
 
 def find_last(service: Service, key: str) -> int:
-    connection = HTTPConnection("127.0.0.1", service.port, timeout=60)
-    connection.request("GET", "/api/v2/users?order=desc&limit=1", headers={"X-API-Key": key})
-    with connection.getresponse() as response:
-        return int(json.load(response)["data"][0]["id"])
+    return int(ask(service, "/api/v2/users?order=desc&limit=1", X_API_Key=key).json()["data"][0]["id"])
 
 
 def main(users: int) -> int:

@@ -7,13 +7,11 @@ members while clients pay, and counts what went wrong. Ctrl-C ends the faults; w
 
 import signal
 import sys
-import threading
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Never
 
 from tests.cluster.installation import running
 from tests.cluster.trial import run
+from tests.trials import tell
 
 
 def end(number: int, frame: object) -> Never:
@@ -24,7 +22,6 @@ def end(number: int, frame: object) -> Never:
 
 
 if __name__ == "__main__":
-    enough = threading.Event()
     signal.signal(signal.SIGINT, end)
     signal.signal(signal.SIGTERM, end)
     try:
@@ -32,13 +29,9 @@ if __name__ == "__main__":
             case ["run"]:
                 with running() as installation:
                     print("\n".join(installation.lines()), flush=True)
-                    enough.wait()
+                    signal.pause()
             case ["faults", faults, payments]:
-                signal.signal(signal.SIGINT, lambda number, frame: enough.set())
-                with TemporaryDirectory() as name:
-                    outcome = run(int(faults), int(payments), Path(name), enough)
-                print("\n".join(outcome.lines()))
-                sys.exit(not (outcome.right and outcome.quick))
+                tell(lambda folder, enough: run(int(faults), int(payments), folder, enough))
             case _:
                 sys.exit(__doc__)
     except KeyboardInterrupt:

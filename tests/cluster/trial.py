@@ -23,6 +23,7 @@ from tests.faults.report import Report, compare, last_ids
 from tests.faults.trial import let_work
 from tests.service import wait_for
 from tests.system.proxies import HOST
+from tests.trials import at_work, describe, list_faults
 
 CLIENTS = 8
 SECONDS_BETWEEN_WRITES = 0.05
@@ -64,13 +65,9 @@ class Outcome:
     evidence: list[str] = field(default_factory=list)
 
     @property
-    def right(self) -> bool:
-        return not any(self.report.faults.values())
-
-    @property
-    def quick(self) -> bool:
-        """On a machine that has nothing else to do."""
-        return all(
+    def passes(self) -> bool:
+        """On a machine that has nothing else to do, it is also quick."""
+        return not any(self.report.faults.values()) and all(
             longest_gap(self.answered, one) <= FAULTS[one.kind].most_seconds
             and longest_gap(self.read, one) <= MOST_SECONDS_WITHOUT_READ
             for one in self.strikes
@@ -88,11 +85,9 @@ class Outcome:
         yield (
             f"{len(self.strikes)} faults in {self.seconds / 60:.1f} min; {self.report.requests} requests,"
             f" {self.report.created} things created, {self.payments} of them payments;"
-            f" {', '.join(f'{status} × {count}' for status, count in sorted(self.report.statuses.items(), key=str))}"
+            f" {describe(self.report.statuses)}"
         )
-        yield ", ".join(f"{name} {len(found)}" for name, found in self.report.faults.items())
-        for name, found in self.report.faults.items():
-            yield from (f"  {name}: {one}" for one in found[:5])
+        yield from list_faults(self.report.faults)
         yield from (f"  {line}" for line in self.evidence)
 
     def _row(self, kind: str, strikes: list[Strike]) -> str:
@@ -164,17 +159,12 @@ def run(faults: int, payments: int, folder: Path, enough: threading.Event) -> Ou
             for index in range(CLIENTS)
         ]
         reader = Reader(installation)
-        for client in (*clients, reader):
-            client.start()
-        start = time.monotonic()
-        strikes = list(_strike(faults, installation, answered, enough))
-        while not enough.is_set() and _count_payments(clients) < payments:
-            enough.wait(0.1)
-        seconds = time.monotonic() - start
-        for client in (*clients, reader):
-            client.stopping.set()
-        for client in (*clients, reader):
-            client.join()
+        with at_work([*clients, reader]):
+            start = time.monotonic()
+            strikes = list(_strike(faults, installation, answered, enough))
+            while not enough.is_set() and _count_payments(clients) < payments:
+                enough.wait(0.1)
+            seconds = time.monotonic() - start
         report = compare(ledger, installation.database, before)
         return Outcome(
             strikes,

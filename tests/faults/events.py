@@ -146,8 +146,6 @@ class Told:
     @contextmanager
     def running(self) -> Iterator[Told]:
         self.deliverers.heal()
-        for author in self.authors:
-            author.start()
         try:
             yield self
         finally:
@@ -170,10 +168,6 @@ class Told:
 
     def wait(self) -> dict[str, list[Any]]:
         """Lets everything arrive. Returns what is wrong after it, by its name."""
-        for author in self.authors:
-            author.stopping.set()
-        for author in self.authors:
-            author.join()
         summary, patience = "", 0.0
         while True:
             self.deliverers.heal()

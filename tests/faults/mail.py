@@ -9,10 +9,8 @@ from __future__ import annotations
 import email
 import http.client
 import itertools
-import json
 import random
 import re
-import signal
 import socketserver
 import sys
 import threading
@@ -24,13 +22,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from email.policy import default
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import psycopg
 
 from tests.faults.service import DELIVERERS, Database, Deliverers, everything
 from tests.faults.trial import strike
-from tests.service import wait_for
+from tests.service import Service, ask, wait_for
+from tests.trials import at_work, describe, list_faults, tell
 
 PEOPLE = 6
 KINDS = {"deliverer": 50, "worker": 35, "slow lane": 8, "backend": 4, "postmaster": 2, "service": 1}
@@ -114,9 +112,9 @@ class Ledger:
 class Person(threading.Thread):
     """Asks for one message after the other, and follows each link that has come, twice."""
 
-    def __init__(self, port: int, key: str, first: int, sink: Sink, ledger: Ledger) -> None:
+    def __init__(self, service: Service, key: str, first: int, sink: Sink, ledger: Ledger) -> None:
         super().__init__(daemon=True)
-        self._port, self._key, self._sink, self._ledger = port, key, sink, ledger
+        self._service, self._key, self._sink, self._ledger = service, key, sink, ledger
         self._numbers = itertools.count(first, PEOPLE)
         self._unread: list[int] = []
         self.stopping = threading.Event()
@@ -136,7 +134,7 @@ class Person(threading.Thread):
         while True:
             self._ledger.asked[number] += 1
             if number % 2:
-                status = self._post(f"/users/{self._ledger.ids[address]}/invitations", {}, {"X-API-Key": self._key})
+                status = self._post(f"/users/{self._ledger.ids[address]}/invitations", {}, X_API_Key=self._key)
             else:
                 status = self._post("/api/password-resets", {"email": address})
             if status == 202:
@@ -155,14 +153,10 @@ class Person(threading.Thread):
     def _use(self, token: str, number: int) -> int | None:
         return self._post(f"/api/password-resets/{token}", {"password": make_password(number)})
 
-    def _post(self, path: str, body: object, headers: dict[str, str] | None = None) -> int | None:
+    def _post(self, path: str, body: object, **headers: str) -> int | None:
         status = None
-        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=30)
         with suppress(OSError, http.client.HTTPException):
-            headers = {"Content-Type": "application/json", **(headers or {})}
-            connection.request("POST", path, json.dumps(body), headers)
-            status = connection.getresponse().status
-        connection.close()
+            status = ask(self._service, path, "POST", body, **headers).status
         self._ledger.statuses[status] += 1
         if status in {503, None}:
             time.sleep(random.uniform(0.01, 0.05))
@@ -181,14 +175,13 @@ class Outcome:
     told: dict[str, object]
 
     @property
-    def right(self) -> bool:
+    def passes(self) -> bool:
         return not any(self.faults.values())
 
     def lines(self) -> Iterator[str]:
         for name, value in self.told.items():
-            yield f"{name}: {dict(value) if isinstance(value, Counter) else value}"
-        yield ", ".join(f"{name} {len(found)}" for name, found in self.faults.items())
-        yield from (f"  {name}: {[*found][:5]}" for name, found in self.faults.items() if found)
+            yield f"{name}: {describe(value) if isinstance(value, Counter) else value}"
+        yield from list_faults(self.faults)
 
 
 @contextmanager
@@ -227,28 +220,23 @@ def run(kills: int, folder: Path, enough: threading.Event | None = None) -> Outc
     began = time.monotonic()
     with serving() as sink:
         settings = {"EMAIL_URL": f"smtp://127.0.0.1:{sink.server_address[1]}", **UNLIMITED}
-        with everything(folder / "log", **settings) as (service, database, proxy, key):
+        with everything(folder / "log", **settings) as (service, database, proxy, started):
             with psycopg.connect(database.url, autocommit=True) as connection:
                 ids = dict(connection.execute(ADD_USERS, [2_000 + kills * 40]).fetchall())
             ledger, deliverers = Ledger(ids), Deliverers(service)
-            people = [Person(service.port, key, 1 + index, sink, ledger) for index in range(PEOPLE)]
-            for person in people:
-                person.start()
-            deliverers.heal()
-            proxy.rate = CUT_COMMITS
-            done = kill(kills, database, deliverers, ledger, enough or threading.Event())
-            proxy.rate = 0
-            for person in people:
-                person.stopping.set()
-            for person in people:
-                person.join()
+            key = started["API key"]
+            with at_work(Person(service, key, 1 + index, sink, ledger) for index in range(PEOPLE)):
+                deliverers.heal()
+                proxy.rate = CUT_COMMITS
+                done = kill(kills, database, deliverers, ledger, enough or threading.Event())
+                proxy.rate = 0
             with psycopg.connect(database.url, autocommit=True) as connection:
                 wait_for(lambda: connection.execute(PENDING).fetchone() is None, SECONDS_TO_DELIVER)
                 uses = dict(connection.execute(USES).fetchall())
             refused = [
                 number
                 for number in random.sample([*ledger.used], min(50, len(ledger.used)))
-                if not signs_in(service.port, number)
+                if not signs_in(service, number)
             ]
             deliverers.stop()
     log = (folder / "log").read_text(errors="replace")
@@ -289,19 +277,10 @@ def run(kills: int, folder: Path, enough: threading.Event | None = None) -> Outc
     )
 
 
-def signs_in(port: int, number: int) -> bool:
+def signs_in(service: Service, number: int) -> bool:
     pair = b64encode(f"{number}@faults.example:{make_password(number)}".encode()).decode()
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-    connection.request("GET", "/api/protected", headers={"Authorization": f"Basic {pair}"})
-    status = connection.getresponse().status
-    connection.close()
-    return status == 200
+    return ask(service, "/api/protected", Authorization=f"Basic {pair}").status == 200
 
 
 if __name__ == "__main__":
-    ended = threading.Event()
-    signal.signal(signal.SIGINT, lambda number, frame: ended.set())
-    with TemporaryDirectory() as folder:
-        outcome = run(int(sys.argv[1]), Path(folder), ended)
-        print("\n".join(outcome.lines()))
-        sys.exit(not outcome.right)
+    tell(lambda folder, enough: run(int(sys.argv[1]), folder, enough))

@@ -8,10 +8,9 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
 import psutil
@@ -21,9 +20,20 @@ import tests.service
 from config.local.account import get_accessible_folder
 from config.local.cluster import Cluster
 from tests.faults.proxy import Proxy
-from tests.service import DEADLINE, Copy, temporary_copy, wait_for
+from tests.service import DEADLINE, Copy, open_folder, temporary_copy, wait_for
 
 WORKERS, DELIVERERS = 3, 2
+
+
+# To fill a database takes half a minute, and several times as long on a busy machine.
+SECONDS_OF_A_COMMAND = 1800.0
+
+
+def manage(copy: Copy, database: str, *arguments: str) -> str:
+    """Runs a command on a database. Returns what it printed."""
+    done = copy.manage(*arguments, seconds=SECONDS_OF_A_COMMAND, DATABASE_URL=database, LOCAL="true")
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
 
 
 class Service(tests.service.Service):
@@ -138,17 +148,42 @@ class Deliverers:
 
 
 @contextmanager
-def everything(log: Path, **variables: str) -> Iterator[tuple[Service, Database, Proxy, str]]:
-    """The service with further settings, its database, the proxy between them, and an administrator's key."""
-    with TemporaryDirectory() as name, temporary_copy("service") as copy:
-        folder = Path(name)
-        folder.chmod(0o711)
+def deployed(
+    copy: Copy, database: str, log: Path, count: int = WORKERS, **variables: str
+) -> Iterator[tuple[Service, dict[str, str]]]:
+    """A service, and what it has printed, by name."""
+    service = Service(copy, database, log, count, **variables)
+    started = service.start()
+    try:
+        yield service, started
+    finally:
+        if service.process.poll() is None:
+            service.stop()
+
+
+@contextmanager
+def lead_by_socket(folder: Path) -> Iterator[str]:
+    """The address of the database behind a socket in a folder."""
+    yield f"postgresql://postgres@{quote(str(folder), safe='')}/service"
+
+
+@contextmanager
+def everything(
+    log: Path, lead: Callable[[Path], AbstractContextManager[str]] = lead_by_socket, **variables: str
+) -> Iterator[tuple[Service, Database, Proxy, dict[str, str]]]:
+    """The service with further settings, its database, the proxy between them, and what the service has printed.
+
+    Args:
+        log: gets the log of the service.
+        lead: from the service to the proxy, whose socket is in the folder that it gets.
+        variables: the settings.
+    """
+    with open_folder() as folder, temporary_copy("service") as copy:
         cluster = Cluster(get_accessible_folder(folder / "server"), {"shared_buffers": "64MB"})
-        address = f"postgresql://postgres@{quote(str(folder), safe='')}/service"
-        with cluster.supervised(), Proxy(folder, cluster.sockets) as proxy:
-            service = Service(copy, address, log, **variables)
-            key = service.start()["API key"]
-            try:
-                yield service, Database(cluster), proxy, key
-            finally:
-                service.stop()
+        with (
+            cluster.supervised(),
+            Proxy(folder, cluster.sockets) as proxy,
+            lead(folder) as address,
+            deployed(copy, address, log, **variables) as (service, started),
+        ):
+            yield service, Database(cluster), proxy, started

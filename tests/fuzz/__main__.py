@@ -11,13 +11,11 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping
-from http.client import HTTPConnection
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from tests.plugins.described import close
-from tests.service import Service, temporary_copy
+from tests.service import Service, ask, temporary_copy
 
 SCHEMATHESIS = Path(__file__).resolve().parents[1] / "clients/.venv/bin/schemathesis"
 HOOKS = Path(__file__).with_name("hooks.py")
@@ -52,18 +50,9 @@ expected-statuses = ["400", "401", "403", "404", "405", "406", "409", "412", "41
 """
 
 
-def ask(service: Service, path: str, headers: Mapping[str, str] | None = None, body: object = None) -> Any:
-    connection = HTTPConnection("127.0.0.1", service.port, timeout=10)
-    content = None if body is None else json.dumps(body)
-    headers = {**(headers or {}), "Content-Type": "application/json"}
-    connection.request("GET" if body is None else "POST", path, content, headers)
-    with connection.getresponse() as response:
-        return json.load(response)
-
-
 def write_document(service: Service, version: int, folder: Path) -> Path:
     """The document of a version, with closed answers and without what changes their shape."""
-    served = ask(service, f"/openapi.json?version={version}")
+    served = ask(service, f"/openapi.json?version={version}").json()
     document = close(served)
     # Requests are open or closed as the document says.
     schemas = served["components"]["schemas"]
@@ -86,7 +75,8 @@ def write_document(service: Service, version: int, folder: Path) -> Path:
 
 def log_in(service: Service, email: str, password: str) -> str:
     """A credential that may do all that its user may, and is good for a quarter of an hour."""
-    tokens = ask(service, "/api/v2/login", body={"email": email, "password": password})["data"]
+    body = {"email": email, "password": password}
+    tokens = ask(service, "/api/v2/login", "POST", body).json()["data"]
     return f"Bearer {tokens['access_token']}"
 
 
@@ -100,7 +90,7 @@ def make_credentials(service: Service, version: int) -> dict[str, str]:
     people = {}
     for name in PEOPLE:
         body = {"name": name, "email": f"{name}{version}@example.com", "password": PASSWORD}
-        ask(service, "/api/v2/users", {"Authorization": administrator}, body)
+        ask(service, "/api/v2/users", "POST", body, Authorization=administrator)
         people[name] = log_in(service, body["email"], PASSWORD)
     return {**people, "administrator": administrator}
 
@@ -141,7 +131,7 @@ def main(seconds: int) -> int:
         service = Service(copy, **VARIABLES)
         try:
             clean = []
-            for version in [each["version"] for each in ask(service, "/api/v2/versions")["data"]]:
+            for version in [each["version"] for each in ask(service, "/api/v2/versions").json()["data"]]:
                 configuration = write_configuration(Path(folder), make_credentials(service, version))
                 document = write_document(service, version, Path(folder))
                 clean.append(run(service, document, configuration, seconds))

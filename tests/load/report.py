@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from tests.load.cases import Found
 from tests.load.measuring import Row
+from tests.trials import describe
 
 COLUMNS = (
     *("Case", "Readers/s unloaded", "share", "p50 ms", "p99 ms", "unloaded p99 ms", "longest ms"),
@@ -41,8 +42,3 @@ def _line(row: Row) -> str:
     cells += [f"{seconds * 1000:.0f}" for seconds in (row.health.longest, row.healthy.longest, row.health.late)]
     cells += [describe(row.found.statuses)]
     return f"| {' | '.join([*cells, *(f'{share:.0%}' for share in row.machine)])} |"
-
-
-def describe(counts: Mapping[object, int]) -> str:
-    """Counts by name, as text."""
-    return ", ".join(f"{name} × {count}" for name, count in sorted(counts.items(), key=str))

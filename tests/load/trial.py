@@ -12,12 +12,14 @@ import psycopg
 
 from tests.faults.clients import Client
 from tests.faults.report import compare, last_ids
+from tests.faults.service import manage
 from tests.load.cases import Found
 from tests.load.measuring import Meter, Row
 from tests.load.overload import overload
-from tests.load.report import describe, table
+from tests.load.report import table
 from tests.load.slow_clients import slow_clients
-from tests.load.world import Target, World, manage, running
+from tests.load.world import Target, World, running
+from tests.trials import at_work, describe
 
 # One who pays beside all else, so that it can be told whether anything is lost.
 SECONDS_BETWEEN_PAYMENTS = 0.05
@@ -38,7 +40,7 @@ def run(names: Sequence[str], folder: Path) -> bool:
         with _paying(2, target, ledger):
             alone |= {name: ALONE[name](world) for name in names if name in ALONE}
         report = compare(ledger, target.database, before)
-        counts = manage(world.service, target.database, "recount", "--check").strip()
+        counts = manage(world.service.copy, target.database, "recount", "--check")
     broken = [f"{row.case}: {text}" for row in rows for text in row.broken()]
     broken += [f"{name}: {text}" for name, found in alone.items() for text in found.broken]
     # The cases create rows, too, which the client did not ask for.
@@ -56,11 +58,8 @@ def run(names: Sequence[str], folder: Path) -> bool:
 @contextmanager
 def _paying(index: int, target: Target, ledger: Path) -> Iterator[None]:
     """Somebody pays, and notes it in a file of the ledger."""
-    client = Client(index, target.port, target.administrator.key, ledger, [], pause=SECONDS_BETWEEN_PAYMENTS)
-    client.start()
-    yield
-    client.stopping.set()
-    client.join()
+    with at_work([Client(index, target.port, target.administrator.key, ledger, [], pause=SECONDS_BETWEEN_PAYMENTS)]):
+        yield
 
 
 def _measure(world: World, names: Sequence[str]) -> list[Row]:

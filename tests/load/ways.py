@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from tests.load.client import wire
 from tests.load.world import Target
+from tests.service import open_folder
 from tests.system.proxies import Ports, configure_nginx, find_free_port, find_program, make_certificate, run_proxy
 
 
@@ -30,7 +30,7 @@ class Way(NamedTuple):
 def ways(target: Target) -> Generator[Way]:
     """Each way in turn; nginx runs while its own is used."""
     yield Way("directly", target.port)
-    with TemporaryDirectory() as name, _run_nginx(Path(name), target.port) as way:
+    with open_folder() as folder, _run_nginx(folder, target.port) as way:
         yield way
 
 
@@ -38,7 +38,6 @@ def ways(target: Target) -> Generator[Way]:
 def _run_nginx(folder: Path, port: int) -> Iterator[Way]:
     program = find_program("nginx")
     assert program, "This case needs nginx (apt install nginx-light)."
-    folder.chmod(0o711)
     certificate, ports = make_certificate(folder), Ports(find_free_port(), find_free_port())
     arguments = configure_nginx(folder, ports, [f"127.0.0.1:{port}"], certificate, is_busy=True)
     with run_proxy([program, *arguments], ports.https):

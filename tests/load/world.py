@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from http.cookies import SimpleCookie
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import NamedTuple
 from urllib.parse import urlencode
 
@@ -16,15 +15,13 @@ import psycopg
 
 from config.local.account import get_accessible_folder
 from config.local.cluster import Cluster
-from tests.faults.service import Service
-from tests.service import INCOMPRESSIBLE_POSTS, temporary_copy
+from tests.faults.service import Service, deployed, manage
+from tests.service import INCOMPRESSIBLE_POSTS, UNLIMITED, open_folder, temporary_copy
 
 WORKERS = 2
 USERS = 25_000
 ROWS_PER_USER = 2
 PASSWORD = "four plain words here"
-# The readers ask more often than a client may. What is in flight is bounded as it is by default.
-QUOTAS = {"RATE_LIMIT_PRINCIPAL": "0", "RATE_LIMIT_ANONYMOUS": "0"}
 # Two cases also ask behind a proxy. Without its header, a request is one that was sent directly.
 PROXIES = {"TRUSTED_PROXIES": "1"}
 # How many people each part of the load is.
@@ -43,8 +40,6 @@ LONG_POSTS = 100
 REMOVED_IN_THE_ADMIN = 900
 # A comment under each so many posts.
 POSTS_PER_COMMENT = 10
-# To fill the database takes half a minute, and several times as long on a busy machine.
-SECONDS_OF_A_COMMAND = 300.0
 
 
 class Person(NamedTuple):
@@ -76,24 +71,22 @@ class World(NamedTuple):
 @contextmanager
 def running(log: Path, cases: Collection[str]) -> Iterator[World]:
     """The service on two workers and a database of its own, filled for the cases; `log` gets its log."""
-    with TemporaryDirectory() as name, temporary_copy("service") as copy:
-        folder = Path(name)
-        folder.chmod(0o711)
+    with open_folder() as folder, temporary_copy("service") as copy:
         cluster = Cluster(get_accessible_folder(folder / "server"))
-        with cluster.supervised():
-            service = Service(copy, cluster.url, log, WORKERS, **QUOTAS, **PROXIES)
-            started = service.start()
-            try:
-                yield World(service, _fill(service, cluster.url, started, cases))
-            finally:
-                service.stop()
+        with (
+            cluster.supervised(),
+            deployed(copy, cluster.url, log, WORKERS, **UNLIMITED, **PROXIES) as (service, started),
+        ):
+            yield World(service, _fill(service, cluster.url, started, cases))
 
 
 def _fill(service: Service, database: str, started: dict[str, str], cases: Collection[str]) -> Target:
     rows = ("--orders-per-user", str(ROWS_PER_USER), "--posts-per-user", str(ROWS_PER_USER))
-    manage(service, database, "seed", "--users", str(USERS), *rows)
+    manage(service.copy, database, "seed", "--users", str(USERS), *rows)
     code = _PEOPLE.format(count=sum(PARTS.values()), password=PASSWORD)
-    everybody = [Person(*row) for row in json.loads(manage(service, database, "shell", "-c", code).splitlines()[-1])]
+    everybody = [
+        Person(*row) for row in json.loads(manage(service.copy, database, "shell", "-c", code).splitlines()[-1])
+    ]
     people = {part: [everybody.pop() for _ in range(count)] for part, count in PARTS.items()}
     with psycopg.connect(database, autocommit=True) as connection:
         for case in POSTS.keys() & set(cases):
@@ -109,13 +102,6 @@ def _fill(service: Service, database: str, started: dict[str, str], cases: Colle
     administrator = Person(row[0], started["Administrator"], started["API key"])
     session = sign_in(service.port, administrator.email, started["Password"])
     return Target(service.port, database, administrator, session, people, leaving)
-
-
-def manage(service: Service, database: str, *arguments: str) -> str:
-    """Runs a command on the database of the service. Returns what it printed."""
-    done = service.copy.manage(*arguments, seconds=SECONDS_OF_A_COMMAND, DATABASE_URL=database, LOCAL="true")
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 # A hash takes long, so all have the same.

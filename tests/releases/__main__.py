@@ -5,19 +5,16 @@
 """
 
 import sys
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from tests.releases import beside, migrations
+from tests.service import open_folder
 
 if __name__ == "__main__":
-    with TemporaryDirectory() as name:
-        # The account that root's database runs as passes through it.
-        Path(name).chmod(0o711)
+    with open_folder() as folder:
         match sys.argv[1:]:
             case ["migrations", users]:
-                sys.exit(not migrations.run(int(users), Path(name)))
+                sys.exit(not migrations.run(int(users), folder))
             case ["beside"]:
-                sys.exit(not beside.run(Path(name)))
+                sys.exit(not beside.run(folder))
             case _:
                 sys.exit(__doc__)

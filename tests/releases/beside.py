@@ -12,7 +12,7 @@ import psycopg
 
 from config.local.account import get_accessible_folder
 from config.local.cluster import Cluster
-from tests.faults.service import Service
+from tests.faults.service import Service, manage
 from tests.releases.second_release import second_release
 from tests.releases.traffic import traffic
 from tests.service import Copy, temporary_copy
@@ -63,8 +63,7 @@ def _create_migrated(cluster: Cluster, copy: Copy) -> None:
     with psycopg.connect(cluster.url, autocommit=True) as connection:
         connection.execute("CREATE DATABASE test_service")
     url = cluster.url.removesuffix("service") + "test_service"
-    done = copy.manage("migrate", "--verbosity", "0", LOCAL="true", DATABASE_URL=url)
-    assert done.returncode == 0, done.stderr
+    manage(copy, url, "migrate", "--verbosity", "0")
 
 
 def _run_contract(release: Copy, database: str) -> bool:

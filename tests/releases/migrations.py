@@ -9,10 +9,10 @@ from pathlib import Path
 
 from config.local.account import get_accessible_folder
 from config.local.cluster import Cluster
-from tests.faults.service import Service
+from tests.faults.service import deployed, manage
 from tests.releases.second_release import MIGRATIONS, second_release
 from tests.releases.traffic import traffic
-from tests.service import Copy, temporary_copy
+from tests.service import temporary_copy
 
 RATE = 50.0
 MAX_SECONDS_OF_A_REQUEST = 0.5
@@ -27,25 +27,27 @@ def run(users: int, folder: Path) -> bool:
         folder: for the database and the log.
     """
     cluster = Cluster(get_accessible_folder(folder / "server"))
-    with temporary_copy("first") as first, second_release() as second, cluster.supervised():
-        service = Service(first, cluster.url, folder / "log", 2)
-        key = service.start()["API key"]
+    with (
+        temporary_copy("first") as first,
+        second_release() as second,
+        cluster.supervised(),
+        deployed(first, cluster.url, folder / "log", 2) as (service, started),
+    ):
         rows = ("--users", str(users), "--orders-per-user", "1", "--posts-per-user", "1")
-        _manage(first, cluster.url, "seed", *rows)
+        manage(first, cluster.url, "seed", *rows)
         print(f"{users:,} users with an order and a post each are there", flush=True)
         windows = {}
         with (
             ProcessPoolExecutor(1, get_context("spawn")) as pool,
-            traffic(pool, service, key, 1, rate=RATE, stop=folder / "stop") as seen,
+            traffic(pool, service, started["API key"], 1, rate=RATE, stop=folder / "stop") as seen,
         ):
             start = time.perf_counter()
             time.sleep(SECONDS_OF_QUIET)
             windows["(no migration)"] = start, time.perf_counter()
             for name in [path.stem for path in MIGRATIONS]:
                 start = time.perf_counter()
-                _manage(second, cluster.url, "migrate", "orders", name)
+                manage(second, cluster.url, "migrate", "orders", name)
                 windows[name] = start, time.perf_counter()
-        service.stop()
     print("| Migration | Took s | Requests | Failed | Longest request ms |\n|---|---|---|---|---|")
     is_right = True
     for name, (start, end) in windows.items():
@@ -57,10 +59,3 @@ def run(users: int, folder: Path) -> bool:
     bound = f"longer than {MAX_SECONDS_OF_A_REQUEST * 1000:.0f} ms"
     print(f"No request failed or took {bound}" if is_right else f"Broken: a request failed or took {bound}", flush=True)
     return is_right
-
-
-def _manage(copy: Copy, database: str, *arguments: str) -> str:
-    process = copy.start(".venv/bin/python", "manage.py", *arguments, LOCAL="true", DATABASE_URL=database)
-    output, errors = process.communicate()
-    assert process.returncode == 0, errors
-    return output

@@ -4,15 +4,9 @@
 """
 
 import sys
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from tests.replicas.trial import run
+from tests.trials import tell
 
 if __name__ == "__main__":
-    with TemporaryDirectory() as name:
-        # The account that root's database runs as passes through it.
-        Path(name).chmod(0o711)
-        outcome = run(int(sys.argv[1]), Path(name))
-        print("\n".join(outcome.lines()))
-        sys.exit(not outcome.right)
+    tell(lambda folder, enough: run(int(sys.argv[1]), folder))

@@ -10,7 +10,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,13 +18,12 @@ import psycopg
 
 from config.local.account import EmbeddedDatabaseError
 from config.local.cluster import Cluster
-from tests.faults.service import Service
-from tests.load.client import ask
-from tests.load.world import manage
+from tests.faults.service import Service, deployed, manage
 from tests.replicas.clients import Person, World, send
 from tests.replicas.judge import Judge
-from tests.service import temporary_copy
+from tests.service import ask, temporary_copy
 from tests.system.standby import kill_machine, paused, primary_with_standbys
+from tests.trials import describe
 
 NODES = STANDBYS = 2
 PEOPLE = 50
@@ -62,25 +61,21 @@ class Outcome:
     seconds: float
 
     @property
-    def right(self) -> bool:
+    def passes(self) -> bool:
         return not (any(self.judge.violations.values()) or self.unexpected) and all(self.reads.values())
 
     def lines(self) -> Iterator[str]:
         requests = self.statuses.total()
         yield f"{requests:,} requests in {self.seconds:.0f} s, {requests / self.seconds:.0f} a second"
-        yield f"By status: {_counts(self.statuses)}; unexpected {len(self.unexpected)}"
+        yield f"By status: {describe(self.statuses)}; unexpected {len(self.unexpected)}"
         yield from (f"  {one}" for one in self.unexpected[:10])
-        yield f"Reads by database: {_counts(self.reads)}"
-        yield f"Faults of standbys: {_counts(self.faults) or 'none'}"
+        yield f"Reads by database: {describe(self.reads)}"
+        yield f"Faults of standbys: {describe(self.faults) or 'none'}"
         yield f"{self.judge.compared:,} numbers compared"
         for kind, found in self.judge.violations.items():
             yield f"  {kind}: {len(found)}"
             yield from (f"    {one}" for one in found[:10])
         yield f"What others wrote was shown within {self.judge.worst_lag:.3f} s; {MAX_LAG} s are allowed"
-
-
-def _counts(counts: dict) -> str:
-    return ", ".join(f"{name} × {count:,}" for name, count in sorted(counts.items(), key=str))
 
 
 def run(requests: int, folder: Path) -> Outcome:
@@ -97,7 +92,7 @@ def run(requests: int, folder: Path) -> Outcome:
         names = {f"{standby.sockets}:5432": f"standby {number}" for number, standby in enumerate(standbys, 1)}
         reads = dict.fromkeys(["primary", *names.values()], 0)
         for node in nodes:
-            for database, count in _READS.findall(asyncio.run(_scrape(node.port))):
+            for database, count in _READS.findall(_scrape(node)):
                 reads[names.get(database, database)] += int(float(count))
         return Outcome(judge, world.statuses, world.unexpected, reads, faults, seconds)
 
@@ -105,22 +100,14 @@ def run(requests: int, folder: Path) -> Outcome:
 @contextmanager
 def _running(primary: Cluster, standbys: Sequence[Cluster], log: Path) -> Iterator[list[Service]]:
     urls = ",".join(standby.url for standby in standbys)
-    with temporary_copy("service") as copy:
-        nodes: list[Service] = []
-        try:
-            for _ in range(NODES):
-                nodes.append(Service(copy, primary.url, log, 1, DATABASE_REPLICA_URLS=urls, **SETTINGS))
-                nodes[-1].start()
-            yield nodes
-        finally:
-            for node in nodes:
-                node.stop()
+    with temporary_copy("service") as copy, ExitStack() as stack:
+        variables = {"DATABASE_REPLICA_URLS": urls, **SETTINGS}
+        yield [stack.enter_context(deployed(copy, primary.url, log, 1, **variables))[0] for _ in range(NODES)]
 
 
 def _build_world(nodes: Sequence[Service], primary: Cluster, judge: Judge) -> World:
-    made = json.loads(
-        manage(nodes[0], primary.url, "shell", "-c", _PEOPLE.format(people=PEOPLE, posts=SHARED_POSTS)).splitlines()[-1]
-    )
+    code = _PEOPLE.format(people=PEOPLE, posts=SHARED_POSTS)
+    made = json.loads(manage(nodes[0].copy, primary.url, "shell", "-c", code).splitlines()[-1])
     people = [Person(*person) for person in made["people"]]
     return World([node.port for node in nodes], people, Person(*made["administrator"]), made["posts"], judge)
 
@@ -202,6 +189,5 @@ def _kill(standby: Cluster) -> None:
 FAULTS: dict[str, Callable[[Cluster], None]] = {"paused": _pause, "delayed": _delay, "killed": _kill}
 
 
-async def _scrape(port: int) -> str:
-    answer = await ask(port, "GET", "/metrics", {"Authorization": f"Bearer {METRICS_TOKEN}"})
-    return answer.body.decode()
+def _scrape(node: Service) -> str:
+    return ask(node, "/metrics", Authorization=f"Bearer {METRICS_TOKEN}").content.decode()

@@ -4,13 +4,10 @@
 """
 
 import sys
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from tests.restore.drill import run
+from tests.service import open_folder
 
 if __name__ == "__main__":
-    with TemporaryDirectory() as name:
-        # The account that root's database runs as passes through it.
-        Path(name).chmod(0o711)
-        sys.exit(not run(int(sys.argv[1]), Path(name)))
+    with open_folder() as folder:
+        sys.exit(not run(int(sys.argv[1]), folder))

@@ -20,8 +20,9 @@ from config.local.account import (
 )
 from config.local.cluster import Cluster
 from tests.faults.clients import Client
-from tests.faults.service import Service
+from tests.faults.service import Service, manage
 from tests.service import temporary_copy, wait_for
+from tests.trials import at_work
 
 CLIENTS = 4
 SECONDS_BETWEEN_REQUESTS = 0.01
@@ -122,27 +123,11 @@ def compute_hashes(url: str) -> Hashes:
 
 @contextmanager
 def writing(service: Service, key: str, ledger: Path, first: int) -> Iterator[None]:
-    clients = [
+    with at_work(
         Client(first + number, service.port, key, ledger, [], pause=SECONDS_BETWEEN_REQUESTS)
         for number in range(CLIENTS)
-    ]
-    for client in clients:
-        client.start()
-    try:
+    ):
         yield
-    finally:
-        for client in clients:
-            client.stopping.set()
-        for client in clients:
-            client.join()
-
-
-def manage(service: Service, *arguments: str) -> str:
-    command = (".venv/bin/python", "manage.py", *arguments)
-    process = service.copy.start(*command, LOCAL="true", DATABASE_URL=service.variables["DATABASE_URL"])
-    output, errors = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 0, errors
-    return output.strip()
 
 
 def run(users: int, folder: Path) -> bool:
@@ -153,7 +138,17 @@ def run(users: int, folder: Path) -> bool:
         with drill.cluster.running():
             service = Service(copy, drill.cluster.url, folder / "log", 2)
             key = service.start()["API key"]
-            manage(service, "seed", "--users", str(users), "--orders-per-user", "1", "--posts-per-user", "1")
+            manage(
+                copy,
+                drill.cluster.url,
+                "seed",
+                "--users",
+                str(users),
+                "--orders-per-user",
+                "1",
+                "--posts-per-user",
+                "1",
+            )
             say(f"{users:,} users with an order and a post each are there")
             with writing(service, key, ledger, 1):
                 time.sleep(SECONDS_OF_WRITES)
@@ -183,7 +178,7 @@ def run(users: int, folder: Path) -> bool:
             copied = compute_hashes(drill.copy(restored))
             say("It is dumped, and restored into another one")
             service.start()
-            counts = manage(service, "recount", "--check")
+            counts = manage(copy, restored.url, "recount", "--check")
             service.stop()
     different = sorted(
         table

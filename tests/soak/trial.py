@@ -11,25 +11,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import psutil
 
 from benchmarks.measuring import tree
-from config.local.account import get_accessible_folder
-from config.local.cluster import Cluster
 from tests.faults.clients import Client
 from tests.faults.logs import read_log
 from tests.faults.proxy import SOCKET, Proxy
 from tests.faults.report import Report, compare, last_ids
-from tests.faults.service import Database, Service
+from tests.faults.service import Database, Service, everything, manage
 from tests.faults.trial import CUT_COMMITS, let_work, strike
 from tests.load.probe import Health, merge, probe
-from tests.load.world import USERS, manage, sign_in
-from tests.service import serves, temporary_copy
+from tests.load.world import USERS, sign_in
+from tests.service import serves
 from tests.soak.network import Network
 from tests.soak.traffic import Visitor
+from tests.trials import at_work, describe, list_faults
 
 CLIENTS = 4
 VISITORS = 3
@@ -68,7 +66,7 @@ class Outcome:
     failures: list[str] = field(default_factory=list)
 
     @property
-    def right(self) -> bool:
+    def passes(self) -> bool:
         return not (any(self.report.faults.values()) or self.unexpected or self.grown)
 
     @property
@@ -80,88 +78,65 @@ class Outcome:
         ]
 
     def lines(self) -> Iterator[str]:
-        yield f"{self.faults.total()} faults in {self.seconds / 60:.0f} min: {_counts(self.faults)}"
-        yield f"Network: {_counts(self.events)}"
-        yield f"{self.report.requests} writes, {self.report.created} things created; {_counts(self.report.statuses)}"
-        yield ", ".join(f"{name} {len(found)}" for name, found in self.report.faults.items())
-        for name, found in self.report.faults.items():
-            yield from (f"  {name}: {one}" for one in found[:5])
-        yield f"{self.statuses.total()} other requests; {_counts(self.statuses)}; unexpected {len(self.unexpected)}"
+        yield f"{self.faults.total()} faults in {self.seconds / 60:.0f} min: {describe(self.faults)}"
+        yield f"Network: {describe(self.events)}"
+        yield f"{self.report.requests} writes, {self.report.created} things created; {describe(self.report.statuses)}"
+        yield from list_faults(self.report.faults)
+        yield f"{self.statuses.total()} other requests; {describe(self.statuses)}; unexpected {len(self.unexpected)}"
         yield from (f"  {one}" for one in self.unexpected[:10])
         yield from (f"  {one}" for one in self.failures[:MOST_LINES])
-        yield f"/health/live: {_counts(self.health.statuses)}; longest {self.health.longest * 1000:.0f} ms"
+        yield f"/health/live: {describe(self.health.statuses)}; longest {self.health.longest * 1000:.0f} ms"
         for pid, early in self.early.items():
             late = self.late.get(pid)
             yield f"Process {pid} after five minutes: {_megabytes(early)}; at the end: {_megabytes(late)}"
         yield "Memory: " + ("more than a tenth above that of the beginning" if self.grown else "within a tenth")
 
 
-def _counts(counts: Counter) -> str:
-    return ", ".join(f"{name} × {count}" for name, count in sorted(counts.items(), key=str))
-
-
 def _megabytes(memory: Memory | None) -> str:
     return f"RSS {memory.rss:.1f} MB, USS {memory.uss:.1f} MB" if memory else "gone"
 
 
-@dataclass
-class _Parts:
-    service: Service
-    database: Database
-    proxy: Proxy
-    network: Network
-    started: dict[str, str]
-
-
 @contextmanager
-def _everything(log: Path) -> Iterator[_Parts]:
+def _everything(log: Path) -> Iterator[tuple[Service, Database, Proxy, Network, dict[str, str]]]:
     """The service reaches its database by TCP through the network, and that through the proxy that cuts COMMITs."""
-    with TemporaryDirectory() as name, temporary_copy("service") as copy:
-        folder = Path(name)
-        folder.chmod(0o711)
-        cluster = Cluster(get_accessible_folder(folder / "server"), {"shared_buffers": "64MB"})
-        with cluster.supervised(), Proxy(folder, cluster.sockets) as proxy, Network(folder / SOCKET) as network:
+    networks: list[Network] = []
+
+    @contextmanager
+    def lead(folder: Path) -> Iterator[str]:
+        with Network(folder / SOCKET) as network:
+            networks.append(network)
             # The proxy reads the protocol, which begins otherwise where encryption is asked for.
             options = "sslmode=disable&gssencmode=disable"
-            address = f"postgresql://postgres@127.0.0.1:{network.port}/service?{options}"
-            service = Service(copy, address, log, RATE_LIMIT_ANONYMOUS="0", METRICS_TOKEN="")
-            started = service.start()
-            try:
-                yield _Parts(service, Database(cluster), proxy, network, started)
-            finally:
-                service.stop()
+            yield f"postgresql://postgres@127.0.0.1:{network.port}/service?{options}"
+
+    with everything(log, lead, RATE_LIMIT_ANONYMOUS="0", METRICS_TOKEN="") as (service, database, proxy, started):
+        yield service, database, proxy, networks[0], started
 
 
 def run(minutes: float, folder: Path, enough: threading.Event) -> Outcome:
     """Runs for so long, or until it is enough. `folder` gets the ledger and the log of the service."""
     ledger = folder / "ledger"
     ledger.mkdir()
-    with _everything(folder / "log") as parts:
-        port, started = parts.service.port, parts.started
-        manage(parts.service, parts.database.url, "seed", "--users", str(USERS))
-        before = last_ids(parts.database.url)
+    with _everything(folder / "log") as (service, database, proxy, network, started):
+        port = service.port
+        manage(service.copy, database.url, "seed", "--users", str(USERS))
+        before = last_ids(database.url)
         answered: list[float] = []
         key, password = started["API key"], started["Password"]
         session = sign_in(port, started["Administrator"], password)
         clients = [Client(index, port, key, ledger, answered, pause=SECONDS_BETWEEN_WRITES) for index in range(CLIENTS)]
         visitors = [Visitor(port, key, password, session) for _ in range(VISITORS)]
-        for thread in (*clients, *visitors):
-            thread.start()
         start = time.monotonic()
-        try:
-            with _watched(port) as looks:
-                faults, early = _disturb(parts, answered, minutes, enough)
-        finally:
-            for thread in (*clients, *visitors):
-                thread.stopping.set()
-        took = time.monotonic() - start
-        for thread in (*clients, *visitors):
-            thread.join()
+        with at_work([*clients, *visitors]), _watched(port) as looks:
+            proxy.rate, network.seconds = CUT_COMMITS, SECONDS_BETWEEN_EVENTS
+            faults, early = _disturb(service, database, answered, minutes, enough)
+            proxy.rate, network.seconds = 0, None
+            took = time.monotonic() - start
         late = {pid: _memory(pid) for pid in early if serves(pid)}
         statuses = sum((visitor.statuses for visitor in visitors), Counter[int | None]())
         unexpected = [one for visitor in visitors for one in visitor.unexpected]
-        report = compare(ledger, parts.database.url, before)
-        outcome = Outcome(report, statuses, unexpected, merge(looks), faults, parts.network.events, took, early, late)
+        report = compare(ledger, database.url, before)
+        outcome = Outcome(report, statuses, unexpected, merge(looks), faults, network.events, took, early, late)
     if unexpected:
         outcome.failures = _find_failures(folder / "log")
     return outcome
@@ -193,26 +168,24 @@ def _watched(port: int) -> Iterator[list[Health]]:
 
 
 def _disturb(
-    parts: _Parts, answered: list[float], minutes: float, enough: threading.Event
+    service: Service, database: Database, answered: list[float], minutes: float, enough: threading.Event
 ) -> tuple[Counter[str], dict[int, Memory]]:
     """Faults for so many minutes. Returns how many there were, and the memory after five of them."""
     faults: Counter[str] = Counter()
     early: dict[int, Memory] = {}
     spared: list[int] = []
     start = time.monotonic()
-    parts.proxy.rate, parts.network.seconds = CUT_COMMITS, SECONDS_BETWEEN_EVENTS
     while (now := time.monotonic() - start) < minutes * MINUTE and not enough.is_set():
         if not spared and now > min(MINUTE, minutes * MINUTE / 5):
-            spared = parts.service.workers()[:SPARED]
+            spared = service.workers()[:SPARED]
         if not early and now > min(5 * MINUTE, minutes * MINUTE / 2):
             early = {process.pid: _memory(process.pid) for pid in spared for process in tree(pid)}
         kinds = FAULTS if spared else FAULTS_AT_FIRST
         kind = random.choices([*kinds], [*kinds.values()])[0]
         let_work(answered, 1)
-        strike(kind, parts.service, parts.database, answered, spared)
+        strike(kind, service, database, answered, spared)
         faults[kind] += 1
         enough.wait(random.expovariate(1 / SECONDS_BETWEEN_FAULTS))
-    parts.proxy.rate, parts.network.seconds = 0, None
     return faults, early
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import psutil
@@ -13,7 +12,7 @@ import psycopg
 
 from config.local.account import create_private_folder, get_accessible_folder, get_server_account
 from config.local.cluster import DATABASE, NON_DURABLE_SETTINGS, Cluster
-from tests.service import wait_for
+from tests.service import open_folder, wait_for
 
 
 class Pair(NamedTuple):
@@ -29,10 +28,8 @@ class Pair(NamedTuple):
 @contextmanager
 def replicated(**settings: str) -> Iterator[Pair]:
     """A primary and its streaming standby, neither of which is started again; with settings of PostgreSQL."""
-    with TemporaryDirectory() as folder:
-        Path(folder).chmod(0o711)
-        with primary_with_standbys(Path(folder), 1, **settings) as (primary, standby):
-            yield Pair(primary, standby)
+    with open_folder() as folder, primary_with_standbys(folder, 1, **settings) as (primary, standby):
+        yield Pair(primary, standby)
 
 
 @contextmanager

@@ -11,8 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.error import HTTPError
-from urllib.request import Request, urlopen
 
 import psycopg
 import pytest
@@ -21,7 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from config.local.account import get_accessible_folder
 from config.local.cluster import Cluster
-from tests.service import CHECKOUT, Copy, Service, get_database_url, wait_for
+from tests.service import CHECKOUT, Copy, Service, ask, get_database_url, wait_for
 from tests.system.deployment import frozen
 from tests.system.proxies import find_program
 
@@ -52,27 +50,14 @@ def key(watched: Service) -> str:
     return made
 
 
-def ask(service: Service, path: str, body: object = None, seconds: float = 30, **headers: str) -> Any:
-    """The status of an answer, and its body."""
-    sent = {name.replace("_", "-"): value for name, value in headers.items()} | {"Content-Type": "application/json"}
-    request = Request(service.url + path, None if body is None else json.dumps(body).encode(), sent)  # noqa: S310
-    try:
-        with urlopen(request, timeout=seconds) as answer:  # noqa: S310
-            return answer.status, answer.read()
-    except HTTPError as error:
-        return error.code, error.read()
-
-
 def scrape(service: Service) -> Samples:
     """What Prometheus has of the service: its metrics, and whether it answered."""
     try:
-        status, text = ask(
-            service, "/metrics", seconds=SCRAPE_TIMEOUT, Authorization=f"Bearer {TOKEN}", Host="203.0.113.10"
-        )
+        scraped = ask(service, "/metrics", timeout=SCRAPE_TIMEOUT, Authorization=f"Bearer {TOKEN}", Host="203.0.113.10")
     except OSError:
         return {("up", ()): 0}
-    assert status == 200
-    families = text_string_to_metric_families(text.decode())
+    assert scraped.status == 200
+    families = text_string_to_metric_families(scraped.content.decode())
     return {("up", ()): 1} | {
         (one.name, tuple(sorted(one.labels.items()))): one.value for each in families for one in each.samples
     }
@@ -81,8 +66,8 @@ def scrape(service: Service) -> Samples:
 def log_in(service: Service, key: str, email: str) -> dict[str, str]:
     """The tokens of a new user."""
     credentials = {"email": email, "password": PASSWORD}
-    assert ask(service, "/api/v2/users", credentials | {"name": "Name"}, X_API_Key=key)[0] == 201
-    return dict(json.loads(ask(service, "/api/login", credentials)[1])["data"])
+    assert ask(service, "/api/v2/users", "POST", credentials | {"name": "Name"}, X_API_Key=key).status == 201
+    return dict(ask(service, "/api/login", "POST", credentials).json()["data"])
 
 
 @contextmanager
@@ -90,7 +75,7 @@ def fault(service: Service, key: str) -> Iterator[None]:
     with psycopg.connect(get_database_url(service.copy), autocommit=True) as database:
         database.execute("ALTER TABLE orders_order RENAME COLUMN item TO thing")
         try:
-            assert ask(service, "/api/v2/orders", X_API_Key=key)[0] == 500
+            assert ask(service, "/api/v2/orders", X_API_Key=key).status == 500
         finally:
             database.execute("ALTER TABLE orders_order RENAME COLUMN thing TO item")
     yield
@@ -116,23 +101,24 @@ def dying_workers(service: Service, key: str) -> Iterator[None]:
 def guessed_passwords(service: Service, key: str) -> Iterator[None]:
     guess = {"email": "admin@example.com", "password": "a wrong password"}
     with ThreadPoolExecutor(4) as pool:
-        assert set(pool.map(lambda _: ask(service, "/api/login", guess)[0], range(70))) == {401}
+        assert set(pool.map(lambda _: ask(service, "/api/login", "POST", guess).status, range(70))) == {401}
     yield
 
 
 @contextmanager
 def reused_token(service: Service, key: str) -> Iterator[None]:
     first = log_in(service, key, "reused@example.com")
-    second = json.loads(ask(service, "/api/token/refresh", {"refresh_token": first["refresh_token"]})[1])["data"]
+    body = {"refresh_token": first["refresh_token"]}
+    second = ask(service, "/api/token/refresh", "POST", body).json()["data"]
     ask(service, "/api/protected", Authorization=f"Bearer {second['access_token']}")
-    assert ask(service, "/api/token/refresh", {"refresh_token": first["refresh_token"]})[0] == 401
+    assert ask(service, "/api/token/refresh", "POST", body).status == 401
     yield
 
 
 @contextmanager
 def used_up_quota(service: Service, key: str) -> Iterator[None]:
     token = log_in(service, key, "quota@example.com")["access_token"]
-    assert {ask(service, "/api/v2/users", Authorization=f"Bearer {token}")[0] for _ in range(250)} == {200, 429}
+    assert {ask(service, "/api/v2/users", Authorization=f"Bearer {token}").status for _ in range(250)} == {200, 429}
     yield
 
 
@@ -143,7 +129,7 @@ def slow_statements(service: Service, key: str) -> Iterator[None]:
         asked = [pool.submit(ask, service, "/api/v2/posts/1", X_API_Key=key) for _ in range(20)]
         database.execute("SELECT pg_sleep(2)")
         database.rollback()
-        assert {each.result()[0] for each in asked} <= {200, 404}
+        assert {each.result().status for each in asked} <= {200, 404}
     yield
 
 
@@ -174,7 +160,7 @@ def waiting_logins(service: Service, key: str, number: int = 40) -> Iterator[Non
     with psycopg.connect(get_database_url(service.copy)) as database, ThreadPoolExecutor(number) as pool:
         database.execute("LOCK TABLE users_user")
         for _ in range(number):
-            pool.submit(ask, service, "/api/login", credentials)
+            pool.submit(ask, service, "/api/login", "POST", credentials)
         database.execute("SELECT pg_sleep(3)")
         try:
             yield
@@ -192,7 +178,7 @@ def too_many_logins(service: Service, key: str) -> Iterator[None]:
 @contextmanager
 def silent_database_for_quotas(service: Service, key: str) -> Iterator[None]:
     with silent_database(service, key):
-        assert ask(service, "/api/v2/versions")[0] == 200
+        assert ask(service, "/api/v2/versions").status == 200
     wait_for(lambda: service.status() == 200)
     yield
 
@@ -200,7 +186,7 @@ def silent_database_for_quotas(service: Service, key: str) -> Iterator[None]:
 @contextmanager
 def mail_that_nobody_sends(service: Service, key: str) -> Iterator[None]:
     with paused(service, "deliver"):
-        assert ask(service, "/api/password-resets", {"email": "admin@example.com"})[0] == 202
+        assert ask(service, "/api/password-resets", "POST", {"email": "admin@example.com"}).status == 202
         with psycopg.connect(get_database_url(service.copy)) as database:
             database.execute(
                 "UPDATE config_outboxentry SET due_at = now() - interval '1 hour' WHERE status = 'pending'"
@@ -211,12 +197,10 @@ def mail_that_nobody_sends(service: Service, key: str) -> Iterator[None]:
 @contextmanager
 def webhook_that_nobody_sends_to(service: Service, key: str) -> Iterator[None]:
     with paused(service, "deliver"):
-        status, made = ask(
-            service, "/api/v2/webhooks", {"url": "https://example.com/", "types": ["post.created"]}, X_API_Key=key
-        )
-        assert status == 201, made
-        path = f"/api/v2/webhooks/{json.loads(made)['data']['id']}/pings"
-        assert ask(service, path, {}, X_API_Key=key)[0] == 202
+        body = {"url": "https://example.com/", "types": ["post.created"]}
+        made = ask(service, "/api/v2/webhooks", "POST", body, X_API_Key=key)
+        assert made.status == 201, made
+        assert ask(service, f"{made.headers['Location']}/pings", "POST", {}, X_API_Key=key).status == 202
         with psycopg.connect(get_database_url(service.copy)) as database:
             database.execute("UPDATE config_webhookdelivery SET due_at = now() - interval '1 hour'")
         yield

@@ -12,4 +12,4 @@ def test_nothing_is_lost_doubled_or_stuck_when_parts_are_killed(tmp_path):
 
 def test_each_request_has_its_message_and_each_message_works_once_when_parts_are_killed(tmp_path):
     outcome = mail.run(12, tmp_path)
-    assert outcome.right, "\n".join(outcome.lines())
+    assert outcome.passes, "\n".join(outcome.lines())

@@ -1,7 +1,5 @@
 """No request stops another one: short ones are answered while others wait, hash, or are far too many."""
 
-import os
-import signal
 import statistics
 import threading
 import time
@@ -13,7 +11,10 @@ from typing import Any
 import psycopg
 import pytest
 
+from config.local.account import get_accessible_folder
+from config.local.cluster import Cluster
 from tests.service import INCOMPRESSIBLE_POSTS, Copy, Reply, Service, ask, wait_for
+from tests.system.deployment import frozen
 
 PASSWORD = "four plain words here"
 MAX_IN_FLIGHT = 4
@@ -157,20 +158,6 @@ def test_caller_with_too_many_requests_is_refused_and_nobody_else(
 
 
 @contextmanager
-def silent_database(service: Service) -> Iterator[None]:
-    """PostgreSQL, stopped in the middle of whatever it does."""
-    processes = service.copy.processes().items()
-    stopped = [pid for pid, command in processes if command.startswith("postgres:") or "bin/postgres -D" in command]
-    for pid in stopped:
-        os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        for pid in stopped:
-            os.kill(pid, signal.SIGCONT)
-
-
-@contextmanager
 def stalled_commits(database: psycopg.Connection) -> Iterator[None]:
     """As behind a slow disk: each COMMIT waits, here for a standby that there is not."""
     database.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
@@ -206,7 +193,7 @@ def test_reads_go_on_while_a_commit_waits(
 
 def test_health_is_answered_while_requests_wait_for_a_silent_database(single: Service, key: dict[str, str]) -> None:
     assert single.status() == 200
-    with silent_database(single):
+    with frozen(Cluster(get_accessible_folder(single.copy.folder / ".data/postgresql"))):
         waiting = in_background(ask, single, "/api/v1/users/1", **key)
         time.sleep(4)
         # What waits was cut off, and what comes now waits elsewhere.

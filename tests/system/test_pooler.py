@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
-from http.client import HTTPConnection
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from contextlib import contextmanager
 from typing import Any
 
 import psycopg
@@ -20,7 +16,7 @@ import pytest
 from config.local.account import get_accessible_folder
 from config.local.cluster import NON_DURABLE_SETTINGS, Cluster
 from tests.plugins import pgbouncer
-from tests.service import Copy, Service, get_key
+from tests.service import Copy, Service, ask, get_key, open_folder
 
 PROGRAM = pgbouncer.PROGRAM or ""
 
@@ -38,9 +34,8 @@ pytestmark = pytest.mark.skipif(not is_new_enough(), reason="There is no PgBounc
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    with TemporaryDirectory() as folder:
-        Path(folder).chmod(0o711)
-        made = Cluster(get_accessible_folder(Path(folder) / "server"), NON_DURABLE_SETTINGS)
+    with open_folder() as folder:
+        made = Cluster(get_accessible_folder(folder / "server"), NON_DURABLE_SETTINGS)
         with made.running():
             yield made
 
@@ -84,11 +79,8 @@ class Running:
         self.key = get_key(service.lines)
 
     def ask(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
-        with closing(HTTPConnection("127.0.0.1", self.service.port, timeout=20)) as connection:
-            headers = {"X-API-Key": self.key, "Content-Type": "application/json"}
-            connection.request(method, path, body and json.dumps(body), headers)
-            answer = connection.getresponse()
-            return answer.status, json.loads(answer.read() or b"null")
+        answer = ask(self.service, path, method, body, X_API_Key=self.key)
+        return answer.status, answer.json()
 
 
 @pytest.fixture(scope="module")

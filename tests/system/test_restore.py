@@ -1,8 +1,6 @@
 """The drill itself, with few users."""
 
 from collections.abc import Callable
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import quote
 
@@ -10,15 +8,15 @@ import pytest
 from django.db import connection
 
 from tests.restore import drill
+from tests.service import open_folder
 
 
 def test_lost_database_is_restored_to_the_moment(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(drill, "SECONDS_OF_WRITES", 1)
-    with TemporaryDirectory() as name:
-        Path(name).chmod(0o711)
-        assert drill.run(100, Path(name))
+    with open_folder() as folder:
+        assert drill.run(100, folder)
     assert "different: none" in capsys.readouterr().out
 
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
 import signal
 import threading
 import time
-from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from http.client import HTTPConnection, HTTPException
+from multiprocessing import get_context
 from pathlib import Path
-from uuid import uuid4
 
 import psycopg
 import pytest
@@ -20,11 +18,11 @@ import pytest
 from config import VERSION
 from config.local.account import get_accessible_folder
 from config.local.cluster import Cluster
+from tests.releases.traffic import traffic
 from tests.service import Copy, Service, ask, wait_for
 
 TOKENS = ("the-token-of-before", "the-token-of-after")
-CLIENTS = 4
-SECONDS_BETWEEN_REQUESTS = 0.02
+RATE = 100.0
 
 
 @pytest.fixture
@@ -49,59 +47,6 @@ def service(checkout: Copy, database: str, token: Path) -> Iterator[Service]:
     running.stop()
 
 
-class Load:
-    """Clients that read and pay, on connections that they keep and on new ones."""
-
-    def __init__(self, service: Service, key: str) -> None:
-        self.port, self.key = service.port, key
-        self.outcomes: Counter[str] = Counter()
-        self.slowest = 0.0
-        self._stopping = threading.Event()
-
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        threads = [threading.Thread(target=self._run, args=(number,)) for number in range(CLIENTS)]
-        for thread in threads:
-            thread.start()
-        try:
-            yield
-        finally:
-            self._stopping.set()
-            for thread in threads:
-                thread.join()
-
-    def _run(self, number: int) -> None:
-        keeps = bool(number % 2)
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=30)
-        while not self._stopping.wait(SECONDS_BETWEEN_REQUESTS):
-            began = time.monotonic()
-            try:
-                outcome = self._ask(connection, number)
-            except (OSError, HTTPException) as error:
-                connection.close()
-                outcome = repr(error)
-                if keeps:
-                    # A connection that is kept may be closed just when something is sent on it; every client sends it
-                    # again then (RFC 9112, section 9.3.1). Payments carry their key.
-                    outcome = self._ask(connection, number)
-            if not keeps:
-                connection.close()
-            self.outcomes[outcome] += 1
-            self.slowest = max(self.slowest, time.monotonic() - began)
-        connection.close()
-
-    def _ask(self, connection: HTTPConnection, number: int) -> str:
-        headers = {"X-API-Key": self.key}
-        if number < 2:
-            connection.request("GET", "/api/v1/users?limit=5", headers=headers)
-        else:
-            headers |= {"Content-Type": "application/json", "Idempotency-Key": uuid4().hex}
-            connection.request("POST", "/api/v1/payments", json.dumps({"amount": 1}), headers)
-        response = connection.getresponse()
-        response.read()
-        return str(response.status)
-
-
 def get_version(service: Service, token: str) -> str:
     """That of the build, by `/metrics`; nothing where the token is refused."""
     answer = ask(service, "/metrics", Authorization=f"Bearer {token}")
@@ -119,23 +64,34 @@ def new_release(copy: Copy) -> Iterator[str]:
     file.write_text(text)
 
 
-def test_workers_are_replaced_under_load_without_a_failed_request(service: Service, token: Path) -> None:
+def test_workers_are_replaced_under_load_without_a_failed_request(
+    service: Service, token: Path, tmp_path: Path
+) -> None:
     key = service.copy.manage("create_api_key", "admin@example.com").stdout.strip()
     assert get_version(service, TOKENS[0]) == VERSION
     before = service.workers()
-    load = Load(service, key)
-    with load.running(), new_release(service.copy) as version:
-        time.sleep(1)
+
+    def is_replaced() -> bool:
+        # Asked on a connection of its own.
+        assert service.status() == 200
+        return len(service.workers()) == len(before) and not set(before) & set(service.workers())
+
+    with (
+        ProcessPoolExecutor(1, get_context("spawn")) as pool,
+        traffic(pool, service, key, 1, rate=RATE, stop=tmp_path / "stop") as seen,
+        new_release(service.copy) as version,
+    ):
         token.write_text(TOKENS[1])
         service.process.send_signal(signal.SIGHUP)
-        wait_for(lambda: len(service.workers()) == len(before) and not set(before) & set(service.workers()), 60)
+        wait_for(is_replaced, 60)
         time.sleep(1)
         for _ in range(10):
             assert get_version(service, TOKENS[1]) == version
             assert get_version(service, TOKENS[0]) == ""
-    assert set(load.outcomes) == {"200", "201"}
-    assert min(load.outcomes.values()) > 50
-    assert load.slowest < 5
+    outcomes = seen.offered.outcomes
+    assert {outcome.status for outcome in outcomes} == {200, 201}
+    assert len(outcomes) > 100
+    assert max(outcome.seconds for outcome in outcomes) < 5
     assert service.process.poll() is None
 
 
