@@ -84,12 +84,6 @@ def test_reference_in_all_its_states_keeps_nobody_out(reference: Page, watch: Wa
         look(reference, f"reference-{method.lower()}-answered")
 
 
-def test_reference_on_a_small_screen(reference: Page, look: Look) -> None:
-    reference.set_viewport_size({"width": 400, "height": 800})
-    assert reference.evaluate("document.documentElement.scrollWidth") == 400
-    look(reference, "reference-small")
-
-
 def test_each_version_has_its_reference(reference: Page, look: Look) -> None:
     versions = reference.get_by_role("navigation", name="Version")
     expect(versions.locator("[aria-current=page]")).to_have_text("Version 2")

@@ -55,12 +55,6 @@ def open_list(reader: Reader, api_key: str) -> Callable[[str], Page]:
     return open_list
 
 
-def test_first_answer(open_list: Callable[[str], Page]) -> None:
-    page = open_list("users")
-    expect(page.get_by_role("heading", level=1)).to_have_text("Users")
-    expect(page.locator("tbody tr").first).to_be_visible()
-
-
 def test_page_by_cursor(reader: Reader, open_list: Callable[[str], Page]) -> None:
     page = open_list("users")
     reader.click(page.get_by_role("navigation", name="Pages", exact=True).get_by_role("link", name="next"))

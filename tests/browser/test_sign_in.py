@@ -103,12 +103,6 @@ def test_popup_tells_the_page_that_opened_it(
     assert "code=" in page.wait_for_function("window.told").json_value()
 
 
-def test_sign_in_page(page: Page, look: Callable[[Page, str], None]) -> None:
-    page.goto("/session/login")
-    expect(page.get_by_label("Email")).to_be_focused()
-    look(page, "sign-in")
-
-
 def test_wrong_password_is_told_beside_the_form(
     page: Page, administrator: tuple[str, str], look: Callable[[Page, str], None]
 ) -> None:

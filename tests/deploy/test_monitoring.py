@@ -64,11 +64,6 @@ def exposed(db, settings) -> set[str]:
     }
 
 
-def test_names_are_found_in_expressions():
-    expression = 'sum by (job) (rate(a_total{b="c"}[5m])) > 2 * max(d:e) and f'
-    assert find_names(expression) == {"a_total", "d:e", "f"}
-
-
 def test_alerts_ask_for_metrics_that_there_are(exposed):
     recorded = {rule["record"] for rule in get_rules() if "record" in rule}
     for rule in get_rules():

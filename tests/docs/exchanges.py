@@ -1,19 +1,32 @@
-"""Reads the exchanges that the documentation shows: a curl command after `$`, then what it prints."""
+"""The exchanges that the documentation shows: a curl command after `$`, then what it prints, in which situation."""
 
 from __future__ import annotations
 
 import json
 import re
-import shlex
-from base64 import b64encode
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from typing import Any
 
+import psycopg
+import pytest
+import time_machine
+from django.db import connection
+from django.test import override_settings
+
+from config.api.writing import idempotency
+from tests.api.test_failures import database_away
+from users.models import User
+
 ANYTHING = "…"
-# A heading, or a block of exchanges.
-_PART = re.compile(r"^#+ (?P<heading>[^\n]+)$|^```console\n(?P<block>.*?)^```$", re.MULTILINE | re.DOTALL)
+# What an answer gives, by the names by which the next commands call it.
+GIVEN = {
+    "access_token": "ACCESS_TOKEN",
+    "refresh_token": "REFRESH_TOKEN",
+    "key": "NEW_KEY",
+    "nextCursor": "NEXT_CURSOR",
+}
 
 
 @dataclass
@@ -21,11 +34,7 @@ class Exchange:
     heading: str
     command: str
     printed: str
-    method: str = "GET"
-    url: str = ""
-    body: bytes = b""
     shows_head: bool = False
-    headers: dict[str, str] = field(default_factory=dict)
 
     @property
     def expected_body(self) -> Any:
@@ -42,46 +51,6 @@ class Exchange:
         return dict(line.split(": ", 1) for line in lines)
 
 
-def exchanges(path: Path, variables: dict[str, str]) -> Iterator[Exchange]:
-    """The curl commands of a page, read as a shell and curl would read them."""
-    heading = ""
-    for part in _PART.finditer(path.read_text()):
-        heading = part["heading"] or heading
-        for entry in re.split(r"^\$ ", part["block"] or "", flags=re.MULTILINE)[1:]:
-            # Between single quotes, a command may have several lines.
-            command = re.match(r"(?:[^'\n]|'[^']*')*", entry)[0]
-            printed = entry[len(command) + 1 :]
-            if command.startswith("curl "):
-                yield _read(Exchange(heading.strip("`"), command, printed), variables)
-
-
-def _read(exchange: Exchange, variables: dict[str, str]) -> Exchange:
-    # Split first, as a shell does: what a variable holds may have quotes of its own.
-    words = iter(
-        re.sub(r"\$(\w+)", lambda name: variables[name[1]], word) for word in shlex.split(exchange.command)[1:]
-    )
-    for word in words:
-        match word:
-            case "-i":
-                exchange.shows_head = True
-            case "-X":
-                exchange.method = next(words)
-            case "-H":
-                name, value = next(words).split(": ", 1)
-                exchange.headers[name] = value
-            case "-u":
-                exchange.headers["Authorization"] = f"Basic {b64encode(next(words).encode()).decode()}"
-            case "-d":
-                exchange.body = next(words).encode()
-                if exchange.method == "GET":
-                    exchange.method = "POST"
-            case _:
-                exchange.url = word
-    if exchange.body:
-        exchange.headers.setdefault("Content-Type", "application/x-www-form-urlencoded")
-    return exchange
-
-
 def matches(expected: Any, found: Any) -> bool:
     """Whether an answer is the one shown; `…` stands for anything, also for a part of a text."""
     if isinstance(expected, dict) and isinstance(found, dict):
@@ -92,3 +61,39 @@ def matches(expected: Any, found: Any) -> bool:
         pattern = ".*".join(map(re.escape, expected.split(ANYTHING)))
         return expected == ANYTHING or re.fullmatch(pattern, str(found), re.DOTALL) is not None
     return type(expected) is type(found) and expected == found
+
+
+def given_by(body: Any) -> dict[str, str]:
+    parts = [body.get("data"), body.get("meta")] if isinstance(body, dict) else []
+    return {GIVEN[name]: part[name] for part in parts if isinstance(part, dict) for name in GIVEN.keys() & part.keys()}
+
+
+@contextmanager
+def running_payment() -> Iterator[None]:
+    """Another request holds the key `running` of the administrator."""
+    administrator = User.objects.get(email="admin@example.com")
+    parameters = connection.get_connection_params() | {"cursor_factory": psycopg.Cursor}
+    with psycopg.connect(**parameters) as other:
+        key = idempotency.IdempotencyKey(administrator.pk, "POST /payments", "running", b"")
+        other.execute("SELECT pg_advisory_xact_lock(%s)", [key.lock_number])
+        yield
+
+
+@contextmanager
+def fault_of_ours() -> Iterator[None]:
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("config.api.viewsets.ResourceViewSet.respond_created", fail)
+        yield
+
+
+# Errors that no request makes by itself: what has to be the case, by the heading under which they are shown.
+SITUATIONS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
+    "VERSION_RETIRED": lambda: time_machine.travel("2028-12-01T00:00:00Z"),
+    "IDEMPOTENCY_IN_PROGRESS": running_payment,
+    "RATE_LIMITED": lambda: override_settings(RATE_LIMIT_PRINCIPAL=1),
+    "INTERNAL_ERROR": fault_of_ours,
+    "SERVICE_UNAVAILABLE": database_away,
+}

@@ -28,9 +28,8 @@ from config.site import documentation, examples
 from orders.models import Order
 from tests.accounts.oauth.actors import Person, bearer, register
 from tests.conftest import PASSWORD, wait_for_events, wait_until
-from tests.docs.exchanges import Exchange, matches
+from tests.docs.exchanges import SITUATIONS, Exchange, given_by, matches
 from tests.docs.languages import JavaScript, Language, Python, Shell
-from tests.docs.test_exchanges import SITUATIONS, given_by
 from tests.service import CHECKOUT
 from users import services
 from users.models import User

@@ -5,7 +5,6 @@ import re
 import pytest
 
 from posts.models import Post
-from tests.conftest import with_key
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z")
 HELLO = {"title": "Hello", "body": "First\nline"}
@@ -75,15 +74,6 @@ def test_deleted_post_is_gone_with_its_comments(user, other, post):
     assert other.get(f"/comments/{comment['id']}").status == 404
     assert other.get(f"{path_of(post)}/comments").status == 404
     assert other.post(f"{path_of(post)}/comments", {"text": "Hi"}).status == 404
-
-
-@pytest.mark.parametrize("role", ["user", "support", "admin"])
-def test_posts_of_any_existing_user_are_read_by_everybody(make_user, post, user, role):
-    caller = with_key(make_user(role))
-    assert caller.get(path_of(post)).data["title"] == "Hello"
-    assert [item["id"] for item in caller.get("/posts").data] == [post["id"]]
-    assert [item["id"] for item in caller.get(f"/users/{user.user.pk}/posts").data] == [post["id"]]
-    assert caller.get(f"/users/{caller.user.pk}/posts").data == []
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])

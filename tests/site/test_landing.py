@@ -45,10 +45,6 @@ def test_programs_get_the_entry_document(browser, accept):
     assert answer.json()["data"]["_links"]["documentation"] == {"href": "/docs"}
 
 
-def test_entry_documents_under_the_prefixes_stay_browsable(browser):
-    assert "&quot;documentation&quot;" in read(browser, "/api/v2")
-
-
 def test_first_request_is_with_the_key_of_the_reader(browser, make_user):
     user = make_user(name="Ann <b>")
     browser.force_login(user)

@@ -397,6 +397,3 @@ def test_stored_answer_goes_with_any_user_that_it_shows(admin: Caller, user: Cal
     again = send(admin, f"/{kind}?partial=true", lines, Idempotency_Key="k")
     assert "Idempotent-Replayed" not in again.headers
     assert [item["status"] for item in again.data] == ([409, 201] if kind == "users" else [201, 400])
-
-
-# --- Dry runs, statements

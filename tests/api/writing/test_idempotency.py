@@ -264,9 +264,6 @@ def test_answer_that_shows_the_row_of_a_removed_user_goes_with_it(user, admin, o
     assert (Payment.objects.count(), Order.objects.count()) == (3, 1)
 
 
-# --- What it costs
-
-
 # --- Another request with the key is running
 
 

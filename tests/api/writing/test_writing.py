@@ -111,12 +111,6 @@ def test_unknown_and_read_only_members_are_ignored(
     }
 
 
-@pytest.mark.parametrize("path", ["/users/{id}", "/posts/{post}", "/comments/{comment}"])
-def test_empty_patch_changes_nothing(admin: Caller, address, path: str) -> None:
-    before = admin.get(address(path)).data
-    assert (admin.patch(address(path), {}).status, admin.get(address(path)).data) == (200, before)
-
-
 def test_replacement_returns_what_it_leaves_out_to_its_default(admin: Caller, make_user, address) -> None:
     somebody = make_user("support", status="inactive")
     answer = admin.put(f"/users/{somebody.pk}", {"name": "a", "email": somebody.email})
