@@ -7,9 +7,9 @@ from django.conf import settings
 from tests.conftest import Caller, wait_for_events
 
 if settings.FAST_PATH:
-    from tests.fastpath.conftest import run_together, sent
+    from tests.fastpath.conftest import run_together
 
-    __all__ = ["run_together", "sent"]
+    __all__ = ["run_together"]
 
 
 @pytest.fixture

@@ -26,20 +26,3 @@ def run_together(transactional_db):
         return asyncio.run(run_all())
 
     return run
-
-
-@pytest.fixture
-def sent(transactional_db, monkeypatch):
-    """How many statements each transaction of each flush had, but for what only prepares some."""
-    from config.fastpath.postgresql.statements import PreparedStatements
-
-    found = []
-    original = PreparedStatements.build_groups
-
-    def build_groups(self, statements):
-        groups = original(self, statements)
-        found.append([len(group.units) for group in groups if group.units])
-        return groups
-
-    monkeypatch.setattr(PreparedStatements, "build_groups", build_groups)
-    return found
