@@ -37,7 +37,7 @@ _TEMPORARY = "".join(
 
 
 class Certificate(NamedTuple):
-    """The files of a certificate for localhost, and of its key."""
+    """The files of a certificate, and of its key."""
 
     certificate: Path
     key: Path
@@ -58,14 +58,14 @@ def find_free_port() -> int:
         return int(free.getsockname()[1])
 
 
-def make_certificate(folder: Path) -> Certificate:
-    key, name = generate_private_key(SECP256R1()), x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, HOST)])
+def make_certificate(folder: Path, host: str = HOST) -> Certificate:
+    key, name = generate_private_key(SECP256R1()), x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, host)])
     now = datetime.now(UTC)
     made = (
         x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
         .not_valid_before(now - timedelta(hours=1))
         .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(HOST)]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
         .sign(key, SHA256())
     )
     files = Certificate(folder / "tls.crt", folder / "tls.key")

@@ -13,8 +13,9 @@ import pytest
 
 from config.events.webhooks import sending
 from config.events.webhooks.sending import Sender
-from tests.events.webhooks.receiver import Receiver, make_certificate
+from tests.events.webhooks.receiver import Receiver
 from tests.events.webhooks.test_addresses import resolve_to, send
+from tests.system.proxies import make_certificate
 
 BODY = json.dumps({"id": 7, "type": "user.created", "text": "ä"}).encode()
 
@@ -92,10 +93,10 @@ def test_tls_is_for_the_name_and_goes_to_the_checked_address(monkeypatch, settin
     settings.WEBHOOK_ALLOWED_NETWORKS = ["127.0.0.0/8"]
     resolve_to(monkeypatch, ["127.0.0.1"])
     certificate = make_certificate(tmp_path, "hook.example.com")
-    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate.certificate))
     names: list[str | None] = []
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate)
+    context.load_cert_chain(*certificate)
     context.sni_callback = lambda _, name, __: names.append(name)
     with Receiver().running(context) as receiver:
         right, wrong = send(f"https://hook.example.com:{receiver.port}/", f"https://other.example.com:{receiver.port}/")
