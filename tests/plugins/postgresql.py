@@ -22,6 +22,8 @@ from config.local.account import get_accessible_folder
 from config.local.cluster import NON_DURABLE_SETTINGS, Cluster
 from tests.plugins.pgbouncer import pooled
 
+# Where the servers of a run are, of which whoever has made the folder leaves none.
+FOLDER = "POSTGRESQL_OF_TESTS"
 _running = ExitStack()
 atexit.register(_running.close)
 
@@ -47,11 +49,14 @@ def start() -> None:
 
 
 def _start_server() -> None:
-    folder = Path(tempfile.mkdtemp(prefix="postgresql-"))
-    _running.callback(shutil.rmtree, folder, ignore_errors=True)
-    # Root's server runs as another account, which must get through to its own folder in here.
-    folder.chmod(0o711)
-    cluster = Cluster(get_accessible_folder(folder / "server"), NON_DURABLE_SETTINGS)
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    if worker is None:
+        folder = Path(tempfile.mkdtemp(prefix="postgresql-"))
+        # Root's server runs as another account, which must get through to its own folder in here.
+        folder.chmod(0o711)
+        os.environ[FOLDER] = str(folder)
+        _running.callback(_clear, folder)
+    cluster = Cluster(get_accessible_folder(Path(os.environ[FOLDER]) / (worker or "server")), NON_DURABLE_SETTINGS)
     _running.callback(shutil.rmtree, cluster.folder, ignore_errors=True)
     _running.callback(shutil.rmtree, cluster.sockets, ignore_errors=True)
     _running.enter_context(cluster.running())
@@ -63,6 +68,14 @@ def _start_server() -> None:
         }
     else:
         os.environ["DATABASE_URL"] = cluster.url
+
+
+def _clear(folder: Path) -> None:
+    """Stops what workers have left that were killed."""
+    for process in folder.glob("*/data/postmaster.pid"):
+        with Cluster(process.parents[1]).running():
+            pass
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def pytest_unconfigure() -> None:
