@@ -1,22 +1,21 @@
 """The template context of a page: the request, the caller and the whole response."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from http import HTTPStatus
-from typing import Any, TypeAlias, TypeGuard
+from typing import Any, TypeAlias
 from urllib.parse import urlencode
 
 from django.conf import settings
 from django.contrib.auth import get_user
 from django.http import HttpRequest, HttpResponse
 from django.middleware.csrf import get_token
-from django.utils.safestring import SafeString
 from rest_framework.views import APIView
 
 from config.api.browsable import navigation
 from config.api.browsable.forms import Data, Form, build_forms
-from config.api.browsable.highlighting import parse_links, render_header, render_json, render_link
+from config.api.browsable.highlighting import parse_links, render_json, render_link
 from config.api.browsable.queries import ListQuery
 from config.api.browsable.session_user import find_session_user
 from config.api.browsable.tables import build_table
@@ -26,11 +25,6 @@ from config.http.errors import get_phrase
 from config.http.request_state import get_state
 
 Context: TypeAlias = Mapping[str, object]
-
-# The headers that a page shows first; the others follow in alphabetical order.
-_FIRST_HEADERS = ("ETag", "Location", "Content-Location", "Link", "RateLimit", "RateLimit-Policy", "Request-Id")
-# The statuses of a list's response that depend on its query.
-_QUERY_STATUSES = {HTTPStatus.OK, HTTPStatus.BAD_REQUEST}
 
 
 def build_context(request: HttpRequest, response: HttpResponse) -> Context:
@@ -60,7 +54,8 @@ def build_context(request: HttpRequest, response: HttpResponse) -> Context:
         "status": status,
         "phrase": (phrase := get_phrase(status)),
         "heading": phrase if view is None else navigation.build_heading(view),
-        "headers": list(_render_headers(request, response)),
+        # RequestMiddleware, which is outside of this one, has not added its header yet.
+        "headers": sorted({**response.headers, "Request-Id": get_state(request.META).request_id}.items()),
         "etag": response.get("ETag", ""),
         "location": render_link(response.get("Location", "")),
         "is_deprecated": "Deprecation" in response,
@@ -109,35 +104,23 @@ def _build_caller_context(request: HttpRequest, response: HttpResponse) -> Conte
     }
 
 
-def _render_headers(request: HttpRequest, response: HttpResponse) -> Iterator[tuple[str, SafeString]]:
-    # RequestMiddleware, which is outside of this one, has not added its header yet.
-    headers = {**response.headers, "Request-Id": get_state(request.META).request_id}
-    first = [name for name in _FIRST_HEADERS if name in headers]
-    for name in (*first, *sorted(headers.keys() - set(first))):
-        yield name, render_header(name, str(headers[name]))
-
-
 def _build_list_context(request: HttpRequest, response: HttpResponse, view: APIView | None, body: object) -> Context:
-    if not _is_list_by_query(view, response):
+    """Of a list, or of what is wrong with the query of one."""
+    is_list = isinstance(view, ResourceViewSet) and view.action == "list"
+    if not is_list or response.status_code not in {HTTPStatus.OK, HTTPStatus.BAD_REQUEST}:
         return {}
+    query = ListQuery(request, view)
+    if response.status_code == HTTPStatus.BAD_REQUEST:
+        return {"view_form": query.build_form()}
     # A list has them with and without its envelope.
     targets = parse_links(response.get("Link", ""))
-    query = ListQuery(request, view)
-    is_page = response.status_code < HTTPStatus.BAD_REQUEST
     return {
+        "view_form": query.build_form(),
         "pages": [(name, targets[name]) for name in ("first", "prev", "next", "last") if name in targets],
         "position": query.describe_position(body),
         "table": build_table(request, query, body),
-        "search": query.build_search_form(),
-        "chosen": query.build_chosen(),
-        "view_form": query.build_view_form(),
-        "downloads": query.build_downloads(get_response_version(request)) if is_page else None,
+        "downloads": query.build_downloads(get_response_version(request)),
     }
-
-
-def _is_list_by_query(view: APIView | None, response: HttpResponse) -> TypeGuard[ResourceViewSet]:
-    """Whether a response is a list, or says what is wrong with the query of one."""
-    return isinstance(view, ResourceViewSet) and view.action == "list" and response.status_code in _QUERY_STATUSES
 
 
 def _build_forms(view: APIView | None, status: int, body: Any) -> Sequence[Form]:

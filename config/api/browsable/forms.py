@@ -165,9 +165,8 @@ def _build_controls(serializer: Serializer, data: Data | None) -> Iterator[Contr
     for name, declared in serializer.fields.items():
         if declared.read_only or name in closed:
             continue
-        control = Control(name, required=declared.required)
+        control = Control(name, required=declared.required, hint=str(declared.help_text or ""))
         _add_widget(control, declared)
-        control.hint = " ".join(filter(None, (str(declared.help_text or ""), _describe_bounds(control))))
         if data is not None and name in data:
             control.value, control.original = _format_value(data[name]), to_json(data[name]).decode()
         yield control
@@ -185,7 +184,6 @@ def _add_widget(control: Control, declared: Field) -> None:
             control.kind, control.widget, control.choices = "raw", "select", ("true", "false")
         case MoneyField() if declared.as_text:
             attributes |= {"type": "text", "inputmode": "decimal"}
-            attributes |= {"data-from": declared.min_value, "data-to": declared.max_value}
         case IntegerField() | MoneyField():
             control.kind = "raw"
             step = 1 if isinstance(declared, IntegerField) else Decimal("0.01")
@@ -202,19 +200,6 @@ def _add_widget(control: Control, declared: Field) -> None:
     if isinstance(declared, CharField):
         attributes["maxlength"] = declared.max_length
     control.attributes = {name: value for name, value in attributes.items() if value is not None}
-
-
-def _describe_bounds(control: Control) -> str:
-    attributes = control.attributes
-    minimum = attributes.get("min", attributes.get("data-from"))
-    maximum = attributes.get("max", attributes.get("data-to"))
-    if minimum is not None and maximum is not None:
-        return f"From {minimum} to {maximum}."
-    if "maxlength" in attributes:
-        return f"Up to {attributes['maxlength']} characters."
-    if control.kind == "raw" and control.widget == "input":
-        return "A whole number."
-    return "RFC 3339 date and time." if "placeholder" in attributes else ""
 
 
 def _format_value(value: object) -> str | Sequence[object]:

@@ -1,9 +1,9 @@
-"""JSON and headers as HTML: coloured tokens and links."""
+"""JSON as HTML: coloured tokens and links."""
 
 import re
 from collections.abc import Mapping
 
-from django.utils.html import escape, format_html, format_html_join
+from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 # JSON as orjson writes it, without blanks: what is neither a string nor punctuation is a number or a literal.
@@ -11,40 +11,13 @@ _TOKEN = re.compile(r'("(?:[^"\\]+|\\.)*")(:?)|([{}\[\],])|([^{}\[\],:"]+)')
 _INDENT = "  "
 _HREF = '"href"'
 _OPENING = frozenset("{[")
-_TARGET = re.compile(r"<([^<>]*)>")
 _TARGET_AND_RELATION = re.compile(r'<([^<>]*)>; rel="([^"]*)"')
-# Headers whose whole value is an address.
-_ADDRESS_HEADERS = frozenset({"Location", "Content-Location"})
-
-
-def is_address(text: str) -> bool:
-    """Whether a link may lead there: to this host or to an http(s) address, never to `javascript:` or `//host`."""
-    return (text.startswith("/") and not text.startswith("//")) or text.startswith(("https://", "http://"))
 
 
 def render_link(address: str) -> SafeString:
-    return format_html('<a href="{}">{}</a>', address, address) if is_address(address) else escape(address)
-
-
-def render_header(name: str, value: str) -> SafeString:
-    """A header's value, with a link where it is or contains an address.
-
-    Args:
-        name: the name of the header, in its usual case.
-        value: its value.
-
-    Returns:
-        HTML.
-    """
-    if name in _ADDRESS_HEADERS:
-        return render_link(value)
-    if name != "Link":
-        return escape(value)
-    # Every second part that split() returns is a target.
-    parts = enumerate(_TARGET.split(value))
-    return format_html_join(
-        "", "{}", ((format_html("&lt;{}&gt;", render_link(part)) if index % 2 else part,) for index, part in parts)
-    )
+    """A link if it leads to this host or to an http(s) address, never to `javascript:` or `//host`."""
+    is_safe = address.startswith(("/", "https://", "http://")) and not address.startswith("//")
+    return format_html('<a href="{}">{}</a>', address, address) if is_safe else escape(address)
 
 
 def parse_links(header: str) -> Mapping[str, str]:

@@ -2,18 +2,19 @@
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from urllib.parse import urlencode
 
 from django.conf import settings
 from django.core.exceptions import SuspiciousOperation
 from django.http import HttpRequest, QueryDict
-from django.urls import Resolver404, resolve
 from rest_framework.views import APIView
 
 from config.api.versions import versioning
 from config.api.versions.table import Status
 from config.api.versions.versioning import VERSION_PARAMETER, get_prefix, is_versioned, strip_prefix
 from config.http.headers import quote_address
+from config.http.url_map import find_view
 
 # No route has more segments below its prefix. A client may send thousands, and each would be resolved.
 _MAX_BREADCRUMBS = 4
@@ -33,20 +34,10 @@ def build_breadcrumbs(request: HttpRequest) -> Iterator[tuple[str, str]]:
     """The last segment and the address of each path above this one and of this one; no address without a route."""
     path = get_prefix(request.path)
     yield path or "root", build_address(request, path or "/")
-    segments = list(filter(None, strip_prefix(request.path).split("/")))
-    for segment in segments[:_MAX_BREADCRUMBS]:
+    segments = filter(None, strip_prefix(request.path).split("/"))
+    for segment in islice(segments, _MAX_BREADCRUMBS):
         path = f"{path}/{segment}"
-        yield segment, build_address(request, path) if has_route(path) else ""
-    if len(segments) > _MAX_BREADCRUMBS:
-        yield "…", ""
-
-
-def has_route(path: str) -> bool:
-    try:
-        resolve(path)
-    except Resolver404:
-        return False
-    return True
+        yield segment, build_address(request, path) if find_view(path) else ""
 
 
 def get_query(request: HttpRequest) -> QueryDict:

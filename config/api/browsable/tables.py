@@ -1,16 +1,16 @@
-"""The rows of a list as a table, whose ids are links, and whose column heads sort and filter."""
+"""The rows of a list as a table, whose ids are links, and whose column heads sort."""
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.http import HttpRequest
 
-from config.api.browsable.navigation import build_address, has_route
-from config.api.browsable.queries import FilterForm, ListQuery
+from config.api.browsable.navigation import build_address
+from config.api.browsable.queries import ListQuery
 from config.api.versions.versioning import get_prefix
+from config.http.url_map import find_view
 
 # A cell shows the beginning of a longer text; the JSON has the whole.
 MAX_TEXT = 80
@@ -18,22 +18,17 @@ MAX_TEXT = 80
 MAX_NARROW = 14
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(NamedTuple):
     """A column of the table.
 
     Attributes:
         address: the list sorted by this column, in the other direction if it is sorted by it already; or empty.
         direction: how the list is sorted by it, in the words of `aria-sort`; empty if it is not.
-        left_out: the filters that do not go with this order, and are left out of the address.
-        form: the filters by this column, if it has any.
     """
 
     name: str
     address: str = ""
     direction: str = ""
-    left_out: str = ""
-    form: FilterForm | None = None
 
     @property
     def words(self) -> Sequence[str]:
@@ -41,8 +36,7 @@ class Column:
         return self.name.split("_")
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(NamedTuple):
     """A value as text.
 
     Attributes:
@@ -56,45 +50,30 @@ class Cell:
 
 
 def build_table(request: HttpRequest, query: ListQuery, body: Any) -> Mapping[str, object]:
-    """The table of a list.
+    """The columns and rows of a list.
 
     Args:
         request: the request of the list.
         query: its query.
-        body: the parsed body of the response, with or without its envelope, or that of an error.
-
-    Returns:
-        Its columns and rows, the filters that go when it is sorted by another column, with those columns, and the forms
-        of filters by fields that are not shown.
+        body: the parsed body of the response, with or without its envelope.
     """
     view = query.view
-    rows: Sequence[Mapping[str, object]] = body if isinstance(body, list) else body.get("data", ())
+    rows: Sequence[Mapping[str, object]] = body if isinstance(body, list) else body["data"]
     (own_path,) = (link.path for link in view.links if link.rel == "self")
     names = rows[0] if rows else [name for name in view.readable_fields if name in view.field_names]
-    forms = {form.column: form for form in query.build_filter_forms()}
-    columns = [_build_column(query, name, forms.pop(name, None)) for name in names]
-    removed: dict[str, list[str]] = {}
-    for column in columns:
-        if column.left_out:
-            removed.setdefault(column.left_out, []).append(column.name)
     return {
-        "columns": columns,
-        "removed": removed,
-        "other_forms": list(forms.values()),
+        "columns": [_build_column(query, name) for name in names],
         # `fields` may leave out the id of the parent, which the address of the list names.
         "rows": [[_build_cell(request, own_path, {**view.kwargs, **row}, name) for name in row] for row in rows],
     }
 
 
-def _build_column(query: ListQuery, name: str, form: FilterForm | None) -> Column:
+def _build_column(query: ListQuery, name: str) -> Column:
     if name not in query.view.sortable:
-        return Column(name, form=form)
+        return Column(name)
     is_sorted = query.sort == name
-    left_out = query.find_left_out(name)
-    order = "desc" if is_sorted and not query.descends else "asc"
-    address = query.build_address(left_out, sort=name, order=order)
-    direction = ("descending" if query.descends else "ascending") if is_sorted else ""
-    return Column(name, address, direction, ", ".join(left_out), form)
+    address = query.build_address(sort=name, order="desc" if is_sorted and not query.descends else "asc")
+    return Column(name, address, ("descending" if query.descends else "ascending") if is_sorted else "")
 
 
 def _build_cell(request: HttpRequest, own_path: str, row: Mapping[str, object], name: str) -> Cell:
@@ -110,7 +89,7 @@ def _build_cell(request: HttpRequest, own_path: str, row: Mapping[str, object], 
         text = _to_text(value)
         return Cell(text, width="narrow" if len(text) <= MAX_NARROW else "")
     path = get_prefix(request.path) + path
-    return Cell(_to_text(value), build_address(request, path) if has_route(path) else "", width="narrow")
+    return Cell(_to_text(value), build_address(request, path) if find_view(path) else "", width="narrow")
 
 
 def _to_text(value: object) -> str:

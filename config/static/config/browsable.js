@@ -377,12 +377,6 @@ function prepare() {
   if (method === "GET") shown.append(" ", createCopyButton(() => buildCurl(method, address)));
   for (const form of document.querySelectorAll("form.sent")) prepareForm(form);
   for (const button of document.querySelectorAll(".downloads button")) button.addEventListener("click", download);
-  for (const filter of document.querySelectorAll(".rows .filter")) {
-    // A column may be half out of sight of the table that scrolls.
-    filter.addEventListener("toggle", () => {
-      if (filter.open) filter.querySelector("form").scrollIntoView({ block: "nearest", inline: "nearest" });
-    });
-  }
   for (const form of document.querySelectorAll("form.query")) {
     form.addEventListener("formdata", ({ formData }) => {
       // An empty filter is none; an empty cursor begins the list.

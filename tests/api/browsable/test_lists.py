@@ -52,7 +52,7 @@ def test_column_heads_sort_and_keep_the_filters(ada, make_user):
     kept = "/api/v2/users?status=active&amp;limit=1"
     assert f'aria-sort="ascending"><a href="{kept}&amp;sort=name&amp;order=desc&amp;page=1">' in text
     assert f'href="{kept}&amp;sort=email&amp;order=asc&amp;page=1"' in text
-    assert '<th scope="col">role<details' in text
+    assert '<th scope="col">role</th>' in text
 
 
 @pytest.mark.parametrize("path", ["/", "/versions", "/users", "/api/v1/users", "/api/v2/users", "/api/v2/users/{}"])
@@ -75,22 +75,6 @@ def test_page_of_a_deprecated_version_leads_to_the_current_one(ada):
     text = ada("/api/v1/users").content.decode()
     assert re.search(r'This version is deprecated. <a href="[^"]*/api/v2/users">', text)
     assert "is deprecated" not in ada("/api/v2/users").content.decode()
-
-
-# --- Forms
-
-
-def test_list_offers_its_sortable_fields_alone_and_keeps_its_filters(ada):
-    text = ada("/users?status=active&sort=name&order=desc&version=2&page=3").content.decode()
-    form = re.findall(r'<form class="query".*?</form>', text, re.DOTALL)[-1]
-    options = re.findall(r"<option([^>]*)>([^<]*)", form)
-    assert [value for _, value in options] == [*("id", "name", "email", "created_at", "updated_at"), *("asc", "desc")]
-    assert [value for chosen, value in options if "selected" in chosen] == ["name", "desc"]
-    available = "id, name, email, role, status, email_verified_at, external_id, created_at, updated_at"
-    assert f"Comma-separated. Available: {available}" in form
-    assert re.findall(r'type="hidden" name="(\w+)" value="(\w*)"', form) == [
-        *(("status", "active"), ("version", "2"), ("page", "1")),
-    ]
 
 
 @pytest.mark.parametrize("path", ["/api/v2/orders", "/orders", "/orders?version=2", "/api/orders"])
