@@ -11,10 +11,10 @@ from oauth2_provider.models import get_access_token_model, get_grant_model, get_
 
 from accounts import services
 from accounts.models import PREFIX_CHARACTERS, APIKey, APIKeyQuerySet, Application, LoginSession
-from accounts.serializers import DEFAULT_OVERLAP
 from config.admin import changelist
 from config.admin.base import ReadOnlyAdmin, ServiceAdmin, get_principal, link_to_user
 from config.api.principal import SCOPE_TEXTS, lock_credentials
+from config.api.representation.fields import OverlapField
 from config.postgresql.visibility import IsVisible
 from users.admin import UserAdmin
 from users.models import User
@@ -105,7 +105,7 @@ class APIKeyAdmin(ReadOnlyAdmin):
             return page
         lock_credentials(user)
         old = queryset.select_for_update(no_key=True).get()
-        _, key = services.rotate_api_key(old, timedelta(seconds=DEFAULT_OVERLAP))
+        _, key = services.rotate_api_key(old, timedelta(seconds=OverlapField.DEFAULT))
         self.log_change(request, old, "Rotated.")
         context = {**self.admin_site.each_context(request), "title": f"New key, replacing {old}", "key": key}
         return render(request, "admin/accounts/apikey/key.html", context)

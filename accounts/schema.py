@@ -65,7 +65,9 @@ _TOKEN = build_string(4096, TOKEN)
 _SCOPE = build_string(256, "^[a-z:]+( [a-z:]+)*$")
 _URL = build_string(2048, "^https?://[!-~]+$", format="uri")
 _CLIENT: JSONObject = {"client_id": build_string(100, TOKEN), "client_secret": _TOKEN}
-_HINT: JSONObject = {"token_type_hint": {"type": "string", "enum": ["access_token", "refresh_token"]}}
+_HINT: JSONObject = {
+    "token_type_hint": {"type": "string", "enum": ["access_token", "refresh_token"], "description": "Ignored."}
+}
 _ERRORS = [
     "invalid_request",
     "invalid_client",

@@ -11,7 +11,7 @@ from rest_framework.exceptions import ValidationError
 
 from accounts.models import APIKey
 from config.api.principal import AUDIT_SCOPE, SCOPES
-from config.api.representation.fields import CharField, DateTimeField, IntegerField, MultiChoiceField
+from config.api.representation.fields import CharField, DateTimeField, MultiChoiceField, OverlapField
 from config.api.representation.serializers import ResourceSerializer, StrictSerializer
 from config.http.errors import forbidden
 from users.models import Role
@@ -27,8 +27,6 @@ FIELDS: tuple[str, ...] = (
     "revoked_at",
     "key",
 )
-MAX_OVERLAP = 604_800
-DEFAULT_OVERLAP = 86_400
 
 
 @extend_schema_serializer(component_name="ApiKey")
@@ -46,8 +44,8 @@ class APIKeySerializer(ResourceSerializer):
     }
     shown_once = ("key",)
 
-    scopes = MultiChoiceField(choices=SCOPES, required=False)
-    expires_at = DateTimeField(required=False, allow_null=True)
+    scopes = MultiChoiceField(choices=SCOPES, required=False, help_text="Default: all scopes except `audit:read`.")
+    expires_at = DateTimeField(required=False, allow_null=True, help_text="When the key expires. Default: never.")
     # Only on the answer that made the key: a row does not have it.
     key = CharField(read_only=True, max_length=64)
 
@@ -70,14 +68,8 @@ class APIKeySerializer(ResourceSerializer):
 
 @extend_schema_serializer(component_name="Rotation")
 class RotationSerializer(APIKeySerializer):
-    example = {**APIKeySerializer.example, "overlap_seconds": DEFAULT_OVERLAP}
-    overlap_seconds = IntegerField(
-        write_only=True,
-        required=False,
-        min_value=0,
-        max_value=MAX_OVERLAP,
-        help_text="For how many seconds the old key keeps working. Default: 86400 (one day).",
-    )
+    example = {**APIKeySerializer.example, "overlap_seconds": OverlapField.DEFAULT}
+    overlap_seconds = OverlapField()
 
     class Meta(APIKeySerializer.Meta):
         fields = (*FIELDS, "overlap_seconds")
@@ -85,9 +77,6 @@ class RotationSerializer(APIKeySerializer):
 
     scopes = MultiChoiceField(choices=SCOPES, read_only=True)
     expires_at = DateTimeField(read_only=True)
-
-    def validate(self, attrs: dict[str, object]) -> dict[str, object]:
-        return {"overlap_seconds": DEFAULT_OVERLAP, **attrs}
 
 
 class LoginSerializer(StrictSerializer):

@@ -50,10 +50,31 @@ class UserSerializer(ResourceSerializer):
     max_lines_with = {"password": 20}
     taken_by = {"password_hash": ("POST",), "current_password": ("PUT", "PATCH")}
     email = EmailField(max_length=254)
-    external_id = ExternalIDField(max_length=255, required=False, allow_null=True)
-    password = CharField(max_length=MAX_PASSWORD_LENGTH, write_only=True, required=False)
-    password_hash = CharField(max_length=MAX_LENGTH, write_only=True, required=False)
-    current_password = CharField(max_length=MAX_PASSWORD_LENGTH, write_only=True, required=False)
+    external_id = ExternalIDField(
+        max_length=255,
+        required=False,
+        allow_null=True,
+        help_text="The ID of the user in another system. Only administrators can set it.",
+    )
+    password = CharField(
+        max_length=MAX_PASSWORD_LENGTH,
+        write_only=True,
+        required=False,
+        help_text="At least 8 characters, not common, not only digits, and not similar to the name or email address. "
+        "A user who is created without one can be invited to set it.",
+    )
+    password_hash = CharField(
+        max_length=MAX_LENGTH,
+        write_only=True,
+        required=False,
+        help_text="A password hash, instead of `password`. Only when creating a user: see /docs/import-users.",
+    )
+    current_password = CharField(
+        max_length=MAX_PASSWORD_LENGTH,
+        write_only=True,
+        required=False,
+        help_text="Only when changing your own password, and then required.",
+    )
 
     class Meta:
         model = User
@@ -229,8 +250,10 @@ class OwnerField(IntegerField):
     # The locked users, if the users of many rows are locked at once.
     locked: frozenset[int] | None = None
 
-    def __init__(self, **options: object) -> None:
-        super().__init__(**{"required": False, **options})
+    def __init__(self) -> None:
+        super().__init__(
+            required=False, help_text="The owner. Only administrators can name another user. Default: you."
+        )
 
     @property
     def closed(self) -> bool:  # type: ignore[override]

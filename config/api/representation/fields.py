@@ -132,6 +132,16 @@ class IntegerField(StrictField, serializers.IntegerField):
         return data
 
 
+class OverlapField(IntegerField):
+    """For how many seconds the previous key or secret stays valid beside a new one."""
+
+    DEFAULT = 86_400
+
+    def __init__(self) -> None:
+        text = "How many seconds the previous key or secret stays valid. Default: 86400 (one day)."
+        super().__init__(write_only=True, default=self.DEFAULT, min_value=0, max_value=604_800, help_text=text)
+
+
 class BooleanField(StrictField, serializers.BooleanField):
     """A JSON boolean: no string, no number."""
 
@@ -177,11 +187,8 @@ class MoneyField(StrictField, serializers.DecimalField):
         if direction == "response":
             return {"type": "string", "maxLength": self.max_digits + 1, "pattern": r"^[0-9]+\.[0-9]{2}$"}
         pattern = r"^[0-9]+(\.[0-9]{1,2})?$"
-        text = 'A string ("12.30") or a number with at most two decimals. The service stores no currency.'
-        return {
-            "description": text,
-            "anyOf": [{"type": "string", "maxLength": self.max_digits + 1, "pattern": pattern}, number],
-        }
+        text = {"type": "string", "maxLength": self.max_digits + 1, "pattern": pattern}
+        return {"description": number.pop("description", ""), "anyOf": [text, number]}
 
 
 class DateTimeField(StrictField, serializers.DateTimeField):

@@ -11,7 +11,6 @@ from drf_spectacular.generators import EndpointEnumerator, SchemaGenerator
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from config.api.descriptions import DEFAULT_TEXTS, FIELD_TEXTS
 from config.api.schema import errors, headers, parameters, responses
 from config.api.schema.error_examples import build_error_examples
 from config.api.versions import versioning
@@ -21,10 +20,6 @@ from config.http.json import JSONObject
 from config.http.url_map import View
 
 _PREFIX = "/api/v{version}"
-_FIELD_TEXTS_WITH_DEFAULTS = {
-    **FIELD_TEXTS,
-    **{name: f"{FIELD_TEXTS[name]} Default: {default}." for name, default in DEFAULT_TEXTS.items()},
-}
 
 
 # drf-spectacular changes what it shares between threads while it looks for extensions.
@@ -101,35 +96,12 @@ def postprocess_document(result: JSONObject, generator: Generator, **options: ob
     result["tags"] = _describe_tags(result)
     if generator.described_version.deprecated:
         result["info"]["description"] += _describe_end(generator.described_version)
-    _describe_fields(result)
     return result
 
 
 def _describe_end(version: Version) -> str:
     end = f" and ends on {version.sunset}" if version.sunset else ""
     return f"\n\nThis version is deprecated{end}. Use version {settings.API_VERSIONS[-1]}."
-
-
-def _describe_fields(result: JSONObject) -> None:
-    """Says what each field of a request body is, unless its serializer does."""
-    schemas = result["components"]["schemas"]
-    bodies = {name: schema for name, schema in schemas.items() if name.endswith("Request")}
-    for path, methods in result["paths"].items():
-        for operation in methods.values():
-            for content in operation.get("requestBody", {}).get("content", {}).values():
-                schema = content["schema"]
-                name = schema.get("$ref", path).rpartition("/")[2]
-                bodies[name] = schemas.get(name, schema)
-    for name, body in bodies.items():
-        # In a patch, a field that is left out stays as it is.
-        texts = FIELD_TEXTS if name.startswith("Patched") else _FIELD_TEXTS_WITH_DEFAULTS
-        for part in (body, *body.get("allOf", ()), *body.get("oneOf", ())):
-            # Copied, as fields of several bodies may be one object.
-            if "properties" in part:
-                part["properties"] = {
-                    field: {"description": texts[field], **each} if field in texts and "$ref" not in each else each
-                    for field, each in part["properties"].items()
-                }
 
 
 def _describe_tags(result: JSONObject) -> list[dict[str, str]]:

@@ -9,7 +9,7 @@ from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
 from config.api.principal import SCOPES
-from config.api.representation.fields import CharField, ChoiceField, IntegerField, MultiChoiceField
+from config.api.representation.fields import CharField, ChoiceField, IntegerField, MultiChoiceField, OverlapField
 from config.api.representation.serializers import ResourceSerializer, StrictSerializer
 from config.events.serializers import MAX_CURSOR
 from config.events.webhooks.addresses import MAX_URL_LENGTH, AddressRefused, check_url
@@ -32,8 +32,6 @@ FIELDS: tuple[str, ...] = (
     "updated_at",
     "secret",
 )
-MAX_OVERLAP = 604_800
-DEFAULT_OVERLAP = 86_400
 
 
 @extend_schema_field({"type": "string", "pattern": "^(active|disabled)$", "maxLength": 8})
@@ -84,24 +82,15 @@ class WebhookSerializer(ResourceSerializer):
 
 
 class WebhookRotationSerializer(WebhookSerializer):
-    example = {**WebhookSerializer.example, "overlap_seconds": DEFAULT_OVERLAP}
+    example = {**WebhookSerializer.example, "overlap_seconds": OverlapField.DEFAULT}
 
     url = CharField(read_only=True, max_length=MAX_URL_LENGTH)
     types = MultiChoiceField(choices=TYPES, read_only=True)
-    overlap_seconds = IntegerField(
-        write_only=True,
-        required=False,
-        min_value=0,
-        max_value=MAX_OVERLAP,
-        help_text="For how many seconds deliveries are signed with both secrets. Default: 86400 (one day).",
-    )
+    overlap_seconds = OverlapField()
 
     class Meta(WebhookSerializer.Meta):
         fields = (*FIELDS, "overlap_seconds")
         read_only_fields = FIELDS
-
-    def validate(self, attrs: dict[str, object]) -> dict[str, object]:
-        return {"overlap_seconds": DEFAULT_OVERLAP, **attrs}
 
 
 class AttemptSerializer(serializers.Serializer):
@@ -147,4 +136,8 @@ class QueuedDeliverySerializer(WebhookDeliverySerializer):
 class ReplaySerializer(StrictSerializer):
     example: ClassVar[Mapping[str, object]] = {"cursor": ""}
 
-    cursor = CharField(max_length=MAX_CURSOR, allow_blank=True)
+    cursor = CharField(
+        max_length=MAX_CURSOR,
+        allow_blank=True,
+        help_text="The `cursor` of an event, or a `nextCursor`. Empty: all stored events.",
+    )
