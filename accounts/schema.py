@@ -64,7 +64,10 @@ class PrincipalScheme(OpenApiAuthenticationExtension):
 _TOKEN = build_string(4096, TOKEN)
 _SCOPE = build_string(256, "^[a-z:]+( [a-z:]+)*$")
 _URL = build_string(2048, "^https?://[!-~]+$", format="uri")
-_CLIENT: JSONObject = {"client_id": build_string(100, TOKEN), "client_secret": _TOKEN}
+_CLIENT: JSONObject = {
+    "client_id": build_string(100, TOKEN, description="The ID of the application."),
+    "client_secret": {**_TOKEN, "description": "The secret of a confidential application."},
+}
 _HINT: JSONObject = {
     "token_type_hint": {"type": "string", "enum": ["access_token", "refresh_token"], "description": "Ignored."}
 }
@@ -133,19 +136,23 @@ _SCHEMAS: JSONObject = {
     "OAuthTokenRequest": {
         "type": "object",
         "properties": {
-            "grant_type": {"type": "string", "enum": ["authorization_code", "client_credentials", "refresh_token"]},
-            "code": _TOKEN,
-            "redirect_uri": _URL,
-            "code_verifier": build_string(128, "^[A-Za-z0-9._~-]{43,128}$", minLength=43),
-            "refresh_token": _TOKEN,
-            "scope": _SCOPE,
+            "grant_type": {
+                "type": "string",
+                "enum": ["authorization_code", "client_credentials", "refresh_token"],
+                "description": "The grant type.",
+            },
+            "code": {**_TOKEN, "description": "The authorization code."},
+            "redirect_uri": {**_URL, "description": "The redirect URI of the authorization request."},
+            "code_verifier": build_string(128, "^[A-Za-z0-9._~-]{43,128}$", minLength=43, description="RFC 7636."),
+            "refresh_token": {**_TOKEN, "description": "The refresh token."},
+            "scope": {**_SCOPE, "description": "The scopes, separated by spaces."},
             **_CLIENT,
         },
         "required": ["grant_type"],
     },
     "OAuthTokenReference": {
         "type": "object",
-        "properties": {"token": _TOKEN, **_HINT, **_CLIENT},
+        "properties": {"token": {**_TOKEN, "description": "The access or refresh token."}, **_HINT, **_CLIENT},
         "required": ["token"],
     },
 }

@@ -44,7 +44,9 @@ class APIKeySerializer(ResourceSerializer):
     }
     shown_once = ("key",)
 
-    scopes = MultiChoiceField(choices=SCOPES, required=False, help_text="Default: all scopes except `audit:read`.")
+    scopes = MultiChoiceField(
+        choices=SCOPES, required=False, help_text="The scopes of the key. Default: all scopes except `audit:read`."
+    )
     expires_at = DateTimeField(required=False, allow_null=True, help_text="When the key expires. Default: never.")
     # Only on the answer that made the key: a row does not have it.
     key = CharField(read_only=True, max_length=64)
@@ -53,6 +55,7 @@ class APIKeySerializer(ResourceSerializer):
         model = APIKey
         fields = FIELDS
         read_only_fields: tuple[str, ...] = ("prefix", "last_used_at", "revoked_at")
+        extra_kwargs = {"name": {"help_text": "A name of your own."}}
 
     def to_internal_value(self, data: Mapping[str, Any]) -> dict[str, object]:
         given, may_give = data.get("scopes"), self.principal and self.principal.user.is_administrator
@@ -69,7 +72,7 @@ class APIKeySerializer(ResourceSerializer):
 @extend_schema_serializer(component_name="Rotation")
 class RotationSerializer(APIKeySerializer):
     example = {**APIKeySerializer.example, "overlap_seconds": OverlapField.DEFAULT}
-    overlap_seconds = OverlapField()
+    overlap_seconds = OverlapField("For how many seconds the old key keeps working.")
 
     class Meta(APIKeySerializer.Meta):
         fields = (*FIELDS, "overlap_seconds")
@@ -82,24 +85,24 @@ class RotationSerializer(APIKeySerializer):
 class LoginSerializer(StrictSerializer):
     example = {"email": "ada.lovelace@example.net", "password": "four plain words here"}
     # Any text: what is no email is nobody's, and is answered like any other wrong one.
-    email = CharField(max_length=254)
+    email = CharField(max_length=254, help_text="The email address.")
     password = CharField(max_length=128, help_text="The password.")
 
 
 class EmailSerializer(StrictSerializer):
     example = {"email": "ada.lovelace@example.net"}
     # As in LoginSerializer.
-    email = CharField(max_length=254)
+    email = CharField(max_length=254, help_text="The email address.")
 
 
 class PasswordSerializer(StrictSerializer):
     example = {"password": "four plain words here"}
-    password = CharField(max_length=128)
+    password = CharField(max_length=128, help_text="The password.")
 
 
 class RefreshTokenSerializer(StrictSerializer):
     example = {"refresh_token": "header.payload.signature"}
-    refresh_token = CharField()
+    refresh_token = CharField(help_text="The refresh token.")
 
 
 class TokenPairSerializer(serializers.Serializer):

@@ -640,7 +640,7 @@ SPECTACULAR_SETTINGS = {
     "CONTACT": {"name": "Users Resource Service", "url": f"{PUBLIC_URL}/docs"},
     # The origin of the document itself: pages that call the API have that origin, whatever its name.
     "SERVERS": [{"url": "/", "description": "This service, local or in production", "x-internal": False}],
-    # In the order of the reference. Other tags follow by name, described by their views.
+    # In the order of the reference.
     "TAGS": [
         {"name": "users", "description": "Users and their related resources."},
         {"name": "orders", "description": "Create and read orders."},
@@ -652,6 +652,11 @@ SPECTACULAR_SETTINGS = {
         {"name": "sign-in", "description": "Log in for tokens, and read the current user."},
         {"name": "oauth", "description": "OAuth 2.0 endpoints. They use the formats of the OAuth RFCs."},
         {"name": "service", "description": "Health, metrics and the OpenAPI document."},
+        {"name": "audit-events", "description": "Read the audit trail, as an administrator."},
+        {"name": "entry", "description": "Links to the main collections and to the sign-in endpoints."},
+        *([{"name": "events", "description": "Read the feed of changes."}] if EVENTS else []),
+        {"name": "sessions", "description": "See where you are signed in, and end a session."},
+        {"name": "versions", "description": "Each version with its status, dates and changes."},
     ],
     # The document's version is the API's.
     "VERSION": "",

@@ -8,7 +8,7 @@ from users.serializers import OwnerField
 
 class OrderSerializer(ResourceSerializer):
     user_id = OwnerField()
-    qty = IntegerField(min_value=1, max_value=1_000_000)
+    qty = IntegerField(min_value=1, max_value=1_000_000, help_text="The quantity.")
 
     example = {
         "id": 7,
@@ -21,3 +21,4 @@ class OrderSerializer(ResourceSerializer):
     class Meta:
         model = Order
         fields = ("id", "user_id", "item", "qty", "created_at")
+        extra_kwargs = {"item": {"help_text": "The ordered item."}}

@@ -14,7 +14,7 @@ class PaymentSerializer(ResourceSerializer):
         decimal_places=2,
         min_value=MIN_AMOUNT,
         max_value=MAX_AMOUNT,
-        help_text="With at most two decimals, such as 12.30. The service stores no currency.",
+        help_text="The amount, with at most two decimals, such as 12.30. The service stores no currency.",
     )
 
     example = {

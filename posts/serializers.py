@@ -14,7 +14,7 @@ class CommentSerializer(ResourceSerializer):
         "created_at": datetime(2026, 12, 1, 9, 45, tzinfo=UTC),
         "updated_at": datetime(2026, 12, 1, 9, 45, tzinfo=UTC),
     }
-    text = CharField(max_length=5_000, lines=True)
+    text = CharField(max_length=5_000, lines=True, help_text="The text of the comment.")
 
     class Meta:
         model = Comment
@@ -37,10 +37,17 @@ class PostSerializer(ResourceSerializer):
         "comments": f"Lists show the first {COMMENTS_IN_LIST} comments of a post. "
         f"To send a post back, fetch it by its id: that shows {COMMENTS_OF_ONE}."
     }
-    body = CharField(max_length=20_000, lines=True, required=False, allow_blank=True)
+    body = CharField(
+        max_length=20_000,
+        lines=True,
+        required=False,
+        allow_blank=True,
+        help_text="The text of the post. Default: empty.",
+    )
     comments = CommentSerializer(source="first_comments", many=True, read_only=True)
 
     class Meta:
         model = Post
         fields = ("id", "user_id", "title", "body", "comments", "comments_count", "created_at", "updated_at")
         read_only_fields = ("user_id", "comments_count")
+        extra_kwargs = {"title": {"help_text": "The title of the post."}}

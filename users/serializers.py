@@ -49,7 +49,7 @@ class UserSerializer(ResourceSerializer):
     # A hash takes a fiftieth of a second.
     max_lines_with = {"password": 20}
     taken_by = {"password_hash": ("POST",), "current_password": ("PUT", "PATCH")}
-    email = EmailField(max_length=254)
+    email = EmailField(max_length=254, help_text="The email address.")
     external_id = ExternalIDField(
         max_length=255,
         required=False,
@@ -60,20 +60,20 @@ class UserSerializer(ResourceSerializer):
         max_length=MAX_PASSWORD_LENGTH,
         write_only=True,
         required=False,
-        help_text="At least 8 characters, not common, not only digits, and not similar to the name or email address. "
-        "A user who is created without one can be invited to set it.",
+        help_text="The new password: at least 8 characters, not common, not only digits, and not similar to the name or "
+        "email address.",
     )
     password_hash = CharField(
         max_length=MAX_LENGTH,
         write_only=True,
         required=False,
-        help_text="A password hash, instead of `password`. Only when creating a user: see /docs/import-users.",
+        help_text="A hash of the password, instead of `password`: see /docs/import-users.",
     )
     current_password = CharField(
         max_length=MAX_PASSWORD_LENGTH,
         write_only=True,
         required=False,
-        help_text="Only when changing your own password, and then required.",
+        help_text="Your current password: required with `password` if you change your own. Omit it otherwise.",
     )
 
     class Meta:
@@ -92,6 +92,7 @@ class UserSerializer(ResourceSerializer):
             "created_at",
             "updated_at",
         )
+        extra_kwargs = {"name": {"help_text": "The name."}}
 
     def to_internal_value(self, data: Mapping[str, object]) -> dict[str, object]:
         """Also checks the current password, here so that it is reported with every other problem.

@@ -1,8 +1,8 @@
 """Every endpoint of a version as a request that a tool sends: a `.http` file for editors, and a Postman collection."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 
@@ -29,37 +29,22 @@ _COLLECTION_SCHEMA = "https://schema.getpostman.com/json/collection/v2.1.0/colle
 _NEW_KEY = "{{$guid}}"
 
 
-@dataclass(frozen=True)
-class PreparedRequest:
-    """A request, with the example of its body.
-
-    Attributes:
-        path: with its variables in braces.
-        variables: the names of these.
-        query: its parameters, each with its description.
-        headers: those but the credential's.
-        credential: `apiKey`, `basic`, or nothing.
-    """
-
-    tag: str
-    name: str
-    method: str
-    path: str
-    variables: Sequence[str]
-    query: Mapping[str, str]
-    headers: Mapping[str, str]
-    credential: str
-    body: str = ""
-
-
-def prepare_requests(document: Mapping[str, Any]) -> Iterator[PreparedRequest]:
-    """A request for each operation of an OpenAPI document."""
+def build_collection(document: Mapping[str, Any]) -> dict[str, Any]:
+    """A Postman collection in the format v2.1.0, with a folder for each tag of an OpenAPI document."""
+    variables = {"origin": settings.PUBLIC_URL, "key": "", "email": "", "password": ""}
+    folders = defaultdict[str, list[dict[str, Any]]](list)
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
-            yield _prepare(path, method, operation, document["components"]["parameters"])
+            request = _build_request(path, method, operation, document["components"]["parameters"])
+            folders[operation["tags"][0]].append({"name": operation["summary"], "request": request})
+    return {
+        "info": {"name": f"{document['info']['title']} {document['info']['version']}", "schema": _COLLECTION_SCHEMA},
+        "variable": _list(variables),
+        "item": [{"name": name, "item": items} for name, items in folders.items()],
+    }
 
 
-def _prepare(path: str, method: str, operation: Mapping[str, Any], shared: Mapping[str, Any]) -> PreparedRequest:
+def _build_request(path: str, method: str, operation: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
     parameters = [
         shared[parameter["$ref"].rpartition("/")[2]] if "$ref" in parameter else parameter
         for parameter in operation.get("parameters", ())
@@ -74,73 +59,51 @@ def _prepare(path: str, method: str, operation: Mapping[str, Any], shared: Mappi
     elif content:
         headers["Content-Type"], described = next(iter(content.items()))
         body = urlencode(described["example"])
-    return PreparedRequest(
-        tag=operation["tags"][0],
-        name=operation["summary"],
-        method=method.upper(),
-        path=path,
-        variables=[each["name"] for each in parameters if each["in"] == "path"],
-        query={each["name"]: each["description"] for each in parameters if each["in"] == "query"},
-        headers=headers,
-        credential=next((name for name in ("apiKey", "basic") if name in ways), ""),
-        body=body,
-    )
-
-
-def write_requests(document: Mapping[str, Any]) -> str:
-    """The `.http` file of JetBrains and VS Code."""
-    head = _HEAD.format(title=document["info"]["title"], origin=settings.PUBLIC_URL)
-    return "\n".join([head, *map(_write_request, prepare_requests(document))])
-
-
-def _write_request(request: PreparedRequest) -> str:
-    credentials = {"apiKey": ["X-API-Key: {{key}}"], "basic": ["Authorization: Basic {{email}} {{password}}"]}
-    lines = [f"### {request.name}", *(f"@{name} = 1" for name in request.variables)]
-    lines.append(f"{request.method} {{{{origin}}}}{request.path.replace('{', '{{').replace('}', '}}')}")
-    lines += credentials.get(request.credential, [])
-    lines += [f"{name}: {value}" for name, value in request.headers.items()]
-    return "\n".join([*lines, *(["", request.body] if request.body else [])]) + "\n"
-
-
-def build_collection(document: Mapping[str, Any]) -> dict[str, Any]:
-    """A Postman collection in the format v2.1.0, with a folder for each tag."""
-    variables = {"origin": settings.PUBLIC_URL, "key": "", "email": "", "password": ""}
-    folders: dict[str, list[dict[str, Any]]] = {tag["name"]: [] for tag in document["tags"]}
-    for request in prepare_requests(document):
-        folders[request.tag].append({"name": request.name, "request": _build_item(request)})
     return {
-        "info": {"name": f"{document['info']['title']} {document['info']['version']}", "schema": _COLLECTION_SCHEMA},
-        "variable": _list(variables),
-        "item": [{"name": name, "item": items} for name, items in folders.items()],
-    }
-
-
-def _build_item(request: PreparedRequest) -> dict[str, Any]:
-    segments = [f":{part[1:-1]}" if part.startswith("{") else part for part in request.path.strip("/").split("/")]
-    credentials = {
-        "apiKey": {"type": "apikey", "apikey": _list({"key": "X-API-Key", "value": "{{key}}", "in": "header"})},
-        "basic": {"type": "basic", "basic": _list({"username": "{{email}}", "password": "{{password}}"})},
-    }
-    return {
-        "method": request.method,
-        "auth": credentials.get(request.credential, {"type": "noauth"}),
-        "header": _list(request.headers),
+        "method": method.upper(),
+        "auth": next((_CREDENTIALS[name] for name in _CREDENTIALS if name in ways), {"type": "noauth"}),
+        "header": _list(headers),
         "url": {
             "host": ["{{origin}}"],
-            "path": segments,
-            "variable": [{"key": name, "value": "1"} for name in request.variables],
+            "path": [f":{part[1:-1]}" if part.startswith("{") else part for part in path.strip("/").split("/")],
+            "variable": [{"key": each["name"], "value": "1"} for each in parameters if each["in"] == "path"],
             # Users tick the parameters that they want.
             "query": [
-                {"key": name, "value": "", "description": text, "disabled": True}
-                for name, text in request.query.items()
+                {"key": each["name"], "value": "", "description": each["description"], "disabled": True}
+                for each in parameters
+                if each["in"] == "query"
             ],
         },
-        **({"body": {"mode": "raw", "raw": request.body}} if request.body else {}),
+        **({"body": {"mode": "raw", "raw": body}} if body else {}),
     }
 
 
 def _list(values: Mapping[str, str]) -> list[dict[str, str]]:
     return [{"key": name, "value": value} for name, value in values.items()]
+
+
+_CREDENTIALS = {
+    "apiKey": {"type": "apikey", "apikey": _list({"key": "X-API-Key", "value": "{{key}}", "in": "header"})},
+    "basic": {"type": "basic", "basic": _list({"username": "{{email}}", "password": "{{password}}"})},
+}
+_CREDENTIAL_LINES = {"apikey": ["X-API-Key: {{key}}"], "basic": ["Authorization: Basic {{email}} {{password}}"]}
+
+
+def write_requests(document: Mapping[str, Any]) -> str:
+    """The requests of the collection as the `.http` file of JetBrains and VS Code."""
+    head = _HEAD.format(title=document["info"]["title"], origin=settings.PUBLIC_URL)
+    items = [item for folder in build_collection(document)["item"] for item in folder["item"]]
+    return "\n".join([head, *(_write_request(item["name"], item["request"]) for item in items)])
+
+
+def _write_request(name: str, request: Mapping[str, Any]) -> str:
+    url = request["url"]
+    path = "/".join(f"{{{{{part[1:]}}}}}" if part.startswith(":") else part for part in url["path"])
+    lines = [f"### {name}", *(f"@{variable['key']} = 1" for variable in url["variable"])]
+    lines.append(f"{request['method']} {{{{origin}}}}/{path}")
+    lines += _CREDENTIAL_LINES.get(request["auth"]["type"], [])
+    lines += [f"{header['key']}: {header['value']}" for header in request["header"]]
+    return "\n".join([*lines, *(["", request["body"]["raw"]] if "body" in request else [])]) + "\n"
 
 
 class RequestsFileView(DocumentationView):

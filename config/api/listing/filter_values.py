@@ -18,14 +18,8 @@ from config.api.representation.fields import MAX_ID, NOT_RFC_3339, RFC_3339, is_
 
 # The columns that have bounds.
 WITH_BOUNDS = (models.DateTimeField, models.IntegerField, models.DecimalField)
-# In the words in which the reference and the pages say what they do.
-BOUNDS = {"gte": "at or above this", "gt": "above this", "lt": "below this", "lte": "at or below this"}
-BOUNDS_OF_TIMES = {
-    "gte": "at or after this time",
-    "gt": "after this time",
-    "lt": "before this time",
-    "lte": "at or before this time",
-}
+# As the reference and the pages say what they do.
+BOUNDS = {"gte": "≥ this value", "gt": "> this value", "lt": "< this value", "lte": "≤ this value"}
 MAX_VALUES = 100
 SEPARATOR = ","
 MAX_SEARCH = 200

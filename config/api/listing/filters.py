@@ -118,6 +118,27 @@ class StrictFilterSet(FilterSet):
         return bounded.pop() if len(bounded) == 1 else "id"
 
     @classmethod
+    def refuse_bounds(cls, names: Iterable[str], sort: str, parameters: QueryParameters) -> None:
+        """Refuses bounds in another order than that of their field: no index has their rows in the order of the list.
+
+        Args:
+            names: of the filters of the list.
+            sort: the field that it is sorted by.
+            parameters: of the request.
+        """
+        if cls.is_small(names):
+            return
+        bounds = cls.get_bounds(names)
+        for name, column in bounds.items():
+            others = " and ".join(sorted({*bounds.values()} - {column}))
+            if column != sort and others:
+                ways = f"Omit this filter, or omit those on {others} and use sort={column}."
+                parameters.refuse(name, f"Only one field can have bounds. {ways}")
+            elif column != sort:
+                message = f"This filter works only with sort={column}, not sort={sort}. Change or omit sort."
+                parameters.refuse(name, message)
+
+    @classmethod
     def get_ids(cls, values: Mapping[str, str]) -> dict[str, Sequence[int]]:
         """The ids that filters give of a foreign key, by its column."""
         filters = {name: one for name in values if isinstance(one := cls.base_filters[name], IdsFilter)}

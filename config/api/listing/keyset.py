@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
-from django.db.models import F, QuerySet, Subquery
+from django.db.models import F, Model, QuerySet, Subquery
 from django.db.models.expressions import RawSQL
 from django.db.models.fields.tuple_lookups import (
     Tuple,
@@ -19,7 +19,6 @@ from django.db.models.fields.tuple_lookups import (
 )
 from django.db.models.functions import Coalesce
 
-from config.api.listing.combinations import has_index
 from config.api.listing.cursors import CursorPosition
 from config.api.listing.filters import Ordering
 from config.postgresql import row_counts
@@ -291,3 +290,15 @@ def merge_slices(
         return ordering.apply(parts[0], backwards=backwards)[start:stop]
     slices = [ordering.apply(part, backwards=backwards)[:stop] for part in parts]
     return ordering.apply(slices[0].union(*slices[1:], all=True), backwards=backwards)[start:stop]
+
+
+def has_index(model: type[Model], columns: Sequence[str]) -> bool:
+    """Whether an index of a model has these columns, in this order."""
+    if list(columns) == ["id"]:
+        return True
+    meta = model._meta
+    return any(
+        [meta.get_field(name).attname for name in index.fields] == list(columns)  # type: ignore[union-attr]  # a column
+        for index in meta.indexes
+        if index.fields
+    )

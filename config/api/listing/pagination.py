@@ -11,7 +11,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from config.api.listing.bounded import MAX_COUNTED, BoundedKeysetQuery
-from config.api.listing.combinations import find_refusals
 from config.api.listing.cursors import CursorPosition, build_binding, open_cursor, seal_cursor
 from config.api.listing.filters import SEARCH
 from config.api.listing.keyset import KeysetQuery
@@ -49,10 +48,8 @@ def build_query(queryset: QuerySet[Any], view: Any) -> tuple[KeysetQuery, dict[s
     ordering, parameters = view.ordering, view.parameters
     if not parameters.uses_later or parameters.problems:
         return KeysetQuery(queryset, ordering, filters, with_related), filters
-    parent = [view.parent_field] if view.parent_field else []
     others = {name: value for name, value in filters.items() if name != SEARCH}
-    for name, message in find_refusals(view.filterset_class, queryset.model, others, ordering, parent):
-        parameters.refuse(name, message)
+    view.filterset_class.refuse_bounds(others, ordering.field, parameters)
     words = parse_words(filters[SEARCH], queryset, parameters) if SEARCH in filters else ()
     build: Any = partial(build_search, words) if words else BoundedKeysetQuery
     return build(queryset, ordering, others, with_related, view.filterset_class), filters

@@ -137,8 +137,8 @@ class OverlapField(IntegerField):
 
     DEFAULT = 86_400
 
-    def __init__(self) -> None:
-        text = "How many seconds the previous key or secret stays valid. Default: 86400 (one day)."
+    def __init__(self, text: str) -> None:
+        text = f"{text} Default: 86400 (one day)."
         super().__init__(write_only=True, default=self.DEFAULT, min_value=0, max_value=604_800, help_text=text)
 
 

@@ -69,7 +69,7 @@ class Generator(SchemaGenerator):
 
 
 def postprocess_document(result: JSONObject, generator: Generator, **options: object) -> JSONObject:
-    """Adds the components that no serializer declares, and describes the tags.
+    """Adds the components that no serializer declares.
 
     The last of drf-spectacular's POSTPROCESSING_HOOKS.
 
@@ -93,7 +93,6 @@ def postprocess_document(result: JSONObject, generator: Generator, **options: ob
     for kind, ours in available.items():
         used = {name: one for name, one in ours.items() if f'"#/components/{kind}/{name}"' in text}
         components[kind] = components.get(kind, {}) | used
-    result["tags"] = _describe_tags(result)
     if generator.described_version.deprecated:
         result["info"]["description"] += _describe_end(generator.described_version)
     return result
@@ -102,18 +101,6 @@ def postprocess_document(result: JSONObject, generator: Generator, **options: ob
 def _describe_end(version: Version) -> str:
     end = f" and ends on {version.sunset}" if version.sunset else ""
     return f"\n\nThis version is deprecated{end}. Use version {settings.API_VERSIONS[-1]}."
-
-
-def _describe_tags(result: JSONObject) -> list[dict[str, str]]:
-    """The tags of the settings in their order, then the others by name, described as the shortest path that has one."""
-    tags = {tag["name"]: tag for tag in result["tags"]}
-    told = set(tags)
-    for path in sorted(result["paths"], key=len):
-        for operation in result["paths"][path].values():
-            for name in operation["tags"]:
-                description = operation["description"].partition("\n\n")[0]
-                tags.setdefault(name, {"name": name, "description": description})
-    return [*result["tags"], *(tags[name] for name in sorted(tags.keys() - told))]
 
 
 def _share_error_responses(result: JSONObject) -> JSONObject:

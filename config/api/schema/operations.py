@@ -143,6 +143,9 @@ class Schema(AutoSchema):
         for nested in mapped["properties"].values():
             if nested.get("type") == "array":
                 nested.setdefault("maxItems", MAX_LIMIT)
+            if "description" in nested and (direction == "response" or self.method == "PATCH"):
+                # A patch leaves a field that is left out as it is.
+                nested["description"] = nested["description"].partition(" Default: ")[0]
         if direction == "response":
             mapped["required"] = list(mapped["properties"])
         elif is_later(self.view):

@@ -10,7 +10,6 @@ from config.api.bulk import PARTIAL
 from config.api.listing.cursors import CURSOR_CHARACTERS
 from config.api.listing.filter_values import (
     BOUNDS,
-    BOUNDS_OF_TIMES,
     MAX_SEARCH,
     MAX_VALUES,
     MONEY_PATTERN,
@@ -257,9 +256,7 @@ def _build_later_parameter(view: ResourceViewSet, name: str) -> JSONObject:
         case _:
             schema = build_string(14, MONEY_PATTERN)
     column = declared.field_name
-    is_time = isinstance(declared.field, TimeField)
-    bound = BOUNDS_OF_TIMES[declared.lookup_expr] if is_time else f"{BOUNDS[declared.lookup_expr]} value"
-    description = f"Range filter: returns only items whose `{column}` is {bound}."
+    description = f"Range filter: returns only items whose `{column}` is {BOUNDS[declared.lookup_expr]}."
     return build_parameter(name, schema, description)
 
 

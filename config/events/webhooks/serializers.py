@@ -57,8 +57,8 @@ class WebhookSerializer(ResourceSerializer):
     shown_once = ("secret",)
     serializer_choice_field = StatusField
 
-    url = CharField(max_length=MAX_URL_LENGTH)
-    types = MultiChoiceField(choices=TYPES)
+    url = CharField(max_length=MAX_URL_LENGTH, help_text="The https URL that events are sent to.")
+    types = MultiChoiceField(choices=TYPES, help_text="The types of events to send.")
     scopes = MultiChoiceField(choices=SCOPES, read_only=True)
     # Only on the answer that gave it: a row does not have it.
     secret = CharField(read_only=True, max_length=64, source="new_secret")
@@ -67,6 +67,10 @@ class WebhookSerializer(ResourceSerializer):
         model = Webhook
         fields = FIELDS
         read_only_fields: tuple[str, ...] = ("user_id", "disabled_reason", "version")
+        extra_kwargs = {
+            "description": {"help_text": "A note of your own."},
+            "status": {"help_text": "The status. Default: `active`."},
+        }
 
     def validate_url(self, value: str) -> str:
         try:
@@ -86,7 +90,7 @@ class WebhookRotationSerializer(WebhookSerializer):
 
     url = CharField(read_only=True, max_length=MAX_URL_LENGTH)
     types = MultiChoiceField(choices=TYPES, read_only=True)
-    overlap_seconds = OverlapField()
+    overlap_seconds = OverlapField("For how many seconds deliveries are signed with both secrets.")
 
     class Meta(WebhookSerializer.Meta):
         fields = (*FIELDS, "overlap_seconds")
@@ -139,5 +143,5 @@ class ReplaySerializer(StrictSerializer):
     cursor = CharField(
         max_length=MAX_CURSOR,
         allow_blank=True,
-        help_text="The `cursor` of an event, or a `nextCursor`. Empty: all stored events.",
+        help_text="The `cursor` of an event, or a `nextCursor` of `GET /events`. Empty: all stored events.",
     )
