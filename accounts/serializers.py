@@ -15,6 +15,7 @@ from config.api.representation.fields import CharField, DateTimeField, MultiChoi
 from config.api.representation.serializers import ResourceSerializer, StrictSerializer
 from config.http.errors import forbidden
 from users.models import Role
+from users.serializers import NEW_PASSWORD
 
 FIELDS: tuple[str, ...] = (
     "id",
@@ -97,7 +98,7 @@ class EmailSerializer(StrictSerializer):
 
 class PasswordSerializer(StrictSerializer):
     example = {"password": "four plain words here"}
-    password = CharField(max_length=128, help_text="The password.")
+    password = CharField(max_length=128, help_text=NEW_PASSWORD)
 
 
 class RefreshTokenSerializer(StrictSerializer):

@@ -29,6 +29,12 @@ NEW_USER = User()
 ADMINISTRATIVE = ("role", "status", "external_id")
 
 
+NEW_PASSWORD = (
+    "The new password: at least 8 characters, not common, not only digits, and not similar to the name or email "
+    "address."
+)
+
+
 class ExternalIDField(CharField):
     # An older client, which does not know of it, erases nothing.
     unchanged_if_absent = True
@@ -60,8 +66,7 @@ class UserSerializer(ResourceSerializer):
         max_length=MAX_PASSWORD_LENGTH,
         write_only=True,
         required=False,
-        help_text="The new password: at least 8 characters, not common, not only digits, and not similar to the name or "
-        "email address.",
+        help_text=NEW_PASSWORD,
     )
     password_hash = CharField(
         max_length=MAX_LENGTH,

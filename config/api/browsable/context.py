@@ -106,8 +106,9 @@ def _build_caller_context(request: HttpRequest, response: HttpResponse) -> Conte
 
 def _build_list_context(request: HttpRequest, response: HttpResponse, view: APIView | None, body: object) -> Context:
     """Of a list, or of what is wrong with the query of one."""
-    is_list = isinstance(view, ResourceViewSet) and view.action == "list"
-    if not is_list or response.status_code not in {HTTPStatus.OK, HTTPStatus.BAD_REQUEST}:
+    if not isinstance(view, ResourceViewSet) or view.action != "list":
+        return {}
+    if response.status_code not in {HTTPStatus.OK, HTTPStatus.BAD_REQUEST}:
         return {}
     query = ListQuery(request, view)
     if response.status_code == HTTPStatus.BAD_REQUEST:
