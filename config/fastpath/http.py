@@ -23,7 +23,7 @@ from django.http.response import ResponseHeaders
 from django.urls import ResolverMatch
 from django.utils.datastructures import MultiValueDict
 from rest_framework.exceptions import APIException
-from rest_framework.request import Empty
+from rest_framework.request import Empty, WrappedAttributeError
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
@@ -121,6 +121,9 @@ class FastAPIRequest(StrictRequest):
         except (DomainError, APIException):
             self._not_authenticated()
             raise
+        except AttributeError as error:
+            # The attributes that this is called for would seem to be missing.
+            raise WrappedAttributeError(str(error)) from error
         self._not_authenticated()
 
     @StrictRequest.user.getter

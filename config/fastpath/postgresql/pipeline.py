@@ -31,10 +31,10 @@ from config.postgresql.transactions import is_refused_by_standby
 
 logger = logging.getLogger(__name__)
 
-# A flush waits for so long, at most, for as many statements as were under way together of late, if the last one ended
-# less than twice as long ago: who was answered is about to ask again. Without it, flushes have one or two statements,
-# and a read costs a fifth more.
-SECONDS_TO_GATHER = 0.001
+# A flush waits for so long, at most, for as many statements as were under way together of late, if the requests of the
+# last one went on less than twice as long ago: who was answered is about to ask again. Without it, flushes have one or
+# two statements, and a read costs a fifth more.
+SECONDS_TO_GATHER = 0.002
 # After that, what is submitted takes the other connection: a COMMIT may wait for the disk, a statement for a lock.
 SECONDS_TO_BE_LATE = 0.010
 CONNECTIONS = 2
@@ -78,7 +78,8 @@ class Pipeline:
         self._durable: list[_Submitted] = []
         self._gathering: TimerHandle | None = None
         self._is_due = self._was_passed_over = False
-        # How many statements were under way together, one less for each wait in vain; and when the last flush ended.
+        # How many statements were under way together, one less for each wait in vain; and when those of the last flush
+        # had been taken up by their requests, which takes longer the more there are.
         self._expected, self._ended = 0, 0.0
         self._connections = [_PipelineConnection(self, open_connection) for _ in range(CONNECTIONS)]
         self._present = self._connections[0]
@@ -174,9 +175,9 @@ class Pipeline:
 
     def finish(self, outcomes: Sequence[tuple[RequestGreenlet, Outcome]]) -> None:
         """A flush has ended: its requests continue, and what they then submit is sent together."""
-        self._ended = perf_counter()
         self.engine.resume(outcomes)
         self.engine.run_ready()
+        self._ended = perf_counter()
         if self._gathered or self._durable:
             self._schedule()
 
