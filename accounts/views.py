@@ -71,7 +71,7 @@ class SessionsView(View):
         "Returns your latest 100 logins (`kind` is `jwt`) and your latest 100 browser sessions (`session`). "
         "`last_used_at` of a login is the time of the latest refresh or, if later, of the first use of the newest "
         "access token. `last_used_at` of a browser session is updated at most once a minute. Requires a password-based "
-        "credential: Basic or a JWT from login."
+        "credential: JWT, Basic or session."
     }
     permission_classes = [PasswordPermission]
     cache_control = "no-store"
@@ -87,7 +87,7 @@ class SessionView(View):
 
     texts = {
         "delete": "End session.\n\nThe session and its tokens stop working from the next request on. Requires a "
-        "password-based credential: Basic or a JWT from login."
+        "password-based credential: JWT, Basic or session."
     }
     permission_classes = [PasswordPermission]
     own_errors = {"DELETE": (ErrorCode.FORBIDDEN, ErrorCode.NOT_FOUND)}
@@ -242,14 +242,14 @@ class APIKeyViewSet(ResourceViewSet):
 
     texts = {
         "list": "Returns a page of your API keys. Administrators get the keys of all users if they use a password-"
-        "based credential: Basic or a JWT from login.\n\n"
+        "based credential: JWT, Basic or session.\n\n"
         "The response does not contain the keys themselves: the service does not store them.",
         "create": "Creates a new API key.\n\n"
-        "Requires a password-based credential: Basic or a JWT from login. Only this response contains the `key`: store "
+        "Requires a password-based credential: JWT, Basic or session. Only this response contains the `key`: store "
         "it now. The `key` of a dry run does not work.",
         "destroy": "Revokes the API key.\n\n"
-        "The key stops working from the next request on. Requires a password-based credential: Basic or a JWT from "
-        "login. Repeating the request returns 204 again.",
+        "The key stops working from the next request on. Requires a password-based credential: JWT, Basic or "
+        "session. Repeating the request returns 204 again.",
     }
 
     queryset = APIKey.objects.all()
@@ -302,7 +302,7 @@ class RotationViewSet(APIKeyViewSet):
         "create": "Rotates the API key.\n\n"
         "Creates a new key with the same name, scopes and expiry. Only this response contains the new `key`: store it "
         "now. The `key` of a dry run does not work. The old key keeps working for `overlap_seconds`, but not beyond "
-        "its own expiry. Only the owner can rotate a key, with a password-based credential: Basic or a JWT from login. "
+        "its own expiry. Only the owner can rotate a key, with a password-based credential: JWT, Basic or session. "
         "Returns 409 if the key is revoked, expired or already rotated."
     }
 

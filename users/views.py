@@ -38,8 +38,8 @@ class UserViewSet(BulkMixin, ResourceViewSet):
 
     texts = {
         "create": "Creates a new user.\n\n"
-        "Requires a credential of an administrator; for a role other than `user`, a password-based one: Basic or a JWT "
-        "from login. Exception: if the operator has enabled open sign-up, anyone can create a user of role `user` with "
+        "Requires a credential of an administrator; for a role other than `user`, a password-based one: JWT, Basic or "
+        "session. Exception: if the operator has enabled open sign-up, anyone can create a user of role `user` with "
         "a JSON request and without a credential. A user without a password can be invited to set one.\n\n"
         "From version 2 on, send NDJSON to create up to 1,000 users at once. At most 20 lines can have a `password`. "
         "`Idempotency-Key` is used only with NDJSON. A repeated JSON request returns 409, as the email address is then "
@@ -47,12 +47,12 @@ class UserViewSet(BulkMixin, ResourceViewSet):
         "update": "Replaces the user.\n\n"
         "If you are an administrator, an omitted `role` is reset to `user`, and an omitted `status` to `active`. An "
         "omitted `password` or `external_id` is kept. To change only some fields, use PATCH. Changing a password and "
-        "assigning a role other than `user` require a password-based credential: Basic or a JWT from login. Returns "
+        "assigning a role other than `user` require a password-based credential: JWT, Basic or session. Returns "
         "409 if another user has the email address or `external_id`, or if no active administrator would be left. To "
         "avoid overwriting someone else's change, send `If-Match`.",
         "partial_update": "Updates the fields that you send.\n\n"
         "The body is a merge patch (RFC 7396): null resets an optional field to its default. Changing a password and "
-        "assigning a role other than `user` require a password-based credential: Basic or a JWT from login. Returns "
+        "assigning a role other than `user` require a password-based credential: JWT, Basic or session. Returns "
         "409 if another user has the email address or `external_id`, or if no active administrator would be left. To "
         "avoid overwriting someone else's change, send `If-Match`.",
         "destroy": "Deletes the user permanently.\n\n"
@@ -161,7 +161,7 @@ class UserInvitationView(UserMessageView):
         "post": "Send an invitation.\n\n"
         "Sends a user who has no password a link to set one. Only administrators can send it. The link expires after "
         "seven days. Returns 409 if the user has a password or is inactive. If the email address was last changed with "
-        "an API key or OAuth token, only a password-based credential (Basic or a JWT from login) can send the "
+        "an API key or OAuth token, only a password-based credential (JWT, Basic or session) can send the "
         "invitation. Returns 404 if the operator has not configured a mail server."
     }
     purpose = Purpose.INVITATION
@@ -201,7 +201,7 @@ class ArchiveView(View):
         "Streams everything that the service stores about a user, as NDJSON: each line has the `kind` (such as `user`, "
         "`order` or `session`) and the `data` of one record. All records are from one point in time and contain no "
         "secrets. You can download your own archive; administrators can download the archive of any user. Requires a "
-        "password-based credential: Basic or a JWT from login."
+        "password-based credential: JWT, Basic or session."
     }
     permission_classes = [PasswordPermission]
     cache_control = "no-store"

@@ -86,6 +86,7 @@ class AuditEventViewSet(ResourceViewSet):
     serializer_class = AuditEventSerializer
     permission_classes = [AuditPermission]
     filterset_class = AuditEventFilterSet
+    staff_filters = ()
     scope = "audit"
     cache_control = "no-store"
     own_errors = {"GET": (ErrorCode.FORBIDDEN,)}

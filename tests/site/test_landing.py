@@ -34,8 +34,8 @@ def test_landing_page_tells_the_address_the_doors_and_the_versions(browser, sett
         assert f'href="{address}"' in text
     assert "deprecated" in text
     assert "Operational" in text
-    # Not when it was released: that may lie ahead.
-    assert re.findall('<th scope="col">([A-Z].*?)</th>', text) == ["Version", "Status", "Deprecated from", "Sunset"]
+    # No date of release or deprecation: that may lie ahead.
+    assert re.findall('<th scope="col">([A-Z].*?)</th>', text) == ["Version", "Status", "Sunset"]
 
 
 @pytest.mark.parametrize("accept", ["application/json", "*/*"])

@@ -207,7 +207,8 @@ def _build_list_parameters(view: ResourceViewSet) -> list[JSONObject]:
         few = " or ".join(f"`{name}`" for name, one in filters.items() if getattr(one, "is_small", False))
         default = (
             "Default: `id`, or the field of the range filters. All range filters (such as `created_at[gte]`) must be "
-            f"on one field, and the list can be sorted only by it, unless you also filter by {few}."
+            "on one field, and the list can be sorted only by this field. "
+            f"Neither rule applies if you also give exact values of {few}."
         )
     return [
         *build_references("page", "offset", "cursor", "limit"),
