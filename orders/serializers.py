@@ -9,7 +9,6 @@ from users.serializers import OwnerField
 class OrderSerializer(ResourceSerializer):
     user_id = OwnerField()
     qty = IntegerField(min_value=1, max_value=1_000_000, help_text="The quantity.")
-
     example = {
         "id": 7,
         "user_id": 42,

@@ -9,13 +9,7 @@ from users.serializers import OwnerField
 
 class PaymentSerializer(ResourceSerializer):
     user_id = OwnerField()
-    amount = MoneyField(
-        max_digits=12,
-        decimal_places=2,
-        min_value=MIN_AMOUNT,
-        max_value=MAX_AMOUNT,
-        help_text="The amount, with at most two decimals, such as 12.30. The service stores no currency.",
-    )
+    amount = MoneyField(max_digits=12, min_value=MIN_AMOUNT, max_value=MAX_AMOUNT)
 
     example = {
         "id": 11,

@@ -154,6 +154,10 @@ class BooleanField(StrictField, serializers.BooleanField):
 class MoneyField(StrictField, serializers.DecimalField):
     """An amount with at most two decimals, exact to the column and back: a JSON number, later a string."""
 
+    def __init__(self, **options: Any) -> None:
+        text = "The amount, with at most two decimals, such as 12.30. The service stores no currency."
+        super().__init__(**{"decimal_places": 2, "help_text": text, **options})
+
     @property
     def as_text(self) -> bool:
         return self.obeys(Change.MONEY_AS_TEXT)
