@@ -226,8 +226,8 @@ CONDITIONS: dict[str, Callable[[Service, str], Any]] = {
 }
 
 
-# One failure must suffice.
-ONCE = {"ServerErrors"}
+# One failure, or one reuse, must suffice.
+ONCE = {"ServerErrors", "TokensReused"}
 
 
 def write_values(name: str, before: float | None, after: float, *, is_once: bool) -> str:
@@ -251,16 +251,15 @@ def test_alert_fires_when_what_it_is_for_has_happened(watched: Service, key: str
     before = scrape(watched)
     with CONDITIONS[alert](watched, key):
         after = scrape(watched)
+    machine = (("job", "users-service"), ("instance", "a"))
     series = [
         {
-            "series": name + json.dumps(dict(labels) | {"job": "users-service", "instance": "a"}),
+            "series": f"{name}{{{','.join(f'{label}={json.dumps(text)}' for label, text in labels + machine)}}}",
             "values": write_values(name, before.get((name, labels)), value, is_once=alert in ONCE),
         }
         for (name, labels), value in after.items()
         if not name.startswith(("python_", "process_"))
     ]
-    for each in series:
-        each["series"] = each["series"].replace('{"', "{").replace('": "', '="').replace('", "', '",')
     firing = f'count(max_over_time(ALERTS{{alertname="{alert}",alertstate="firing"}}[{AFTER}m])) > bool 0'
     tests = [
         {"expr": firing, "eval_time": f"{BEFORE - 1}m"},
