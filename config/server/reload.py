@@ -25,7 +25,7 @@ from config.server.systemd import notify
 logger = logging.getLogger(__name__)
 
 _VARIABLE = "SERVE_PREDECESSOR"
-_REFUSED = "READY=1\nSTATUS=The last reload was refused; the release of before serves. The log says why."
+_REFUSED = "READY=1\nSTATUS=The last reload failed: the previous code and settings stay in use. The log says why."
 # The signals that end the service.
 ENDING = (signal.SIGINT, signal.SIGTERM)
 # To load the code and to look at the settings.
@@ -58,7 +58,7 @@ class Predecessor(NamedTuple):
                 deadline = time.monotonic() + seconds
                 while not os.waitpid(pid, os.WNOHANG)[0]:
                     if time.monotonic() > deadline:
-                        logger.warning("A worker did not end in %s s, and is killed.", seconds)
+                        logger.warning("A worker did not stop within %s s: killing it.", seconds)
                         os.kill(pid, signal.SIGKILL)
                         # Once: it is gone when the kernel has freed its memory.
                         deadline = math.inf
@@ -95,7 +95,7 @@ def reload(present: Predecessor, environment: Mapping[str, str], is_ending: Call
     except subprocess.SubprocessError as error:
         # Of a time-out, what the trial said is bytes.
         said = error.stderr if isinstance(error, subprocess.CalledProcessError) else str(error)
-        logger.error("The service is not replaced, since it would not start: %s", said.strip()[-2000:])  # noqa: TRY400
+        logger.error("The reload failed, because the service would not start: %s", said.strip()[-2000:])  # noqa: TRY400
         notify(_REFUSED)
         return
     # Until the new program knows what it was handed over: it would leave the workers without an end.

@@ -100,7 +100,7 @@ def test_release_that_does_not_start_changes_nothing(service: Service, token: Pa
     before = service.workers()
     token.write_text("too short")
     service.process.send_signal(signal.SIGHUP)
-    wait_for(lambda: "The service is not replaced" in service.log.read_text())
+    wait_for(lambda: "The reload failed" in service.log.read_text())
     assert "METRICS_TOKEN: Must be at least 16 characters" in service.log.read_text()
     assert service.workers() == before
     assert get_version(service, TOKENS[0]) == VERSION
