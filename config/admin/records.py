@@ -82,7 +82,7 @@ class OutboxEntryAdmin(ReadOnlyAdmin):
 
 @admin.register(IdempotencyRecord)
 class IdempotencyRecordAdmin(ReadOnlyAdmin):
-    list_display = ("id", "created_at", "user_link", "operation", "key", "location", "replays", "replayed_at")
+    list_display = ("id", "created_at", "user_link", "operation", "key", "location")
     list_filter = ("created_at",)
     search_fields = ("key", "user")
     search_help_text = "An idempotency key, exactly as sent, or a user ID."

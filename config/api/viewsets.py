@@ -182,7 +182,7 @@ class ResourceViewSet(ViewSetMixin, StreamMixin, IncludeMixin, ReplicaMixin, Con
         """
 
         def write() -> Response:
-            if key is not None and (replay := key.fetch_replay(is_counted=not self.is_dry_run)):
+            if key is not None and (replay := key.fetch_replay()):
                 return self.build_response(*replay)
             if self.principal is not None:
                 # No row, and no record of a key, may be added after the user's removal has taken the others.

@@ -43,7 +43,7 @@ alone AS MATERIALIZED (
     SELECT given.* FROM alone AS given
     CROSS JOIN LATERAL ({user} AND given.guard_locked FOR KEY SHARE SKIP LOCKED) AS present
 ), recorded AS (
-    INSERT INTO {records} ({columns}, replays) SELECT {values}, 0 FROM present
+    INSERT INTO {records} ({columns}) SELECT {values} FROM present
     ON CONFLICT (key, user_id, operation) DO NOTHING RETURNING key, user_id, operation
 ), guard AS (
     SELECT present.* FROM present JOIN recorded

@@ -1,13 +1,10 @@
 """The address a request comes from."""
 
-import logging
-from functools import cache, lru_cache
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import Any
 
 from django.conf import settings
-
-logger = logging.getLogger(__name__)
 
 
 def client_address(request: Any) -> IPv4Address | IPv6Address:
@@ -40,8 +37,6 @@ def _find_address(forwarded: str | None, remote: str, proxies: int) -> IPv4Addre
         found = _parse_address(entry)
         if found is not None:
             return found
-        if len(entries) > 1:
-            _warn_of_no_address()
     return IPv4Address(0)
 
 
@@ -62,15 +57,6 @@ def _parse_address(entry: str) -> IPv4Address | IPv6Address | None:
         return None
     mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None
     return mapped or found
-
-
-@cache
-def _warn_of_no_address() -> None:
-    """Says it once a process: it would be said of every request."""
-    logger.warning(
-        "A trusted proxy sends an X-Forwarded-For without an address: its clients share the proxy's limits. "
-        "Let the proxy send the address that it was called from."
-    )
 
 
 def get_network(address: IPv4Address | IPv6Address) -> str:

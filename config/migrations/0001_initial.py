@@ -195,8 +195,6 @@ class Migration(migrations.Migration):
                 ('location', models.TextField()),
                 ('body', models.TextField()),
                 ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
-                ('replays', models.PositiveIntegerField(default=0)),
-                ('replayed_at', models.DateTimeField(null=True)),
                 ('user', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, to=settings.AUTH_USER_MODEL)),
                 ('owner', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='answers_to_others', to=settings.AUTH_USER_MODEL)),
                 ('owner_ids', django.contrib.postgres.fields.ArrayField(base_field=models.BigIntegerField(), null=True, size=None)),

@@ -58,8 +58,6 @@ class IdempotencyRecord(models.Model):
     location = models.TextField()
     body = models.TextField()
     created_at = models.DateTimeField(db_default=Now(), editable=False)
-    replays = models.PositiveIntegerField(default=0)
-    replayed_at = models.DateTimeField(null=True)
 
     objects = IdempotencyRecordManager()
 

@@ -1,5 +1,5 @@
-"""Who still calls which version, how it answers, what it answers again, and which credentials are used: noted in each
-process, and written down every few seconds.
+"""Who still calls which version, how it answers, and which credentials are used: noted in each process, and written
+down every few seconds.
 
 A write for each request would cost more than many a request does. A process that is killed takes its last seconds
 with it.
@@ -47,19 +47,6 @@ FROM unnest(%s::int[], %s::int[], %s::bigint[]) AS seen (version, status, count)
 ORDER BY version, status
 ON CONFLICT (day, version, status) DO UPDATE SET count = present.count + EXCLUDED.count
 """
-# In one order, so that two processes that write the same rows cannot deadlock. Rows that were purged are left out.
-_WRITE_REPLAYS = """
-WITH seen AS (
-    SELECT * FROM unnest(%s::bigint[], %s::int[]) AS seen (id, count)
-), known AS (
-    SELECT id FROM config_idempotencyrecord WHERE id IN (SELECT id FROM seen) ORDER BY id FOR NO KEY UPDATE
-)
-UPDATE config_idempotencyrecord AS record SET replays = replays + count, replayed_at = statement_timestamp()
-FROM known JOIN seen USING (id) WHERE record.id = known.id
-"""
-# Records whose replays are counted separately until the next write. In an outage all clients retry at once: the metric
-# counts them all.
-MAX_REPLAYED = 1_000
 
 logger = logging.getLogger(__name__)
 
@@ -72,8 +59,8 @@ _requests = cache(_REQUESTS.labels)
 class VersionUses:
     """The counts of a process that are not written down yet, by the statement that adds them to a table.
 
-    Uses are counted by version, user, kind and name of the credential, answers by version and status, replays by the
-    record of the answer. Rows of credentials are noted by their model, which writes them down (`write_uses`).
+    Uses are counted by version, user, kind and name of the credential, answers by version and status. Rows of
+    credentials are noted by their model, which writes them down (`write_uses`).
     """
 
     def __init__(self) -> None:
@@ -84,7 +71,7 @@ class VersionUses:
 
     @staticmethod
     def _begin() -> dict[str, Counter[tuple[Any, ...]]]:
-        return {sql: Counter() for sql in (_WRITE, _WRITE_ANSWERS, _WRITE_REPLAYS)}
+        return {sql: Counter() for sql in (_WRITE, _WRITE_ANSWERS)}
 
     def count(self, version: Version, principal: Principal | None, status: int) -> None:
         """Counts a response of a version by user and credential, or without a user if no credential was valid."""
@@ -95,13 +82,6 @@ class VersionUses:
         with self._lock:
             self._counts[_WRITE][version.number, user, kind, name] += 1
             self._counts[_WRITE_ANSWERS][version.number, status] += 1
-
-    def count_replay(self, record_id: int) -> None:
-        """Counts that the answer of an idempotency record was given again."""
-        with self._lock:
-            replays = self._counts[_WRITE_REPLAYS]
-            if len(replays) < MAX_REPLAYED or (record_id,) in replays:
-                replays[record_id,] += 1
 
     def note(self, model: type[Model], key: object) -> None:
         """Notes that the row of a credential was used."""

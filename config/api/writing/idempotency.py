@@ -24,7 +24,6 @@ from psycopg.errors import UniqueViolation
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from config.api.versions.usage import uses
 from config.api.versions.versioning import strip_prefix
 from config.http.errors import MESSAGES, Detail, DomainError, ErrorCode
 from config.http.json import RefusedLine, UnusableNumber, to_json
@@ -57,7 +56,6 @@ class KeyPolicy(Enum):
 class StoredAnswer(NamedTuple):
     """The parts of a record that a replay needs."""
 
-    id: int
     fingerprint: bytes
     status: int
     location: str
@@ -90,13 +88,10 @@ class IdempotencyKey(NamedTuple):
         """The advisory lock of the key."""
         return get_lock_number(f"{self.user_id} {self.operation} {self.key}")
 
-    def fetch_replay(self, *, is_counted: bool = True) -> Replay | None:
+    def fetch_replay(self) -> Replay | None:
         """The stored response where the key was used for this request before; None where it is new.
 
         A new key is locked until the transaction ends. No request waits for another's key.
-
-        Args:
-            is_counted: whether a replay is counted.
 
         Raises:
             DomainError: IDEMPOTENCY_KEY_REUSED or IDEMPOTENCY_IN_PROGRESS.
@@ -107,7 +102,7 @@ class IdempotencyKey(NamedTuple):
         records = IdempotencyRecord._base_manager.filter(user_id=self.user_id, operation=self.operation, key=self.key)
         if record := records.first():
             if not record.shows_removed_user():
-                return self.build_replay(record, is_counted=is_counted)
+                return self.build_replay(record)
             # The key is new again, as it will be when the record is erased.
             record.delete()
         if not is_alone:
@@ -115,12 +110,11 @@ class IdempotencyKey(NamedTuple):
             raise refuse_key(ErrorCode.IDEMPOTENCY_IN_PROGRESS)
         return None
 
-    def build_replay(self, record: IdempotencyRecord | StoredAnswer, *, is_counted: bool = True) -> Replay:
+    def build_replay(self, record: IdempotencyRecord | StoredAnswer) -> Replay:
         """The stored response.
 
         Args:
             record: of the key.
-            is_counted: whether the replay is counted.
 
         Raises:
             DomainError: IDEMPOTENCY_KEY_REUSED when the record is of another request.
@@ -128,9 +122,7 @@ class IdempotencyKey(NamedTuple):
         if bytes(record.fingerprint) not in {self.fingerprint, *self.earlier_fingerprints}:
             REPEATED.labels("reused").inc()
             raise refuse_key(ErrorCode.IDEMPOTENCY_KEY_REUSED)
-        if is_counted:
-            REPEATED.labels("replayed").inc()
-            uses.count_replay(record.id)
+        REPEATED.labels("replayed").inc()
         # Many rows have no single address.
         location = {"Location": record.location} if record.location else {}
         return Replay(orjson.Fragment(record.body), record.status, {**location, REPLAYED: "true"})
