@@ -35,7 +35,9 @@ from accounts.hashers import Argon2idPasswordHasher
 from accounts.services import create_api_key
 from config.api.handlers import StacksMixin
 from config.api.principal import SCOPES
+from config.http import cached_settings
 from config.http.media_types import NDJSON
+from config.http.middleware import get_security_headers
 from config.management.command import direct_connection
 from config.models import Event
 from config.postgresql import row_counts
@@ -115,7 +117,9 @@ REFERENCE = {
 
 @receiver(setting_changed)
 def _forget_settings(**options: object) -> None:
-    """What the fast path keeps was made of the settings."""
+    """What is kept was made of the settings."""
+    vars(cached_settings.settings).clear()
+    get_security_headers.cache_clear()
     if settings.FAST_PATH:
         from config.fastpath import views
 

@@ -48,7 +48,6 @@ class ConventionsMixin(APIView):
             two surrogates (RFC 8259, section 7).
         texts: by method, what it does, in words for callers; by action in a viewset (config.api.descriptions), where
             `created` is what its 201 says.
-        own_security: OpenAPI's security requirements, where a credential is needed that is no user's.
         own_parameters: OpenAPI's parameters of its path, instead of those that follow from the conventions, and of its
             GET, in addition to them.
         own_members: by name, JSON Schemas of what the response to its GET has besides `data`, with an example if the
@@ -69,7 +68,6 @@ class ConventionsMixin(APIView):
     lanes: ClassVar[Mapping[str, Lane]] = {}
     max_body: ClassVar[int] = MAX_SHORT_BODY
     texts: ClassVar[Mapping[str, str]] = {}
-    own_security: ClassVar[Sequence[Mapping[str, Sequence[str]]] | None] = None
     own_parameters: ClassVar[Sequence[Mapping[str, Any]]] = ()
     own_members: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     enveloped = True

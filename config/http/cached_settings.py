@@ -3,8 +3,6 @@
 from typing import Any
 
 from django.conf import settings as _settings
-from django.core.signals import setting_changed
-from django.dispatch import receiver
 
 
 class CachedSettings:
@@ -17,9 +15,3 @@ class CachedSettings:
 
 
 settings = CachedSettings()
-
-
-@receiver(setting_changed)
-def _forget(**options: object) -> None:
-    """Tests override settings."""
-    vars(settings).clear()

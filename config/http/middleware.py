@@ -10,8 +10,6 @@ from wsgiref.types import WSGIEnvironment
 
 from corsheaders.middleware import CorsMiddleware
 from django.core.exceptions import SuspiciousOperation
-from django.core.signals import setting_changed
-from django.dispatch import receiver
 from django.http import HttpRequest, HttpResponse
 from django.middleware.clickjacking import XFrameOptionsMiddleware
 from django.middleware.security import SecurityMiddleware
@@ -166,12 +164,6 @@ def get_security_headers(is_secure: bool, content_type: str) -> Mapping[str, str
         middleware(lambda _: response)(request)
     del response["Content-Type"]
     return dict(response.items())
-
-
-@receiver(setting_changed)
-def _forget_settings(**options: object) -> None:
-    """Tests override settings."""
-    get_security_headers.cache_clear()
 
 
 class SecurityHeadersMiddleware(Middleware):

@@ -28,7 +28,6 @@ class MetricsView(UnversionedMixin, View):
     renderer_classes = [TextRenderer]
     envelope_known = False
     own_errors = {"GET": (ErrorCode.UNAUTHENTICATED, ErrorCode.INVALID_TOKEN, ErrorCode.NOT_FOUND)}
-    own_security = [{"metricsToken": []}]
 
     def initial(self, request: Request, *args: object, **kwargs: object) -> None:
         if not settings.METRICS_TOKEN:
@@ -43,6 +42,9 @@ class MetricsView(UnversionedMixin, View):
             challenge = {"WWW-Authenticate": 'Bearer realm="metrics"'}
             raise DomainError(code, "Send the METRICS_TOKEN as a bearer token.", headers=challenge)
 
-    @extend_schema(responses={200: {"type": "string", "maxLength": 16_000_000, "pattern": "^#"}})
+    @extend_schema(
+        auth=[{"metricsToken": []}],
+        responses={200: {"type": "string", "maxLength": 16_000_000, "pattern": "^#"}},
+    )
     def get(self, request: Request) -> Response:
         return Response(metrics.exposition() + scrape.exposition(), content_type=CONTENT_TYPE_PLAIN_0_0_4)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
+from django.urls import get_resolver
 from rest_framework.test import APIRequestFactory, force_authenticate
 
 from config.api.principal import ALL_SCOPES, Principal
+from config.api.representation.fields import StrictField
+from config.api.representation.serializers import ResourceSerializer, StrictSerializer
 from tests.conftest import Caller
 from users.views import UserViewSet
 
@@ -29,3 +33,18 @@ def test_header_that_a_view_adds_stands_beside_those_of_all(user: Caller) -> Non
     answer = Marked.as_view({"get": "list"})(request).render()
     assert (answer["X-Mark"], answer["Allow"]) == ("1", "GET, HEAD, OPTIONS")
     assert {"X-Mark", "Accept", "Cookie"} < set(answer["Vary"].split(", "))
+
+
+def find_subclasses(kind: Any) -> Iterator[Any]:
+    for one in kind.__subclasses__():
+        yield one
+        yield from find_subclasses(one)
+
+
+def test_every_field_that_can_be_written_takes_json_as_it_is() -> None:
+    """DRF's own fields take a text for a number."""
+    assert get_resolver().url_patterns
+    kinds = [kind for kind in find_subclasses(StrictSerializer) if kind is not ResourceSerializer]
+    fields = [(kind.__name__, name, field) for kind in kinds for name, field in kind().fields.items()]
+    assert len(fields) > 50
+    assert [each[:2] for each in fields if not (each[2].read_only or isinstance(each[2], StrictField))] == []

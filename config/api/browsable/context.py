@@ -118,7 +118,9 @@ def _build_list_context(request: HttpRequest, response: HttpResponse, view: APIV
     return {
         "view_form": query.build_form(),
         "pages": [(name, targets[name]) for name in ("first", "prev", "next", "last") if name in targets],
-        "position": query.describe_position(body),
+        "meta": body.get("meta") if isinstance(body, dict) else None,
+        "by_number": query.build_address(page="1"),
+        "by_cursor": query.build_address(cursor=""),
         "table": build_table(request, query, body),
         "downloads": query.build_downloads(get_response_version(request)),
     }

@@ -74,26 +74,6 @@ class ListQuery:
         mode = () if more.keys() & START.keys() else [(name, START[name]) for name in START if name in self.query][:1]
         return quote_address(self.path, urlencode([*kept, *more.items(), *mode]))
 
-    def describe_position(self, body: object) -> Mapping[str, str]:
-        """The position of a page in its list, and the address of the list in the other way of paging.
-
-        Args:
-            body: the parsed body of the response.
-
-        Returns:
-            The position under `summary`, the other way under `other` and `address`; empty where the body is no page.
-        """
-        meta = body.get("meta") if isinstance(body, dict) else None
-        if not meta:
-            return {}
-        if "hasMore" in meta:
-            return {"summary": "", "other": "page by number", "address": self.build_address(page="1")}
-        if meta["total"] is None:
-            summary = f"Page {meta['page']:,} (more than {meta['totalAtLeast']:,} items)"
-        else:
-            summary = f"Page {meta['page']:,} of {meta['totalPages']:,} ({meta['total']:,} items)"
-        return {"summary": summary, "other": "page by cursor", "address": self.build_address(cursor="")}
-
     def build_downloads(self, version: Version) -> Mapping[str, object] | None:
         """The address of the whole list, and its formats; None if it cannot be streamed.
 

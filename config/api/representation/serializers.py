@@ -8,7 +8,6 @@ from functools import partial
 from itertools import islice
 from typing import Any, ClassVar
 
-from django.core.exceptions import ImproperlyConfigured
 from django.db import models
 from django.utils.functional import cached_property
 from rest_framework import serializers
@@ -23,12 +22,11 @@ from config.api.representation.fields import (
     EmailField,
     IntegerField,
     MoneyField,
-    StrictField,
     parse_time,
 )
 from config.api.versions.table import Change, has
 from config.http.errors import Detail, DomainError
-from config.http.json import JSONObject, to_json
+from config.http.json import to_json
 from config.postgresql.new_rows import build_rows
 
 MAX_NAMES_TOLD = 100
@@ -151,15 +149,6 @@ class ResourceSerializer(StrictSerializer, serializers.ModelSerializer):
     def _present(self) -> Mapping[str, object]:
         """The row as a client reads it."""
         return json.loads(to_json(self.to_representation(self.instance)))
-
-    def build_standard_field(
-        self, field_name: str, model_field: models.Field
-    ) -> tuple[type[serializers.Field], JSONObject]:
-        """DRF's, but a column whose type has no strict field here cannot be written by mistake."""
-        field_class, options = super().build_standard_field(field_name, model_field)
-        if not options.get("read_only") and not issubclass(field_class, StrictField):
-            raise ImproperlyConfigured(f"{type(self).__name__}.{field_name} needs a strict field or read_only.")
-        return field_class, options
 
     def get_default_of(self, name: str) -> object:
         """The default of an optional field; `empty` when it has none to return to."""

@@ -26,15 +26,11 @@ _PREFIX = "/api/v{version}"
 _building = Lock()
 
 
+@cache
 def get_document(version: Version) -> JSONObject:
     """The OpenAPI document of a version. It is built once: it does not change while the process runs."""
     with _building:
-        return _build_document(version)
-
-
-@cache
-def _build_document(version: Version) -> JSONObject:
-    return Generator(api_version=str(version)).get_schema(public=True)
+        return Generator(api_version=str(version)).get_schema(public=True)
 
 
 class CanonicalEndpointEnumerator(EndpointEnumerator):

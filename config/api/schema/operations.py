@@ -106,8 +106,6 @@ class Schema(AutoSchema):
         return is_versioned(self.path) and self.view.described_version.deprecated is not None
 
     def get_auth(self) -> list[JSONObject]:
-        if self.view.own_security is not None:
-            return list(self.view.own_security)
         if not self.view.authentication_classes:
             return []
         return [*([{}] if errors.allows_anonymous(self.view, self.method) else []), *super().get_auth()]
