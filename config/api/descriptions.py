@@ -9,7 +9,7 @@ RESOURCE_TEXTS: Mapping[str, str] = {
     "list": "Returns a page of the {many}{parent} that you can access.\n\n"
     "The links in the response lead to the other pages. Without `page` and `offset`, pages are read by cursor: you get "
     "each item once, even if others are added meanwhile. With `page` or `offset`, `meta` has the `total`. With some "
-    "filters, the service can stop counting at 10,000 items: `total` is then null, and `totalAtLeast` is 10000.",
+    "filters, the service can stop counting: `total` is then null, and `totalAtLeast` is the number of items counted.",
     "create": "Creates a new {one}{parent}.\n\n`Location` is the URL of the new {one}.",
     "retrieve": "Returns the {one}.\n\nReturns 404 if the {one} does not exist or you cannot access it.",
     "update": "Replaces the {one}.\n\n"
