@@ -76,20 +76,17 @@ def test_failure_in_the_middle_adds_nothing(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(seed, "USERS_PER_BATCH", 10)
     monkeypatch.setattr(rows, "QUANTITIES", [1] * 20 + [0])
 
-    with pytest.raises(CommandError, match=r"\ANothing was added: .*orders_qty_range[^\n]*\Z"):
+    with pytest.raises(CommandError, match=r"\AThe database failed: .*orders_qty_range[^\n]*\Z"):
         run(users=50, orders_per_user=1)
 
     assert is_empty()
 
 
-@pytest.mark.django_db
-def test_wrong_number_is_refused_in_one_line():
-    for option in ["users", "orders_per_user", "posts_per_user"]:
-        for value in ["-1", "1.5", "1e3", "", "ten", "٣", " 3", "100000001", "9" * 5000]:
-            name = "--" + option.replace("_", "-")
-            with pytest.raises(CommandError, match=rf"\A{name} must be a whole number from 0 to [0-9,]+, not [^\n]*\Z"):
-                run(**{"users": 1, option: value})
-            assert is_empty()
+def test_wrong_number_is_refused():
+    for value in ["-1", "1.5", "1e3", "", "ten", "٣", " 3", "9" * 5000]:
+        with pytest.raises(CommandError, match="argument --users: a whole number from 0 to 999999999"):
+            run(users=value)
+    assert is_empty()
 
 
 @pytest.mark.django_db(transaction=True)
@@ -103,6 +100,6 @@ def test_large_seed_leaves_the_indexes_as_they_were(monkeypatch):
 
     monkeypatch.setattr(seed, "MIN_USERS_TO_DROP_INDEXES", 10)
     before = indexes()
-    call_command("seed", users="20", orders_per_user="1", posts_per_user="1", stdout=StringIO())
+    call_command("seed", users=20, orders_per_user=1, posts_per_user=1, stdout=StringIO())
     assert indexes() == before
     assert User.objects.count() == 20

@@ -31,7 +31,7 @@ SETTINGS = {
 
 
 _PEOPLE = (build_user(number, START) for number in range(10, USER_COUNT))
-_UNUSED = (person.email for person in _PEOPLE if person.status == Status.ACTIVE)
+_UNUSED = (str(person["email"]) for person in _PEOPLE if person["status"] == Status.ACTIVE)
 
 
 @pytest.fixture(scope="module")

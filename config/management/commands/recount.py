@@ -3,7 +3,6 @@
 from django.core.management.base import CommandError, CommandParser
 
 from config.management.command import ServiceCommand, direct_connection
-from config.management.progress import show_progress
 from config.postgresql import row_counts
 
 
@@ -30,13 +29,10 @@ class Command(ServiceCommand):
     def _compare(self, *, repair: bool) -> bool:
         """Whether the counts of any table were wrong, and repairs them on request."""
         wrong = False
-        tables = row_counts.get_all_counts()
-        with show_progress("Tables", len(tables)) as advance:
-            for counts in tables:
-                if different := counts.differences():
-                    wrong = True
-                    self.stdout.write(f"{counts.table}: {different:,} counts are wrong")
-                    if repair:
-                        counts.recount()
-                advance(1)
+        for counts in row_counts.get_all_counts():
+            if different := counts.differences():
+                wrong = True
+                self.stdout.write(f"{counts.table}: {different:,} counts are wrong")
+                if repair:
+                    counts.recount()
         return wrong

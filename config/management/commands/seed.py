@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-import re
+import sys
 import time
-from collections.abc import Iterable, Iterator
+from argparse import ArgumentTypeError
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from functools import partial
+from itertools import chain
 
-from django.core.management.base import CommandError, CommandParser
-from django.db import DatabaseError, connection, models, transaction
+from django.core.management.base import CommandParser
+from django.db import connection, models, transaction
 from django.db.backends.utils import CursorWrapper
 from psycopg import sql
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from config import audit
-from config.management.command import INTERRUPTED, ServiceCommand, direct_connection
+from config.management.command import ServiceCommand, direct_connection
 from config.management.demo.rows import (
-    DemoOrder,
-    DemoPost,
-    DemoUser,
+    Row,
     build_order,
     build_post,
     build_user,
+    compute_later_time,
     compute_signup_time,
-    compute_time_within_month,
 )
-from config.management.progress import Advance, show_progress
-from config.models import RowCount
 from config.postgresql.words import get_words
 from orders.models import Order
 from posts.models import Post
@@ -34,15 +34,14 @@ from users.models import User
 
 USERS_PER_BATCH = 10_000
 ROWS_PER_PROGRESS_STEP = 1_000
-MAX_USERS = 100_000_000
-MAX_ROWS_PER_USER = 1_000
 # From this many users on, and if the table has fewer rows, indexes are built after the load.
 MIN_USERS_TO_DROP_INDEXES = 100_000
 
 
-class NewUser(NamedTuple):
-    id: int
-    created_at: datetime
+def _parse_count(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 9:
+        raise ArgumentTypeError("a whole number from 0 to 999999999")
+    return int(text)
 
 
 class Command(ServiceCommand):
@@ -51,70 +50,57 @@ class Command(ServiceCommand):
         "interrupted, nothing is added."
     )
     example = "manage.py seed --users 100000 --orders-per-user 2"
-    interrupted = "Interrupted: the rows were added. PostgreSQL will update its statistics by itself."
+    interrupted = "Interrupted: nothing was added."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--users", metavar="N", required=True, help=f"users to add, at most {MAX_USERS:,}")
+        parser.add_argument("--users", metavar="N", type=_parse_count, required=True, help="users to add")
         for name in ("orders", "posts"):
             parser.add_argument(
                 f"--{name}-per-user",
                 metavar="N",
+                type=_parse_count,
                 default=0,
-                help=f"{name} to add for each new user, at most {MAX_ROWS_PER_USER:,} (default: 0)",
+                help=f"{name} to add for each new user (default: 0)",
             )
 
-    def handle(self, *, users: object, orders_per_user: object, posts_per_user: object, **options: object) -> None:
-        count = _parse_number("--users", users, MAX_USERS)
-        orders = _parse_number("--orders-per-user", orders_per_user, MAX_ROWS_PER_USER)
-        posts = _parse_number("--posts-per-user", posts_per_user, MAX_ROWS_PER_USER)
+    def handle(self, *, users: int, orders_per_user: int, posts_per_user: int, **options: object) -> None:
         started = time.monotonic()
-        if count:
-            with direct_connection():
-                with show_progress("Rows", count * (1 + orders + posts)) as advance:
-                    _insert(count, orders, posts, advance)
-                _vacuum()
+        orders, posts = users * orders_per_user, users * posts_per_user
+        with direct_connection(), connection.cursor() as cursor:
+            with _progress() as bar, transaction.atomic(), audit.rows_alone():
+                task = bar.add_task("Rows", total=users + orders + posts)
+                _insert(cursor, users, orders_per_user, posts_per_user, partial(bar.advance, task))
+                if users:
+                    audit.record_write("user.created", count=users)
+            self.interrupted = "Interrupted: the rows were added. PostgreSQL will update its statistics by itself."
+            # Gives the planner its statistics, and index-only scans the visibility map.
+            cursor.execute("VACUUM (ANALYZE, SKIP_LOCKED)")
         self.stdout.write(
-            f"Added {count:,} users, {count * orders:,} orders and {count * posts:,} posts "
-            f"in {time.monotonic() - started:.1f} s."
+            f"Added {users:,} users, {orders:,} orders and {posts:,} posts in {time.monotonic() - started:.1f} s."
         )
 
 
-def _parse_number(option: str, value: object, maximum: int) -> int:
-    text = str(value)
-    if not re.fullmatch("[0-9]{1,12}", text) or int(text) > maximum:
-        raise CommandError(f"{option} must be a whole number from 0 to {maximum:,}, not {text!r}.")
-    return int(text)
+def _progress() -> Progress:
+    """A bar, if the standard error is a terminal."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    return Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty())
 
 
-def _insert(count: int, orders: int, posts: int, advance: Advance) -> None:
-    """Inserts `count` users, and `orders` and `posts` for each of them, in one transaction.
-
-    Raises:
-        CommandError: the load failed or was interrupted, and nothing was inserted.
-    """
-    try:
-        with transaction.atomic(), connection.cursor() as cursor:
-            # Deferred to the commit, the checks of millions of foreign keys would queue up in the server's memory.
-            cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
-            indexes = _drop_indexes(cursor, count)
-            for start in range(0, count, USERS_PER_BATCH):
-                times = [compute_signup_time(at, count) for at in range(start, min(start + USERS_PER_BATCH, count))]
-                users = [NewUser(*pair) for pair in zip(_allocate_ids(cursor, len(times)), times, strict=True)]
-                _copy(cursor, User, ("id", *DemoUser._fields), _build_users(users), advance)
-                if orders:
-                    _copy(cursor, Order, ("user_id", *DemoOrder._fields), _build_orders(users, orders), advance)
-                if posts:
-                    _copy(cursor, Post, ("user_id", *DemoPost._fields), _build_posts(users, posts), advance)
-            if count:
-                with audit.rows_alone():
-                    audit.record_write("user.created", count=count)
-            for definition in indexes:
-                cursor.execute(definition)
-    except KeyboardInterrupt:
-        raise CommandError("Interrupted: nothing was added.", returncode=INTERRUPTED) from None
-    except DatabaseError as error:
-        reason = str(error).partition("\n")[0]
-        raise CommandError(f"Nothing was added: {reason}") from error
+def _insert(cursor: CursorWrapper, count: int, orders: int, posts: int, advance: Callable[[float], None]) -> None:
+    """Inserts `count` users, and `orders` and `posts` for each of them."""
+    # Deferred to the commit, the checks of millions of foreign keys would queue up in the server's memory.
+    cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+    indexes = _drop_indexes(cursor, count)
+    for start in range(0, count, USERS_PER_BATCH):
+        times = [compute_signup_time(at, count) for at in range(start, min(start + USERS_PER_BATCH, count))]
+        users = list(zip(_allocate_ids(cursor, len(times)), times, strict=True))
+        # The id makes the email unique among all seeds; the demo data has no such suffix.
+        rows: Iterable[Row] = ({"id": id, **build_user(id, created_at, f".{id}")} for id, created_at in users)  # noqa: A001
+        _copy(cursor, User, rows, advance)
+        _copy(cursor, Order, _build_rows(build_order, users, orders), advance)
+        _copy(cursor, Post, _build_rows(build_post, users, posts), advance)
+    for definition in indexes:
+        cursor.execute(definition)
 
 
 def _drop_indexes(cursor: CursorWrapper, count: int) -> list[str]:
@@ -125,7 +111,8 @@ def _drop_indexes(cursor: CursorWrapper, count: int) -> list[str]:
     cursor.execute("SELECT count(*) FROM (SELECT FROM users_user LIMIT %s) AS present", [count])
     if count < MIN_USERS_TO_DROP_INDEXES or cursor.fetchone() == (count,):
         return []
-    tables = _get_tables(User, Order, Post)
+    seeded = (User, Order, Post)
+    tables = [model._meta.db_table for model in seeded] + [words.table for words in map(get_words, seeded) if words]
     cursor.execute(
         "SELECT indexrelid::regclass::text, pg_get_indexdef(indexrelid) FROM pg_index "
         "WHERE indrelid = ANY(%s::text[]::regclass[]) AND NOT indisprimary",
@@ -147,51 +134,26 @@ def _allocate_ids(cursor: CursorWrapper, count: int) -> list[int]:
     return [identifier for (identifier,) in cursor.fetchall()]
 
 
-def _build_users(users: list[NewUser]) -> Iterator[tuple[object, ...]]:
-    # The id makes the email unique among all seeds; the demo data has no such suffix.
-    return ((user.id, *build_user(user.id, user.created_at, f".{user.id}")) for user in users)
-
-
-def _build_orders(users: list[NewUser], per_user: int) -> Iterator[tuple[object, ...]]:
-    for user in users:
-        for number in range(user.id * per_user, (user.id + 1) * per_user):
-            yield user.id, *build_order(number, compute_time_within_month(user.created_at, number))
-
-
-def _build_posts(users: list[NewUser], per_user: int) -> Iterator[tuple[object, ...]]:
-    for user in users:
-        for number in range(user.id * per_user, (user.id + 1) * per_user):
-            yield user.id, *build_post(number, compute_time_within_month(user.created_at, number))
+def _build_rows(
+    build: Callable[[int, datetime], Row], users: Sequence[tuple[int, datetime]], per_user: int
+) -> Iterator[Row]:
+    for user_id, created_at in users:
+        for number in range(user_id * per_user, (user_id + 1) * per_user):
+            yield {"user_id": user_id, **build(number, compute_later_time(created_at, number))}
 
 
 def _copy(
-    cursor: CursorWrapper,
-    model: type[models.Model],
-    columns: Iterable[str],
-    rows: Iterator[tuple[object, ...]],
-    advance: Advance,
+    cursor: CursorWrapper, model: type[models.Model], rows: Iterable[Row], advance: Callable[[float], None]
 ) -> None:
+    """Adds rows that all have the same columns."""
+    rows = iter(rows)
+    if not (first := next(rows, None)):
+        return
     statement = sql.SQL("COPY {} ({}) FROM STDIN").format(
-        sql.Identifier(model._meta.db_table), sql.SQL(", ").join(map(sql.Identifier, columns))
+        sql.Identifier(model._meta.db_table), sql.SQL(", ").join(map(sql.Identifier, first))
     )
-    done = 0
     with connection.wrap_database_errors, cursor.copy(statement) as copy:
-        for done, row in enumerate(rows, 1):
-            copy.write_row(row)
+        for done, row in enumerate(chain([first], rows), 1):
+            copy.write_row([*row.values()])
             if done % ROWS_PER_PROGRESS_STEP == 0:
                 advance(ROWS_PER_PROGRESS_STEP)
-    advance(done % ROWS_PER_PROGRESS_STEP)
-
-
-def _vacuum() -> None:
-    """Gives the planner its statistics, and index-only scans the visibility map."""
-    tables = ", ".join(map(connection.ops.quote_name, _get_tables(User, Order, Post, RowCount)))
-    with connection.cursor() as cursor:
-        # A table that is locked is being vacuumed by another process.
-        cursor.execute(f"VACUUM (ANALYZE, SKIP_LOCKED) {tables}")
-
-
-def _get_tables(*tables: type[models.Model]) -> list[str]:
-    """The tables of models, and the tables of their words."""
-    words = [words.table for model in tables if (words := get_words(model))]
-    return [*(model._meta.db_table for model in tables), *words]
