@@ -33,17 +33,7 @@ class ServiceCommand(BaseCommand):
     """
 
     example: ClassVar[str]
-    interrupted: ClassVar[str] = "Interrupted."
-    # Options of all Django commands, hidden in the help. They still work.
-    suppressed_base_arguments = {
-        "--version",
-        "--verbosity",
-        "--settings",
-        "--pythonpath",
-        "--traceback",
-        "--no-color",
-        "--force-color",
-    }
+    interrupted = "Interrupted."
 
     def create_parser(self, prog_name: str, subcommand: str, **options: object) -> CommandParser:
         options |= {"formatter_class": RawDescriptionHelpFormatter, "allow_abbrev": False}
@@ -63,9 +53,10 @@ class ServiceCommand(BaseCommand):
 
 @contextmanager
 def direct_connection() -> Iterator[None]:
-    """Lets the block use a connection past a pooler (DATABASE_MIGRATION_URL) without a limit on the time of statements.
+    """Lets the block use a connection past a pooler (DATABASE_MIGRATION_URL) without the time-outs of requests.
 
-    A scan of a whole table may take longer than a request may. Inside a transaction the block is a part of that.
+    A scan of a whole table may take longer than a request may, and so may Python between two statements of a migration.
+    Inside a transaction the block is a part of that.
     """
     if connection.in_atomic_block:
         yield
@@ -73,7 +64,7 @@ def direct_connection() -> Iterator[None]:
     before = connection.settings_dict
     connection.close()
     direct = {**before, **settings.DIRECT_DATABASE}
-    connection.settings_dict = with_parameters(direct, statement_timeout="0")
+    connection.settings_dict = with_parameters(direct, statement_timeout="0", idle_in_transaction_session_timeout="1h")
     try:
         yield
     finally:

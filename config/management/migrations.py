@@ -5,14 +5,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
-from typing import Any
 
 from django.core.management import call_command
 from django.core.management.commands import migrate as django_migrate
 from django.db import connection
 
 from config.management.command import direct_connection
-from config.postgresql.parameters import with_parameters
 
 # The key of an advisory lock, which nothing else on this database uses.
 SETUP_LOCK = 5_806_133_971
@@ -23,30 +21,18 @@ SECONDS_BETWEEN_ATTEMPTS = 0.1
 def setup_lock() -> Iterator[None]:
     """Excludes other processes that set up the same database, until the block ends, on a direct connection.
 
-    A transaction on a second connection holds the lock: a pooler ends it with the process that began it.
+    PostgreSQL ends the lock with this connection.
     """
-    with direct_connection():
-        # Migrating may take longer than a request may sleep in a transaction.
-        holder: Any = connection.copy()
-        holder.settings_dict = with_parameters(holder.settings_dict, idle_in_transaction_session_timeout="0")
-        try:
-            holder.set_autocommit(False)
-            with holder.cursor() as cursor:
-                _lock(cursor)
-            yield
-        finally:
-            holder.close()
-
-
-def _lock(cursor: Any) -> None:
-    # A statement that waited for the lock would hold a snapshot, for whose end CREATE INDEX CONCURRENTLY waits.
-    for attempt in count():
-        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [SETUP_LOCK])
-        if cursor.fetchone()[0]:
-            return
-        if not attempt:
-            print("Waiting for another process that is setting up the database.", file=sys.stderr, flush=True)
-        time.sleep(SECONDS_BETWEEN_ATTEMPTS)
+    with direct_connection(), connection.cursor() as cursor:
+        # A statement that waited for the lock would hold a snapshot, for whose end CREATE INDEX CONCURRENTLY waits.
+        for attempt in count():
+            cursor.execute("SELECT pg_try_advisory_lock(%s)", [SETUP_LOCK])
+            if cursor.fetchone()[0]:
+                break
+            if not attempt:
+                print("Waiting for another process that is setting up the database.", file=sys.stderr, flush=True)
+            time.sleep(SECONDS_BETWEEN_ATTEMPTS)
+        yield
 
 
 def migrate() -> None:

@@ -178,9 +178,10 @@ def test_operations_that_lock_or_break_are_refused() -> None:
         assert (find_faults(migration) == []) is passes
 
 
-def test_postgresql_that_is_too_old_is_refused_in_one_line(db, monkeypatch):
+def test_postgresql_that_is_too_old_is_refused_in_one_line(transactional_db, monkeypatch):
     version = connection.pg_version // 10_000
-    monkeypatch.setattr(DatabaseFeatures, "minimum_database_version", (version + 1,))
-    monkeypatch.setattr("django.db.backends.base.base.RAN_DB_VERSION_CHECK", set())
-    with pytest.raises(NotSupportedError, match=f"PostgreSQL {version + 1} or later is required"):
-        call_command("migrate", verbosity=0)
+    with monkeypatch.context() as patched:
+        patched.setattr(DatabaseFeatures, "minimum_database_version", (version + 1,))
+        patched.setattr("django.db.backends.base.base.RAN_DB_VERSION_CHECK", set())
+        with pytest.raises(NotSupportedError, match=f"PostgreSQL {version + 1} or later is required"):
+            call_command("migrate", verbosity=0)
