@@ -456,15 +456,12 @@ DATABASES = {"default": _configure(_database)} | {
 }
 # The aliases of the databases that rows are read from where they know enough.
 REPLICAS = list(_replicas)
-DATABASE_ROUTERS = ["config.postgresql.replicas.ReplicaRouter"] if REPLICAS else []
+DATABASE_ROUTERS = ["config.postgresql.replicas.reads.ReplicaRouter"] if REPLICAS else []
 # Differences for the connections of migrations and long commands. If both URLs name the same database, its name is left
 # out, so that tests can replace it.
 DIRECT_DATABASE = {"POOLER": False, "DISABLE_SERVER_SIDE_CURSORS": False} | {
     name: value for name, value in _migration_database.items() if value != _database[name]
 }
-
-# Work of the slow lane's processes beside requests; each function gets `is_stopped`.
-BACKGROUND_WORK = ["config.erasure.erase"]
 
 # --- Users and passwords ---------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from config.api.views import ConventionsMixin
 from config.http.middleware import GetResponse
 from config.http.request_state import get_state
-from config.postgresql.replicas import begin_read, fall_back, note_position
+from config.postgresql.replicas.reads import begin_read, fall_back, note_position
 
 # These refuse a request before any row is read; for a read, 400 does, too. But 403 reveals that the row of the address
 # exists, and so does the 400 of a write.

@@ -30,8 +30,8 @@ from config.fastpath.postgresql.statements import build_given
 from config.fastpath.queries import BindParameter, CompiledQuery, get_parameter_types
 from config.http.cached_settings import settings
 from config.http.request_state import RequestState, get_state
-from config.postgresql.replicas import goes_on_without_primary
 from config.postgresql.replicas.reads import FETCH_POSITION
+from config.postgresql.replicas.watch import goes_on_without_primary
 from config.postgresql.transactions import is_unavailable
 
 _DECREMENT = f'UPDATE config_counter SET count = count - 1 WHERE key = %s AND "window" = {counters.WINDOW}'  # noqa: S608 - of constants

@@ -39,7 +39,7 @@ from config.api.viewsets import ResourceViewSet
 from config.fastpath.postgresql.base import get_connection
 from config.fastpath.postgresql.statements import GivenRows, bind_given
 from config.postgresql.compiling import compile_queryset
-from config.postgresql.replicas import get_read_alias
+from config.postgresql.replicas.reads import get_read_alias
 
 logger = logging.getLogger(__name__)
 

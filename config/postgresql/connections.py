@@ -6,11 +6,14 @@ import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from threading import Timer
+from threading import Lock, Timer
 from typing import Any
+from weakref import WeakSet
 
 import psycopg
 from django.db import connections
+from django.db.backends.signals import connection_created
+from django.dispatch import receiver
 from psycopg.pq import TransactionStatus
 
 # No time-out of PostgreSQL's holds where nothing comes from it. A busy machine may be late.
@@ -19,10 +22,28 @@ MAX_SECONDS_OF_SILENCE = 3.0
 SECONDS_BETWEEN_LOOKS = 0.25
 
 
+# The connections of this process's threads.
+_known: WeakSet[Any] = WeakSet()
+_known_lock = Lock()
+
+
+@receiver(connection_created)
+def _note(connection: Any, **options: object) -> None:
+    with _known_lock:
+        _known.add(connection)
+
+
+def cut_waiting(alias: str) -> int:
+    """Ends what waits for a database in vain. Returns how many connections that were."""
+    with _known_lock:
+        known = [each for each in _known if each.alias == alias]
+    return sum(map(cut_if_waiting, known))
+
+
 def cut_if_waiting(connection: Any) -> bool:
     """Ends a connection of Django's where another thread waits for an answer. Returns whether it does."""
     raw = connection.connection
-    if not _is_active(raw):
+    if raw is None or raw.pgconn.transaction_status != TransactionStatus.ACTIVE:
         return False
     # A copy, because the descriptor itself belongs to libpq.
     with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(raw.fileno())) as copy:
@@ -46,8 +67,24 @@ def cut_after(seconds: float, connection: Any) -> Iterator[None]:
         timer.cancel()
 
 
-def _is_active(raw: Any) -> bool:
-    return raw is not None and raw.pgconn.transaction_status == TransactionStatus.ACTIVE
+def ask(connection: Any, sql: str, seconds: float) -> tuple[Any, ...]:
+    """The first row that a statement gives.
+
+    A server or a network that is silent is not waited for: no time-out of PostgreSQL's holds there.
+
+    Args:
+        connection: of this thread, outside of a transaction.
+        sql: one statement, without values.
+        seconds: how long the answer may take.
+
+    Raises:
+        django.db.Error: the database is unavailable, refuses, or does not answer in time.
+    """
+    connection.ensure_connection()
+    with cut_after(seconds, connection), connection.cursor() as cursor:
+        cursor.execute(sql)
+        row: tuple[Any, ...] = cursor.fetchone()
+        return row
 
 
 def close_if_lost(alias: str) -> bool:

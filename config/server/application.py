@@ -27,7 +27,7 @@ from config.http.errors import Detail, DomainError, ErrorCode, invalid
 from config.http.lanes import Lane
 from config.http.request_limits import screen
 from config.http.request_state import get_state
-from config.postgresql.replicas import get_replicas, goes_on_without_primary
+from config.postgresql.replicas.watch import get_replicas, goes_on_without_primary
 from config.server import metrics
 from config.server.answers import (
     Answer,

@@ -6,16 +6,12 @@ import logging
 from collections.abc import Callable
 from threading import Event, Thread
 
-from django.conf import settings
-from django.db import close_old_connections, connections
-from django.utils.module_loading import import_string
+from django.db import connections
 
 from config.postgresql.transactions import is_unavailable
 
 logger = logging.getLogger(__name__)
 
-# Whether there is BACKGROUND_WORK.
-SECONDS_BETWEEN_LOOKS = 0.5
 # For what is left when a process ends, however slow its reader is. `serve` kills a worker after 20 s.
 SECONDS_TO_STOP = 1.0
 
@@ -79,15 +75,3 @@ class Repetition:
             # While the database is unavailable, other parts of the service say so.
             if not is_unavailable(error):
                 logger.exception("%s failed", self._function.__qualname__)
-
-
-def build_work() -> Repetition:
-    """Does the BACKGROUND_WORK of the settings on one connection. What is left to do is in the database."""
-
-    def work() -> None:
-        for name in settings.BACKGROUND_WORK:
-            close_old_connections()
-            import_string(name)(is_stopped=repetition.is_stopped)
-
-    repetition = Repetition(work, SECONDS_BETWEEN_LOOKS, keeps_connection=True)
-    return repetition

@@ -9,8 +9,8 @@ import time
 import psycopg
 from django.db import Error, OperationalError, connection
 
-from config.postgresql.connections import MAX_SECONDS_OF_SILENCE, SECONDS_BETWEEN_LOOKS
-from config.postgresql.replicas import ask, goes_on_without_primary
+from config.postgresql.connections import MAX_SECONDS_OF_SILENCE, SECONDS_BETWEEN_LOOKS, ask
+from config.postgresql.replicas.watch import goes_on_without_primary
 from config.server.background import Repetition
 
 # With the time between two questions and that which the answer may take, the last good answer is at most so old.

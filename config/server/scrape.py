@@ -15,7 +15,7 @@ from config import COMMIT, VERSION
 from config.models import OutboxStatus
 from config.models.webhooks import OUTCOMES
 from config.postgresql import row_counts
-from config.postgresql.replicas import ask
+from config.postgresql.connections import ask
 from config.server.readiness import MAX_AGE_SECONDS
 
 _COUNT_ENTRIES = (

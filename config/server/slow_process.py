@@ -26,16 +26,17 @@ from threading import Thread
 from typing import Any, NamedTuple
 
 from django.conf import settings
-from django.db import DEFAULT_DB_ALIAS, connections
+from django.db import DEFAULT_DB_ALIAS, close_old_connections
 
 from config.api.versions.usage import SECONDS_BETWEEN_WRITES, uses
+from config.erasure import erase
 from config.http.lanes import Lane
 from config.http.request_state import get_state
-from config.postgresql.connections import cut_if_waiting
-from config.postgresql.replicas import SECONDS_BETWEEN_LOOKS, get_replicas, goes_on_without_primary
+from config.postgresql.connections import cut_waiting
+from config.postgresql.replicas.watch import SECONDS_BETWEEN_LOOKS, get_replicas, goes_on_without_primary
 from config.server import metrics
 from config.server.answers import Answer, begin_answer
-from config.server.background import Repetition, build_work
+from config.server.background import Repetition
 from config.server.logs import log
 from config.server.processes import close_other_files, end_with_parent, return_memory
 from config.server.requests import Environ
@@ -47,6 +48,8 @@ logger = logging.getLogger(__name__)
 THREADS = 4
 # Slow requests yield the processor to fast ones: of a busy one, they get a quarter.
 NICENESS = 5
+# Whether there is something to erase.
+SECONDS_BETWEEN_ERASURES = 0.5
 # The length before each message (multiprocessing.connection).
 _LENGTH = Struct("!i")
 # What the worker sends during a stream: whether it wants the next piece. It sends nothing for one that has failed.
@@ -175,35 +178,42 @@ def _serve(django: Any, sockets: Sequence[socket.socket], worker: int, cause: me
         get_replicas()
     writing = Repetition(uses.write, SECONDS_BETWEEN_WRITES, is_called_at_end=True)
     writing.start()
-    working = build_work()
-    working.start()
-    primaries: list[Any] = []
+    erasing = _build_erasing()
+    erasing.start()
     threads = [
-        Thread(target=_serve_channel, args=(django, Connection(channel.detach()), primaries), daemon=True)
+        Thread(target=_serve_channel, args=(django, Connection(channel.detach())), daemon=True)
         for channel in sockets[:-1]
     ]
     for thread in threads:
         thread.start()
     if settings.READ_ONLY_WITHOUT_PRIMARY:
-        Repetition(lambda: _cut_in_vain(primaries), SECONDS_BETWEEN_LOOKS).start()
+        Repetition(_cut_in_vain, SECONDS_BETWEEN_LOOKS).start()
     for thread in threads:
         thread.join()
-    working.stop()
+    erasing.stop()
     writing.stop()
     traces.stop()
     log.stop()
 
 
-def _cut_in_vain(primaries: Sequence[Any]) -> None:
+def _build_erasing() -> Repetition:
+    """Erases what removed users have left, on one connection. What is left to do is in the database."""
+
+    def work() -> None:
+        close_old_connections()
+        erase(is_stopped=repetition.is_stopped)
+
+    repetition = Repetition(work, SECONDS_BETWEEN_ERASURES, keeps_connection=True)
+    return repetition
+
+
+def _cut_in_vain() -> None:
     """Ends what requests wait for where no primary is known: reads of replicas need these threads."""
-    if goes_on_without_primary():
-        for connection in primaries:
-            if cut_if_waiting(connection):
-                logger.error("There is no primary; a connection of the slow lane is cut.")
+    if goes_on_without_primary() and (count := cut_waiting(DEFAULT_DB_ALIAS)):
+        logger.error("There is no primary; connections of the slow lane are cut: %s.", count)
 
 
-def _serve_channel(django: Any, channel: Connection, primaries: list[Any]) -> None:
-    primaries.append(connections[DEFAULT_DB_ALIAS])
+def _serve_channel(django: Any, channel: Connection) -> None:
     try:
         while True:
             _run(django, channel, *channel.recv())

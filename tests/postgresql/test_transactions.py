@@ -7,8 +7,7 @@ import pytest
 from django.db import DatabaseError, connection
 from psycopg.errors import error_from_result
 
-from config.postgresql.connections import cut_if_waiting
-from config.postgresql.replicas import ask
+from config.postgresql.connections import ask, cut_if_waiting
 from config.postgresql.transactions import is_unavailable
 
 

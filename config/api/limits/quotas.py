@@ -29,7 +29,7 @@ from config.http.errors import DomainError, ErrorCode
 from config.http.middleware import Middleware
 from config.http.request_state import get_state
 from config.postgresql.connections import close_if_lost
-from config.postgresql.replicas import find_stand_in
+from config.postgresql.replicas.watch import find_stand_in
 from config.postgresql.transactions import is_unavailable
 
 logger = logging.getLogger(__name__)

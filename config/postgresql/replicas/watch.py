@@ -13,16 +13,13 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from threading import Lock, Thread
 from typing import Any
-from weakref import WeakSet
 
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, Error, OperationalError, connections
 from django.db.backends.signals import connection_created
-from django.dispatch import receiver
 
 from config.http.request_state import present_state
-from config.postgresql.connections import close_if_lost, cut_after, cut_if_waiting
-from config.postgresql.replicas.probe import ask
+from config.postgresql.connections import ask, close_if_lost, cut_after, cut_waiting
 from config.postgresql.replicas.wal import FLUSHED, REPLAYED, TIMELINE, Look
 
 logger = logging.getLogger(__name__)
@@ -83,27 +80,6 @@ class _Replica:
         if self.is_live:
             self.is_live = False
             logger.warning("The replica %s is left out: %s", self.alias, str(reason).strip())
-
-
-# This process's connections to replicas.
-_connections: WeakSet[Any] = WeakSet()
-_connections_lock = Lock()
-
-
-@receiver(connection_created)
-def _note(connection: Any, **options: object) -> None:
-    if connection.alias in settings.REPLICAS:
-        with _connections_lock:
-            _connections.add(connection)
-
-
-def _cut_connections(alias: str) -> None:
-    """Ends what waits for a replica in vain. No time-out of PostgreSQL's holds where nothing comes from it."""
-    with _connections_lock:
-        known = list(_connections)
-    for each in known:
-        if each.alias == alias:
-            cut_if_waiting(each)
 
 
 class Replicas:
@@ -291,7 +267,7 @@ class Replicas:
             connection.close()
             replica.can_stand_in = False
             self.leave(replica.alias, error)
-            _cut_connections(replica.alias)
+            cut_waiting(replica.alias)
             return
         with self._lock:
             replica.can_stand_in = False
