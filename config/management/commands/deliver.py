@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import signal
 from argparse import SUPPRESS, ArgumentParser
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
-from threading import Event, Thread
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 
 from django.conf import settings
 from django.db import Error, close_old_connections
@@ -37,40 +36,37 @@ class Command(ServiceCommand):
             signal.signal(number, lambda *_: stopped.set())
         if parent:
             end_with_parent(parent)
-        with _delivering_to_webhooks(stopped, once=once) if settings.EVENTS else nullcontext():
-            while not stopped.is_set():
-                close_old_connections()
-                try:
-                    deliver(stopped.is_set)
-                except Error as error:
-                    if once or not is_unavailable(error):
-                        raise
-                if once:
-                    return
-                stopped.wait(SECONDS_BETWEEN_LOOKS)
+        with ThreadPoolExecutor(1, "webhooks") as pool:
+            webhooks = pool.submit(_send_to_webhooks, stopped, once=once)
+            try:
+                _send_messages(stopped, once=once)
+            finally:
+                if not once:
+                    stopped.set()
+        webhooks.result()
 
 
-@contextmanager
-def _delivering_to_webhooks(stopped: Event, *, once: bool) -> Iterator[None]:
-    """Sends to webhooks at the same time. If that fails, the process ends, and its supervisor starts another one."""
+def _send_messages(stopped: Event, *, once: bool) -> None:
+    while not stopped.is_set():
+        close_old_connections()
+        try:
+            deliver(stopped.is_set)
+        except Error as error:
+            if once or not is_unavailable(error):
+                raise
+        if once:
+            return
+        stopped.wait(SECONDS_BETWEEN_LOOKS)
+
+
+def _send_to_webhooks(stopped: Event, *, once: bool) -> None:
+    if not settings.EVENTS:
+        return
     from config.events.webhooks import deliverer
 
-    failures: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            deliverer.deliver(stopped.is_set, once=once)
-        except BaseException as error:  # noqa: BLE001 - raised below
-            failures.append(error)
-            stopped.set()
-
-    thread = Thread(target=run, name="webhooks")
-    thread.start()
     try:
-        yield
-    finally:
-        if not once:
-            stopped.set()
-        thread.join()
-    if failures:
-        raise failures[0]
+        deliverer.deliver(stopped.is_set, once=once)
+    except BaseException:
+        # The process ends, and its supervisor starts another one.
+        stopped.set()
+        raise
