@@ -7,7 +7,6 @@ among all accounts of the machine and, as root, opens the parent folders of the 
 import fcntl
 import hashlib
 import os
-import select
 import shutil
 import signal
 import subprocess
@@ -36,6 +35,7 @@ from config.local.secrets import DATA_FOLDER
 DATABASE = "service"
 LOG_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
 PROCESS_TABLE = Path("/proc")  # on Linux alone
+SECONDS_BETWEEN_LOOKS = 0.05
 SETTINGS = {
     "listen_addresses": "",
     "unix_socket_permissions": "0700",
@@ -127,16 +127,14 @@ class Cluster:
     def supervised(self) -> Iterator[None]:
         """Like `running()`, but restarts the server immediately when it dies."""
         with self.running():
-            reader, writer = os.pipe()
-            thread = threading.Thread(target=self._supervise, args=(reader,), name="database-supervisor", daemon=True)
+            stopped = threading.Event()
+            thread = threading.Thread(target=self._supervise, args=(stopped,), name="database-supervisor", daemon=True)
             thread.start()
             try:
                 yield
             finally:
-                os.write(writer, b"\0")
+                stopped.set()
                 thread.join()
-                os.close(writer)
-                os.close(reader)
 
     def start(self) -> None:
         """Starts the server unless it accepts connections. To be called inside `running()`.
@@ -234,6 +232,9 @@ class Cluster:
 
     def _postmaster(self) -> int | None:
         """The process id of the live server on this data: that of postmaster.pid, if the process table confirms it."""
+        if self._server:
+            # Where there is no process table, a killed child would seem to live.
+            self._server.poll()
         try:
             pid = int((self.data / "postmaster.pid").read_text().partition("\n")[0])
             os.kill(pid, 0)
@@ -247,8 +248,6 @@ class Cluster:
         return pid if os.fsencode(self.data) in arguments else None
 
     def _remove_stale_files(self) -> None:
-        if self._server:
-            self._server.poll()
         if self._postmaster() is None:
             for file in (self.data / "postmaster.pid", *self.sockets.glob(".s.PGSQL.*")):
                 file.unlink(missing_ok=True)
@@ -258,23 +257,18 @@ class Cluster:
         reasons = [line for line in lines[-20:] if "HINT:" not in line and "DETAIL:" not in line]
         return reasons[-1].strip() if reasons else "it says nothing"
 
-    def _supervise(self, stop: int) -> None:
-        """Restarts the server whenever it dies, until `stop` can be read."""
-        is_reported = False
-        while True:
-            with suppress(psycopg.OperationalError), psycopg.connect(self.url, autocommit=True) as connection:
-                is_reported = False
-                # No query is ever sent on this connection: it becomes readable when the server has gone.
-                if stop in select.select([connection.fileno(), stop], [], [])[0]:
-                    return
+    def _supervise(self, stopped: threading.Event) -> None:
+        """Restarts the server whenever it dies."""
+        reported = ""
+        while not stopped.wait(1 if reported else SECONDS_BETWEEN_LOOKS):
             try:
-                self.start()
+                if self._postmaster() is None:
+                    self.start()
+                reported = ""
             except (EmbeddedDatabaseError, OSError) as error:
-                if not is_reported:
-                    print(error, file=sys.stderr, flush=True)
-                is_reported = True
-            if select.select([stop], [], [], 1 if is_reported else 0)[0]:
-                return
+                if str(error) != reported:
+                    reported = str(error)
+                    print(reported, file=sys.stderr, flush=True)
 
     def _run(self, program: str, arguments: Sequence[str]) -> None:
         completed = subprocess.run(  # noqa: S603 - program and arguments are our own

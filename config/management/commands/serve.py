@@ -130,12 +130,9 @@ def _listening(host: str, port: int, predecessor: Predecessor | None) -> Iterato
         return
     with socket.socket(family) as reservation:
         try:
-            with suppress(OSError):
-                reservation.bind((host, port))
-            if not reservation.getsockname()[1]:
-                # The port may still have connections in TIME_WAIT, of a service that has just stopped.
-                reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                reservation.bind((host, port))
+            # The port may still have connections in TIME_WAIT, of a service that has just stopped.
+            reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            reservation.bind((host, port))
         except OSError as error:
             raise CommandError(f"Cannot listen on {host}:{port}: {error.strerror}") from error
         reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
