@@ -114,7 +114,7 @@ test-lighthouse:  #: checks the public pages of `make run` with Lighthouse, on a
 	@cd tests/lighthouse && npm ci --silent --no-audit --no-fund && ORIGIN='$(or $(ORIGIN),http://$(HOST):$(PORT))' \
 		CHROME_PATH='$(or $(CHROMIUM),$(shell command -v chromium || command -v google-chrome))' node lighthouse.mjs
 
-test-deploy: development-environment  #: follows docs/deploy.md, backup.md and upgrade.md in a bare Debian 13, as root; MIRROR=http://deb.debian.org/debian
+test-deploy: development-environment  #: follows docs/deploy.md, backup.md, operate.md and upgrade.md in a bare Debian 13, as root; MIRROR=http://deb.debian.org/debian
 	@$(BIN)/python -m tests.debian
 
 test-load: development-environment  #: measures reads beside slow requests of each kind, in ten minutes; CASES=logins,…
