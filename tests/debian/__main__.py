@@ -174,6 +174,7 @@ def expect(condition: object, promise: str) -> None:
 def deploy(debian: Debian) -> None:
     values, packages, *rest = read_blocks("deploy.md")
     expect(re.findall(r"^(\w+)=", values, re.MULTILINE) == [*VALUES], "the values to fill in are those of this trial")
+    debian.run(values, is_online=True)
     debian.run(packages, is_online=True)
     debian.run("apt-get install --yes --no-install-recommends pebble", is_online=True)
     for file in ("authority", "client.py", "mail_server.py"):
