@@ -252,7 +252,9 @@ def watch(debian: Debian) -> None:
     names = f"sed --in-place s/203.0.113.10/{ADMINISTRATOR}/ prometheus.yml"
     clone = "git clone --quiet /srv/service.git /srv/watched\ncd /srv/watched/deploy"
     debian.run(f"{clone}\n{names}\n{token}\n{prometheus[1]}")
-    reached = 'promtool query instant http://127.0.0.1:9090 up | grep --count "=> 1 "'
+    # Without what Debian's own configuration has it scrape until it is replaced.
+    asked = "promtool query instant http://127.0.0.1:9090 up | grep --invert-match localhost"
+    reached = f'{asked} | grep --count "=> 1 "'
     debian.run(f"timeout 90 sh -c 'until test $({reached}) = 5; do sleep 1; done'")
     print("- Prometheus reaches the service, the probe and the exporters")
     expect_all_well(debian)
