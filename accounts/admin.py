@@ -1,5 +1,4 @@
-from datetime import timedelta
-from typing import ClassVar, cast
+from typing import cast
 
 from django import forms
 from django.conf import settings
@@ -11,10 +10,9 @@ from oauth2_provider.models import get_access_token_model, get_grant_model, get_
 
 from accounts import services
 from accounts.models import PREFIX_CHARACTERS, APIKey, APIKeyQuerySet, Application, LoginSession
-from config.admin import changelist
-from config.admin.base import ReadOnlyAdmin, ServiceAdmin, get_principal, link_to_user
-from config.api.principal import SCOPE_TEXTS, lock_credentials
-from config.api.representation.fields import OverlapField
+from config.admin.base import ReadOnlyAdmin, ServiceAdmin, confirmed_action, get_principal
+from config.api.principal import SCOPE_TEXTS
+from config.http.errors import DomainError, ErrorCode
 from config.postgresql.visibility import IsVisible
 from users.admin import UserAdmin
 from users.models import User
@@ -30,37 +28,15 @@ for model in (
     admin.site.unregister(model)
 
 
-class RevokedFilter(changelist.ChoiceListFilter):
-    title = "whether revoked"
-    parameter_name = "revoked"
-    options = [("yes", "revoked"), ("no", "not revoked")]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Model]) -> QuerySet[Model] | None:
-        value = self.value()
-        return queryset.filter(revoked_at__isnull=value == "no") if value in {"yes", "no"} else None
-
-
 @admin.register(APIKey)
 class APIKeyAdmin(ReadOnlyAdmin):
     list_display = ("id", "user_link", "name", "prefix", "expires_at", "last_used_at", "revoked_at")
-    list_filter = (RevokedFilter,)
+    list_filter = (("revoked_at", admin.EmptyFieldListFilter),)
     search_fields = ("id", "user", "prefix__startswith")
     search_help_text = "A key ID, a user ID, or a key: only its prefix is compared."
-    linked_filters = ("user__id",)
-    linked_ordering = "-id"
     exclude = ("digest",)
-    actions = ("revoke", "rotate")
-    export_fields = (
-        "id",
-        "user_id",
-        "name",
-        "prefix",
-        "scopes",
-        "created_at",
-        "expires_at",
-        "last_used_at",
-        "revoked_at",
-    )
+    actions = ("revoke",)
+    export_fields = ("user_id", *APIKey.archived)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[APIKey]:
         """Limits the keys as the API does: administrators see the keys of all users, support its own."""
@@ -75,40 +51,15 @@ class APIKeyAdmin(ReadOnlyAdmin):
         # Only the prefix of a key is stored in plain text, so a search for a whole key is cut to it.
         return super().get_matches(queryset, search_term[:PREFIX_CHARACTERS])
 
-    def has_revoke_permission(self, request: HttpRequest) -> bool:
-        return bool(request.user.is_superuser)
-
-    @admin.action(description="Revoke", permissions=["revoke"])
-    def revoke(self, request: HttpRequest, queryset: QuerySet[APIKey]) -> HttpResponse | None:
-        consequences = ["The keys stop working with the next request. This cannot be undone."]
-        if page := self.confirm_action(request, queryset, "revoke", "Revoke API keys", consequences):
-            return page
-        # The user's row is locked before the key's, in the order of ids; see APIKeyViewSet.get_object.
+    @confirmed_action("Revoke", "The keys stop working with the next request. This cannot be undone.")
+    def revoke(self, request: HttpRequest, queryset: QuerySet[APIKey]) -> None:
+        # The user's row is locked before the key's, in the order of ids; see APIKeyViewSet.lock_related.
         keys = queryset.filter(revoked_at=None).select_related("user").order_by("user_id", "id")
         revoked = [key for key in keys if User.objects.lock_key_share(key.user_id)]
         for key in revoked:
             services.revoke_api_key(key, by=cast(User, request.user))
             self.log_change(request, key, "Revoked.")
         self.message_user(request, f"Revoked {len(revoked)} keys.", messages.SUCCESS)
-        return None
-
-    @admin.action(description="Rotate one of my own keys", permissions=["revoke"])
-    def rotate(self, request: HttpRequest, queryset: QuerySet[APIKey]) -> HttpResponse | None:
-        """Rotates a key of the signed-in user alone, as the API does: nobody else should see a user's key."""
-        user = cast(User, request.user)
-        if len(queryset[:2]) != 1 or not queryset.filter(user=user).exists():
-            message = "Select one of your own keys. Only its owner can rotate a key; you can revoke it instead."
-            self.message_user(request, message, messages.ERROR)
-            return None
-        consequences = ["The new key is shown only once. The current key stays valid for one day."]
-        if page := self.confirm_action(request, queryset, "rotate", "Rotate an API key", consequences):
-            return page
-        lock_credentials(user)
-        old = queryset.select_for_update(no_key=True).get()
-        _, key = services.rotate_api_key(old, timedelta(seconds=OverlapField.DEFAULT))
-        self.log_change(request, old, "Rotated.")
-        context = {**self.admin_site.each_context(request), "title": f"New key, replacing {old}", "key": key}
-        return render(request, "admin/accounts/apikey/key.html", context)
 
 
 @admin.register(LoginSession)
@@ -116,42 +67,34 @@ class LoginSessionAdmin(ReadOnlyAdmin):
     list_display = ("id", "user_link", "created_at", "rotated_at", "expires_at", "ended_at")
     search_fields = ("user",)
     search_help_text = "A user ID."
-    linked_filters = ("user__id",)
-    linked_ordering = "-created_at"
     sortable_by = ("expires_at",)
     ordering = ("-expires_at",)
     exclude = ("password_digest", "refresh_digest", "previous_digest", "access_id")
 
 
 class TokenAdmin(ReadOnlyAdmin):
-    """Shows to which user and application a code or token was issued, when and with which scopes, and not itself."""
+    """Shows to which user and application a token was issued, when and with which scopes, and not itself."""
 
     search_fields = ("id", "user", "application")
     search_help_text = "The ID of a token, a user or an application."
-    linked_filters = ("user__id",)
-    list_select_related = ("application",)
-    ordering = ("-id",)
+    list_select_related = ("user", "application")
     actions = ("end_grant",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet:
         # The toolkit's managers know nothing of removed users.
         return super().get_queryset(request).filter(IsVisible(self.model))
 
-    def has_end_permission(self, request: HttpRequest) -> bool:
-        return bool(request.user.is_superuser)
-
-    @admin.action(description="Revoke the application's access to the user", permissions=["end"])
-    def end_grant(self, request: HttpRequest, queryset: QuerySet) -> HttpResponse | None:
-        consequences = ["All codes and tokens that these applications hold for these users stop working immediately."]
-        if page := self.confirm_action(request, queryset, "end_grant", "Revoke access", consequences):
-            return page
+    @confirmed_action(
+        "Revoke the application's access to the user",
+        "All codes and tokens that these applications hold for these users stop working immediately.",
+    )
+    def end_grant(self, request: HttpRequest, queryset: QuerySet) -> None:
         grants = {(row.user_id, row.application_id): row for row in queryset.select_related("user", "application")}
         for _, row in sorted(grants.items(), key=lambda grant: (grant[0][0] or 0, grant[0][1])):
-            services.end_grant_now(row.user, row.application, by=request.user)
+            services.end_grant(row.user, row.application, by=request.user)
             # Logged for the application, as codes and access tokens are deleted with the grant.
             self.log_change(request, row.application, "Revoked access.")
         self.message_user(request, f"Revoked {len(grants)} grants.", messages.SUCCESS)
-        return None
 
 
 @admin.register(get_access_token_model())
@@ -162,11 +105,6 @@ class AccessTokenAdmin(TokenAdmin):
 @admin.register(get_refresh_token_model())
 class RefreshTokenAdmin(TokenAdmin):
     list_display = fields = ("id", "user_link", "application", "created", "revoked")
-
-
-@admin.register(get_grant_model())
-class GrantAdmin(TokenAdmin):
-    list_display = fields = ("id", "user_link", "application", "scope", "redirect_uri", "created", "expires")
 
 
 class ApplicationForm(forms.ModelForm):
@@ -180,26 +118,21 @@ class ApplicationForm(forms.ModelForm):
     class Meta:
         model = Application
         fields = ("name", "owner", "client_type", "authorization_grant_type", "redirect_uris", "allowed_scopes")
-        field_classes: ClassVar[dict[str, type]] = {}
 
 
 @admin.register(Application)
 class ApplicationAdmin(ServiceAdmin):
     form = ApplicationForm
-    list_display = ("id", "name", "client_id", "owner_link", "client_type", "authorization_grant_type")
+    list_display = ("id", "name", "client_id", "user_link", "client_type", "authorization_grant_type")
     search_fields = ("id", "name__startswith", "client_id", "owner")
     search_help_text = "The start of a name, a full client ID, or the ID of an application or its owner."
-    linked_filters = ("owner__id",)
-    linked_ordering = "-id"
     raw_id_fields = ("owner",)
+    list_select_related = ("owner",)
+    user_field = "owner"
     actions = ("rotate_secret",)
 
-    @admin.display(description="owner")
-    def owner_link(self, obj: Application) -> str:
-        return link_to_user(obj.owner)
-
     def has_add_permission(self, request: HttpRequest) -> bool:
-        return bool(request.user.is_superuser)
+        return self.has_administrator_permission(request)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Application | None = None) -> tuple[str, ...]:
         # Type and grant never change: tokens that were issued for one would mean something else under the other.
@@ -216,19 +149,16 @@ class ApplicationAdmin(ServiceAdmin):
     ) -> HttpResponse:
         return self._show_secret(request, f"{obj} was added", obj, request.new_secret)  # type: ignore[attr-defined]
 
-    @admin.action(description="Replace the client secret", permissions=["change"])
-    def rotate_secret(self, request: HttpRequest, queryset: QuerySet[Application]) -> HttpResponse | None:
-        confidential = queryset.filter(client_type=Application.CLIENT_CONFIDENTIAL)
-        if queryset.count() != 1 or not confidential:
-            self.message_user(
-                request, "Select one confidential application. Public applications have no secret.", messages.ERROR
-            )
-            return None
-        consequences = ["The current secret stops working immediately.", "Its tokens stay valid until they expire."]
-        title = "Replace the client secret"
-        if page := self.confirm_action(request, queryset, "rotate_secret", title, consequences):
-            return page
-        application = confidential.get()
+    @confirmed_action(
+        "Replace the client secret",
+        "The current secret stops working immediately.",
+        "Its tokens stay valid until they expire.",
+    )
+    def rotate_secret(self, request: HttpRequest, queryset: QuerySet[Application]) -> HttpResponse:
+        if len(queryset) != 1 or queryset[0].client_type != Application.CLIENT_CONFIDENTIAL:
+            message = "Select one confidential application. Public applications have no secret."
+            raise DomainError(ErrorCode.CONFLICT, message)
+        application = queryset[0]
         secret = services.rotate_secret(application)
         self.log_change(request, application, "Replaced the client secret.")
         return self._show_secret(request, f"{application} has a new secret", application, secret)
@@ -261,22 +191,17 @@ class UserWithCredentialsAdmin(UserAdmin):
 
     actions = (*UserAdmin.actions, "end_credentials")
 
-    @admin.action(description="Revoke all credentials", permissions=["change"])
-    def end_credentials(self, request: HttpRequest, queryset: QuerySet[User]) -> HttpResponse | None:
-        consequences = [
-            "All API keys, sign-ins, sessions and OAuth tokens stop working immediately.",
-            "So do the secrets of client-credentials applications that act for these users. Replace them afterwards.",
-            *(["Their webhooks are disabled, and tell why."] if settings.EVENTS else []),
-            "Passwords stay valid. To lock a user out, also change the password or set the status to inactive.",
-        ]
-        if queryset.contains(cast(User, request.user)):
-            consequences.append("You are one of them: your own session ends, too.")
-        title = "Revoke all credentials"
-        if page := self.confirm_action(request, queryset, "end_credentials", title, consequences):
-            return page
+    @confirmed_action(
+        "Revoke all credentials",
+        "All API keys, sign-ins, sessions and OAuth tokens stop working immediately. If you are one of these users, "
+        "your own session ends, too.",
+        "So do the secrets of client-credentials applications that act for these users. Replace them afterwards.",
+        *(["Their webhooks are disabled, and tell why."] if settings.EVENTS else []),
+        "Passwords stay valid. To lock a user out, also change the password or set the status to inactive.",
+    )
+    def end_credentials(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
         users = list(queryset.order_by("id"))
         for user in users:
             services.end_credentials(user)
             self.log_change(request, user, "Revoked all credentials.")
         self.message_user(request, f"Revoked all credentials of {len(users)} users.", messages.SUCCESS)
-        return None

@@ -4,8 +4,10 @@ from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.signals import user_logged_in, user_logged_out
 from django.dispatch import receiver
 from django.http import HttpRequest
+from django.utils import timezone
 
 from accounts import passwords
+from accounts.sessions import describe_client
 from config import audit
 from config.http.errors import DomainError, ErrorCode
 from users.models import User
@@ -42,14 +44,16 @@ class PasswordBackend(ModelBackend):
 
 
 @receiver(user_logged_in)
-def record_login(sender: object, user: User, **options: object) -> None:
-    """Records a login of the admin or the sign-in page in the audit trail.
+def record_login(sender: object, request: HttpRequest, user: User, **options: object) -> None:
+    """Records a login of the admin or the sign-in page in the audit trail, and in the session what its user is shown.
 
     Args:
         sender: the class of the user, as Django's signal has it.
+        request: whose session begins.
         user: who logged in.
-        options: what else the signal sends, such as the request.
+        options: what else the signal sends.
     """
+    request.session.update({**describe_client(), "signed_in_at": timezone.now().isoformat()})
     audit.record("login", user=user, door="session")
 
 

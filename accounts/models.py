@@ -3,7 +3,6 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
-from collections import defaultdict
 from collections.abc import Collection
 from datetime import datetime, timedelta
 from hmac import compare_digest
@@ -29,7 +28,7 @@ from oauth2_provider.models import (
 )
 
 from config.api.principal import SCOPES
-from config.api.representation.text import BLANK, is_blank
+from config.api.representation.text import is_blank
 from config.api.versions.usage import uses
 from config.models import VisibleManager
 from config.postgresql.transactions import is_unavailable, lock_key_share, run_alone
@@ -363,24 +362,17 @@ class Application(AbstractApplication):
         return self.name
 
     def clean(self) -> None:
-        problems: dict[str, list[ValidationError]] = defaultdict(list)
-        try:
-            super().clean()
-        except ValidationError as found:
-            problems.update(found.error_dict)
-        if not problems and not all(map(is_redirect_permitted, self.redirect_uris.split())):
-            problems["redirect_uris"].append(ValidationError("Redirect URIs must be https addresses of a plain host."))
-        if not self.name.isprintable():
-            problems["name"].append(ValidationError("The name contains an invisible character."))
-        if self.name and is_blank(self.name):
-            problems["name"].append(ValidationError(BLANK))
+        super().clean()
+        problems = {}
+        if not all(map(is_redirect_permitted, self.redirect_uris.split())):
+            problems["redirect_uris"] = "Redirect URIs must be https addresses of a plain host."
+        if not self.name.isprintable() or is_blank(self.name):
+            problems["name"] = "The name is blank or contains an invisible character."
         if self.authorization_grant_type == self.GRANT_CLIENT_CREDENTIALS:
             if self.owner is None:
-                problems["owner"].append(
-                    ValidationError("Choose an owner: client-credentials tokens act as this user.")
-                )
+                problems["owner"] = "Choose an owner: client-credentials tokens act as this user."
             if self.client_type == self.CLIENT_PUBLIC:
-                problems["client_type"].append(ValidationError("Client credentials require a confidential client."))
+                problems["client_type"] = "Client credentials require a confidential client."
         if problems:
             raise ValidationError(problems)
 

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
-from django import forms
 from django.conf import settings
-from django.contrib.auth import authenticate, views
+from django.contrib.auth import views
 from django.contrib.auth.forms import AuthenticationForm
 from django.core.exceptions import ValidationError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
@@ -99,15 +98,6 @@ class LoginForm(AuthenticationForm):
     """Email and password. Whatever is wrong with them, the error is the same."""
 
     error_messages = {"invalid_login": "Wrong email or password."}
-
-    def clean(self) -> dict[str, object]:
-        email, password = self.cleaned_data.get("username"), self.cleaned_data.get("password")
-        if email is not None and password:
-            # Django hashes the password also of an unknown or inactive user, so that the time does not tell them apart.
-            self.user_cache = authenticate(self.request, username=email, password=password)
-            if self.user_cache is None:
-                raise forms.ValidationError(self.error_messages["invalid_login"], code="invalid_login")
-        return self.cleaned_data
 
 
 class LoginView(Page, views.LoginView):

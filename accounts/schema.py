@@ -1,6 +1,6 @@
 """The credentials as OpenAPI's security schemes, and the OAuth endpoints, whose forms and bodies are OAuth's own."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from django.conf import settings
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
@@ -8,7 +8,7 @@ from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.openapi import AutoSchema
 from rest_framework.permissions import SAFE_METHODS
 
-from accounts.oauth.endpoints import build_metadata
+from accounts.oauth.endpoints import FORM, build_metadata
 from accounts.permissions import APIKeyPermission
 from config.api.permissions import PasswordPermission
 from config.api.principal import SCOPE_TEXTS, SCOPES
@@ -158,6 +158,14 @@ _SCHEMAS: JSONObject = {
 }
 
 
+_EXAMPLES: JSONObject = {
+    "OAuthTokenRequest": {"grant_type": "client_credentials", "scope": "users:read"},
+    "OAuthTokenReference": {"token": "a-token"},
+    "OAuthIntrospection": {"active": False},
+    "KeySet": {"keys": []},
+}
+
+
 def _build_metadata_schema() -> JSONObject:
     names = {"type": "array", "items": build_string(64, TOKEN), "maxItems": 16}
     scopes = {"type": "array", "items": {"type": "string", "enum": list(SCOPES)}, "maxItems": len(SCOPES)}
@@ -166,7 +174,7 @@ def _build_metadata_schema() -> JSONObject:
     return build_object({**members, "scopes_supported": scopes}, description="RFC 8414, section 2.")
 
 
-def _build_response(status: int, schema: str | None, **media_type: object) -> JSONObject:
+def _build_response(status: int, schema: str | None) -> JSONObject:
     response: JSONObject = {
         "description": f"{get_phrase(status)}.",
         "headers": headers.get_common_headers() | headers.get_quota_headers(),
@@ -174,55 +182,41 @@ def _build_response(status: int, schema: str | None, **media_type: object) -> JS
     if status >= 400:
         response["headers"] |= headers.get_error_headers(None, status, ())
     if schema:
-        reference = {"$ref": f"#/components/schemas/{schema}"}
-        response["content"] = {"application/json": {"schema": reference, **media_type}}
+        media_type: JSONObject = {"schema": {"$ref": f"#/components/schemas/{schema}"}}
+        if schema in _EXAMPLES:
+            media_type["example"] = _EXAMPLES[schema]
+        response["content"] = {"application/json": media_type}
     return response
 
 
-def _build_operation(
-    name: str, summary: str, success: JSONObject, error_statuses: Sequence[int], **members: object
-) -> JSONObject:
-    errors = {str(status): _build_response(status, "OAuthError") for status in error_statuses}
-    return {
+def _build_operation(name: str, text: str, schema: str | None, *, form: str = "") -> JSONObject:
+    """The operation of an endpoint.
+
+    Args:
+        name: of the operation.
+        text: its summary and its description, as in the `texts` of a view.
+        schema: of the body of its success response, if it has one.
+        form: the schema of the form that a client posts; empty for a document, which is the same for everybody.
+    """
+    summary, _, description = text.partition("\n\n")
+    statuses = (400, 401, 413, 415, 429, 500, 503) if form else (400, 413, 429, 500, 503)
+    operation: JSONObject = {
         "operationId": name,
         "summary": summary,
+        "description": description,
         "tags": ["oauth"],
         "parameters": parameters.build_references("X-Request-Id"),
-        "responses": {"200": success} | errors,
-        **members,
-    }
-
-
-def _build_client_operation(
-    name: str,
-    summary: str,
-    success: JSONObject,
-    *,
-    description: str,
-    form: str = "OAuthTokenReference",
-    example: Mapping[str, str] = {"token": "a-token"},
-) -> JSONObject:
-    """An operation that takes the form of a client."""
-    media_type = {"schema": {"$ref": f"#/components/schemas/{form}"}, "example": dict(example)}
-    operation = _build_operation(
-        name,
-        summary,
-        success,
-        (400, 401, 413, 415, 429, 500, 503),
-        description=description,
-        requestBody={"required": True, "content": {"application/x-www-form-urlencoded": media_type}},
+        "responses": {
+            "200": _build_response(200, schema),
+            **{str(status): _build_response(status, "OAuthError") for status in statuses},
+        },
         # A client without a secret in Authorization names itself in the form.
-        security=[{"client": []}, {}],
-    )
-    return {"post": operation}
-
-
-def _build_document_operation(name: str, summary: str, success: JSONObject, *, description: str) -> JSONObject:
-    """An operation that reads what is the same for everybody."""
-    operation = _build_operation(
-        name, summary, success, (400, 413, 429, 500, 503), description=description, security=[]
-    )
-    return {"get": operation}
+        "security": [{"client": []}, {}] if form else [],
+    }
+    if form:
+        media_type = {"schema": {"$ref": f"#/components/schemas/{form}"}, "example": _EXAMPLES[form]}
+        operation["requestBody"] = {"required": True, "content": {FORM: media_type}}
+    return {"post" if form else "get": operation}
 
 
 def add_oauth_endpoints(result: JSONObject, generator: SchemaGenerator, **options: object) -> JSONObject:
@@ -239,38 +233,35 @@ def add_oauth_endpoints(result: JSONObject, generator: SchemaGenerator, **option
         The document.
     """
     result["paths"] |= {
-        "/oauth/token": _build_client_operation(
+        "/oauth/token": _build_operation(
             "oauth_token",
-            "Exchange a grant for tokens",
-            _build_response(200, "OAuthTokens"),
-            description="RFC 6749, section 3.2. Authorization codes require PKCE (RFC 7636).",
+            "Exchange a grant for tokens\n\nRFC 6749, section 3.2. Authorization codes require PKCE (RFC 7636).",
+            "OAuthTokens",
             form="OAuthTokenRequest",
-            example={"grant_type": "client_credentials", "scope": "users:read"},
         ),
-        "/oauth/revoke": _build_client_operation(
+        "/oauth/revoke": _build_operation(
             "oauth_revoke",
-            "Revoke a token",
-            _build_response(200, None),
-            description="RFC 7009. Revokes both tokens of the pair. Returns 200 for unknown tokens, too.",
+            "Revoke a token\n\nRFC 7009. Revokes both tokens of the pair. Returns 200 for unknown tokens, too.",
+            None,
+            form="OAuthTokenReference",
         ),
-        "/oauth/introspect": _build_client_operation(
+        "/oauth/introspect": _build_operation(
             "oauth_introspect",
-            "Introspect a token",
-            _build_response(200, "OAuthIntrospection", example={"active": False}),
-            description="RFC 7662. Clients can introspect only their own tokens.",
+            "Introspect a token\n\nRFC 7662. Clients can introspect only their own tokens.",
+            "OAuthIntrospection",
+            form="OAuthTokenReference",
         ),
-        "/.well-known/oauth-authorization-server": _build_document_operation(
+        "/.well-known/oauth-authorization-server": _build_operation(
             "oauth_metadata",
-            "Read the OAuth metadata",
-            _build_response(200, "OAuthMetadata"),
-            description="RFC 8414. Lists the endpoints and features of the authorization server.",
+            "Read the OAuth metadata\n\nRFC 8414. Lists the endpoints and features of the authorization server.",
+            "OAuthMetadata",
         ),
-        "/.well-known/jwks.json": _build_document_operation(
+        "/.well-known/jwks.json": _build_operation(
             "key_set",
-            "Read the public signing keys",
-            _build_response(200, "KeySet", example={"keys": []}),
-            description="RFC 7517. Empty if tokens are signed with a secret. The signature alone does not show whether "
-            "the login of a token has been revoked.",
+            "Read the public signing keys\n\n"
+            "RFC 7517. Empty if tokens are signed with a secret. The signature alone does not show whether the login "
+            "of a token has been revoked.",
+            "KeySet",
         ),
     }
     result["components"]["schemas"].update(_SCHEMAS | {"OAuthMetadata": _build_metadata_schema()})

@@ -17,17 +17,7 @@ from config.http.errors import forbidden
 from users.models import Role
 from users.serializers import NEW_PASSWORD
 
-FIELDS: tuple[str, ...] = (
-    "id",
-    "name",
-    "prefix",
-    "scopes",
-    "created_at",
-    "expires_at",
-    "last_used_at",
-    "revoked_at",
-    "key",
-)
+FIELDS: tuple[str, ...] = (*APIKey.archived, "key")
 
 
 @extend_schema_serializer(component_name="ApiKey")

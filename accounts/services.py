@@ -11,7 +11,6 @@ from accounts.models import PREFIX_CHARACTERS, APIKey, Application
 from config import audit
 from config.api.principal import ALL_SCOPES, AUDIT_SCOPE, SCOPES
 from config.http.errors import DomainError, ErrorCode, not_found
-from config.postgresql import transactions
 from users.models import User
 
 
@@ -121,13 +120,8 @@ def remove_application(application: Application) -> None:
     application.delete()
 
 
-def end_grant(user: Any, application: Application) -> None:
-    """Ends what a user has granted to an application: its codes and all its tokens."""
-    transactions.run_in_transaction(lambda: end_grant_now(user, application, by=user))
-
-
-def end_grant_now(user: Any, application: Application, *, by: Any) -> None:
-    """The same in the caller's transaction, by the user or somebody else."""
+def end_grant(user: Any, application: Application, *, by: Any) -> None:
+    """Ends what a user has granted to an application, its codes and all its tokens, in the caller's transaction."""
     audit.record("oauth_grant.ended", user=user, by=by, client_id=application.client_id)
     _end_tokens(user=user, application=application)
 

@@ -9,11 +9,8 @@ from typing import Any, cast
 from uuid import UUID
 
 from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
-from django.contrib.auth.signals import user_logged_in
 from django.contrib.sessions.backends.db import SessionStore as DatabaseSessionStore
 from django.db.models import QuerySet
-from django.dispatch import receiver
-from django.http import HttpRequest
 from django.utils import timezone
 
 from accounts.models import LoginSession, Session
@@ -41,18 +38,6 @@ def describe_client() -> dict[str, str]:
 def get_public_id(key: str) -> UUID:
     """The id of a browser's session: its key is a secret of 165 bits, which the digest does not give away."""
     return UUID(bytes=hashlib.sha256(key.encode()).digest()[:16])
-
-
-@receiver(user_logged_in)
-def describe_session(sender: object, request: HttpRequest, **options: object) -> None:
-    """Notes in a browser's session what its user is shown of it.
-
-    Args:
-        sender: the class of the user, as Django's signal has it.
-        request: whose session begins.
-        options: what else the signal sends.
-    """
-    request.session.update({**describe_client(), "signed_in_at": timezone.now().isoformat()})
 
 
 class SessionStore(DatabaseSessionStore):

@@ -3,6 +3,7 @@ from typing import Any, ClassVar
 
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
+from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -313,9 +314,7 @@ class RotationViewSet(APIKeyViewSet):
     def perform_create(self, serializer: RotationSerializer) -> None:
         lock_credentials(self.principal.user)
         key_id = parse_id(self.kwargs["api_key_id"])
-        old = APIKey.objects.visible_to(self.principal).select_for_update(no_key=True).filter(pk=key_id).first()
-        if old is None:
-            raise not_found()
+        old = get_object_or_404(APIKey.objects.visible_to(self.principal).select_for_update(no_key=True), pk=key_id)
         if old.user_id != self.principal.user.pk:
             raise forbidden("Only its owner can rotate a key.")
         overlap = timedelta(seconds=serializer.validated_data["overlap_seconds"])

@@ -13,8 +13,6 @@ class OrderAdmin(ReadOnlyAdmin):
     sortable_by = ("id", "item", "qty", "created_at")
     search_fields = ("id", "user", "item__startswith")
     search_help_text = "An order ID, a user ID, or the start of an item name."
-    linked_filters = ("user__id",)
-    ordering = ("-id",)
     export_fields = ("id", "user_id", "item", "qty", "created_at")
 
 

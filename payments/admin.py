@@ -13,8 +13,6 @@ class PaymentAdmin(ReadOnlyAdmin):
     sortable_by = ("id", "amount", "created_at")
     search_fields = ("id", "user")
     search_help_text = "A payment ID or a user ID."
-    linked_filters = ("user__id",)
-    ordering = ("-id",)
     export_fields = ("id", "user_id", "amount", "created_at")
 
 

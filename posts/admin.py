@@ -12,8 +12,6 @@ class PostAdmin(ServiceAdmin):
     sortable_by = ("id", "title", "created_at")
     search_fields = ("id", "user", "title__startswith")
     search_help_text = "A post ID, a user ID, or the start of a title."
-    linked_filters = ("user__id",)
-    ordering = ("-id",)
     export_fields = ("id", "user_id", "title", "body", "comments_count", "created_at", "updated_at")
     readonly_fields = ("user", "comments_count", "created_at", "updated_at")
 
@@ -23,8 +21,6 @@ class CommentAdmin(ServiceAdmin):
     list_display = ("id", "post_link", "user_link", "beginning", "created_at")
     search_fields = ("id", "post", "user")
     search_help_text = "A comment ID, a post ID or a user ID."
-    linked_filters = ("user__id", "post__id")
-    ordering = ("-id",)
     export_fields = ("id", "post_id", "user_id", "text", "created_at", "updated_at")
     readonly_fields = ("post", "user", "created_at", "updated_at")
 

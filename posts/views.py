@@ -1,6 +1,7 @@
 from typing import Any
 
 from django.db.models import QuerySet
+from django.shortcuts import get_object_or_404
 
 from config.api.bulk import BulkMixin
 from config.api.representation.envelope import Link
@@ -98,7 +99,5 @@ class PostCommentViewSet(CommentViewSet):
 
     def get_address_values(self) -> dict[str, object]:
         # After the author, whom `create` locked, the post, whose lock the counting trigger takes anyway.
-        post = Post.objects.select_for_update(no_key=True).filter(pk=self.parent_id).first()
-        if post is None:
-            raise not_found()
+        post = get_object_or_404(Post.objects.select_for_update(no_key=True), pk=self.parent_id)
         return {"post_id": post.pk, "user_id": self.principal.user.pk}

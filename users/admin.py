@@ -1,5 +1,4 @@
 from collections.abc import Sequence
-from datetime import timedelta
 from typing import Any, ClassVar, cast
 
 from django import forms
@@ -18,33 +17,22 @@ from django.contrib.auth.models import Group
 from django.db import transaction
 from django.db.models import Count, Model, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
+from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.utils.decorators import method_decorator
 from django.views.decorators.debug import sensitive_post_parameters
 
 from config.admin import changelist, dashboard
-from config.admin.records import render_facts
-from config.admin.related import fetch_related_rows
+from config.admin.base import confirmed_action
+from config.admin.related import fetch_related_lists
 from config.api.limits.login_attempts import login_attempt
-from config.http.errors import not_found
 from config.http.request_state import RequestState, present_state
-from config.models import AuditEvent
 from users import services
 from users.admin_import import COLUMNS, UserImportMixin
-from users.links import Purpose
 from users.messages import invite, may_invite
 from users.models import UNIQUE, Status, User, UserQuerySet
 
 READONLY_FIELDS = ("email_verified_at", "created_at", "updated_at")
-HISTORY_EVENTS = (
-    "user.created",
-    "user.changed",
-    "password.changed",
-    "credentials.ended",
-    *(f"{purpose}.{what}" for purpose in Purpose for what in ("requested", "used")),
-)
-MAX_HISTORY_EVENTS = 100
 # Django's sentence speaks of single sign-on, which there is none of.
 NO_PASSWORD = "If disabled, the user has no password and can sign in only after an administrator sets one."
 
@@ -59,14 +47,12 @@ class EmailMixin(forms.ModelForm):
 
 
 class CreationForm(EmailMixin, AdminUserCreationForm):
+    usable_password = AdminUserCreationForm.create_usable_password_field(NO_PASSWORD)
+
     class Meta:
         model = User
         fields = COLUMNS
         field_classes: ClassVar[dict[str, type]] = {}
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.fields["usable_password"].help_text = NO_PASSWORD
 
 
 class ChangeForm(EmailMixin, UserChangeForm):
@@ -78,10 +64,7 @@ class ChangeForm(EmailMixin, UserChangeForm):
 
 def _lock_user(user: User) -> User:
     """Locks the row and returns it as it is now, as the form's instance may be outdated."""
-    current = User.objects.select_for_update().filter(pk=user.pk).first()
-    if current is None:
-        raise not_found()
-    return current
+    return get_object_or_404(User.objects.select_for_update(), pk=user.pk)
 
 
 def _change_password(user: User, password: str | None) -> User:
@@ -94,10 +77,7 @@ def _change_password(user: User, password: str | None) -> User:
 class PasswordForm(AdminPasswordChangeForm):
     """Sets the password of any user."""
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        if "usable_password" in self.fields:
-            self.fields["usable_password"].help_text = NO_PASSWORD
+    usable_password_help_text = NO_PASSWORD
 
     def save(self, commit: bool = True) -> User:
         is_usable = self.cleaned_data["set_usable_password"]
@@ -123,17 +103,6 @@ class OwnPasswordForm(PasswordChangeForm):
         return _change_password(self.user, self.cleaned_data["new_password1"])
 
 
-def _fetch_events(user: User) -> list[AuditEvent]:
-    """The latest audit events of what was done to a user, by any door."""
-    own = AuditEvent.objects.filter(user=user, event__in=HISTORY_EVENTS).order_by("-id")[:MAX_HISTORY_EVENTS]
-    # The event of users that were added together has no user; it was written in the same transaction, a moment later.
-    soon = (user.created_at, user.created_at + timedelta(minutes=1))
-    together = AuditEvent.objects.filter(
-        user=None, event="user.created", at__range=soon, facts__users__contains=[user.pk]
-    )
-    return [*own, *together.order_by("-id")]
-
-
 @admin.register(User)
 class UserAdmin(UserImportMixin, DjangoUserAdmin):
     form = ChangeForm
@@ -141,10 +110,12 @@ class UserAdmin(UserImportMixin, DjangoUserAdmin):
     change_password_form = PasswordForm
     list_display = ("id", *COLUMNS, "created_at")
     list_filter = ("role", "status", "created_at")
+    list_select_related = False
+    user_field = ""
     sortable_by = ("id", "name", "email", "created_at")
     search_fields = ("id",)
     search_help_text = "A user ID, words from the name or email, or the start of an email address including the @."
-    ordering = ("id",)
+    ordering = ("-id",)
     filter_horizontal = ()
     actions: Sequence[str] = ("deactivate", "activate", "invite")
     removal_consequences = (
@@ -179,39 +150,33 @@ class UserAdmin(UserImportMixin, DjangoUserAdmin):
         services.change(_lock_user(obj), changes)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        return bool(request.user.is_superuser)
+        return self.has_administrator_permission(request)
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
         services.remove(*queryset.order_by("id").select_for_update())
 
-    @admin.action(description="Deactivate", permissions=["change"])
-    def deactivate(self, request: HttpRequest, queryset: QuerySet[User]) -> HttpResponse | None:
-        consequences = ["They cannot sign in, and their keys and tokens do not work, until you activate them again."]
-        if page := self.confirm_action(request, queryset, "deactivate", "Deactivate users", consequences):
-            return page
+    @confirmed_action(
+        "Deactivate", "They cannot sign in, and their keys and tokens do not work, until you activate them again."
+    )
+    def deactivate(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
         self._set_status(request, queryset, Status.INACTIVE, "Deactivated")
-        return None
 
-    @admin.action(description="Activate", permissions=["change"])
-    def activate(self, request: HttpRequest, queryset: QuerySet[User]) -> HttpResponse | None:
-        consequences = [
-            "Their passwords, keys, tokens and sessions work again, except those that have expired or been revoked."
-        ]
-        if page := self.confirm_action(request, queryset, "activate", "Activate users", consequences):
-            return page
+    @confirmed_action(
+        "Activate",
+        "Their passwords, keys, tokens and sessions work again, except those that have expired or been revoked.",
+    )
+    def activate(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
         self._set_status(request, queryset, Status.ACTIVE, "Activated")
-        return None
 
     def has_invite_permission(self, request: HttpRequest) -> bool:
-        return settings.SENDS_MAIL and self.has_change_permission(request)
+        return settings.SENDS_MAIL and self.has_administrator_permission(request)
 
-    @admin.action(description="Invite", permissions=["invite"])
-    def invite(self, request: HttpRequest, queryset: QuerySet[User]) -> HttpResponse | None:
-        consequences = [
-            "Active users without a password receive an email with a link to set one. It expires after seven days."
-        ]
-        if page := self.confirm_action(request, queryset, "invite", "Invite users", consequences):
-            return page
+    @confirmed_action(
+        "Invite",
+        "Active users without a password receive an email with a link to set one. It expires after seven days.",
+        permission="invite",
+    )
+    def invite(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
         users = [user for user in queryset.order_by("id") if may_invite(user)]
         for user in users:
             invite(user)
@@ -219,7 +184,6 @@ class UserAdmin(UserImportMixin, DjangoUserAdmin):
         left_out = len(queryset) - len(users)
         skipped = f" Skipped {left_out} who have a password or are inactive." if left_out else ""
         self.message_user(request, f"Invited {len(users)} users.{skipped}", messages.SUCCESS)
-        return None
 
     def _set_status(self, request: HttpRequest, queryset: QuerySet[User], status: Status, done: str) -> None:
         users = list(queryset.exclude(status=status).order_by("id").select_for_update())
@@ -234,27 +198,12 @@ class UserAdmin(UserImportMixin, DjangoUserAdmin):
             return super().get_fieldsets(request, obj)
         return ((None, {"fields": (*COLUMNS, *READONLY_FIELDS)}),)
 
-    def change_view(
-        self,
-        request: HttpRequest,
-        object_id: str,
-        form_url: str = "",
-        extra_context: dict[str, object] | None = None,
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
-        answer = super().change_view(request, object_id, form_url, extra_context)
-        if isinstance(answer, TemplateResponse) and isinstance(answer.context_data, dict):
-            user = answer.context_data["original"]
-            answer.context_data["related"] = fetch_related_rows(self.admin_site, request, user)
-        return answer
-
-    def history_view(
-        self, request: HttpRequest, object_id: str, extra_context: dict[str, object] | None = None
-    ) -> HttpResponse:
-        answer = super().history_view(request, object_id, extra_context)
-        if isinstance(answer, TemplateResponse) and isinstance(answer.context_data, dict):
-            events = _fetch_events(answer.context_data["object"])
-            answer.context_data["events"] = [(event, render_facts(event)) for event in events]
-        return answer
+        if user := kwargs.get("obj"):
+            context["related"] = fetch_related_lists(self.admin_site, request, user)
+        return super().render_change_form(request, context, *args, **kwargs)
 
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:  # noqa: A002
         """Redirects to the form of one's own password, which asks for the current one."""

@@ -67,20 +67,19 @@ class Line(NamedTuple):
     cells: Mapping[str, str]
 
 
-class Imported(NamedTuple):
-    """The results of lines: users, or errors, each with the number of its line."""
-
-    users: Sequence[User]
-    errors: Sequence[tuple[int, str]]
-
-
-def import_users(principal: Principal, lines: Sequence[Line], *, dry_run: bool) -> Imported:
+def import_users(
+    principal: Principal, lines: Sequence[Line], *, dry_run: bool, is_inviting: bool = False
+) -> list[tuple[int, str]]:
     """Adds a user for each line, unless one of them is wrong.
 
     Args:
         principal: the administrator who imports.
         lines: of a file.
         dry_run: rolls the additions back.
+        is_inviting: whether users without a password are invited.
+
+    Returns:
+        The errors, each with the number of its line.
     """
     with transaction.atomic():
         given = [{name: line.cells[name] for name in KNOWN_COLUMNS if line.cells.get(name)} for line in lines]
@@ -92,7 +91,13 @@ def import_users(principal: Principal, lines: Sequence[Line], *, dry_run: bool) 
             for detail in outcome.details
         ]
         transaction.set_rollback(dry_run or bool(errors))
-    return Imported([user for user in outcomes if isinstance(user, User)], errors)
+        if not (dry_run or errors):
+            users = [user for user in outcomes if isinstance(user, User)]
+            LogEntry.objects.log_actions(principal.user.pk, users, ADDITION, "Imported.")
+            ids = [user.pk for user in users] if is_inviting else []
+            for user in filter(may_invite, User.objects.filter(pk__in=ids).order_by("pk")):
+                invite(user)
+    return errors
 
 
 def parse_csv(text: str) -> list[Line]:
@@ -101,23 +106,21 @@ def parse_csv(text: str) -> list[Line]:
     Raises:
         ValidationError: the file as a whole cannot be read.
     """
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
     try:
-        header = [name.strip().lower() for name in next(reader, [])]
+        reader.fieldnames = header = [name.strip().lower() for name in reader.fieldnames or ()]
         _validate_header(header)
-        lines: list[Line] = []
-        for cells in reader:
-            if len(cells) not in {0, len(header)}:
-                message = f"Line {reader.line_num} has {len(cells)} cells, but the header has {len(header)}."
-                raise ValidationError(message)
-            if cells:
-                lines.append(Line(reader.line_num, dict(zip(header, cells, strict=True))))
-            if len(lines) > MAX_LINES:
-                raise ValidationError(f"The file has more than {MAX_LINES:,} lines. Split it into smaller files.")
+        lines = [Line(reader.line_num, cells) for cells in reader]
     except csv.Error as error:
         raise ValidationError(f"Line {reader.line_num} is not valid CSV: {error}.") from None
+    for line in lines:
+        # More cells than the header stand under None; of fewer, those that are missing are None.
+        if None in line.cells or None in line.cells.values():
+            raise ValidationError(f"Line {line.number} has more or fewer cells than the header.")
     if not lines:
         raise ValidationError("The file has no rows below the header.")
+    if len(lines) > MAX_LINES:
+        raise ValidationError(f"The file has more than {MAX_LINES:,} lines. Split it into smaller files.")
     return lines
 
 
@@ -145,35 +148,34 @@ class FileForm(forms.Form):
         "one.",
     )
 
-    def clean_file(self) -> str:
+    def clean_file(self) -> list[Line]:
         file: UploadedFile = self.cleaned_data["file"]
         if file.size is None or file.size > MAX_BYTES:
             raise ValidationError(f"The file is larger than {MAX_BYTES // 1024} KiB. Split it into smaller files.")
         try:
             # Spreadsheets write a byte order mark first.
-            return file.read().decode("utf-8-sig")
+            self.text = file.read().decode("utf-8-sig")
         except UnicodeDecodeError:
             raise ValidationError("The file is not UTF-8. Save it as CSV UTF-8 and upload it again.") from None
+        return parse_csv(self.text)
 
 
 class ConfirmForm(forms.Form):
     """Carries the text of the previewed file to its confirmation, where it is validated again.
 
-    So the file is stored nowhere, and any worker on any machine may answer the confirmation.
+    So the file is stored nowhere, and any worker on any machine may answer the confirmation. It is encoded, so that no
+    hash of a password stands in the page as it is.
     """
 
     content = forms.CharField(widget=forms.HiddenInput, strip=False)
     invite = forms.BooleanField(label="Email an invitation to users without a password", required=False)
 
-    def clean_content(self) -> str:
+    def clean_content(self) -> list[Line]:
         try:
-            return urlsafe_b64decode(self.cleaned_data["content"]).decode()
+            text = urlsafe_b64decode(self.cleaned_data["content"]).decode()
         except ValueError:
             raise ValidationError("Upload the file again.") from None
-
-    @classmethod
-    def from_text(cls, text: str) -> ConfirmForm:
-        return cls(initial={"content": urlsafe_b64encode(text.encode()).decode()})
+        return parse_csv(text)
 
 
 class UserImportMixin(ServiceAdmin):
@@ -189,60 +191,40 @@ class UserImportMixin(ServiceAdmin):
     def import_view(self, request: HttpRequest) -> HttpResponse:
         if not self.has_add_permission(request):
             raise PermissionDenied
-        is_confirmed = "content" in request.POST
-        form: forms.Form = FileForm()
-        if request.method == "POST":
-            form = ConfirmForm(request.POST) if is_confirmed else FileForm(None, request.FILES)
-            if form.is_valid():
-                text, *invites = form.cleaned_data.values()
-                try:
-                    lines = parse_csv(text)
-                    if not is_confirmed:
-                        return self._preview(request, text, lines)
-                    return self._import(request, lines, is_inviting=settings.SENDS_MAIL and any(invites))
-                except ValidationError as error:
-                    form.add_error(None if is_confirmed else "file", error)
-        if is_confirmed:
-            # The hidden field was forged or cut off. Its errors would not help: the file has to be chosen again.
-            form = FileForm()
-            self.message_user(request, "The upload was incomplete. Upload the file again.", messages.ERROR)
-        return self._render(request, form=form)
-
-    def _preview(self, request: HttpRequest, text: str, lines: Sequence[Line]) -> HttpResponse:
-        principal = get_principal(request)
-        result = transactions.run_in_transaction(lambda: import_users(principal, lines, dry_run=True))
-        if result.errors:
-            return self._render_errors(request, result, len(lines))
-        return self._render(
+        if "content" in request.POST:
+            return self._confirm(request, ConfirmForm(request.POST))
+        form = FileForm(None, request.FILES) if request.method == "POST" else FileForm()
+        if not form.is_valid():
+            return self._render(request, form=form)
+        lines = form.cleaned_data["file"]
+        return self._import(request, lines, dry_run=True) or self._render(
             request,
-            confirm_form=ConfirmForm.from_text(text),
+            confirm_form=ConfirmForm(initial={"content": urlsafe_b64encode(form.text.encode()).decode()}),
             total=len(lines),
             preview=[line.cells for line in lines[:MAX_PREVIEW_LINES]],
             more=max(0, len(lines) - MAX_PREVIEW_LINES),
             sends_mail=settings.SENDS_MAIL,
         )
 
-    def _import(self, request: HttpRequest, lines: Sequence[Line], *, is_inviting: bool) -> HttpResponse:
-        principal = get_principal(request)
-
-        def import_and_log() -> Imported:
-            result = import_users(principal, lines, dry_run=False)
-            if not result.errors:
-                LogEntry.objects.log_actions(principal.user.pk, result.users, ADDITION, "Imported.")
-                ids = [user.pk for user in result.users] if is_inviting else []
-                for user in filter(may_invite, User.objects.filter(pk__in=ids).order_by("pk")):
-                    invite(user)
-            return result
-
-        result = transactions.run_in_transaction(import_and_log)
-        if result.errors:
-            return self._render_errors(request, result, len(lines))
+    def _confirm(self, request: HttpRequest, form: ConfirmForm) -> HttpResponse:
+        if not form.is_valid():
+            # The hidden field was forged or cut off. Its errors would not help: the file has to be chosen again.
+            self.message_user(request, "The upload was incomplete. Upload the file again.", messages.ERROR)
+            return self._render(request, form=FileForm())
+        lines, is_inviting = form.cleaned_data["content"], settings.SENDS_MAIL and form.cleaned_data["invite"]
+        if refusal := self._import(request, lines, dry_run=False, is_inviting=is_inviting):
+            return refusal
         self.message_user(request, f"Imported {len(lines):,} users.", messages.SUCCESS)
         return HttpResponseRedirect(reverse("admin:users_user_changelist"))
 
-    def _render_errors(self, request: HttpRequest, result: Imported, total: int) -> HttpResponse:
-        invalid = len({number for number, _ in result.errors})
-        return self._render(request, form=FileForm(), errors=result.errors, invalid=invalid, total=total)
+    def _import(self, request: HttpRequest, lines: Sequence[Line], **options: bool) -> HttpResponse | None:
+        """Imports lines. Returns the page that tells their errors, if they have any."""
+        principal = get_principal(request)
+        errors = transactions.run_in_transaction(lambda: import_users(principal, lines, **options))
+        if not errors:
+            return None
+        invalid = len({number for number, _ in errors})
+        return self._render(request, form=FileForm(), errors=errors, invalid=invalid, total=len(lines))
 
     def _render(self, request: HttpRequest, **context: object) -> HttpResponse:
         shared = {**self.admin_site.each_context(request), "opts": self.opts, "title": "Import users"}

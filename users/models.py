@@ -138,9 +138,6 @@ class UserManager(BaseUserManager["User"].from_queryset(UserQuerySet)):  # type:
     def get_queryset(self) -> UserQuerySet:
         return UserQuerySet(self.model, using=self._db).filter(removed_at=None)
 
-    def get_by_natural_key(self, email: str | None) -> User:
-        return self.with_email(email or "").get()
-
     def lock_key_share(self, user_id: int) -> bool:
         """Keeps a user from being removed until the transaction ends. False when it is removed already.
 

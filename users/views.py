@@ -7,6 +7,7 @@ from django.db import DEFAULT_DB_ALIAS
 from django.db.models import BooleanField, Model, QuerySet
 from django.db.models.expressions import RawSQL
 from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -127,9 +128,7 @@ class UserMessageView(MessageView):
     @extend_schema(request=None, responses={202: MessageSerializer})
     def post(self, request: Request, user_id: str, **kwargs: str) -> Response:
         self.read(request)
-        user = User.objects.visible_to(self.principal).filter(pk=parse_id(user_id)).first()
-        if user is None:
-            raise not_found()
+        user = get_object_or_404(User.objects.visible_to(self.principal), pk=parse_id(user_id))
         self.ask(user)
         return self.respond()
 
@@ -212,9 +211,7 @@ class ArchiveView(View):
 
     @extend_schema(responses={(200, NDJSON): ArchiveLineSerializer})
     def get(self, request: Request, user_id: str, **kwargs: str) -> HttpResponseBase:
-        user = User.objects.visible_to(self.principal).filter(pk=parse_id(user_id)).first()
-        if user is None:
-            raise not_found()
+        user = get_object_or_404(User.objects.visible_to(self.principal), pk=parse_id(user_id))
         if not is_self_or_administrator(self.principal, user.pk):
             raise forbidden("Only the user or an administrator can download this archive.")
         headers = {

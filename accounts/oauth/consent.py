@@ -1,17 +1,16 @@
 """The pages of OAuth: consent to an authorization request, and the applications that one has authorised."""
 
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.views import redirect_to_login
-from django.db.models import Min
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.utils.decorators import method_decorator
 from oauth2_provider.exceptions import FatalClientError, OAuthToolkitError
-from oauth2_provider.models import get_refresh_token_model
 from oauth2_provider.oauth2_backends import _add_iss_to_redirect
 from oauth2_provider.settings import oauth2_settings
 from oauth2_provider.views.mixins import OAuthLibMixin
@@ -20,6 +19,7 @@ from accounts import services
 from accounts.models import Application, living_refresh_tokens
 from accounts.pages import IN_POPUP, Page, build_content_policy, render_notice
 from config.api.principal import SCOPE_TEXTS
+from config.postgresql.transactions import run_in_transaction
 
 
 class AuthorizeView(OAuthLibMixin, Page):
@@ -74,21 +74,15 @@ class AuthorizeView(OAuthLibMixin, Page):
         return scopes, credentials
 
 
-def _describe_grants(user: Any) -> list[dict[str, Any]]:
-    """Each application that holds a refresh token which it could still use: what it may do, and since when."""
+def _fetch_grants(user: Any) -> dict[Application, dict[str, str]]:
+    """What each application may do that holds a refresh token which it could still use."""
     tokens = living_refresh_tokens(timezone.now()).filter(user=user).select_related("application", "access_token")
-    # A refresh token is replaced at each use; its family begins with the consent.
-    own = get_refresh_token_model().objects.filter(user=user)
-    since = dict(own.order_by().values_list("token_family").annotate(Min("created")))
-    grants: dict[int, dict[str, Any]] = {}
+    grants: dict[Application, dict[str, str]] = {}
     for token in tokens.order_by("application__name", "id"):
-        grant = grants.setdefault(
-            token.application_id, {"application": token.application, "since": since[token.token_family], "scopes": {}}
-        )
         granted = token.access_token.scope.split()
-        grant["scopes"] |= {scope: text for scope, text in SCOPE_TEXTS.items() if scope in granted}
-        grant["since"] = min(grant["since"], since[token.token_family])
-    return list(grants.values())
+        texts = {scope: text for scope, text in SCOPE_TEXTS.items() if scope in granted}
+        grants.setdefault(token.application, {}).update(texts)
+    return grants
 
 
 class GrantsView(Page):
@@ -96,7 +90,7 @@ class GrantsView(Page):
 
     @method_decorator(login_required)
     def get(self, request: HttpRequest) -> HttpResponse:
-        return render(request, "accounts/grants.html", {"grants": _describe_grants(request.user)})
+        return render(request, "accounts/grants.html", {"grants": _fetch_grants(request.user)})
 
     @method_decorator(login_required)
     def post(self, request: HttpRequest) -> HttpResponse:
@@ -104,5 +98,5 @@ class GrantsView(Page):
         application = Application.objects.filter(client_id=client_id).first()
         if application is None:
             raise Http404
-        services.end_grant(request.user, application)
+        run_in_transaction(partial(services.end_grant, request.user, application, by=request.user))
         return redirect("oauth-grants")

@@ -9,7 +9,6 @@ from urllib.parse import unquote_plus
 from uuid import UUID
 
 from django.db import transaction
-from django.http import HttpRequest
 from oauth2_provider.models import (
     AbstractAccessToken,
     AbstractRefreshToken,
@@ -48,7 +47,7 @@ class Validator(OAuth2Validator):
         if credentials is None:
             return False
         client_id, secret = credentials
-        with login_attempt(_build_http_request(request), client_id, door="oauth") as outcomes:
+        with login_attempt(self.build_http_request(request), client_id, door="oauth") as outcomes:
             outcomes.append(self.validate_client_id(client_id, request) and request.client.has_secret(secret))
         return outcomes[0]
 
@@ -262,13 +261,6 @@ def _parse_client_credentials(request: Request) -> tuple[str, str] | None:
     if request.client_secret or request.client_id not in {None, client_id}:
         raise errors.InvalidRequestError("The client sent its credentials twice.", request=request)
     return client_id, secret
-
-
-def _build_http_request(request: Request) -> HttpRequest:
-    """Django's request with what the limits read."""
-    http_request = HttpRequest()
-    http_request.META = request.headers
-    return http_request
 
 
 def _record(event: str, request: Request, *, user: User | None = None, **facts: str) -> None:

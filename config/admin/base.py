@@ -1,7 +1,7 @@
 """The ModelAdmin classes that the admin pages of all apps derive from."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import partial, wraps
 from typing import Any, ClassVar
 
 from django import forms
@@ -9,8 +9,7 @@ from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.models import LogEntry
-from django.contrib.admin.utils import unquote
-from django.contrib.admin.views.main import SEARCH_VAR
+from django.contrib.admin.utils import model_format_dict, unquote
 from django.core.exceptions import ValidationError
 from django.core.paginator import Paginator
 from django.db import models
@@ -21,9 +20,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 
 from config.admin import changelist
-from config.admin.conflicts import VersionedForm
 from config.admin.export import ExportMixin
-from config.admin.removal import Effect, get_effects
 from config.api.principal import ALL_SCOPES, Principal
 from config.http.errors import DomainError, ErrorCode
 from config.postgresql import row_counts, transactions
@@ -31,9 +28,10 @@ from config.postgresql.visibility import IsVisible
 
 # A longer text gets a textarea.
 MAX_INPUT_LENGTH = 255
-MAX_CONFIRMATION_ROWS = 100
 # Those of Django but for what fills prepopulated fields, which no form has: two thirds of the bytes.
 _SCRIPTS = ("jquery.init.js", "core.js", "admin/RelatedObjectLookups.js", "actions.js")
+# The field of a change form with the version of the row that it shows.
+VERSION = "_version"
 # An action locks, writes and logs each row, in one transaction.
 MAX_ACTION_ROWS = 1_000
 
@@ -41,6 +39,11 @@ MAX_ACTION_ROWS = 1_000
 def get_principal(request: HttpRequest) -> Principal:
     """Returns the user who is signed in to the admin as the API's rules take a caller: a session with all scopes."""
     return Principal(request.user, ALL_SCOPES, "session")
+
+
+def get_version(row: Any) -> str:
+    """The version of what a change form shows. A row's ETag is another: a comment is no conflict of its post."""
+    return str((getattr(row, "updated_at", None) or row.updated).isoformat())
 
 
 def link_to_key(model: type[Model], key: object) -> str:
@@ -59,6 +62,39 @@ def link_to_user(user: Any) -> str:
     return format_html('<a href="{}">{}</a><br><span class="quiet">{}</span>', url, user.name, user.email)
 
 
+def confirmed_action(description: str, *consequences: str, permission: str = "administrator") -> Callable[[Any], Any]:
+    """Makes an admin action of a method, which runs once the page that says what it does is confirmed.
+
+    Args:
+        description: the name of the action.
+        consequences: sentences that say what it does; without any, those of a removal.
+        permission: what it requires (`has_<permission>_permission`).
+    """
+
+    def decorate(run: Any) -> Any:
+        @admin.action(description=description, permissions=[permission])
+        @wraps(run)
+        def action(page: Any, request: HttpRequest, queryset: QuerySet[Model]) -> HttpResponse | None:
+            if "post" in request.POST:
+                answer: HttpResponse | None = run(page, request, queryset)
+                return answer
+            context = {
+                **page.admin_site.each_context(request),
+                "opts": page.opts,
+                "title": description % model_format_dict(page.opts),
+                "consequences": consequences or page.removal_consequences,
+                "rows": queryset,
+                "action": request.POST["action"],
+                "selected": request.POST.getlist(ACTION_CHECKBOX_NAME),
+                "select_across": request.POST.get("select_across", "0"),
+            }
+            return TemplateResponse(request, "admin/confirmation.html", context)
+
+        return action
+
+    return decorate
+
+
 class TextareaField(forms.CharField):
     """A text of several lines. Browsers submit each line break as CR LF, also where the page had LF."""
 
@@ -72,18 +108,18 @@ class ServiceAdmin(ExportMixin, admin.ModelAdmin):
     Attributes:
         search_fields: `column` or `column__startswith`, each with an index (config.admin.changelist).
         sortable_by: columns that an index begins with.
-        removal_consequences: sentences about what a removal does, shown with the numbers of `config.admin.removal`.
-        linked_filters: lookups, besides `list_filter`, that links of other pages filter the list by. Each is
-            the primary key of a row that is referred to, whose own page may show the latest of these rows.
-        linked_ordering: the order of rows under a linked filter, latest first, where it is not that of the whole list.
+        removal_consequences: sentences about what a removal does.
+        user_field: the foreign key to a user, whose own page shows the latest of these rows and links to the list of
+            all; empty if there is none.
     """
 
     show_full_result_count = False
     list_per_page = 50
     show_facets = admin.ShowFacets.NEVER
+    ordering: ClassVar[tuple[str, ...]] = ("-id",)
     sortable_by: ClassVar[tuple[str, ...]] = ("id",)
-    linked_filters: Sequence[str] = ()
-    linked_ordering = ""
+    list_select_related: ClassVar[Any] = ("user",)
+    user_field = "user"
     removal_consequences: Sequence[str] = ("This cannot be undone.",)
 
     @property
@@ -92,7 +128,8 @@ class ServiceAdmin(ExportMixin, admin.ModelAdmin):
         return forms.Media(js=[f"admin/js/{name}" for name in (jquery, *_SCRIPTS)])
 
     def get_changelist(self, request: HttpRequest, **kwargs: object) -> type[changelist.ChangeList]:
-        return changelist.ChangeList
+        """Returns Django's hook, or the class that `config.admin.related` reads with."""
+        return getattr(request, "changelist_class", changelist.ChangeList)
 
     def get_paginator(
         self,
@@ -105,18 +142,20 @@ class ServiceAdmin(ExportMixin, admin.ModelAdmin):
         if queryset.model is LogEntry:
             # For a row's history, which links to the users who wrote it.
             queryset = queryset.filter(IsVisible(LogEntry))
-        counts = row_counts.get_counts(self.model)
-        columns = counts.columns if counts else ()
-        parameters = {column: request.GET.get(f"{column}__exact") for column in columns}
+        counts = row_counts.get_counts(queryset.model)
+        parameters = {column: request.GET.get(f"{column}__exact") for column in (counts.columns if counts else ())}
         filters = {column: value for column, value in parameters.items() if value}
-        return changelist.build_paginator(queryset, filters, per_page, is_search=bool(request.GET.get(SEARCH_VAR)))
+        if counts and counts.filter(queryset, {column: [value] for column, value in filters.items()}):
+            return changelist.CountedPaginator(queryset, filters, per_page)
+        return changelist.BoundedPaginator(queryset, per_page)
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
         """Allows the filters of the page alone; Django would allow any lookup on any column of the table."""
-        dates = changelist.get_date_fields(self.model, self.list_filter)
-        periods = {f"{column}__{bound}" for column in dates for bound in ("gte", "lt")}
-        filters = {getattr(each, "parameter_name", each) for each in self.list_filter}
-        return lookup.removesuffix("__exact") in {*filters, *self.linked_filters} or lookup in periods
+        column, _, comparison = lookup.rpartition("__")
+        names: set[Any] = {f"{self.user_field}__id"}
+        for each in self.list_filter:
+            names.add(each[0] if isinstance(each, tuple) else getattr(each, "parameter_name", each))
+        return lookup in names or (column in names and comparison in {"exact", "gte", "lt", "isempty"})
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Model], search_term: str
@@ -159,16 +198,16 @@ class ServiceAdmin(ExportMixin, admin.ModelAdmin):
         """Deletes by way of `delete_queryset`, in which each admin takes its locks."""
         self.delete_queryset(request, self.model._default_manager.filter(pk=obj.pk))
 
-    def get_linked_ordering(self) -> str:
-        return self.linked_ordering or str(next(iter(self.ordering or self.opts.ordering or ())))
-
     def has_view_related_permission(self, request: HttpRequest, row: Model) -> bool:
         """Whether the signed-in user may view all rows here that refer to `row`, a row of another model."""
         return self.has_view_permission(request)
 
     @admin.display(description="user")
     def user_link(self, obj: Any) -> str:
-        return link_to_user(obj.user)
+        return link_to_user(getattr(obj, self.user_field))
+
+    def has_administrator_permission(self, request: HttpRequest) -> bool:
+        return bool(request.user.is_superuser)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Refuses, as an administrator writes nothing in the name of another user."""
@@ -197,16 +236,12 @@ class ServiceAdmin(ExportMixin, admin.ModelAdmin):
 
         return self._run_in_transaction(request, view)
 
-    def get_form(
-        self, request: HttpRequest, obj: Model | None = None, change: bool = False, **kwargs: Any
-    ) -> type[forms.ModelForm]:
-        form = super().get_form(request, obj, change=change, **kwargs)
-        return (
-            type(form.__name__, (VersionedForm, form), {}) if change and self.has_change_permission(request) else form
-        )
-
     def _lock(self, request: HttpRequest, object_id: str | None) -> None:
-        """Locks the row that a submitted form is about, so that it is compared with what it would overwrite."""
+        """Locks the row that a submitted form is about, and refuses to overwrite what the form did not show.
+
+        Raises:
+            DomainError: CONFLICT if somebody else changed the row after the page was opened.
+        """
         if object_id is None or request.method != "POST" or not self.has_change_permission(request):
             return
         try:
@@ -214,16 +249,24 @@ class ServiceAdmin(ExportMixin, admin.ModelAdmin):
         except ValidationError:
             # Django responds that the row does not exist.
             return
-        self.get_queryset(request).select_for_update(no_key=True, of=("self",)).filter(pk=key).values("pk").first()
+        row = self.get_queryset(request).select_for_update(no_key=True, of=("self",)).filter(pk=key).first()
+        # A form without a version is no page's: like a request without If-Match, it asks for no comparison.
+        if row and request.POST.get(VERSION, get_version(row)) != get_version(row):
+            message = f"This {self.opts.verbose_name} was changed after you opened this page. Nothing was saved."
+            raise DomainError(ErrorCode.CONFLICT, f"{message} Check the present values, and enter your changes again.")
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        if (row := kwargs.get("obj")) and self.has_change_permission(request):
+            context["version"] = get_version(row)
+        return super().render_change_form(request, context, *args, **kwargs)
 
     def delete_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, object] | None = None
     ) -> HttpResponse:
-        row = self.get_object(request, unquote(object_id)) if request.method == "GET" else None
-        if row and self.has_delete_permission(request, row):
-            effects = get_effects(self.get_queryset(request).filter(pk=row.pk))
-            extra_context = {"consequences": self.removal_consequences, "effects": effects, **(extra_context or {})}
-        return self._run_in_transaction(request, partial(super().delete_view, request, object_id, extra_context))
+        context = {"consequences": self.removal_consequences, **(extra_context or {})}
+        return self._run_in_transaction(request, partial(super().delete_view, request, object_id, context))
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, object] | None = None) -> HttpResponse:
         try:
@@ -231,46 +274,6 @@ class ServiceAdmin(ExportMixin, admin.ModelAdmin):
         except changelist.INVALID_LOOKUP_ERRORS:
             self.message_user(request, "That filter or selection is not valid.", messages.ERROR)
             return HttpResponseRedirect(request.path)
-
-    def confirm_action(
-        self,
-        request: HttpRequest,
-        queryset: QuerySet[Model],
-        action: str,
-        title: str,
-        consequences: Sequence[str],
-        *,
-        effects: Sequence[Effect] = (),
-    ) -> HttpResponse | None:
-        """Asks for the confirmation of an action on chosen rows.
-
-        Args:
-            request: the request that runs the action.
-            queryset: the chosen rows.
-            action: the name of the action, as in `actions`.
-            title: the title of the confirmation page.
-            consequences: sentences that say what the action does.
-            effects: what happens to the rows that refer to the chosen ones.
-
-        Returns:
-            The confirmation page, or None when `request` confirms.
-        """
-        if "post" in request.POST:
-            return None
-        count = queryset.count()
-        context = {
-            **self.admin_site.each_context(request),
-            "opts": self.opts,
-            "title": title,
-            "consequences": consequences,
-            "effects": effects,
-            "rows": queryset[:MAX_CONFIRMATION_ROWS],
-            "more": max(0, count - MAX_CONFIRMATION_ROWS),
-            "action": action,
-            "selected": request.POST.getlist(ACTION_CHECKBOX_NAME),
-            "select_across": request.POST.get("select_across", "0"),
-        }
-        return TemplateResponse(request, "admin/confirmation.html", context)
 
     def _run_in_transaction(self, request: HttpRequest, view: Callable[[], HttpResponse]) -> HttpResponse:
         """Runs a view in one transaction, so that a refused action leaves neither some of its writes nor their log.

@@ -1,128 +1,65 @@
-"""The rows that refer to a row, for the row's own page: how many of each model, and the latest ones.
-
-A model is shown where its change list can be filtered by the row (`linked_filters`): so the filter leads to all of the
-rows, along the same index, with the same numbers.
-"""
+"""What belongs to a user, for the user's own page: the change list of each model, with the latest rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from copy import copy
+from typing import Any
 
 from django.contrib.admin import AdminSite
-from django.contrib.admin.utils import display_for_field, display_for_value, label_for_field, lookup_field, quote
-from django.db.models import ForeignKey, Model, QuerySet
-from django.http import HttpRequest
-from django.urls import reverse
-from django.utils.html import format_html
-from django.utils.text import capfirst
+from django.contrib.admin.templatetags.admin_list import result_headers, results
+from django.db.models import IntegerField, Model, Subquery
+from django.http import HttpRequest, QueryDict
 
-from config.admin import bounded_count, changelist
+from config.admin import changelist
 from config.admin.base import ServiceAdmin
 
 LATEST = 5
 
 
-@dataclass(frozen=True)
-class RelatedRows:
-    """The rows of one model that refer to a row.
+class _CountRows(Subquery):
+    """The number of rows of a subquery."""
 
-    Attributes:
-        name: the model's plural.
-        total: how many there are, as text.
-        url: the change list of all of them.
-        columns: the heads of the change list's columns.
-        latest: the cells of the latest rows, the first of each a link to the row's page.
-    """
-
-    name: str
-    total: str
-    url: str
-    columns: Sequence[str]
-    latest: Sequence[Sequence[str]]
+    template = "(SELECT COUNT(*) FROM (%(subquery)s) _counted)"
+    output_field = IntegerField()
 
 
-class _Reference(NamedTuple):
-    """A foreign key by which the rows of a model refer to a row.
+class _LatestList(changelist.ChangeList):
+    """A change list of the first rows, which are not counted."""
 
-    Attributes:
-        page: the admin of the model.
-        lookup: the filter of its change list.
-        key: the value of the filter, the primary key of the row.
-    """
-
-    page: ServiceAdmin
-    lookup: str
-    key: object
-
-    @property
-    def field_name(self) -> str:
-        return self.lookup.partition("__")[0]
-
-    def get_rows(self, request: HttpRequest) -> QuerySet[Model]:
-        return self.page.get_queryset(request).filter(**{self.lookup: self.key})
-
-    def get_url(self) -> str:
-        opts = self.page.opts
-        path = reverse(f"admin:{opts.app_label}_{opts.model_name}_changelist")
-        return f"{path}?{self.lookup}__exact={self.key}"
+    def get_results(self, request: HttpRequest) -> None:
+        self.formset, self.result_list = None, self.queryset[:LATEST]
 
 
-def fetch_related_rows(site: AdminSite, request: HttpRequest, row: Model) -> list[RelatedRows]:
-    """Reads what refers to a row: by one statement all totals, and by one for each model the latest rows.
+def fetch_related_lists(site: AdminSite, request: HttpRequest, user: Model) -> list[dict[str, Any]]:
+    """Reads what belongs to a user, of the apps first: by one statement all totals, and by one each list.
 
     Args:
         site: the admin whose models are asked.
         request: of the user who looks; what this user may not view is left out.
-        row: the row that is referred to.
+        user: whose page it is.
     """
-    references = [each for each in _find_references(site, row) if each.page.has_view_related_permission(request, row)]
-    querysets = [each.get_rows(request) for each in references]
-    counts = bounded_count.fetch_counts(type(row), row.pk, [bounded_count.limit(rows) for rows in querysets])
-    return [_describe(*each) for each in zip(references, querysets, counts, strict=True)]
+    pages = [page for page in site._registry.values() if isinstance(page, ServiceAdmin) and page.user_field]
+    pages.sort(key=lambda page: page.opts.app_label == "config")
+    lists = [_build_list(page, request, user) for page in pages if page.has_view_related_permission(request, user)]
+    limited = [cl.queryset.order_by().values("pk")[: changelist.MAX_COUNT + 1] for cl in lists]
+    counts = type(user)._base_manager.filter(pk=user.pk).values_list(*map(_CountRows, limited)).get()
+    return [_describe(cl, count) for cl, count in zip(lists, counts, strict=True)]
 
 
-def _find_references(site: AdminSite, row: Model) -> Iterator[_Reference]:
-    """The references by which a change list can be filtered, those of the apps first."""
-    pages = [page for page in site._registry.values() if isinstance(page, ServiceAdmin)]
-    for page in sorted(pages, key=lambda page: page.opts.app_label == "config"):
-        for lookup in page.linked_filters:
-            reference = _Reference(page, lookup, row.pk)
-            if page.opts.get_field(reference.field_name).related_model is type(row):
-                yield reference
+def _build_list(page: ServiceAdmin, request: HttpRequest, user: Model) -> Any:
+    filtered: Any = copy(request)
+    filtered.GET = QueryDict(f"{page.user_field}__id__exact={user.pk}")
+    filtered.changelist_class = _LatestList
+    return page.get_changelist_instance(filtered)
 
 
-def _describe(reference: _Reference, rows: QuerySet[Model], count: int) -> RelatedRows:
-    page = reference.page
-    columns = [str(column) for column in page.list_display if column != f"{reference.field_name}_link"]
-    order = changelist.parse_order(page.get_linked_ordering())
-    latest = rows.order_by(*changelist.build_order_by(page.model, *order))[:LATEST]
-    if isinstance(page.list_select_related, tuple):
-        latest = latest.select_related(*page.list_select_related)
-    return RelatedRows(
-        name=str(page.opts.verbose_name_plural),
-        total=bounded_count.describe(count),
-        url=reference.get_url(),
-        columns=[capfirst(str(label_for_field(column, page.model, page))) for column in columns],
-        latest=[
-            [_build_link(page, each, columns[0]), *(_build_cell(page, each, name) for name in columns[1:])]
-            for each in latest
-        ],
-    )
-
-
-def _build_link(page: ServiceAdmin, row: Model, column: str) -> str:
-    url = reverse(f"admin:{page.opts.app_label}_{page.opts.model_name}_change", args=[quote(row.pk)])
-    return format_html('<a href="{}">{}</a>', url, _build_cell(page, row, column))
-
-
-def _build_cell(page: ServiceAdmin, row: Model, column: str) -> str:
-    """A value as the change list shows it."""
-    field, _, value = lookup_field(column, row, page)
-    empty = page.get_empty_value_display()
-    if field is None:
-        return display_for_value(value, empty)
-    if isinstance(field, ForeignKey):
-        return str(getattr(row, field.name) or empty)
-    return display_for_field(value, field, empty)
+def _describe(cl: Any, count: int) -> dict[str, Any]:
+    shown = [index for index, name in enumerate(cl.list_display) if name not in {"action_checkbox", "user_link"}]
+    headers = list(result_headers(cl))
+    return {
+        "cl": cl,
+        "count": min(count, changelist.MAX_COUNT),
+        "has_more": count > changelist.MAX_COUNT,
+        "columns": [headers[index]["text"] for index in shown],
+        "rows": [[row[index] for index in shown] for row in results(cl)],
+    }

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import io
-import re
 from typing import Any
 
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.core.management import call_command
 from django.test import Client
-from django.utils import timezone
 
 from accounts.models import APIKey
 from accounts.services import create_api_key
@@ -62,7 +60,6 @@ def test_each_change_of_a_key_is_audited_once(pages, chief, make_user):
         assert administrator.delete(f"/api-keys/{first['id']}").status == 204
     call_command("create_api_key", owner.user.email, stdout=io.StringIO())
     theirs, (mine, _) = APIKey.objects.get(name="command line"), create_api_key(chief, name="Mine")
-    run_action(pages, KEYS, "rotate", mine)
     for _ in range(2):
         run_action(pages, KEYS, "revoke", theirs, mine)
     assert get_audit_trail("api_key") == [
@@ -72,35 +69,10 @@ def test_each_change_of_a_key_is_audited_once(pages, chief, make_user):
         ("api_key.revoked", owner.user.pk, chief.pk),
         ("api_key.created", owner.user.pk, None),
         ("api_key.created", chief.pk, None),
-        ("api_key.rotated", chief.pk, None),
         # In the order of users.
         ("api_key.revoked", chief.pk, None),
         ("api_key.revoked", owner.user.pk, chief.pk),
     ]
-
-
-def test_rotation_of_an_own_key_shows_the_new_key_once(pages, chief):
-    old, _ = create_api_key(chief, name="Mine")
-    page = run_action(pages, KEYS, "rotate", old)
-    key = re.search(r"<code>(urs_[^<]+)</code>", page.content.decode())[1]
-    assert "no-store" in page.headers["Cache-Control"]
-    new = APIKey.objects.get(digest=APIKey.get_digest(key))
-    assert (new.user, new.name, new.scopes) == (chief, "Mine", old.scopes)
-    old.refresh_from_db()
-    assert 86_300 < (old.expires_at - timezone.now()).total_seconds() <= 86_400
-    assert ("api_key.rotated", chief.pk) in get_events()
-    assert key not in repr(list(AuditEvent.objects.values())) + repr(list(LogEntry.objects.values()))
-    assert not any(key in cookie.value for cookie in pages.cookies.values())
-    assert "already rotated" in run_action(pages, KEYS, "rotate", old).content.decode()
-    assert APIKey.objects.count() == 2
-
-
-def test_rotation_requires_one_own_key(pages, chief, make_user):
-    theirs, _ = create_api_key(make_user(), name="Theirs")
-    mine = [create_api_key(chief, name="Mine")[0] for _ in range(2)]
-    for rows in ([theirs], mine, [*mine, theirs]):
-        assert "Select one of your own keys" in run_action(pages, KEYS, "rotate", *rows).content.decode()
-    assert APIKey.objects.count() == 3
 
 
 def test_users_are_deactivated_and_activated_in_bulk(pages, make_user):

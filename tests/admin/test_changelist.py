@@ -58,11 +58,11 @@ def test_search_finds_what_the_api_finds_by_words(pages, make_user, name, terms)
 
 
 def test_search_over_its_limit_says_more_than(pages, make_user, monkeypatch):
-    monkeypatch.setattr(changelist, "MAX_MATCHES", 2)
+    monkeypatch.setattr(changelist, "MAX_COUNT", 2)
     for _ in range(4):
         make_user(name="Same")
     page = pages.get(f"{USERS}?q=Same")
-    assert len(page.context["cl"].result_list) == 2
+    assert (page.context["cl"].result_count, page.context["cl"].paginator.has_more) == (2, True)
     assert "more than 2" in " ".join(page.content.decode().split())
 
 
@@ -79,7 +79,7 @@ def test_totals_of_users_are_exact_without_a_count_query(pages, make_user, query
     for number in range(9):
         make_user(["user", "support", "admin"][number % 3], status="inactive" if number % 2 else "active")
     filters = {"role": role, "status": status}
-    expected = User.objects.filter(**{name: value for name, value in filters.items() if value}).order_by("id")
+    expected = User.objects.filter(**{name: value for name, value in filters.items() if value}).order_by("-id")
     with CaptureQueriesContext(connection) as queries:
         answer = pages.get(f"{USERS}?{query}")
     assert [row.pk for row in answer.context["cl"].result_list] == list(expected.values_list("pk", flat=True))
@@ -92,16 +92,17 @@ def test_each_page_is_reached_and_a_number_after_the_last_shows_the_last(pages, 
     monkeypatch.setattr("config.api.listing.keyset.MAX_NEAR_OFFSET", 4)
     for _ in range(10):
         make_user()
-    ids = list(User.objects.order_by("id").values_list("pk", flat=True))
+    ids = list(User.objects.order_by("-id").values_list("pk", flat=True))
     assert [get_ids(pages, f"{USERS}?p={page}") for page in (1, 2, 3, 4)] == [ids[:3], ids[3:6], ids[6:9], ids[9:]]
-    for number in ("5", "999999999999999999999", "0", "-1"):
+    for number in ("5", "999999999999999999999"):
         assert get_ids(pages, f"{USERS}?p={number}") == ids[9:]
-    assert get_ids(pages, f"{USERS}?p=x") == ids[:3]
+    for number in ("0", "-1", "x"):
+        assert get_ids(pages, f"{USERS}?p={number}") == ids[:3]
 
 
-def test_period_filter_orders_by_time_descending(pages, chief):
+def test_period_filter_shows_the_rows_since_then(pages, chief):
     now = timezone.now()
-    for days in (0, 1, 40):
+    for days in (40, 1, 0):
         Payment.objects.create(user=chief, amount="1", created_at=now - timedelta(days=days))
     since = (now - timedelta(days=7)).strftime("%Y-%m-%d 00:00:00%%2B00:00")
     expected = list(Payment.objects.order_by("-created_at").values_list("pk", flat=True)[:2])
