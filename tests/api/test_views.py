@@ -44,7 +44,11 @@ def find_subclasses(kind: Any) -> Iterator[Any]:
 def test_every_field_that_can_be_written_takes_json_as_it_is() -> None:
     """DRF's own fields take a text for a number."""
     assert get_resolver().url_patterns
-    kinds = [kind for kind in find_subclasses(StrictSerializer) if kind is not ResourceSerializer]
+    kinds = [
+        kind
+        for kind in find_subclasses(StrictSerializer)
+        if kind is not ResourceSerializer and not kind.__module__.startswith("tests.")
+    ]
     fields = [(kind.__name__, name, field) for kind in kinds for name, field in kind().fields.items()]
     assert len(fields) > 50
     assert [each[:2] for each in fields if not (each[2].read_only or isinstance(each[2], StrictField))] == []
