@@ -201,6 +201,7 @@ STRICT_TRANSPORT_SECURITY = env.str(
         error="Must be a value such as max-age=31536000 or max-age=31536000; includeSubDomains; preload.",
     ),
 )
+LOG_CLIENT_ADDRESS = env.bool("LOG_CLIENT_ADDRESS", True)
 METRICS_TOKEN = env.str(
     "METRICS_TOKEN", "", validate=Regexp(r"([!-~]{16,})?\Z", error="Must be at least 16 characters of visible ASCII.")
 )
@@ -231,11 +232,14 @@ MAX_STREAM_SECONDS = 600
 MAX_STREAM_STALL_SECONDS = 30
 # Private networks that webhooks may lead to, in addition to all public addresses.
 WEBHOOK_ALLOWED_NETWORKS: list[str] = _read_list("WEBHOOK_ALLOWED_NETWORKS", [], validate=_each(_check_network))
+# Requests that an endpoint of a webhook gets at the same time.
+WEBHOOK_CONCURRENCY = env.int("WEBHOOK_CONCURRENCY", 4, validate=Range(1, 100))
 # How long the audit trail and the use of versions are kept, and the answers that retries get.
 AUDIT_RETENTION_DAYS = env.int("AUDIT_RETENTION_DAYS", 365, validate=Range(1, 36_500))
 IDEMPOTENCY_RETENTION_DAYS = env.int("IDEMPOTENCY_RETENTION_DAYS", 30, validate=Range(1, 36_500))
-# Whether changes are recorded as events (config.events).
+# Whether changes are recorded as events (config.events), and for how long events are kept.
 EVENTS = env.bool("EVENTS", True)
+EVENT_RETENTION_DAYS = env.int("EVENT_RETENTION_DAYS", 90, validate=Range(1, 36_500))
 _database = _required(env.database_url, "DATABASE_URL")
 _migration_database = env.database_url("DATABASE_MIGRATION_URL", "", is_optional=True)
 _replicas = env.replica_urls("DATABASE_REPLICA_URLS", "")
@@ -616,8 +620,9 @@ REST_FRAMEWORK = {
     "EXCEPTION_HANDLER": "config.api.exceptions.handle",
     "UNAUTHENTICATED_USER": None,
     "COERCE_DECIMAL_TO_STRING": False,
-    # No ?format=: the Accept header is the one way to choose a format.
+    # No ?format= and no .json suffix: the Accept header is the one way to choose a format.
     "URL_FORMAT_OVERRIDE": None,
+    "FORMAT_SUFFIX_KWARG": None,
 }
 SIMPLE_JWT = {
     # The keys and their algorithms: accounts.tokens.
@@ -655,6 +660,7 @@ SPECTACULAR_SETTINGS = {
     "OAS_VERSION": "3.1.0",
     "COMPONENT_SPLIT_REQUEST": True,
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
+    "ENFORCE_NON_BLANK_FIELDS": True,
     "SCHEMA_PATH_PREFIX": r"/api/v[0-9]+",
     "DEFAULT_GENERATOR_CLASS": "config.api.schema.Generator",
     "POSTPROCESSING_HOOKS": [

@@ -92,6 +92,7 @@ def test_wrong_value_stops_the_start(refuse: Any) -> None:
         ("OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4318"),
         ("CORS_ALLOWED_ORIGINS", "https://app.example,https://other.example/"),
         ("METRICS_TOKEN", "two words"),
+        ("LOG_CLIENT_ADDRESS", "perhaps"),
         ("STRICT_TRANSPORT_SECURITY", "preload"),
         ("STRICT_TRANSPORT_SECURITY", "max-age=31536000; preload"),
         ("QUOTA_URL", "redis.example.com"),

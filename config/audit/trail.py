@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from django.conf import settings
 from django.db import transaction
 from prometheus_client import Counter
 
@@ -108,7 +109,8 @@ def _add_event(event: str, user: Any, facts: dict[str, object]) -> None:
     request, request_id = state.request, state.request_id or ""
     address = str(client_address(request)) if request else None
     AuditEvent.objects.create(event=event, user=user, address=address, request_id=request_id, facts=facts)
-    line = {"request": request, "facts": {"user": getattr(user, "pk", None), "address": address, **facts}}
+    told = {"address": address} if settings.LOG_CLIENT_ADDRESS else {}
+    line = {"request": request, "facts": {"user": getattr(user, "pk", None), **told, **facts}}
     if state.logs_events:
         transaction.on_commit(partial(logger.info, event, extra=line))
         transaction.on_commit(COUNTED.labels(event).inc)

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, TypeVar
 
 import pgtrigger
@@ -41,7 +42,6 @@ ORIGIN = (
     f" || '/' || '{TABLE}'::regclass::oid"
 )
 PARTITION = timedelta(days=7)
-RETENTION = timedelta(days=90)
 _PARTITIONS_AHEAD = 5
 _SECONDS_BEFORE_ANOTHER_TRY = 0.1
 
@@ -178,8 +178,7 @@ def switch(**options: object) -> None:
             if settings.EVENTS:
                 cursor.execute(f"INSERT INTO {EPOCHS} (origin) VALUES ({ORIGIN})")
         if settings.EVENTS:
-            for statement in build_partitions(cursor):
-                cursor.execute(statement)
+            create_partitions(cursor)
 
 
 def _switch_triggers(cursor: Any) -> bool:
@@ -199,56 +198,58 @@ def _switch_triggers(cursor: Any) -> bool:
 # --- Partitions
 
 
-def build_partitions(cursor: Any) -> list[str]:
-    """The statements that make the partitions of this week and of those that follow, as far as they are missing.
-
-    The default one takes the rows of a week without.
-    """
+def create_partitions(cursor: Any) -> None:
+    """Makes the partitions of this week and of those that follow. The default one takes the rows of a week without."""
     now = datetime.now(UTC)
     monday = now.replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=now.weekday())
-    statements = []
     for start in (monday + PARTITION * number for number in range(_PARTITIONS_AHEAD)):
         name, end = f"{TABLE}_{start:%Y%m%d}", start + PARTITION
-        cursor.execute(f"SELECT FROM {TABLE}_default WHERE created_at >= %s AND created_at < %s LIMIT 1", [start, end])
-        if not cursor.rowcount:
-            statements.append(
-                f"CREATE TABLE IF NOT EXISTS {name} PARTITION OF {TABLE} FOR VALUES FROM ('{start}') TO ('{end}')"
-            )
-    return statements
+        cursor.execute(
+            f"SELECT to_regclass(%s) IS NULL AND NOT EXISTS (SELECT FROM {TABLE}_default"
+            " WHERE created_at >= %s AND created_at < %s)",
+            [name, start, end],
+        )
+        if cursor.fetchone()[0]:
+            cursor.execute(f"CREATE TABLE {name} PARTITION OF {TABLE} FOR VALUES FROM ('{start}') TO ('{end}')")
 
 
 def purge(now: datetime, *, dry_run: bool = False) -> int:
     """Drops what partitions have expired as a whole, and makes those to come. Returns how many events there were."""
-    before = now - RETENTION
-    late = f"{TABLE}_default WHERE created_at < '{before}'"
+    before = now - timedelta(days=settings.EVENT_RETENTION_DAYS)
     with connection.cursor() as cursor:
-        removals = {name: f"DROP TABLE {name}" for name in _find_partitions(cursor, before)}
-        removals[late] = f"DELETE FROM {late}"
-        expired = " UNION ALL ".join(f"SELECT 1 FROM {rows}" for rows in removals)
-        cursor.execute(f"SELECT count(*) FROM ({expired}) AS expired")
+        expired = [f"SELECT position, id FROM {name}" for name in _find_partitions(cursor, before)]
+        late = f"SELECT position, id FROM {TABLE}_default WHERE created_at < '{before}'"
+        cursor.execute(f"SELECT count(*) FROM ({' UNION ALL '.join([*expired, late])}) AS expired")
         count = int(cursor.fetchone()[0])
         if not dry_run:
-            for rows, removal in removals.items():
-                _run_briefly(_NOTE_LAST.format(rows=rows), removal)
-            _run_briefly(*build_partitions(cursor))
+            for name in _find_partitions(cursor, before):
+                _write_briefly(cursor, f"SELECT position, id FROM {name}", f"DROP TABLE {name}")
+            _write_briefly(cursor, late, f"DELETE FROM {TABLE}_default WHERE created_at < '{before}'")
+            _run_briefly(partial(create_partitions, cursor))
     return count
 
 
-# Up to which event they were removed, so that an earlier cursor is refused.
-_NOTE_LAST = f"""
-UPDATE {EPOCHS} SET dropped_position = last.position, dropped_id = last.id
-FROM (SELECT position, id FROM {{rows}} ORDER BY position DESC, id DESC LIMIT 1) AS last
-WHERE (last.position, last.id) > (dropped_position, dropped_id)
-"""
+def _write_briefly(cursor: Any, gone: str, statement: str) -> None:
+    """Removes events, and records up to which one, so that an earlier cursor is refused."""
+
+    def write() -> None:
+        cursor.execute(
+            f"UPDATE {EPOCHS} SET dropped_position = last.position, dropped_id = last.id"
+            f" FROM ({gone} ORDER BY position DESC, id DESC LIMIT 1) AS last"
+            " WHERE (last.position, last.id) > (dropped_position, dropped_id)"
+        )
+        cursor.execute(statement)
+
+    _run_briefly(write)
 
 
-def _run_briefly(*statements: str) -> None:
+def _run_briefly(write: Callable[[], None]) -> None:
     """Runs what locks the whole table, for which writers wait: it waits but a moment itself, and is tried again."""
     while True:
         try:
             with transaction.atomic(), connection.cursor() as cursor:
-                for statement in ("SET LOCAL lock_timeout = 100", *statements):
-                    cursor.execute(statement)
+                cursor.execute("SET LOCAL lock_timeout = 100")
+                write()
         except OperationalError as error:
             if not isinstance(error.__cause__, LockNotAvailable):
                 raise

@@ -70,7 +70,6 @@ def log_answer(answered: Answered) -> None:
     environ, state, status, headers, route, method, seconds, request = answered
     user, kind = _find_principal(state, request)
     traceparent = _TRACEPARENT.match(environ.get("HTTP_TRACEPARENT", ""))
-    forwarded, remote = environ.get("HTTP_X_FORWARDED_FOR"), environ.get("REMOTE_ADDR", "")
     line = {
         "time": datetime.now(UTC),
         "level": "INFO" if status < 500 else "ERROR",
@@ -89,8 +88,10 @@ def log_answer(answered: Answered) -> None:
         "statements": state.spent.statements,
         "replayed": "Idempotent-Replayed" in headers,
         "lane": state.lane,
-        "address": format_client_address(forwarded, remote, settings.TRUSTED_PROXIES),
     }
+    if settings.LOG_CLIENT_ADDRESS:
+        forwarded, remote = environ.get("HTTP_X_FORWARDED_FOR"), environ.get("REMOTE_ADDR", "")
+        line["address"] = format_client_address(forwarded, remote, settings.TRUSTED_PROXIES)
     log.add(render(line))
 
 

@@ -22,9 +22,9 @@ _ROW = re.compile(r"^\| (?P<names>`[^|]+`) \| (?P<meaning>.+) \| (?P<default>[^|
 _LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
 
 
-def read_documented(until: str = "</details>") -> dict[str, tuple[str, str]]:
-    """The meaning and default of each variable in the tables of settings, up to a line."""
-    text = (ROOT / "docs/settings.md").read_text().partition(until)[0]
+def read_documented() -> dict[str, tuple[str, str]]:
+    """The meaning and default of each variable in the table of settings."""
+    text = (ROOT / "docs/settings.md").read_text()
     return {
         name: (row["meaning"], default)
         for row in _ROW.finditer(text)
@@ -33,9 +33,9 @@ def read_documented(until: str = "</details>") -> dict[str, tuple[str, str]]:
 
 
 def build_example() -> str:
-    """The text of .env.example: the required variables to fill in, and all others of production with their defaults."""
+    """The text of .env.example: the required variables to fill in, and all others with their defaults."""
     lines = ["# Settings for production. docs/settings.md has the details."]
-    for name, (meaning, default) in read_documented(until="### Development").items():
+    for name, (meaning, default) in read_documented().items():
         given = "".join(re.findall(r"^`([^` ]*)`", default)[:1])
         text = _LINK.sub(r"\1", meaning).replace("`", "")
         lines += ["", f"# {text}", f"{name}=" if name in REQUIRED else f"# {name}={given}"]

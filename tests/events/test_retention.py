@@ -69,11 +69,11 @@ def test_week_that_has_expired_is_dropped_and_cursors_from_before_with_it(admin)
 
 
 @pytest.mark.usefixtures("old")
-def test_week_of_which_a_part_is_not_old_enough_stays(monkeypatch):
+def test_week_of_which_a_part_is_not_old_enough_stays(settings):
     age = timezone.now() - (MONDAY + events.PARTITION)
-    monkeypatch.setattr(events, "RETENTION", age + timedelta(days=1))
+    settings.EVENT_RETENTION_DAYS = age.days + 1
     assert purge() == 0
-    monkeypatch.setattr(events, "RETENTION", age)
+    settings.EVENT_RETENTION_DAYS = age.days
     # The default partition is emptied by rows: what is there is younger.
     assert purge() == 2
 

@@ -71,6 +71,12 @@ def test_line_says_who_asked_for_what_and_what_it_cost(user: Caller, lines: Line
     }
 
 
+def test_address_is_left_out_of_the_log_where_the_operator_wants_it(user: Caller, lines: Lines, settings: Any) -> None:
+    settings.LOG_CLIENT_ADDRESS = False
+    user.get("/users")
+    assert list(lines()[0]) == FIELDS[:-1]
+
+
 @pytest.mark.parametrize(
     ("sent", "kept"),
     [

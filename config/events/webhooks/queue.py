@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.db import connection
 from django.db.models import Q
@@ -44,8 +45,6 @@ GIVE_UP_AFTER = timedelta(days=3)
 MAX_EVENTS = 500
 # Taken at once, and sent within a moment.
 MAX_TAKEN = 100
-# Requests that an endpoint gets at the same time.
-MAX_CONCURRENT = 4
 # The maximum that waits for an endpoint whose events are sent again.
 MAX_REPLAYED = 1_000
 _LOCK = 0x7765_6268
@@ -128,7 +127,7 @@ def _take() -> Sequence[Message]:
     _write_new(progress, epoch)
     for webhook in Webhook.objects.filter(status=WebhookStatus.ACTIVE).exclude(replay_position=None).order_by("id"):
         _write_again(webhook, progress)
-    found = _execute(_TAKE, LEASE, MAX_CONCURRENT)
+    found = _execute(_TAKE, LEASE, settings.WEBHOOK_CONCURRENCY)
     return _build_messages([pk for (pk,) in found], epoch) if found else []
 
 

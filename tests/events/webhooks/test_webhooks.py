@@ -247,8 +247,8 @@ def test_replay_sends_the_events_of_before_under_their_names(user, receiver, beg
     assert Webhook.objects.get().replay_position is None
 
 
-def test_deliveries_of_an_endpoint_are_in_order_and_few_at_a_time(user, receiver, monkeypatch):
-    monkeypatch.setattr("config.events.webhooks.queue.MAX_CONCURRENT", 1)
+def test_deliveries_of_an_endpoint_are_in_order_and_few_at_a_time(user, receiver, settings):
+    settings.WEBHOOK_CONCURRENCY = 1
     subscribe(user, receiver)
     ids = [user.post("/api/v2/orders", ORDER).data["id"] for _ in range(7)]
     deliver()
