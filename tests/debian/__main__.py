@@ -257,7 +257,7 @@ def watch(debian: Debian) -> None:
     reached = f'{asked} | grep --count "=> 1 "'
     debian.run(f"timeout 90 sh -c 'until test $({reached}) = 5; do sleep 1; done'")
     print("- Prometheus reaches the service, the probe and the exporters")
-    expect_all_well(debian)
+    expect_all_well(debian, "users-service-purge.timer")
 
 
 def come_back(debian: Debian) -> None:
