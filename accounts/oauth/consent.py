@@ -6,11 +6,13 @@ from urllib.parse import urlsplit
 
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.views import redirect_to_login
+from django.db.models import Min
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.utils.decorators import method_decorator
 from oauth2_provider.exceptions import FatalClientError, OAuthToolkitError
+from oauth2_provider.models import get_refresh_token_model
 from oauth2_provider.oauth2_backends import _add_iss_to_redirect
 from oauth2_provider.settings import oauth2_settings
 from oauth2_provider.views.mixins import OAuthLibMixin
@@ -74,15 +76,21 @@ class AuthorizeView(OAuthLibMixin, Page):
         return scopes, credentials
 
 
-def _fetch_grants(user: Any) -> dict[Application, dict[str, str]]:
-    """What each application may do that holds a refresh token which it could still use."""
+def _describe_grants(user: Any) -> list[dict[str, Any]]:
+    """Each application that holds a refresh token which it could still use: what it may do, and since when."""
     tokens = living_refresh_tokens(timezone.now()).filter(user=user).select_related("application", "access_token")
-    grants: dict[Application, dict[str, str]] = {}
+    # A refresh token is replaced at each use; its family begins with the consent.
+    own = get_refresh_token_model().objects.filter(user=user)
+    since = dict(own.order_by().values_list("token_family").annotate(Min("created")))
+    grants: dict[int, dict[str, Any]] = {}
     for token in tokens.order_by("application__name", "id"):
+        grant = grants.setdefault(
+            token.application_id, {"application": token.application, "since": since[token.token_family], "scopes": {}}
+        )
         granted = token.access_token.scope.split()
-        texts = {scope: text for scope, text in SCOPE_TEXTS.items() if scope in granted}
-        grants.setdefault(token.application, {}).update(texts)
-    return grants
+        grant["scopes"] |= {scope: text for scope, text in SCOPE_TEXTS.items() if scope in granted}
+        grant["since"] = min(grant["since"], since[token.token_family])
+    return list(grants.values())
 
 
 class GrantsView(Page):
@@ -90,7 +98,7 @@ class GrantsView(Page):
 
     @method_decorator(login_required)
     def get(self, request: HttpRequest) -> HttpResponse:
-        return render(request, "accounts/grants.html", {"grants": _fetch_grants(request.user)})
+        return render(request, "accounts/grants.html", {"grants": _describe_grants(request.user)})
 
     @method_decorator(login_required)
     def post(self, request: HttpRequest) -> HttpResponse:

@@ -1,7 +1,11 @@
 """The admin site: Django's, with a dashboard on its first page."""
 
+from typing import Any
+
+from django.apps import apps
 from django.contrib import admin
 from django.contrib.admin.actions import delete_selected
+from django.contrib.auth import get_user_model
 from django.contrib.auth.forms import PasswordChangeForm
 from django.contrib.auth.views import PasswordChangeView
 from django.http import HttpRequest
@@ -27,6 +31,13 @@ class AdminSite(admin.AdminSite):
         super().__init__(name)
         delete = confirmed_action("Delete selected %(verbose_name_plural)s", permission="delete")
         self.add_action(delete(delete_selected), "delete_selected")
+
+    def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
+        """The apps in the order of INSTALLED_APPS, that of the user model first, instead of by name."""
+        labels = [config.label for config in apps.get_app_configs()]
+        start = labels.index(get_user_model()._meta.app_label)
+        found: list[Any] = super().get_app_list(request, app_label)
+        return sorted(found, key=lambda app: (labels.index(app["app_label"]) - start) % len(labels))
 
     def index(self, request: HttpRequest, extra_context: dict[str, object] | None = None) -> TemplateResponse:
         return super().index(request, {**dashboard.build_context(), **(extra_context or {})})

@@ -217,6 +217,12 @@ def test_removed_user_is_no_link_in_a_list(chief, make_user):
     assert f'<td class="field-user_link">removed user {payer.pk}</td>' in page
 
 
+def test_users_stand_first_in_the_sidebar(chief):
+    page = signed_in(chief).get("/admin/").content.decode()
+    apps = re.findall(r'class="app-([a-z0-9_]+) module', page)
+    assert apps[:5] == ["users", "orders", "posts", "payments", "accounts"]
+
+
 def test_form_of_a_new_user_speaks_of_no_single_sign_on(chief):
     page = signed_in(chief).get("/admin/users/user/add/").content.decode()
     assert "can sign in only after an administrator sets one" in page

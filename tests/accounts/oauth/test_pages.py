@@ -4,6 +4,7 @@ import re
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from config.api.principal import SCOPE_TEXTS
 from config.models import AuditEvent
@@ -149,6 +150,7 @@ def test_applications_page_lists_what_one_has_authorised(person, client, make_us
     text = person.browser.get("/oauth/grants").content.decode()
     assert text.count(f"<h2>{client.row.name}</h2>") == 1
     assert "Elsewhere" not in text
+    assert f"Access since {timezone.now():%-d %B %Y}" in text
     assert "<code>users:read</code>" in text
 
 
