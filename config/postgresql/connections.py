@@ -11,6 +11,7 @@ from typing import Any
 from weakref import WeakSet
 
 import psycopg
+from django.conf import settings
 from django.db import connections
 from django.db.backends.signals import connection_created
 from django.dispatch import receiver
@@ -22,15 +23,17 @@ MAX_SECONDS_OF_SILENCE = 3.0
 SECONDS_BETWEEN_LOOKS = 0.25
 
 
-# The connections of this process's threads.
+# The connections of this process, where there are replicas: without them, nobody ends what waits.
 _known: WeakSet[Any] = WeakSet()
 _known_lock = Lock()
 
 
 @receiver(connection_created)
 def _note(connection: Any, **options: object) -> None:
-    with _known_lock:
-        _known.add(connection)
+    # Each transaction of the fast path makes one.
+    if settings.REPLICAS:
+        with _known_lock:
+            _known.add(connection)
 
 
 def cut_waiting(alias: str) -> int:
