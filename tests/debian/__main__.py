@@ -314,7 +314,7 @@ def expect_refused_reload(debian: Debian, promise: str, commands: str = "systemc
 def compose(debian: Debian) -> None:
     """Docker Compose itself reads the file with the settings that the document makes; there are no images here."""
     *_, block = read_blocks("deploy.md", "In containers")
-    settings = block.partition("docker ")[0]
+    settings = block[block.index("install --mode 600") : block.index("docker compose")]
     debian.run("apt-get install --yes --no-install-recommends docker-cli docker-compose", is_online=True)
     (options,) = set(re.findall("docker compose (--env-file \\S+ --file \\S+) ", block))
     told = debian.run(f"cd /opt/users-service\n{settings}docker compose {options} config --format json")
