@@ -163,8 +163,7 @@ class LinkPage(Page):
             return render(request, "accounts/expired.html", context, status=error.status)
 
     def get(self, request: HttpRequest, token: str) -> HttpResponse:
-        if find_user(token, *self.purposes) is None:
-            raise messages.expired_link()
+        find_user(token, *self.purposes)
         return render(request, self.template_name)
 
 

@@ -1,7 +1,5 @@
 """The tokens of links that are mailed to users: signed, bound to the user as it was, and stored nowhere."""
 
-from __future__ import annotations
-
 import hashlib
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -11,6 +9,7 @@ from django.utils import timezone
 from django.utils.crypto import constant_time_compare, salted_hmac
 from django.utils.http import base36_to_int, int_to_base36
 
+from config.http.errors import DomainError, ErrorCode
 from users.models import Status, User
 
 
@@ -55,27 +54,31 @@ def build_token(purpose: Purpose, user_id: int, state: str, issued_at: datetime,
     return f"{head}-{signature}"
 
 
-def find_user(token: str, *purposes: Purpose, lock: bool = False) -> tuple[User, Purpose] | None:
-    """The active user of a link that is good, and what it is for; None for any other token.
+def find_user(token: str, *purposes: Purpose, lock: bool = False) -> tuple[User, Purpose]:
+    """The active user of a link that is good, and what it is for.
 
     Args:
         token: as somebody presents it.
         purposes: those that are accepted.
         lock: whether the user is locked, so that of simultaneous uses one is the first.
+
+    Raises:
+        DomainError: NOT_FOUND for any other token.
     """
+    expired = DomainError(ErrorCode.NOT_FOUND, "This link has expired or was used. Request a new one.")
     try:
         purpose, user_id, issued, _ = token.split("-")
         found, pk, seconds = Purpose(purpose), base36_to_int(user_id), base36_to_int(issued)
         issued_at = datetime.fromtimestamp(seconds, UTC)
     except (ValueError, OverflowError, OSError):
-        return None
+        raise expired from None
     if found not in purposes or pk >= 2**63 or timezone.now() - issued_at >= found.lifetime:
-        return None
+        raise expired
     users = User.objects.filter(pk=pk, status=Status.ACTIVE)
     user = (users.select_for_update(no_key=True) if lock else users).first()
     keys = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
     if user is None or not any(
         constant_time_compare(build_token(found, pk, get_state(user), issued_at, key), token) for key in keys
     ):
-        return None
+        raise expired
     return user, found

@@ -1,7 +1,5 @@
 """Mail with a link, to users: asked for, sent by `manage.py deliver`, and followed."""
 
-from __future__ import annotations
-
 from smtplib import SMTPRecipientsRefused
 from urllib.parse import urlsplit
 
@@ -151,7 +149,7 @@ def set_password(token: str, password: str) -> None:
     """
 
     def write() -> None:
-        user, purpose = _take(token, *SETS_PASSWORD)
+        user, purpose = find_user(token, *SETS_PASSWORD, lock=True)
         validate_line(password)
         validate_password(password, user)
         audit.record_write(f"{purpose}.used", user=user)
@@ -169,19 +167,8 @@ def verify_email(token: str) -> None:
     """
 
     def write() -> None:
-        user, purpose = _take(token, Purpose.EMAIL_VERIFICATION)
+        user, purpose = find_user(token, Purpose.EMAIL_VERIFICATION, lock=True)
         audit.record_write(f"{purpose}.used", user=user)
         services.change(user, {"email_verified_at": timezone.now()})
 
     run_in_transaction(write)
-
-
-def _take(token: str, *purposes: Purpose) -> tuple[User, Purpose]:
-    found = find_user(token, *purposes, lock=True)
-    if found is None:
-        raise expired_link()
-    return found
-
-
-def expired_link() -> DomainError:
-    return DomainError(ErrorCode.NOT_FOUND, "This link has expired or was used. Request a new one.")

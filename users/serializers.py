@@ -179,25 +179,23 @@ class UserSerializer(ResourceSerializer):
 
     def _refuse_forbidden(self, data: Mapping[str, object]) -> None:
         """Raises DomainError, a FORBIDDEN that names every field of a body that the caller may not set."""
-        refused = dict(self._find_forbidden(data))
-        if refused:
-            details = [Detail(name, message) for name, message in refused.items()]
+        if details := list(self._find_forbidden(data)):
             raise DomainError(ErrorCode.FORBIDDEN, details[0].message, details)
 
-    def _find_forbidden(self, data: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    def _find_forbidden(self, data: Mapping[str, object]) -> Iterator[Detail]:
         is_administrator = self.principal is not None and self.principal.user.is_administrator
         may_do_all = self.principal is not None and self.principal.made_from_password
         for name in ADMINISTRATIVE:
             if not self._sets(name, data):
                 continue
             if not is_administrator:
-                yield name, "Only an administrator can set this field."
+                yield Detail(name, "Only an administrator can set this field.")
             elif name == "role" and data[name] in PRIVILEGED_ROLES and not may_do_all:
-                yield name, "To assign this role, use a password-based credential: JWT, Basic or session."
+                yield Detail(name, "To assign this role, use a password-based credential: JWT, Basic or session.")
         if "password_hash" in data and not (is_administrator and may_do_all):
-            yield "password_hash", "Only an administrator with a password-based credential may set this."
+            yield Detail("password_hash", "Only an administrator with a password-based credential may set this.")
         if "password" in data and self.instance and not may_do_all:
-            yield "password", "To change a password, use a password-based credential: JWT, Basic or session."
+            yield Detail("password", "To change a password, use a password-based credential: JWT, Basic or session.")
 
     def _sets(self, name: str, data: Mapping[str, object]) -> bool:
         """Whether a body has another value for a field than the present one, or than the default of a new user."""
@@ -210,7 +208,7 @@ class UserSerializer(ResourceSerializer):
         return bool(value != getattr(self.instance or NEW_USER, name))
 
     def create(self, validated_data: dict[str, Any]) -> User:
-        user = services.create(**{"password": None, **validated_data})
+        user = services.create(**validated_data)
         if self.principal is None and settings.REQUIRE_VERIFIED_EMAIL:
             messages.ask(Purpose.EMAIL_VERIFICATION, user)
         return user

@@ -1,7 +1,7 @@
 """Writes to users that span rows: they keep one email to a user, and the last administrator in place."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from django.contrib.admin.models import LogEntry
@@ -22,27 +22,22 @@ _ADMINISTRATORS_LOCK = 0x7573_6572
 UniqueKey = Mapping[str, str | None]
 
 
-def create(
-    *,
-    name: str,
-    email: str,
-    role: str = Role.USER,
-    status: str = Status.ACTIVE,
-    external_id: str | None = None,
-    password: str | None,
-    password_hash: str | None = None,
-) -> User:
+def create(*, password: str | None = None, password_hash: str | None = None, **fields: Any) -> User:
     """Adds a user; without a password, nobody can log in as this user.
 
     Args:
+        password: in clear.
         password_hash: of the password, where it was hashed elsewhere, as `parse_password_hash` returns it.
+        fields: of the user.
 
     Raises:
         DomainError: CONFLICT on what another user has and no two may have.
     """
-    user = User(name=name, email=email, role=role, status=status, external_id=external_id)
+    user = User(**fields)
     _set_password(user, password, password_hash)
-    _save(user, on_save=_record_creation)
+    with _saving(user):
+        user.save()
+        audit.record_write("user.created", user=user, role=user.role)
     return user
 
 
@@ -79,10 +74,6 @@ def _set_password(user: User, password: str | None, password_hash: str | None) -
         user.password = password_hash
     else:
         user.set_password(password)
-
-
-def _record_creation(user: User) -> None:
-    audit.record_write("user.created", user=user, role=user.role)
 
 
 def find_conflicts(keys: Sequence[UniqueKey]) -> list[list[Detail]]:
@@ -144,17 +135,14 @@ def change(user: User, changes: Mapping[str, Any], *, trusts_email: bool = True)
     if was_administrator and not user.is_superuser:
         _keep_an_administrator(user.pk)
     if columns:
-        _save(user, columns, on_save=partial(_record_changes, columns=columns))
+        with _saving(user):
+            user.save(update_fields=columns)
+            # A new password is an event of its own (User.save).
+            if changed := [name for name in columns if name != "password"]:
+                told = {name: getattr(user, name) for name in ("role", "status") if name in changed}
+                audit.record_write("user.changed", user=user, changed=changed, **told)
         user.refresh_from_db()
     return user
-
-
-def _record_changes(user: User, columns: Collection[str]) -> None:
-    # A new password is an event of its own (User.save).
-    changed = [name for name in columns if name != "password"]
-    if changed:
-        told = {name: getattr(user, name) for name in ("role", "status") if name in changed}
-        audit.record_write("user.changed", user=user, changed=changed, **told)
 
 
 def remove(*users: User) -> None:
@@ -198,19 +186,17 @@ def _keep_an_administrator(*leaving: int) -> None:
     """
     advisory_lock(_ADMINISTRATORS_LOCK)
     if not User.objects.administrators().exclude(pk__in=leaving).exists():
-        raise DomainError(
-            ErrorCode.CONFLICT,
-            "This is the last active administrator. Create another one first.",
-        )
+        message = "This is the last active administrator. Create another one first."
+        raise DomainError(ErrorCode.CONFLICT, message)
 
 
-def _save(user: User, columns: list[str] | None = None, on_save: Callable[[User], None] | None = None) -> None:
+@contextmanager
+def _saving(user: User) -> Iterator[None]:
+    """Turns the violation of a unique index by the block into a CONFLICT."""
     try:
         # A savepoint: the caller's transaction outlives the refusal.
         with transaction.atomic():
-            user.save(update_fields=columns)
-            if on_save:
-                on_save(user)
+            yield
     except IntegrityError as error:
         if not any(f"users_{name}_unique" in str(error) for name in UNIQUE):
             raise
