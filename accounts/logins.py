@@ -1,7 +1,5 @@
 """Logins with a password: sessions whose tokens are rotated, watched for reuse, and ended together."""
 
-from __future__ import annotations
-
 from accounts.models import LoginSession, is_living_oauth_token
 from accounts.sessions import describe_client
 from accounts.tokens import Pair, RefreshToken, SessionToken, build_pair, get_digest

@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Collection
 from datetime import datetime, timedelta
 from hmac import compare_digest
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -27,14 +27,11 @@ from oauth2_provider.models import (
     refresh_token_expire_timedelta,
 )
 
-from config.api.principal import SCOPES
+from config.api.principal import SCOPES, Principal
 from config.api.representation.text import is_blank
 from config.api.versions.usage import uses
 from config.models import VisibleManager
 from config.postgresql.transactions import is_unavailable, lock_key_share, run_alone
-
-if TYPE_CHECKING:
-    from config.api.principal import Principal
 
 PREFIX_CHARACTERS = 12
 USE_NOTED_EVERY = timedelta(minutes=1)

@@ -1,7 +1,5 @@
 """Whether an email and a password belong together, asked by every door that takes both."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import secrets

@@ -1,7 +1,5 @@
 """Sessions of browsers, Django's in the database, and what a user is shown of these and of its log-ins."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator
 from datetime import datetime

@@ -1,7 +1,5 @@
 """The tokens of a login (RFC 7519): how they are made, and what must be true of one that is presented."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from datetime import UTC, datetime, timedelta

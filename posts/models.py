@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import pgtrigger
 from django.conf import settings
@@ -12,15 +12,12 @@ from django.db.models import Q
 from django.db.models.expressions import RawSQL
 from django.db.models.sql.compiler import SQLCompiler
 
+from config.api.principal import Principal
 from config.api.representation.text import validate_line, validate_lines
 from config.models import ChangingResource, VisibleManager, keep_updated_at, track_words
 from config.postgresql.events import track_events
 from config.postgresql.row_counts import track_counts
 from config.postgresql.visibility import PENDING, REMOVED
-
-if TYPE_CHECKING:
-    from config.api.principal import Principal
-
 
 COMMENTS_OF_ONE = 20
 COMMENTS_IN_LIST = 3

@@ -1,7 +1,5 @@
 """The import of users from a CSV file: each line adds a user by the rules of the API, and all are added or none."""
 
-from __future__ import annotations
-
 import csv
 import io
 from base64 import urlsafe_b64decode, urlsafe_b64encode

@@ -4,8 +4,6 @@ A model that refers to a user declares next to its foreign key which fields of a
 names of fields, none of which is a secret. It is empty for rows that only copy what other rows hold.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 

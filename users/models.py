@@ -3,7 +3,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser, BaseUserManager
 from django.db import connections, models
@@ -13,6 +13,7 @@ from django.db.models.lookups import Exact, StartsWith
 from django.utils.crypto import salted_hmac
 
 from config import audit
+from config.api.principal import Principal
 from config.api.representation.text import is_storable, validate_line, validate_visible
 from config.http.cached_settings import settings
 from config.http.errors import not_found
@@ -21,9 +22,6 @@ from config.postgresql.events import track_events
 from config.postgresql.row_counts import track_counts
 from config.postgresql.transactions import lock_key_share
 from users.password_hashes import MAX_LENGTH
-
-if TYPE_CHECKING:
-    from config.api.principal import Principal
 
 # Fields that no two users share, and their names in errors; any number of users may have None.
 UNIQUE = {"email": "email address", "external_id": "external_id"}

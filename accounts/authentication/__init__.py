@@ -1,7 +1,5 @@
 """Who is calling: the one DRF authentication class, over one credential per module."""
 
-from __future__ import annotations
-
 from types import ModuleType
 
 from rest_framework.authentication import BaseAuthentication

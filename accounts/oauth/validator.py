@@ -1,7 +1,5 @@
 """The rules that the authorization server adds to the toolkit's."""
 
-from __future__ import annotations
-
 import hashlib
 from base64 import b64decode
 from types import SimpleNamespace

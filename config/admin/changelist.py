@@ -4,8 +4,6 @@ A change list offers only the orders, searches and filters that an index serves.
 rows are counted up to a limit.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 

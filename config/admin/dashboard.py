@@ -1,7 +1,5 @@
 """The dashboard on the first page of the admin: totals of all tables, and charts of the last days."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta

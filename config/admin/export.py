@@ -1,7 +1,5 @@
 """Exports of change lists, streamed as the API's lists are: CSV for spreadsheets, JSON by lines for programs."""
 
-from __future__ import annotations
-
 import codecs
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, cast

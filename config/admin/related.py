@@ -1,7 +1,5 @@
 """What belongs to a user, for the user's own page: the change list of each model, with the latest rows."""
 
-from __future__ import annotations
-
 from copy import copy
 from typing import Any
 

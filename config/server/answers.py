@@ -1,7 +1,5 @@
 """The answer to a WSGI environment, whichever server brings it: by the fast path where that is on and may be taken."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Mapping

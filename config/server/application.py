@@ -5,8 +5,6 @@ a greenlet of the loop (config.fastpath.greenlets), which is left while it waits
 everything without the fast path, runs in the process beside the worker (slow_lane.py).
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

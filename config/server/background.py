@@ -1,7 +1,5 @@
 """Work that a process repeats beside its requests: in a thread, on a database connection of its own."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from threading import Event, Thread

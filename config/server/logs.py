@@ -6,8 +6,6 @@ it cost: the route and no path, the id of a user and no credential. No secret ca
 On your own terminal (settings.COLOURED_LOG), the same is written for people.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os

@@ -6,8 +6,6 @@ would have accepted it; the workers; and the folder of the metrics. When the new
 requests.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import math

@@ -1,7 +1,5 @@
 """A request as ASGI brings it: its WSGI environment (PEP 3333), its body, and whom it counts for."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections import OrderedDict

@@ -8,8 +8,6 @@ The worker sends a request down one of its channels, one at a time each, and get
 piece, each when the client has taken the one before it.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import pickle

@@ -4,8 +4,6 @@ Otherwise, nothing is recorded and OpenTelemetry is not imported. The names of a
 conventions. No span has an address, a query, a header of the client or the values of a statement.
 """
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Sends what is in the outbox, and what is due to webhooks."""
 
-from __future__ import annotations
-
 import signal
 from argparse import SUPPRESS, ArgumentParser
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Deletes expired rows beside the traffic, in short transactions that skip locked rows."""
 
-from __future__ import annotations
-
 import time
 from argparse import ArgumentParser
 from collections.abc import Sequence

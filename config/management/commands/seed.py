@@ -1,7 +1,5 @@
 """Demo rows in bulk, by COPY. Ids come from the sequences of the tables, so a seed may run beside requests."""
 
-from __future__ import annotations
-
 import sys
 import time
 from argparse import ArgumentTypeError
