@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import pgtrigger
 from django.conf import settings
@@ -78,10 +79,24 @@ class _Comments(models.Field):
         ]
 
 
-class PostQuerySet(models.QuerySet["Post"]):
-    def visible_to(self, principal: Principal) -> PostQuerySet:
+class _PublicQuerySet(models.QuerySet):
+    """Rows that everybody may read. Their deletion takes the locks of `lock` first."""
+
+    lock: Callable[[], None]
+
+    def visible_to(self, principal: Principal) -> Self:
         return self
 
+    @transaction.atomic
+    def delete(self) -> tuple[int, dict[str, int]]:
+        self.lock()
+        return super().delete()
+
+    delete.alters_data = True  # type: ignore[attr-defined]
+    delete.queryset_only = True  # type: ignore[attr-defined]
+
+
+class PostQuerySet(_PublicQuerySet):
     def with_comments(self, count: int) -> PostQuerySet:
         """The posts with the first `count` comments of each, oldest first, from one look at the database.
 
@@ -94,19 +109,11 @@ class PostQuerySet(models.QuerySet["Post"]):
             # The columns that `only` and `defer` chose.
             posts.query.deferred_loading = self.query.deferred_loading
         first = RawSQL(_FIRST_COMMENTS, [count], output_field=_Comments())  # noqa: S611 - of constants
-        return posts.annotate(first_comments=first)  # type: ignore[no-redef]  # takes the place of the property
+        return posts.annotate(first_comments=first)  # takes the place of the property
 
     def lock(self) -> None:
         """Locks the posts before their comments go: one that is just being written waits, and finds its post gone."""
         list(self.order_by("pk").select_for_update().values_list("pk"))
-
-    @transaction.atomic
-    def delete(self) -> tuple[int, dict[str, int]]:
-        self.lock()
-        return super().delete()
-
-    delete.alters_data = True  # type: ignore[attr-defined]
-    delete.queryset_only = True  # type: ignore[attr-defined]
 
 
 # In the place of Resource's. Whoever writes a whole row, as it was read, does not change what triggers keep.
@@ -166,10 +173,7 @@ class Post(ChangingResource):
         return list(self.comments.all()[:COMMENTS_OF_ONE])
 
 
-class CommentQuerySet(models.QuerySet["Comment"]):
-    def visible_to(self, principal: Principal) -> CommentQuerySet:
-        return self
-
+class CommentQuerySet(_PublicQuerySet):
     def lock(self) -> None:
         """Locks the posts of these comments, which the counting trigger would do after the comments themselves.
 
@@ -178,14 +182,6 @@ class CommentQuerySet(models.QuerySet["Comment"]):
         """
         posts = Post.objects.including_erased().filter(comments__in=self).order_by("pk")
         list(posts.select_for_update(of=("self",), no_key=True).values_list("pk"))
-
-    @transaction.atomic
-    def delete(self) -> tuple[int, dict[str, int]]:
-        self.lock()
-        return super().delete()
-
-    delete.alters_data = True  # type: ignore[attr-defined]
-    delete.queryset_only = True  # type: ignore[attr-defined]
 
 
 _ARRIVED = "SELECT post_id, 1 AS change FROM arrived"
