@@ -16,7 +16,7 @@ from oauth2_provider.views.mixins import OAuthLibMixin
 from oauthlib.oauth2.rfc6749 import errors
 
 from accounts import tokens
-from accounts.authentication.oauth import acting_user, get_scopes, usable_token
+from accounts.authentication import find_usable_token, get_acting_user, get_scopes
 from accounts.models import Application, get_digest, living_refresh_tokens
 from config.api.exceptions import answer_to
 from config.api.limits import quotas
@@ -54,22 +54,19 @@ class Endpoint(OAuthLibMixin, View):
     max_body = MAX_SHORT_BODY
 
     def dispatch(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
-        response = self._respond(request)
+        try:
+            quotas.consume_quota(request, None)
+            response = super().dispatch(request)
+        except errors.OAuth2Error as error:
+            response = build_error(error.error, error.description, error.status_code)
+        except SuspiciousOperation as error:
+            # Django would log a body that is too long or unreadable as an error of the service.
+            response = answer_to(error, request)
         if response.status_code == 401:
             # RFC 6749, section 5.2: the scheme by which a client authenticates. oauthlib names Bearer.
             response["WWW-Authenticate"] = 'Basic realm="users", charset="UTF-8"'
         response.setdefault("Cache-Control", "no-store")
         return response
-
-    def _respond(self, request: HttpRequest) -> HttpResponseBase:
-        try:
-            quotas.consume_quota(request, None)
-            return super().dispatch(request)
-        except errors.OAuth2Error as error:
-            return build_error(error.error, error.description, error.status_code)
-        except SuspiciousOperation as error:
-            # Django would log a body that is too long or unreadable as an error of the service.
-            return answer_to(error, request)
 
     def http_method_not_allowed(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
         allowed = {"Allow": self.options(request).headers["Allow"]}
@@ -129,11 +126,11 @@ class IntrospectView(ClientEndpoint):
 
 
 def _describe_access_token(token: str, client: Application) -> dict[str, object] | None:
-    row = usable_token(token)
+    row = find_usable_token(token)
     if row is None or row.application_id != client.pk:
         return None
     expires_at = int(row.expires.timestamp())
-    return _describe_token(row, client, acting_user(row)) | {"token_type": "Bearer", "exp": expires_at}
+    return _describe_token(row, client, get_acting_user(row)) | {"token_type": "Bearer", "exp": expires_at}
 
 
 def _describe_refresh_token(token: str, client: Application) -> dict[str, object] | None:
