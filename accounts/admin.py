@@ -18,14 +18,9 @@ from users.admin import UserAdmin
 from users.models import User
 
 # django-oauth-toolkit registers pages on which applications and tokens could be edited without the rules of the API.
-for model in (
-    Application,
-    get_access_token_model(),
-    get_grant_model(),
-    get_id_token_model(),
-    get_refresh_token_model(),
-):
-    admin.site.unregister(model)
+admin.site.unregister(
+    [Application, get_access_token_model(), get_grant_model(), get_id_token_model(), get_refresh_token_model()]
+)
 
 
 @admin.register(APIKey)

@@ -121,19 +121,8 @@ class APIKey(UsedModel):
         return f"{self.prefix}…"
 
     @staticmethod
-    def new_key() -> str:
-        """A key of 256 random bits. The random part is long enough for a plain digest to keep it secret."""
-        return f"urs_{secrets.token_urlsafe(32)}"
-
-    @staticmethod
     def get_digest(key: str) -> bytes:
         return hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
-
-
-class LoginSessionQuerySet(models.QuerySet["LoginSession"]):
-    def expired(self, now: datetime) -> LoginSessionQuerySet:
-        """Those whose newest refresh token is past its end, and with it all others. Ended ones stay until then."""
-        return self.filter(expires_at__lte=now)
 
 
 class LoginSession(models.Model):
@@ -158,13 +147,14 @@ class LoginSession(models.Model):
     access_used_at = models.DateTimeField(null=True, editable=False)
     rotated_at = models.DateTimeField(null=True, editable=False)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
+    # The end of the newest refresh token, and with it of all others. The row of an ended session stays until then.
     expires_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True, editable=False)
     # The address of the client that logged in.
     address = models.CharField(max_length=45, default="", editable=False)
     user_agent = models.CharField(max_length=300, default="", editable=False)
 
-    objects = VisibleManager.from_queryset(LoginSessionQuerySet)()
+    objects = VisibleManager()
 
     class Meta:
         ordering = ["-created_at"]

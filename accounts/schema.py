@@ -110,7 +110,7 @@ _SCHEMAS: JSONObject = {
             "iat": build_integer(),
             "exp": build_integer(),
         },
-        optional=("iss", "client_id", "sub", "scope", "token_type", "iat", "exp"),
+        required=["active"],
         description="RFC 7662, section 2.2. Only `active` if the token is inactive or belongs to another client.",
     ),
     "KeySet": build_object(
@@ -133,9 +133,8 @@ _SCHEMAS: JSONObject = {
         },
         description="RFC 7517, section 5.",
     ),
-    "OAuthTokenRequest": {
-        "type": "object",
-        "properties": {
+    "OAuthTokenRequest": build_object(
+        {
             "grant_type": {
                 "type": "string",
                 "enum": ["authorization_code", "client_credentials", "refresh_token"],
@@ -148,16 +147,12 @@ _SCHEMAS: JSONObject = {
             "scope": {**_SCOPE, "description": "The scopes, separated by spaces."},
             **_CLIENT,
         },
-        "required": ["grant_type"],
-    },
-    "OAuthTokenReference": {
-        "type": "object",
-        "properties": {"token": {**_TOKEN, "description": "The access or refresh token."}, **_HINT, **_CLIENT},
-        "required": ["token"],
-    },
+        required=["grant_type"],
+    ),
+    "OAuthTokenReference": build_object(
+        {"token": {**_TOKEN, "description": "The access or refresh token."}, **_HINT, **_CLIENT}, required=["token"]
+    ),
 }
-
-
 _EXAMPLES: JSONObject = {
     "OAuthTokenRequest": {"grant_type": "client_credentials", "scope": "users:read"},
     "OAuthTokenReference": {"token": "a-token"},

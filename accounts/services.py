@@ -1,5 +1,6 @@
 """Making credentials, and ending them."""
 
+import secrets
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
@@ -28,7 +29,8 @@ def create_api_key(
 
 
 def _new_key(user: User, name: str, scopes: list[str], expires_at: datetime | None) -> tuple[APIKey, str]:
-    key = APIKey.new_key()
+    # 256 random bits: enough for a plain digest to keep them secret.
+    key = f"urs_{secrets.token_urlsafe(32)}"
     row = APIKey.objects.create(
         user=user,
         name=name,
@@ -74,13 +76,6 @@ def save_new_application(application: Application) -> str | None:
     return secret
 
 
-def _hold_owners(*owners: User | None) -> None:
-    """Before the application's row, as everywhere; the foreign key of the event would lock it after, at the commit."""
-    for owner in owners:
-        if owner is not None:
-            User.objects.lock_key_share(owner.pk)
-
-
 def change_application(application: Application, columns: list[str]) -> None:
     """Writes new values of those columns, which have been checked, and of no other: the row may have a new secret.
 
@@ -90,7 +85,8 @@ def change_application(application: Application, columns: list[str]) -> None:
     row = Application.objects.filter(pk=application.pk)
     # It concerns the owner before and after.
     owners = [*User.objects.filter(pk__in={*row.values_list("owner", flat=True), application.owner_id}).order_by("id")]
-    _hold_owners(*owners)
+    for owner in owners:
+        User.objects.lock_key_share(owner.pk)
     for owner in owners or [None]:
         facts = {"client_id": application.client_id, "changed": columns}
         audit.record("oauth_application.changed", user=owner, **facts)
@@ -104,7 +100,8 @@ def rotate_secret(application: Application) -> str | None:
 
     Returns the secret, which is shown only now and stored nowhere; None for a public client.
     """
-    _hold_owners(application.owner)
+    # The owner before the application, as everywhere; the event's foreign key would lock it after, at the commit.
+    User.objects.lock_key_share(application.owner_id or 0)
     audit.record("oauth_application.secret_rotated", user=application.owner, client_id=application.client_id)
     secret = application.give_secret()
     Application.objects.filter(pk=application.pk).update(client_secret=application.client_secret)
@@ -113,7 +110,7 @@ def rotate_secret(application: Application) -> str | None:
 
 def remove_application(application: Application) -> None:
     """Removes an application with all codes and tokens that it holds, in the caller's transaction."""
-    _hold_owners(application.owner)
+    User.objects.lock_key_share(application.owner_id or 0)
     audit.record("oauth_application.removed", user=application.owner, client_id=application.client_id)
     # The lock keeps out tokens that are being given meanwhile, for which the application is held.
     Application.objects.select_for_update().get(pk=application.pk)

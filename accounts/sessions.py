@@ -129,8 +129,3 @@ def end_session(user: Any, name: str) -> None:
 
     if not run_in_transaction(end):
         raise not_found()
-
-
-def get_expired_sessions(now: datetime) -> QuerySet[Session]:
-    """The sessions of browsers that have expired at a time."""
-    return Session.objects.filter(expire_date__lte=now)

@@ -5,18 +5,12 @@ from datetime import datetime
 from django.db.models import Exists, OuterRef, QuerySet
 from oauth2_provider.models import (
     AbstractAccessToken,
-    AbstractGrant,
     AbstractRefreshToken,
     get_access_token_model,
-    get_grant_model,
     get_refresh_token_model,
 )
 
 from accounts.models import living_refresh_tokens
-
-
-def past_codes(now: datetime) -> QuerySet[AbstractGrant]:
-    return get_grant_model().objects.filter(expires__lte=now)
 
 
 def past_refresh_tokens(now: datetime) -> QuerySet[AbstractRefreshToken]:

@@ -71,7 +71,9 @@ class Validator(OAuth2Validator):
         """
         request.scopes = list(dict.fromkeys(scopes))
         if not scopes or not super().validate_scopes(client_id, scopes, client, request, *args, **kwargs):
-            raise _invalid_scope(request)
+            allowed = " ".join(request.client.allowed_scopes) or "none"
+            message = "The scope must contain at least one of the application's allowed scopes, and no others"
+            raise errors.InvalidScopeError(f"{message}: {allowed}.", request=request)
         return True
 
     # --- Authorization codes
@@ -231,12 +233,6 @@ class Validator(OAuth2Validator):
             _record("oauth_token.revoked", request, user=row.user)
         elif AccessToken.objects.filter(application=request.client, token_checksum=digest).delete()[0]:
             _record("oauth_token.revoked", request, user=request.client.owner)
-
-
-def _invalid_scope(request: Request) -> errors.InvalidScopeError:
-    allowed = " ".join(request.client.allowed_scopes) or "none"
-    message = f"The scope must contain at least one of the application's allowed scopes, and no others: {allowed}."
-    return errors.InvalidScopeError(message, request=request)
 
 
 def _parse_client_credentials(request: Request) -> tuple[str, str] | None:

@@ -9,10 +9,10 @@ from itertools import islice
 from django.conf import settings
 from django.db.models import Model, QuerySet
 from django.utils import timezone
+from oauth2_provider.models import get_grant_model
 
-from accounts.models import LoginSession
+from accounts.models import LoginSession, Session
 from accounts.oauth import retention
-from accounts.sessions import get_expired_sessions
 from config import erasure
 from config.api.limits import counters
 from config.management.command import ServiceCommand, direct_connection
@@ -68,12 +68,12 @@ class Command(ServiceCommand):
 
 
 def _get_expired_rows(now: datetime) -> dict[str, QuerySet[Model]]:
-    """The rows to delete, by their name in the report; each app defines which of its rows expire."""
+    """The rows to delete, by their name in the report."""
     kept = timedelta(days=settings.AUDIT_RETENTION_DAYS)
     return {
-        "login sessions": LoginSession.objects.expired(now),
-        "browser sessions": get_expired_sessions(now),
-        "OAuth codes": retention.past_codes(now),
+        "login sessions": LoginSession.objects.filter(expires_at__lte=now),
+        "browser sessions": Session.objects.filter(expire_date__lte=now),
+        "OAuth codes": get_grant_model().objects.filter(expires__lte=now),
         "OAuth refresh tokens": retention.past_refresh_tokens(now),
         "OAuth access tokens": retention.past_access_tokens(now),
         "counters": counters.expired(now),
