@@ -127,7 +127,9 @@ def get_guide() -> dict[str, Page]:
 
 
 def _read_page(name: str, text: str) -> Page:
-    tokens = _build_parser().parse(_replace_defaults(text))
+    # The origin and the vendor of this deployment, instead of those of `make run`.
+    text = text.replace("http://127.0.0.1:8000", settings.PUBLIC_URL)
+    tokens = _build_parser().parse(text.replace("application/vnd.users.", f"application/vnd.{settings.API_VENDOR}."))
     for token in tokens:
         _rewrite_page_links(token.children or ())
     title, *sections = _annotate_headings(tokens)
@@ -147,13 +149,6 @@ def _build_parser() -> MarkdownIt:
     parser.add_render_rule("table_open", _render_table_start)
     parser.add_render_rule("table_close", lambda *_: "</table></div>\n")
     return parser
-
-
-def _replace_defaults(text: str) -> str:
-    """Replaces the origin and the vendor of `make run` in the files with those of this deployment."""
-    return text.replace("http://127.0.0.1:8000", settings.PUBLIC_URL).replace(
-        "application/vnd.users.", f"application/vnd.{settings.API_VENDOR}."
-    )
 
 
 def _annotate_headings(tokens: Sequence[Token]) -> Iterator[Section]:
@@ -228,19 +223,13 @@ def _render_session(name: str, content: str) -> str:
     exchanges = list(examples.read_session(content))
     for exchange in exchanges:
         if exchange.is_call:
-            parts.append(
-                _render_versions(
-                    {
-                        "curl": exchange.command,
-                        "python": examples.write_python(exchange),
-                        "javascript": examples.write_javascript(exchange),
-                    }
-                )
-            )
+            python, javascript = examples.write_python(exchange), examples.write_javascript(exchange)
+            parts.append(_render_versions({"curl": exchange.command, "python": python, "javascript": javascript}))
         else:
             parts.append(f'<pre class="call"><kbd>{escape(exchange.command)}</kbd></pre>')
         if exchange.printed.strip():
-            parts.append(f'<pre class="printed"><samp>{_highlight_answer(exchange.printed)}</samp></pre>')
+            answer = escape(exchange.head) + _highlight(exchange.body, "json")
+            parts.append(f'<pre class="printed"><samp>{answer}</samp></pre>')
     has_call = any(exchange.is_call for exchange in exchanges)
     return _render_languages(name, parts, examples.LANGUAGES if has_call else ())
 
@@ -269,12 +258,6 @@ def _highlight(text: str, language: str) -> str:
     if language not in _LEXERS:
         return escape(text)
     return str(highlight(text, _LEXERS[language], _FORMATTER)).rstrip("\n")
-
-
-def _highlight_answer(printed: str) -> str:
-    """The head of an answer, if it is printed, and its JSON."""
-    head, blank, body = printed.partition("\n\n") if printed.startswith("HTTP/") else ("", "", printed)
-    return escape(head + blank) + _highlight(body, "json")
 
 
 @cache
@@ -321,6 +304,11 @@ class DocumentationView(UnversionedMixin, ConventionsMixin, APIView):
         shown = {"section": self.section, "pages": list(get_guide().values()), **context}
         return Response(shown, template_name=template)
 
+    def get_version(self, request: Request) -> Version:
+        """The version of the API that the query names, or the newest."""
+        version: Version = settings.API_VERSIONS[-1]
+        return versioning.get_version(request) if VERSION_PARAMETER in request.GET else version
+
 
 class GuideView(DocumentationView):
     """A page of the guide."""
@@ -365,8 +353,7 @@ class ReferenceView(DocumentationView):
     section = "Reference"
 
     def get(self, request: Request) -> Response:
-        has_version = VERSION_PARAMETER in request.GET
-        version: Version = versioning.get_version(request) if has_version else settings.API_VERSIONS[-1]
+        version = self.get_version(request)
         response = self.render_page(
             "config/reference.html",
             version=version,

@@ -3,15 +3,20 @@
 import json
 import re
 import shlex
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from argparse import ArgumentParser
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 from urllib.parse import parse_qsl
 
 LANGUAGES = {"curl": "curl", "python": "Python", "javascript": "JavaScript"}
 _VARIABLE = re.compile(r"\$([A-Z_]+)")
 _ASSIGNMENT = re.compile(r"export (?P<name>\w+)=(?P<value>.*)")
 # Between single quotes, a command may have several lines.
-_EXCHANGE = re.compile(r"^\$ (?P<command>(?:[^'\n]|'[^']*')*)\n(?P<printed>(?:(?!\$ ).*\n)*)", re.MULTILINE)
+_EXCHANGE = re.compile(
+    r"^\$ (?P<command>(?:[^'\n]|'[^']*')*)\n"
+    r"(?P<printed>(?P<head>HTTP/(?:(?!\$ ).+\n)+\n?)?(?P<body>(?:(?!\$ ).*\n)*))",
+    re.MULTILINE,
+)
 # As wide as a line of code is on a page.
 _WIDTH = 82
 # A text in JSON, or what Python writes otherwise.
@@ -19,8 +24,16 @@ _JSON_WORD = re.compile(r'"(?:[^"\\]|\\.)*"|true|false|null')
 _PYTHON_WORDS = {"true": "True", "false": "False", "null": "None"}
 
 
-@dataclass
-class Call:
+_CURL = ArgumentParser()
+_CURL.add_argument("url")
+_CURL.add_argument("-i", dest="shows_head", action="store_true")
+_CURL.add_argument("-X", dest="method")
+_CURL.add_argument("-H", dest="headers", action="append", default=[])
+_CURL.add_argument("-u", dest="login")
+_CURL.add_argument("-d", dest="data")
+
+
+class Call(NamedTuple):
     """A curl command. In its texts, `$NAME` is a variable.
 
     Attributes:
@@ -29,21 +42,22 @@ class Call:
         shows_head: whether status and headers are printed, too.
     """
 
-    method: str = ""
-    url: str = ""
-    headers: dict[str, str] = field(default_factory=dict)
-    login: tuple[str, str] | None = None
-    body: object = None
-    form: dict[str, str] | None = None
-    shows_head: bool = False
+    method: str
+    url: str
+    headers: dict[str, str]
+    login: Sequence[str]
+    body: object
+    form: dict[str, str] | None
+    shows_head: bool
 
 
-@dataclass(frozen=True)
-class Exchange:
-    """A command, and what it prints."""
+class Exchange(NamedTuple):
+    """A command, and what it prints: the head of an answer, if it does, and the body."""
 
     command: str
     printed: str
+    head: str
+    body: str
 
     @property
     def is_call(self) -> bool:
@@ -51,61 +65,39 @@ class Exchange:
 
     @property
     def shown_headers(self) -> list[str]:
-        head, blank, _ = self.printed.partition("\n\n")
-        lines = head.splitlines() if blank or self.printed.startswith("HTTP/") else []
-        return [line.partition(":")[0] for line in lines[1:]]
+        return [line.partition(":")[0] for line in self.head.splitlines()[1:] if line]
 
     @property
     def has_body(self) -> bool:
-        text = self.printed.partition("\n\n")[2] if self.printed.startswith("HTTP/") else self.printed
-        return bool(text.strip())
+        return bool(self.body.strip())
 
 
 def read_session(text: str) -> Iterator[Exchange]:
     """The exchanges of a console session."""
     for match in _EXCHANGE.finditer(text):
-        yield Exchange(match["command"], match["printed"])
+        yield Exchange(**match.groupdict(""))
 
 
 def parse_command(command: str) -> Call:
     """Reads a command as a shell and curl would."""
-    call = Call()
-    words = iter(shlex.split(command)[1:])
-    data: str | None = None
-    for word in words:
-        match word:
-            case "-i":
-                call.shows_head = True
-            case "-X":
-                call.method = next(words)
-            case "-H":
-                name, _, value = next(words).partition(": ")
-                call.headers[name] = value
-            case "-u":
-                user, _, password = next(words).partition(":")
-                call.login = (user, password)
-            case "-d":
-                data = next(words)
-            case _:
-                call.url = word
-    call.method = call.method or ("GET" if data is None else "POST")
-    if data is not None:
-        _read_body(call, data)
-    return call
+    given = _CURL.parse_args(shlex.split(command)[1:])
+    headers = dict(header.split(": ", 1) for header in given.headers)
+    login = given.login.split(":", 1) if given.login else ()
+    method = given.method or ("GET" if given.data is None else "POST")
+    body, form = (None, None) if given.data is None else _read_body(given.data, headers)
+    return Call(method, given.url, headers, login, body, form, given.shows_head)
 
 
-def _read_body(call: Call, data: str) -> None:
+def _read_body(text: str, headers: Mapping[str, str]) -> tuple[object, dict[str, str] | None]:
+    """The body, or the fields of a form."""
     try:
-        value = json.loads(data)
+        value = json.loads(text)
     except json.JSONDecodeError:
-        value = data
-    if "Content-Type" not in call.headers and value is data:
-        call.form = dict(parse_qsl(data))
-    elif "Content-Type" not in call.headers:
-        # curl says that it is a form: neither JSON, nor what a form looks like.
-        call.body = data
-    else:
-        call.body = value
+        value = text
+    if "Content-Type" in headers:
+        return value, None
+    # curl says that it is a form: neither JSON, nor what a form looks like.
+    return (None, dict(parse_qsl(text))) if value is text else (text, None)
 
 
 def write_python(exchange: Exchange) -> str:

@@ -12,8 +12,6 @@ from rest_framework.response import Response
 
 from config.api.representation.renderers import JSONRenderer, TextRenderer
 from config.api.schema import get_document
-from config.api.versions import versioning
-from config.api.versions.versioning import VERSION_PARAMETER
 from config.http.lanes import Lane
 from config.site.documentation import DocumentationView
 
@@ -115,8 +113,7 @@ class RequestsFileView(DocumentationView):
     suffix = "http"
 
     def get(self, request: Request) -> Response:
-        has_version = VERSION_PARAMETER in request.GET
-        version = versioning.get_version(request) if has_version else settings.API_VERSIONS[-1]
+        version = self.get_version(request)
         disposition = f'attachment; filename="users-v{version}.{self.suffix}"'
         return Response(self.write(get_document(version)), headers={"Content-Disposition": disposition})
 

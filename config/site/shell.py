@@ -1,6 +1,6 @@
 """The header of every page: the entry points of the service, and who is signed in."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.middleware import get_user
@@ -10,19 +10,9 @@ from django.utils.functional import SimpleLazyObject
 
 from config.api.browsable.session_user import find_session_user
 
-
-class Door(NamedTuple):
-    name: str
-    address: str
-
-
 _NEWEST = f"/api/v{settings.API_VERSIONS[-1]}"
 # Beside the admin, which is for some alone.
-DOORS = (
-    Door("Guide", "/docs/first-request"),
-    Door("Reference", "/docs"),
-    Door("Browse", _NEWEST),
-)
+DOORS = {"Guide": "/docs/first-request", "Reference": "/docs", "Browse": _NEWEST}
 API_KEYS = f"{_NEWEST}/api-keys"
 
 
@@ -34,4 +24,4 @@ def get_account(request: HttpRequest) -> AbstractBaseUser | None:
 def add_shell(request: Any) -> dict[str, object]:
     """A context processor. DRF's request is another one around Django's, and has its own user."""
     plain: HttpRequest = getattr(request, "_request", request)
-    return {"account": SimpleLazyObject(lambda: get_account(plain)), "doors": DOORS, "api_keys": API_KEYS}
+    return {"account": SimpleLazyObject(lambda: get_account(plain)), "doors": DOORS.items(), "api_keys": API_KEYS}
