@@ -21,7 +21,7 @@ from marshmallow.validate import And, ContainsNoneOf, Length, OneOf, Range, Rege
 
 from accounts.signing_keys import parse_signing_key
 from config.api.versions.table import Version
-from config.local.cluster import get_database_url
+from config.local.cluster import get_default_cluster
 from config.local.secrets import get_local_secrets
 from config.postgresql.database_url import parse_database_url
 from config.postgresql.parameters import with_parameters
@@ -34,11 +34,11 @@ API_VERSIONS = (
     Version(2, released=date(2026, 12, 1)),
 )
 
-_ORIGIN = r"https?://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?\Z"
-_ORIGIN_WANTED = "Must be an origin such as https://api.example.com."
+_ORIGIN = Regexp(
+    r"https?://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?\Z",
+    error="Must be an origin such as https://api.example.com.",
+)
 _URL = Regexp(r"(https?://[!-~]+)?\Z", error="Must be an address such as http://127.0.0.1:4318.")
-
-
 _REDIS = Regexp(
     r"(rediss?://([^@/]*@)?([\w.-]+|\[[0-9a-f:.]+\])(:[1-9][0-9]{0,4})?(/.*)?|unix://.+)?\Z",
     # Without what was given, which may hold a password.
@@ -126,7 +126,7 @@ _loopback = {"localhost", "127.0.0.1", "[::1]", HOST if ":" not in HOST else f"[
 _made_up = {}
 if LOCAL:
     _made_up = get_local_secrets() | {
-        "DATABASE_URL": get_database_url(),
+        "DATABASE_URL": get_default_cluster().url,
         "ALLOWED_HOSTS": sorted(_loopback) if HOST not in _EVERYWHERE else ["*"],
         "PUBLIC_URL": f"http://{'localhost' if HOST in _EVERYWHERE else HOST}:{PORT}",
     }
@@ -140,21 +140,20 @@ def _each(validate: Callable[[str], Any]) -> Callable[[list[str]], None]:
     return check
 
 
-def _check_signing_key(text: str) -> None:
-    try:
-        parse_signing_key(text)
-    except ValueError as error:
-        raise ValidationError(str(error)) from None
+def _parsed_by(parse: Callable[[str], object], problem: str = "") -> Callable[[str], None]:
+    """A validator of what a function parses; the problem, or that of the function, is told of what it does not."""
+
+    def check(text: str) -> None:
+        try:
+            parse(text)
+        except ValueError as error:
+            raise ValidationError(problem or str(error)) from None
+
+    return check
 
 
-def _check_network(text: str) -> None:
-    try:
-        ip_network(text)
-    except ValueError:
-        raise ValidationError("Must be networks such as 10.1.0.0/16.") from None
-
-
-_SIGNING_KEY = And(Length(min=32), _check_signing_key)
+_SIGNING_KEY = And(Length(min=32), _parsed_by(parse_signing_key))
+_NETWORK = _parsed_by(ip_network, "Must be networks such as 10.1.0.0/16.")
 
 
 def _required(read: Callable[..., Any], name: str, **options: object) -> Any:
@@ -173,11 +172,7 @@ JWT_SIGNING_KEY_FALLBACKS: list[str] = _read_list("JWT_SIGNING_KEY_FALLBACKS", [
 ALLOWED_HOSTS = _required(
     _read_list, "ALLOWED_HOSTS", validate=And(Length(min=1), ContainsNoneOf([""], error="Must not have an empty name."))
 )
-PUBLIC_URL = _required(
-    env.str,
-    "PUBLIC_URL",
-    validate=Regexp(_ORIGIN, error=_ORIGIN_WANTED),
-)
+PUBLIC_URL = _required(env.str, "PUBLIC_URL", validate=_ORIGIN)
 TRUSTED_PROXIES = env.int("TRUSTED_PROXIES", 0, validate=Range(0, 10))
 WORKERS = env.int("WORKERS", max(2, os.cpu_count() or 1), validate=Range(1, 256))
 DEFAULT_API_VERSION = env.int("DEFAULT_API_VERSION", 1, validate=OneOf([version.number for version in API_VERSIONS]))
@@ -189,9 +184,7 @@ API_VENDOR = env.str(
         error="Must start with a lowercase letter, followed by lowercase letters, digits or hyphens.",
     ),
 )
-CORS_ALLOWED_ORIGINS: list[str] = _read_list(
-    "CORS_ALLOWED_ORIGINS", [], validate=_each(Regexp(_ORIGIN, error=_ORIGIN_WANTED))
-)
+CORS_ALLOWED_ORIGINS: list[str] = _read_list("CORS_ALLOWED_ORIGINS", [], validate=_each(_ORIGIN))
 # As hstspreload.org and RFC 6797 write it. That all subdomains answer by TLS alone is the owner's to say.
 STRICT_TRANSPORT_SECURITY = env.str(
     "STRICT_TRANSPORT_SECURITY",
@@ -231,7 +224,7 @@ MAX_STREAM_SECONDS = 600
 # How long a stream waits for a client that reads nothing. PostgreSQL would not wait any longer, either.
 MAX_STREAM_STALL_SECONDS = 30
 # Private networks that webhooks may lead to, in addition to all public addresses.
-WEBHOOK_ALLOWED_NETWORKS: list[str] = _read_list("WEBHOOK_ALLOWED_NETWORKS", [], validate=_each(_check_network))
+WEBHOOK_ALLOWED_NETWORKS: list[str] = _read_list("WEBHOOK_ALLOWED_NETWORKS", [], validate=_each(_NETWORK))
 # Requests that an endpoint of a webhook gets at the same time.
 WEBHOOK_CONCURRENCY = env.int("WEBHOOK_CONCURRENCY", 4, validate=Range(1, 100))
 # How long the audit trail and the use of versions are kept, and the answers that retries get.
@@ -315,14 +308,13 @@ if FAST_PATH:
     CREDENTIAL_BACKEND = "config.fastpath.credentials.FastCredentials"
     QUOTA_BACKEND = f"config.fastpath.credentials.Fast{'Redis' if QUOTA_URL else 'Database'}Quotas"
     REPRESENTATION_BACKEND = "config.fastpath.serializers.CompiledRepresentation"
+    # How a request does what would hold its thread for long.
+    BLOCKING_BACKEND = "config.fastpath.greenlets.GreenletBlockingBackend"
 else:
     CREDENTIAL_BACKEND = "config.api.limits.quotas.CredentialBackend"
     QUOTA_BACKEND = f"config.api.limits.quotas.{'Redis' if QUOTA_URL else 'Database'}Quotas"
     REPRESENTATION_BACKEND = "config.api.representation.serializers.RepresentationBackend"
-# How a request does what would hold its thread for long.
-BLOCKING_BACKEND = (
-    "config.fastpath.greenlets.GreenletBlockingBackend" if FAST_PATH else "config.http.blocking.BlockingBackend"
-)
+    BLOCKING_BACKEND = "config.http.blocking.BlockingBackend"
 # The viewsets that the accelerator runs. Any other one runs on the reference.
 FAST_PATH_VIEWSETS = [
     "accounts.views.APIKeyViewSet",

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
@@ -60,14 +60,22 @@ NON_DURABLE_SETTINGS = {
 }
 
 
-def get_database_url() -> str:
-    """The URL of the embedded database of this checkout. Starts nothing."""
-    return get_default_cluster().url
-
-
 def get_default_cluster() -> "Cluster":
-    """The cluster of this checkout."""
+    """The cluster of this checkout. Starts nothing."""
     return Cluster(get_accessible_folder(DATA_FOLDER / "postgresql"))
+
+
+@contextmanager
+def running_beside(work: Callable[[threading.Event], None]) -> Iterator[None]:
+    """Runs a function in a thread during the block. It is to return when the event is set that it gets."""
+    stopped = threading.Event()
+    thread = threading.Thread(target=work, args=(stopped,), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopped.set()
+        thread.join()
 
 
 class Cluster:
@@ -126,15 +134,8 @@ class Cluster:
     @contextmanager
     def supervised(self) -> Iterator[None]:
         """Like `running()`, but restarts the server immediately when it dies."""
-        with self.running():
-            stopped = threading.Event()
-            thread = threading.Thread(target=self._supervise, args=(stopped,), name="database-supervisor", daemon=True)
-            thread.start()
-            try:
-                yield
-            finally:
-                stopped.set()
-                thread.join()
+        with self.running(), running_beside(self._supervise):
+            yield
 
     def start(self) -> None:
         """Starts the server unless it accepts connections. To be called inside `running()`.

@@ -30,7 +30,7 @@ from granian.server.mp import MPServer
 from config import COMMIT, VERSION
 from config.http.lanes import Lane
 from config.http.url_map import find_view
-from config.local.cluster import get_default_cluster
+from config.local.cluster import get_default_cluster, running_beside
 from config.management.command import ServiceCommand
 from config.management.migrations import migrate, setup_lock
 from config.management.pooler import LOSES_STATEMENTS, keeps_prepared_statements
@@ -82,7 +82,7 @@ class Command(ServiceCommand):
                 folder = predecessor.metrics if predecessor else mkdtemp(prefix="metrics-")
                 try:
                     os.environ[metrics.FOLDER] = folder
-                    with _delivering() if settings.LOCAL else nullcontext():
+                    with running_beside(_deliver) if settings.LOCAL else nullcontext():
                         _serve(sockets, predecessor)
                 finally:
                     shutil.rmtree(folder, ignore_errors=True)
@@ -170,19 +170,18 @@ def _create_first_data() -> None:
             user = users.services.create(
                 name="Administrator", email=ADMINISTRATOR_EMAIL, role="admin", password=password
             )
-            _, key = accounts.services.create_api_key(user, name="First key", scopes=None, expires_at=None)
+            _, key = accounts.services.create_api_key(user, name="First key")
             _register_reference()
+        email = User.objects.administrators().order_by("pk").first().email
+    lines = [f"Administrator: {email}"]
     if is_new:
-        print(f"Administrator: {ADMINISTRATOR_EMAIL}", f"Password: {password}", f"API key: {key}", sep="\n", flush=True)
+        lines += [f"Password: {password}", f"API key: {key}"]
     else:
-        administrator = User.objects.administrators().order_by("pk").first()
-        print(
-            f"Administrator: {administrator.email}",
-            f"Another API key: .venv/bin/python manage.py create_api_key {administrator.email}",
-            f"Another password: .venv/bin/python manage.py changepassword {administrator.email}",
-            sep="\n",
-            flush=True,
-        )
+        lines += [
+            f"Another API key: .venv/bin/python manage.py create_api_key {email}",
+            f"Another password: .venv/bin/python manage.py changepassword {email}",
+        ]
+    print(*lines, sep="\n", flush=True)
 
 
 def _register_reference() -> None:
@@ -206,30 +205,19 @@ def _register_reference() -> None:
     save_new_application(application)
 
 
-@contextmanager
-def _delivering() -> Iterator[None]:
-    """Runs `manage.py deliver` beside the service, and restarts it when it dies."""
-    stopped = threading.Event()
+def _deliver(stopped: threading.Event) -> None:
+    """Runs `manage.py deliver`, and restarts it when it dies."""
     command = [sys.executable, sys.argv[0], "deliver", "--parent", str(os.getpid())]
     # Only processes that answer requests share the metrics.
     environment = {name: value for name, value in os.environ.items() if name != metrics.FOLDER}
 
-    def run() -> None:
-        while not stopped.wait(1):
-            # Ctrl-C is for this process, which ends the other one in order.
-            process = subprocess.Popen(command, env=environment, start_new_session=True)  # noqa: S603 - of constants
-            while process.poll() is None:
-                if stopped.wait(0.1):
-                    process.terminate()
-                    process.wait(STOP_TIMEOUT_SECONDS)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        stopped.set()
-        thread.join()
+    while not stopped.wait(1):
+        # Ctrl-C is for this process, which ends the other one in order.
+        process = subprocess.Popen(command, env=environment, start_new_session=True)  # noqa: S603 - of constants
+        while process.poll() is None:
+            if stopped.wait(0.1):
+                process.terminate()
+                process.wait(STOP_TIMEOUT_SECONDS)
 
 
 def _serve(sockets: Sequence[socket.socket], predecessor: Predecessor | None) -> None:
