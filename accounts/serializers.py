@@ -71,17 +71,15 @@ class RotationSerializer(APIKeySerializer):
     expires_at = DateTimeField(read_only=True)
 
 
-class LoginSerializer(StrictSerializer):
-    example = {"email": "ada.lovelace@example.net", "password": "four plain words here"}
-    # Any text: what is no email is nobody's, and is answered like any other wrong one.
-    email = CharField(max_length=254, help_text="The email address.")
-    password = CharField(max_length=128, help_text="The password.")
-
-
 class EmailSerializer(StrictSerializer):
     example = {"email": "ada.lovelace@example.net"}
-    # As in LoginSerializer.
+    # Any text: what is no email is nobody's, and is answered like any other wrong one.
     email = CharField(max_length=254, help_text="The email address.")
+
+
+class LoginSerializer(EmailSerializer):
+    example = {**EmailSerializer.example, "password": "four plain words here"}
+    password = CharField(max_length=128, help_text="The password.")
 
 
 class PasswordSerializer(StrictSerializer):

@@ -1,14 +1,8 @@
 from django.urls import URLPattern, path
 
+from accounts import pages
 from accounts.account import AccountView
 from accounts.oauth import consent, endpoints
-from accounts.pages import (
-    EmailVerificationView,
-    LoginView,
-    LogoutView,
-    PasswordResetRequestView,
-    PasswordResetView,
-)
 from accounts.views import APIKeyViewSet, RotationViewSet
 from config.api.routers import NestedRouter, Router
 
@@ -19,12 +13,12 @@ rotations.register("rotations", RotationViewSet, basename="api-key-rotation")
 
 # Views one by one: the toolkit's own map also opens the registration of applications to every user.
 at_root: list[URLPattern] = [
-    path("session/login", LoginView.as_view(), name="login"),
+    path("session/login", pages.LoginView.as_view(), name="login"),
     path("session/account", AccountView.as_view(), name="account"),
-    path("session/logout", LogoutView.as_view(), name="logout"),
-    path("session/reset", PasswordResetRequestView.as_view(), name="password-reset"),
-    path("session/reset/<token>", PasswordResetView.as_view()),
-    path("session/verify/<token>", EmailVerificationView.as_view()),
+    path("session/logout", pages.LogoutView.as_view(), name="logout"),
+    path("session/reset", pages.PasswordResetRequestView.as_view(), name="password-reset"),
+    path("session/reset/<token>", pages.PasswordResetView.as_view()),
+    path("session/verify/<token>", pages.EmailVerificationView.as_view()),
     path("oauth/authorize", consent.AuthorizeView.as_view(), name="oauth-authorize"),
     path("oauth/grants", consent.GrantsView.as_view(), name="oauth-grants"),
     path("oauth/token", endpoints.TokenView.as_view(), name="oauth-token"),

@@ -54,14 +54,8 @@ class ProtectedView(View):
     @extend_schema(responses=ProtectedSerializer, tags=[SIGN_IN])
     def get(self, request: Request, **kwargs: str) -> Response:
         principal = request.auth
-        user = principal.user
-        return self.success(
-            {
-                "user": {"id": user.pk, "name": user.name, "email": user.email, "role": user.role},
-                "credential": {"kind": principal.kind, "expires_at": principal.expires_at},
-                "scopes": sorted(principal.scopes),
-            }
-        )
+        shown = {"user": principal.user, "credential": principal, "scopes": sorted(principal.scopes)}
+        return self.success(ProtectedSerializer(shown).data)
 
 
 class SessionsView(View):
