@@ -9,7 +9,7 @@ from oauth2_provider.models import AbstractAccessToken, get_access_token_model
 from rest_framework.authentication import BaseAuthentication, SessionAuthentication
 from rest_framework.request import Request
 
-from accounts.models import APIKey, APIKeyQuerySet, LoginSession, get_digest
+from accounts.models import APIKey, APIKeyQuerySet, LoginSession, get_digest, hash_secret
 from accounts.passwords import check_and_remember, prove
 from accounts.tokens import AccessToken
 from config import audit
@@ -91,7 +91,7 @@ def resolve_api_key(key: str, request: Request) -> Principal:
     Raises:
         DomainError: INVALID_CREDENTIALS for a key that is unknown, expired or revoked, or whose user is inactive.
     """
-    row = _keys.find(request, digest=APIKey.get_digest(key))
+    row = _keys.find(request, digest=hash_secret(key))
     if row is None or not row.user.is_active:
         # First: a request that the quota refuses writes nothing.
         consume_quota(request, None)

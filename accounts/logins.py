@@ -1,8 +1,8 @@
 """Logins with a password: sessions whose tokens are rotated, watched for reuse, and ended together."""
 
-from accounts.models import LoginSession, is_living_oauth_token
+from accounts.models import LoginSession, hash_secret, is_living_oauth_token
 from accounts.sessions import describe_client
-from accounts.tokens import Pair, RefreshToken, SessionToken, build_pair, get_digest
+from accounts.tokens import Pair, RefreshToken, SessionToken, build_pair
 from config import audit
 from config.http.errors import Detail, invalid, invalid_token
 from config.postgresql import transactions
@@ -13,7 +13,7 @@ def log_in(user: User) -> Pair:
     """Opens a session for a user who has just proven the password."""
     session = LoginSession(user=user, password_digest=user.get_session_auth_hash(), **describe_client())
     pair = build_pair(session)
-    session.refresh_digest = get_digest(str(pair.refresh))
+    session.refresh_digest = hash_secret(str(pair.refresh))
     session.access_id = pair.access["jti"]
     session.expires_at = pair.refresh.expires_at
     session.save(force_insert=True)
@@ -30,7 +30,7 @@ def refresh(presented: str) -> Pair:
         DomainError: INVALID_TOKEN. When the token was used before, the session is over for all its tokens, unless it
             was used a moment ago and nothing was done with the new pair.
     """
-    token, digest = RefreshToken.parse(presented), get_digest(presented)
+    token, digest = RefreshToken.parse(presented), hash_secret(presented)
     session = _fetch_session(token)
     pair = transactions.run_in_transaction(lambda: _exchange(session, digest)) if session else None
     if pair is None:
@@ -48,7 +48,7 @@ def _exchange(session: LoginSession, digest: bytes) -> Pair | None:
         return None
     if session.is_usable:
         pair = build_pair(session)
-        new = {"refresh_digest": get_digest(str(pair.refresh)), "access_id": pair.access["jti"]}
+        new = {"refresh_digest": hash_secret(str(pair.refresh)), "access_id": pair.access["jti"]}
         if session.rotate(digest, **new, expires_at=pair.refresh.expires_at):
             audit.record("token.refreshed", user=session.user)
             return pair

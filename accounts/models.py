@@ -120,10 +120,6 @@ class APIKey(UsedModel):
     def __str__(self) -> str:
         return f"{self.prefix}…"
 
-    @staticmethod
-    def get_digest(key: str) -> bytes:
-        return hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
-
 
 class LoginSession(models.Model):
     """A login and all tokens that came of it: at any time one refresh token of it is valid, which is used once.
@@ -383,6 +379,11 @@ class Application(AbstractApplication):
         return constant_time_compare(get_digest(secret), self.client_secret)
 
 
+def hash_secret(secret: str) -> bytes:
+    """How keys and tokens are stored, as digests. All are random, so a plain digest is enough to keep them secret."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
+
+
 def get_digest(secret: str) -> str:
-    """How the secrets of OAuth are stored, as digests. All are random, so a plain digest is enough."""
-    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+    """How the secrets of OAuth are stored."""
+    return hash_secret(secret).hex()

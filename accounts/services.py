@@ -8,7 +8,7 @@ from typing import Any
 from django.utils import timezone
 from oauth2_provider.models import get_access_token_model, get_grant_model, get_refresh_token_model
 
-from accounts.models import PREFIX_CHARACTERS, APIKey, Application
+from accounts.models import PREFIX_CHARACTERS, APIKey, Application, hash_secret
 from config import audit
 from config.api.principal import ALL_SCOPES, AUDIT_SCOPE, SCOPES
 from config.http.errors import DomainError, ErrorCode, not_found
@@ -29,13 +29,12 @@ def create_api_key(
 
 
 def _new_key(user: User, name: str, scopes: list[str], expires_at: datetime | None) -> tuple[APIKey, str]:
-    # 256 random bits: enough for a plain digest to keep them secret.
     key = f"urs_{secrets.token_urlsafe(32)}"
     row = APIKey.objects.create(
         user=user,
         name=name,
         prefix=key[:PREFIX_CHARACTERS],
-        digest=APIKey.get_digest(key),
+        digest=hash_secret(key),
         scopes=scopes,
         expires_at=expires_at,
     )

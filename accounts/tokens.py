@@ -1,6 +1,5 @@
 """The tokens of a login (RFC 7519): how they are made, and what must be true of one that is presented."""
 
-import hashlib
 import re
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -178,8 +177,3 @@ class Pair(NamedTuple):
 def build_pair(session: LoginSession) -> Pair:
     """A new pair of a session."""
     return Pair(AccessToken.for_session(session), RefreshToken.for_session(session))
-
-
-def get_digest(token: str) -> bytes:
-    """The stored form of a refresh token. Its signature is random enough for a plain digest to keep it secret."""
-    return hashlib.sha256(token.encode()).digest()
