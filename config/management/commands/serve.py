@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from tempfile import mkdtemp
 from types import FrameType
@@ -67,25 +67,29 @@ class Command(ServiceCommand):
         predecessor = get_predecessor()
         for number in ENDING:
             signal.signal(number, _exit)
-        with _retiring(predecessor):
-            database = get_default_cluster().supervised() if settings.EMBEDDED_DATABASE else nullcontext()
-            with _listening(settings.HOST, settings.PORT, predecessor) as sockets, database:
-                with setup_lock():
-                    migrate()
-                    if settings.LOCAL:
-                        _create_first_data()
-                if settings.POOLED and settings.FAST_PATH and not keeps_prepared_statements():
-                    raise CommandError(f"{LOSES_STATEMENTS}.")
-                # A worker is a fork: it must find no connection that it would share with its siblings.
-                connections.close_all()
-                # It outlives this program, and not the service.
-                folder = predecessor.metrics if predecessor else mkdtemp(prefix="metrics-")
-                try:
-                    os.environ[metrics.FOLDER] = folder
-                    with running_beside(_deliver) if settings.LOCAL else nullcontext():
-                        _serve(sockets, predecessor)
-                finally:
-                    shutil.rmtree(folder, ignore_errors=True)
+        with ExitStack() as stack:
+            if predecessor:
+                # Its workers end in order, also where this service ends before it has workers of its own.
+                stack.callback(predecessor.retire, STOP_TIMEOUT_SECONDS)
+            # A signal that came since this program was executed again is handled now.
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
+            sockets = stack.enter_context(_listening(settings.HOST, settings.PORT, predecessor))
+            if settings.EMBEDDED_DATABASE:
+                stack.enter_context(get_default_cluster().supervised())
+            with setup_lock():
+                migrate()
+                if settings.LOCAL:
+                    _create_first_data()
+            if settings.POOLED and settings.FAST_PATH and not keeps_prepared_statements():
+                raise CommandError(f"{LOSES_STATEMENTS}.")
+            # A worker is a fork: it must find no connection that it would share with its siblings.
+            connections.close_all()
+            # It outlives this program, and not the service.
+            os.environ[metrics.FOLDER] = folder = predecessor.metrics if predecessor else mkdtemp(prefix="metrics-")
+            stack.callback(shutil.rmtree, folder, ignore_errors=True)
+            if settings.LOCAL:
+                stack.enter_context(running_beside(_deliver))
+            _serve(sockets, predecessor)
 
 
 def _exit(number: int, frame: FrameType | None) -> NoReturn:
@@ -93,18 +97,6 @@ def _exit(number: int, frame: FrameType | None) -> NoReturn:
     for other in ENDING:
         signal.signal(other, signal.SIG_IGN)
     sys.exit(0)
-
-
-@contextmanager
-def _retiring(predecessor: Predecessor | None) -> Iterator[None]:
-    """Lets the workers of a predecessor end in order, also where this service ends before it has workers of its own."""
-    try:
-        # A signal that came since this program was executed again is handled now.
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
-        yield
-    finally:
-        if predecessor:
-            predecessor.retire(STOP_TIMEOUT_SECONDS)
 
 
 @contextmanager
