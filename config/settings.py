@@ -252,12 +252,6 @@ def _faults() -> Iterator[str]:
         yield "REQUIRE_VERIFIED_EMAIL: Requires EMAIL_URL, which sends the verification emails."
     if READ_ONLY_WITHOUT_PRIMARY and not _replicas:
         yield "READ_ONLY_WITHOUT_PRIMARY: Requires DATABASE_REPLICA_URLS."
-    yield from _find_faults_of_keys()
-    if not validate_host(urlsplit(PUBLIC_URL).hostname or "", ALLOWED_HOSTS):
-        yield "ALLOWED_HOSTS: Must cover the host of PUBLIC_URL."
-
-
-def _find_faults_of_keys() -> Iterator[str]:
     if JWT_SIGNING_KEY == SECRET_KEY:
         yield "JWT_SIGNING_KEY: Must differ from SECRET_KEY."
     for name, keys in (
@@ -266,6 +260,8 @@ def _find_faults_of_keys() -> Iterator[str]:
     ):
         if any(len(set(key)) < MIN_DISTINCT_CHARACTERS for key in keys):
             yield f"{name}: Has too few different characters. Generate a random value."
+    if not validate_host(urlsplit(PUBLIC_URL).hostname or "", ALLOWED_HOSTS):
+        yield "ALLOWED_HOSTS: Must cover the host of PUBLIC_URL."
 
 
 def _format_errors(errors: Sequence[str] | Mapping[str, Sequence[str]]) -> str:

@@ -104,7 +104,8 @@ class UserSerializer(ResourceSerializer):
 
         What the caller may not set is refused before any value is looked at.
         """
-        self._refuse_forbidden(data)
+        if details := list(self._find_forbidden(data)):
+            raise DomainError(ErrorCode.FORBIDDEN, details[0].message, details)
         problems: dict[str, object] = {}
         if self._changes_own_password and "current_password" not in data:
             problems["current_password"] = "Required to change your own password."
@@ -146,7 +147,11 @@ class UserSerializer(ResourceSerializer):
 
     def validate(self, attrs: dict[str, object]) -> dict[str, object]:
         attrs.pop("current_password", None)
-        self._keep_what_is_not_the_callers(attrs)
+        # On PUT, a field that the caller may not change and leaves out stays as it is.
+        if self.instance is not None and self.principal is not None and not self.principal.user.is_administrator:
+            for name in ("role", "status"):
+                if name not in self.initial_data:
+                    attrs.pop(name, None)
         return attrs
 
     def closed_fields(self) -> set[str]:
@@ -169,20 +174,8 @@ class UserSerializer(ResourceSerializer):
             return False
         return self.instance.pk == principal.user.pk and "password" in self.initial_data
 
-    def _keep_what_is_not_the_callers(self, attrs: dict[str, object]) -> None:
-        """On PUT, a field that the caller may not change and leaves out stays as it is."""
-        if self.instance is None or self.principal is None or self.principal.user.is_administrator:
-            return
-        for name in ("role", "status"):
-            if name not in self.initial_data:
-                attrs.pop(name, None)
-
-    def _refuse_forbidden(self, data: Mapping[str, object]) -> None:
-        """Raises DomainError, a FORBIDDEN that names every field of a body that the caller may not set."""
-        if details := list(self._find_forbidden(data)):
-            raise DomainError(ErrorCode.FORBIDDEN, details[0].message, details)
-
     def _find_forbidden(self, data: Mapping[str, object]) -> Iterator[Detail]:
+        """Every field of a body that the caller may not set."""
         is_administrator = self.principal is not None and self.principal.user.is_administrator
         may_do_all = self.principal is not None and self.principal.made_from_password
         for name in ADMINISTRATIVE:

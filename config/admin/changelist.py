@@ -98,22 +98,14 @@ class ChangeList(main.ChangeList):
         return super().get_ordering_field(field_name) if field_name in (self.sortable_by or ()) else None
 
     def get_ordering(self, request: HttpRequest, queryset: QuerySet[Model]) -> list[str | Combinable]:
-        return build_order_by(self.model, str(super().get_ordering(request, queryset)[0]))
+        order = str(super().get_ordering(request, queryset)[0])
+        # The tie-breaker has the same direction.
+        column, sign = order.removeprefix("-"), "-" if order.startswith("-") else ""
+        return [f"{sign}pk"] if column in {"pk", self.opts.pk.name} else [order, f"{sign}pk"]
 
     def get_ordering_field_columns(self) -> dict[int, Literal["desc", "asc"]]:
         """Marks the one column that `get_ordering` orders by."""
         return dict(list(super().get_ordering_field_columns().items())[:1])
-
-
-def build_order_by(model: type[Model], order: str) -> list[str | Combinable]:
-    """Returns the arguments of `order_by`, with the primary key as the tie-breaker in the same direction.
-
-    Args:
-        model: whose rows are ordered.
-        order: a column, descending with a `-` before it.
-    """
-    column, sign = order.removeprefix("-"), "-" if order.startswith("-") else ""
-    return [f"{sign}pk"] if column in {"pk", model._meta.pk.name} else [order, f"{sign}pk"]
 
 
 def build_matches(queryset: QuerySet[Model], search_fields: Sequence[str], search_term: str) -> list[QuerySet[Model]]:

@@ -201,8 +201,10 @@ class Cluster:
         # The setting is a list: the quotes protect a comma or a space in the path.
         settings = self.settings | {"unix_socket_directories": f'"{self.sockets}"'}
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
-        self._remove_stale_files()
         if self._postmaster() is None:
+            # Stale ones, of a server that was killed.
+            for file in (self.data / "postmaster.pid", *self.sockets.glob(".s.PGSQL.*")):
+                file.unlink(missing_ok=True)
             if self._server:
                 # A killed process loses its command line shortly before it can be reaped.
                 with suppress(subprocess.TimeoutExpired):
@@ -247,11 +249,6 @@ class Cluster:
         except (OSError, ValueError):
             return None
         return pid if os.fsencode(self.data) in arguments else None
-
-    def _remove_stale_files(self) -> None:
-        if self._postmaster() is None:
-            for file in (self.data / "postmaster.pid", *self.sockets.glob(".s.PGSQL.*")):
-                file.unlink(missing_ok=True)
 
     def _read_last_log_line(self) -> str:
         lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []

@@ -152,7 +152,9 @@ class Bodies:
                     body += piece
                     if not is_short:
                         held += len(piece)
-                        self._hold(len(piece))
+                        self._held_bytes += len(piece)
+                        if self._held_bytes > MAX_HELD_BYTES:
+                            raise build_overload("Too many large bodies are being received.")
                 is_whole = size == length or not message.get("more_body")
                 if is_whole or size > MAX_HELD_BYTES or count > MAX_PIECES:
                     break
@@ -163,11 +165,6 @@ class Bodies:
         if count > MAX_PIECES:
             raise DomainError(ErrorCode.PAYLOAD_TOO_LARGE, f"The body comes in more than {MAX_PIECES} pieces.")
         return bytes(body)
-
-    def _hold(self, count: int) -> None:
-        self._held_bytes += count
-        if self._held_bytes > MAX_HELD_BYTES:
-            raise build_overload("Too many large bodies are being received.")
 
 
 async def wait_until_left(receive: Receive) -> None:

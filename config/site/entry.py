@@ -107,5 +107,4 @@ class VersionsView(View):
 
     @extend_schema(responses=VersionSerializer(many=True))
     def get(self, request: Request, **kwargs: str) -> Response:
-        data = VersionSerializer(settings.API_VERSIONS, many=True).data
-        return self.success(data)
+        return self.success(VersionSerializer(settings.API_VERSIONS, many=True).data)

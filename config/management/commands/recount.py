@@ -18,21 +18,16 @@ class Command(ServiceCommand):
         parser.add_argument("--check", action="store_true", help="only compare, and fail if a count is wrong")
 
     def handle(self, *, check: bool, **options: object) -> None:
+        wrong = False
         with direct_connection():
             if not check:
                 row_counts.compact()
-            wrong = self._compare(repair=not check)
+            for counts in row_counts.get_all_counts():
+                if different := counts.differences():
+                    wrong = True
+                    self.stdout.write(f"{counts.table}: {different:,} counts are wrong")
+                    if not check:
+                        counts.recount()
         if check and wrong:
             raise CommandError("Some counts are wrong. Run manage.py recount.")
         self.stdout.write("All counts are correct.")
-
-    def _compare(self, *, repair: bool) -> bool:
-        """Whether the counts of any table were wrong, and repairs them on request."""
-        wrong = False
-        for counts in row_counts.get_all_counts():
-            if different := counts.differences():
-                wrong = True
-                self.stdout.write(f"{counts.table}: {different:,} counts are wrong")
-                if repair:
-                    counts.recount()
-        return wrong
