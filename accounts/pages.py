@@ -1,26 +1,33 @@
-"""HTML pages for people: their common base, sign-in and sign-out."""
+"""HTML pages for people: their common base, sign-in and sign-out, mailed links, and what is one's own."""
 
 from collections.abc import Sequence
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.contrib.auth import views
+from django.contrib.auth.decorators import login_required
 from django.contrib.auth.forms import AuthenticationForm
 from django.core.exceptions import ValidationError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.decorators import method_decorator
 from django.views import View
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 
-from accounts.models import takes_loopback_redirects
+from accounts import passwords
+from accounts.models import Application, living_refresh_tokens, takes_loopback_redirects
+from accounts.sessions import end_session, fetch_sessions, get_public_id
 from config.api.exceptions import plain_response
 from config.api.limits import quotas
 from config.http.errors import DomainError, ErrorCode
 from config.http.request_limits import MAX_SHORT_BODY
-from users import messages
+from config.postgresql.transactions import run_in_transaction
+from users import messages, services
 from users.links import SETS_PASSWORD, Purpose, find_user
+from users.models import User
 
 MAX_EMAIL_LENGTH = 254
 # The Cross-Origin-Opener-Policy that does not cut a popup off from the page of an application that opened it.
@@ -190,3 +197,42 @@ class EmailVerificationView(LinkPage):
 
 class LogoutView(Page, views.LogoutView):  # type: ignore[misc]  # the stubs know one type of response only
     http_method_names = ["post", "options"]
+
+
+class AccountView(Page):
+    """The page on which users see what is theirs, end it, and leave."""
+
+    @method_decorator(login_required)
+    def get(self, request: HttpRequest, problem: str = "") -> HttpResponse:
+        user: Any = request.user
+        tokens = living_refresh_tokens(timezone.now())
+        context = {
+            "sessions": fetch_sessions(user),
+            "present": get_public_id(str(request.session.session_key)),
+            "keys": user.api_keys.usable(),
+            "applications": Application.objects.filter(pk__in=tokens.filter(user=user).values("application")),
+            "api": f"/api/v{settings.API_VERSIONS[-1]}",
+            "problem": problem,
+        }
+        return render(request, "accounts/account.html", context, status=400 if problem else 200)
+
+    @method_decorator(login_required)
+    def post(self, request: HttpRequest) -> HttpResponse:
+        try:
+            if "end" in request.POST:
+                end_session(request.user, request.POST["end"])
+            elif "remove" in request.POST:
+                return self._remove(request)
+        except DomainError as error:
+            if error.code is ErrorCode.RATE_LIMITED:
+                raise
+            return self.get(request, error.message)
+        return redirect("account")
+
+    def _remove(self, request: HttpRequest) -> HttpResponse:
+        email = cast(User, request.user).email
+        user = passwords.prove(request, email, request.POST.get("password", ""), door="current_password")
+        run_in_transaction(lambda: services.remove(*User.objects.select_for_update().filter(pk=user.pk)))
+        # No log-out: its event would come after those that go with the user.
+        request.session.flush()
+        return redirect("/")

@@ -1,7 +1,6 @@
 from django.urls import URLPattern, path
 
 from accounts import pages
-from accounts.account import AccountView
 from accounts.oauth import consent, endpoints
 from accounts.views import APIKeyViewSet, RotationViewSet
 from config.api.routers import NestedRouter, Router
@@ -14,7 +13,7 @@ rotations.register("rotations", RotationViewSet, basename="api-key-rotation")
 # Views one by one: the toolkit's own map also opens the registration of applications to every user.
 at_root: list[URLPattern] = [
     path("session/login", pages.LoginView.as_view(), name="login"),
-    path("session/account", AccountView.as_view(), name="account"),
+    path("session/account", pages.AccountView.as_view(), name="account"),
     path("session/logout", pages.LogoutView.as_view(), name="logout"),
     path("session/reset", pages.PasswordResetRequestView.as_view(), name="password-reset"),
     path("session/reset/<token>", pages.PasswordResetView.as_view()),

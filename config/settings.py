@@ -510,7 +510,7 @@ OAUTH2_PROVIDER = {
     "OAUTH2_BACKEND_CLASS": "accounts.oauth.server.Core",
     "OAUTH2_SERVER_CLASS": "accounts.oauth.server.Server",
     "OAUTH2_VALIDATOR_CLASS": "accounts.oauth.validator.Validator",
-    "SCOPES_BACKEND_CLASS": "accounts.oauth.scopes.Scopes",
+    "SCOPES_BACKEND_CLASS": "accounts.oauth.server.Scopes",
     # The issuer of the metadata and of RFC 9207, whatever Host a request names.
     "OIDC_ISS_ENDPOINT": PUBLIC_URL,
     "ACCESS_TOKEN_EXPIRE_SECONDS": 15 * 60,
@@ -648,7 +648,6 @@ SPECTACULAR_SETTINGS = {
     "OAS_VERSION": "3.1.0",
     "COMPONENT_SPLIT_REQUEST": True,
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
-    "ENFORCE_NON_BLANK_FIELDS": True,
     "SCHEMA_PATH_PREFIX": r"/api/v[0-9]+",
     "DEFAULT_GENERATOR_CLASS": "config.api.schema.Generator",
     "POSTPROCESSING_HOOKS": [

@@ -1,10 +1,12 @@
-"""The grants of the authorization server, and the translation of requests for oauthlib."""
+"""The grants and scopes of the authorization server, and the translation of requests for oauthlib."""
 
 import re
+from collections.abc import Iterable, Mapping
 from urllib.parse import urlencode
 
 from django.http import HttpRequest, QueryDict
 from oauth2_provider.oauth2_backends import OAuthLibCore
+from oauth2_provider.scopes import BaseScopes
 from oauthlib.common import Request
 from oauthlib.oauth2.rfc6749 import errors
 from oauthlib.oauth2.rfc6749.endpoints import AuthorizationEndpoint, RevocationEndpoint, TokenEndpoint
@@ -14,6 +16,7 @@ from oauthlib.oauth2.rfc6749.request_validator import RequestValidator
 from oauthlib.oauth2.rfc6749.tokens import BearerToken
 
 from accounts.models import Application, get_digest
+from config.api.principal import SCOPE_TEXTS
 
 # RFC 7636, section 4.2: 32 bytes in base64url.
 _CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
@@ -49,6 +52,22 @@ class Server(AuthorizationEndpoint, TokenEndpoint, RevocationEndpoint):
         }
         TokenEndpoint.__init__(self, "authorization_code", bearer, grants)
         RevocationEndpoint.__init__(self, request_validator)
+
+
+class Scopes(BaseScopes):
+    """The service's scopes. An application may request those that it is allowed, and gets none by default."""
+
+    def get_all_scopes(self) -> Mapping[str, str]:
+        return SCOPE_TEXTS
+
+    def get_available_scopes(
+        self, application: Application | None = None, request: Request | None = None, *args: object, **kwargs: object
+    ) -> Iterable[str]:
+        # An application keeps scopes that the service had once, without EVENTS for one.
+        return [scope for scope in SCOPE_TEXTS if application is None or scope in application.allowed_scopes]
+
+    def get_default_scopes(self, *args: object, **kwargs: object) -> Iterable[str]:
+        return ()
 
 
 class Core(OAuthLibCore):
