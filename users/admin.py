@@ -1,5 +1,5 @@
 from collections.abc import Sequence
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 from django import forms
 from django.conf import settings
@@ -52,14 +52,12 @@ class CreationForm(EmailMixin, AdminUserCreationForm):
     class Meta:
         model = User
         fields = COLUMNS
-        field_classes: ClassVar[dict[str, type]] = {}
 
 
 class ChangeForm(EmailMixin, UserChangeForm):
     class Meta:
         model = User
         fields = (*COLUMNS, "password")
-        field_classes: ClassVar[dict[str, type]] = {}
 
 
 def _lock_user(user: User) -> User:
@@ -115,7 +113,6 @@ class UserAdmin(UserImportMixin, DjangoUserAdmin):
     sortable_by = ("id", "name", "email", "created_at")
     search_fields = ("id",)
     search_help_text = "A user ID, words from the name or email, or the start of an email address including the @."
-    ordering = ("-id",)
     filter_horizontal = ()
     actions: Sequence[str] = ("deactivate", "activate", "invite")
     removal_consequences = (
@@ -134,12 +131,10 @@ class UserAdmin(UserImportMixin, DjangoUserAdmin):
         return [*super().get_matches(queryset, search_term), changelist.filter_words(queryset, search_term)]
 
     @method_decorator(sensitive_post_parameters())
-    def add_view(
-        self, request: HttpRequest, form_url: str = "", extra_context: dict[str, object] | None = None
-    ) -> HttpResponse:
+    def add_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         # Django's add_view is _add_view in a transaction, inside which changeform_view could not run again after a
         # deadlock.
-        return self._add_view(request, form_url, extra_context)  # type: ignore[attr-defined]  # not in the stubs
+        return self._add_view(request, *args, **kwargs)  # type: ignore[attr-defined]  # not in the stubs
 
     def save_model(self, request: HttpRequest, obj: User, form: forms.ModelForm, change: bool) -> None:
         if not change:

@@ -132,12 +132,7 @@ class ServiceAdmin(ExportMixin, admin.ModelAdmin):
         return getattr(request, "changelist_class", changelist.ChangeList)
 
     def get_paginator(
-        self,
-        request: HttpRequest,
-        queryset: QuerySet[Model],
-        per_page: int,
-        orphans: int = 0,
-        allow_empty_first_page: bool = True,
+        self, request: HttpRequest, queryset: QuerySet[Model], per_page: int, *args: Any, **kwargs: Any
     ) -> Paginator:
         if queryset.model is LogEntry:
             # For a row's history, which links to the users who wrote it.
@@ -222,17 +217,13 @@ class ServiceAdmin(ExportMixin, admin.ModelAdmin):
         return super().response_action(request, queryset, *args)
 
     def changeform_view(
-        self,
-        request: HttpRequest,
-        object_id: str | None = None,
-        form_url: str = "",
-        extra_context: dict[str, object] | None = None,
+        self, request: HttpRequest, object_id: str | None = None, *args: Any, **kwargs: Any
     ) -> HttpResponse:
         show_or_save = super().changeform_view
 
         def view() -> HttpResponse:
             self._lock(request, object_id)
-            return show_or_save(request, object_id, form_url, extra_context)
+            return show_or_save(request, object_id, *args, **kwargs)
 
         return self._run_in_transaction(request, view)
 

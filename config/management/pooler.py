@@ -6,9 +6,6 @@ from typing import Any
 from django.db import OperationalError, connection
 from psycopg.pq import DiagnosticField, ExecStatus
 
-LOSES_STATEMENTS = (
-    "the pooler loses prepared statements; take PgBouncer 1.21 or later, with max_prepared_statements above 0"
-)
 _UNKNOWN_STATEMENT = b"26000"  # invalid_sql_statement_name
 
 

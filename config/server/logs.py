@@ -188,7 +188,6 @@ class LogWriter:
             line = self._lines.popleft()
             if piece and len(piece) + len(line) > longest:
                 self._write(piece)
-                piece.clear()
             piece += line
         self._write(piece)
         if self._left_out:
@@ -196,10 +195,9 @@ class LogWriter:
             logger.warning("Nobody reads the log: %s lines were left out.", left_out)
 
     def _write(self, content: bytearray) -> None:
-        with memoryview(content) as rest:
-            written = 0
-            while written < len(rest):
-                written += os.write(self._file, rest[written:])
+        """Writes the content, and leaves nothing of it."""
+        while content:
+            del content[: os.write(self._file, content)]
 
 
 log = LogWriter()

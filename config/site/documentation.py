@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 from django.conf import settings
 from django.utils.html import escape
@@ -70,8 +71,7 @@ _FORMATTER = HtmlFormatter(nowrap=True, classprefix="hl-")
 _PAGE_LINK = re.compile(r"(?P<page>[a-z-]+)\.md(?:#(?P<section>.+))?")
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(NamedTuple):
     """A heading of a page: its id, its text and its level, from 2 on."""
 
     id: str

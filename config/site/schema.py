@@ -6,6 +6,7 @@ from rest_framework.response import Response
 
 from config.api.representation.renderers import JSONRenderer
 from config.api.schema import get_document
+from config.api.schema.fields import build_object, build_string
 from config.api.versions import versioning
 from config.api.views import View
 from config.http.lanes import Lane
@@ -25,17 +26,15 @@ class SchemaView(UnversionedMixin, View):
 
     @extend_schema(
         responses={
-            200: {
-                "type": "object",
-                "properties": {
-                    "openapi": {"type": "string", "maxLength": 16, "pattern": r"^3\.1\."},
+            200: build_object(
+                {
+                    "openapi": build_string(16, r"^3\.1\."),
                     "info": {"type": "object"},
                     "paths": {"type": "object"},
                     "components": {"type": "object"},
                 },
-                "required": ["openapi", "info", "paths", "components"],
-                "additionalProperties": True,
-            }
+                additionalProperties=True,
+            )
         }
     )
     def get(self, request: Request) -> Response:

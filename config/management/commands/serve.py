@@ -33,7 +33,7 @@ from config.http.url_map import find_view
 from config.local.cluster import get_default_cluster, running_beside
 from config.management.command import ServiceCommand
 from config.management.migrations import migrate, setup_lock
-from config.management.pooler import LOSES_STATEMENTS, keeps_prepared_statements
+from config.management.pooler import keeps_prepared_statements
 from config.server import metrics, slow_process
 from config.server.metrics import StartCause
 from config.server.processes import end_with_parent, keep_to_processor, wake_without_preemption
@@ -81,7 +81,8 @@ class Command(ServiceCommand):
                 if settings.LOCAL:
                     _create_first_data()
             if settings.POOLED and settings.FAST_PATH and not keeps_prepared_statements():
-                raise CommandError(f"{LOSES_STATEMENTS}.")
+                remedy = "take PgBouncer 1.21 or later, with max_prepared_statements above 0."
+                raise CommandError(f"the pooler loses prepared statements; {remedy}")
             # A worker is a fork: it must find no connection that it would share with its siblings.
             connections.close_all()
             # It outlives this program, and not the service.
