@@ -22,6 +22,8 @@ def build_context(request: HttpRequest) -> dict[str, object]:
     account = get_account(request)
     return {
         "account": account,
+        "section": "",
+        "address": "",
         "origin": settings.PUBLIC_URL,
         "newest": settings.API_VERSIONS[-1],
         "api_versions": settings.API_VERSIONS,
