@@ -8,7 +8,6 @@ from django.contrib.auth.password_validation import validate_password
 from django.core.mail import EmailMultiAlternatives
 from django.template.loader import render_to_string
 from django.utils import timezone
-from django.utils.translation import gettext_lazy as _
 
 from config import audit
 from config.api.limits.login_attempts import count_message
@@ -25,19 +24,19 @@ from users.models import User
 # For each kind of message: its subject, and the text before and after the link.
 TEXTS = {
     Purpose.PASSWORD_RESET: (
-        _("Set a new password"),
-        _("You requested a new password. Use this link within 30 minutes to set it:"),
-        _("If you did not request it, ignore this email: your password stays the same."),
+        "Set a new password",
+        "You requested a new password. Use this link within 30 minutes to set it:",
+        "If you did not request it, ignore this email: your password stays the same.",
     ),
     Purpose.EMAIL_VERIFICATION: (
-        _("Verify your email"),
-        _("Use this link within seven days to confirm that this email address is yours:"),
-        _("If you did not expect this email, ignore it."),
+        "Verify your email",
+        "Use this link within seven days to confirm that this email address is yours:",
+        "If you did not expect this email, ignore it.",
     ),
     Purpose.INVITATION: (
-        _("You are invited"),
-        _("An account has been created for you. Use this link within seven days to set its password:"),
-        _("If you do not want the account, ignore this email: nobody can sign in to it."),
+        "You are invited",
+        "An account has been created for you. Use this link within seven days to set its password:",
+        "If you do not want the account, ignore this email: nobody can sign in to it.",
     ),
 }
 
@@ -124,7 +123,7 @@ def send(entry: OutboxEntry) -> None:
     context = {"subject": subject, "before": before, "link": link, "after": after}
     host = urlsplit(settings.PUBLIC_URL).hostname
     message = EmailMultiAlternatives(
-        str(subject),
+        subject,
         render_to_string("users/message.txt", context),
         to=[user.email],
         # One that is sent again is the same message to who gets it.
