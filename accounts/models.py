@@ -15,11 +15,12 @@ from django.contrib.postgres.fields import ArrayField
 from django.contrib.sessions.base_session import AbstractBaseSession
 from django.core.exceptions import ValidationError
 from django.db import Error, models
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 from oauth2_provider.models import (
+    AbstractAccessToken,
     AbstractApplication,
     AbstractRefreshToken,
     get_access_token_model,
@@ -273,6 +274,24 @@ def living_refresh_tokens(now: datetime) -> QuerySet[AbstractRefreshToken]:
     return get_refresh_token_model().objects.filter(
         revoked=None, access_token__expires__gt=now - refresh_token_expire_timedelta()
     )
+
+
+def past_refresh_tokens(now: datetime) -> QuerySet[AbstractRefreshToken]:
+    """The tokens of families in which none is valid.
+
+    A used token stays as long as its family lives: its reuse ends the family. The toolkit's `cleartokens` deletes it
+    after 14 days, and from then on takes a stolen token for an unknown one.
+    """
+    living = living_refresh_tokens(now)
+    # A token without a family is compared by its own key: a comparison with NULL matches no row.
+    family, itself = living.filter(token_family=OuterRef("token_family")), living.filter(pk=OuterRef("pk"))
+    return get_refresh_token_model().objects.filter(~Exists(family), ~Exists(itself))
+
+
+def past_access_tokens(now: datetime) -> QuerySet[AbstractAccessToken]:
+    """The expired tokens, except those from whose expiry a valid refresh token derives its own."""
+    living = living_refresh_tokens(now).filter(access_token=OuterRef("pk"))
+    return get_access_token_model().objects.filter(~Exists(living), expires__lte=now)
 
 
 def is_living_oauth_token(token: str) -> bool:

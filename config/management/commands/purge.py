@@ -4,6 +4,7 @@ import time
 from argparse import ArgumentParser
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import islice
 
 from django.conf import settings
@@ -11,8 +12,7 @@ from django.db.models import Model, QuerySet
 from django.utils import timezone
 from oauth2_provider.models import get_grant_model
 
-from accounts.models import LoginSession, Session
-from accounts.oauth import retention
+from accounts.models import LoginSession, Session, past_access_tokens, past_refresh_tokens
 from config import erasure
 from config.api.limits import counters
 from config.management.command import ServiceCommand, direct_connection
@@ -74,8 +74,8 @@ def _get_expired_rows(now: datetime) -> dict[str, QuerySet[Model]]:
         "login sessions": LoginSession.objects.filter(expires_at__lte=now),
         "browser sessions": Session.objects.filter(expire_date__lte=now),
         "OAuth codes": get_grant_model().objects.filter(expires__lte=now),
-        "OAuth refresh tokens": retention.past_refresh_tokens(now),
-        "OAuth access tokens": retention.past_access_tokens(now),
+        "OAuth refresh tokens": past_refresh_tokens(now),
+        "OAuth access tokens": past_access_tokens(now),
         "counters": counters.expired(now),
         "idempotency keys": IdempotencyRecord.objects.expired(now),
         "audit events": AuditEvent.objects.filter(at__lte=now - kept),
@@ -92,17 +92,14 @@ def _purge(rows: QuerySet[Model]) -> int:
     expired_keys = rows.order_by().values_list("pk", flat=True).iterator(chunk_size=BATCH_SIZE)
     deleted = 0
     while keys := list(islice(expired_keys, BATCH_SIZE)):
-        deleted += _purge_batch(rows, keys)
+        deleted += transactions.run_in_transaction(partial(_purge_batch, rows, keys))
     return deleted
 
 
 def _purge_batch(rows: QuerySet[Model], keys: Sequence[object]) -> int:
-    def delete() -> int:
-        # Evaluated again under the lock: a row may have been renewed meanwhile. Rows that a request or another purge
-        # has locked are left to the next purge.
-        locked = rows.order_by().filter(pk__in=keys).select_for_update(of=("self",), skip_locked=True)
-        locked_keys = list(locked.values_list("pk", flat=True))
-        rows.model._base_manager.filter(pk__in=locked_keys).delete()
-        return len(locked_keys)
-
-    return transactions.run_in_transaction(delete)
+    # Evaluated again under the lock: a row may have been renewed meanwhile. Rows that a request or another purge has
+    # locked are left to the next purge.
+    locked = rows.order_by().filter(pk__in=keys).select_for_update(of=("self",), skip_locked=True)
+    locked_keys = list(locked.values_list("pk", flat=True))
+    rows.model._base_manager.filter(pk__in=locked_keys).delete()
+    return len(locked_keys)
