@@ -1,7 +1,7 @@
 """Who is calling: the one DRF authentication class, over a function for each kind of credential."""
 
 from base64 import b64decode
-from collections.abc import Callable
+from functools import partial
 
 from django.db.models import F
 from django.db.models.functions import Coalesce, Now
@@ -63,18 +63,14 @@ class PrincipalAuthentication(BaseAuthentication):
 
     def authenticate(self, request: Request) -> tuple[User, Principal] | None:
         keys = [*split_values(request.META.get("HTTP_X_API_KEY")), *get_state(request.META).secret_parameters]
-        presented: list[tuple[Callable[[str, Request], Principal], str]] = [(resolve_api_key, key) for key in keys]
+        presented = [partial(resolve_api_key, key) for key in keys]
         headers = split_credentials(request.META.get("HTTP_AUTHORIZATION"), ("bearer", "basic"))
-        presented += [
-            (resolve_bearer if header.lower().startswith("bearer ") else resolve_basic, header) for header in headers
-        ]
+        for header in headers:
+            resolve = resolve_bearer if header.lower().startswith("bearer ") else resolve_basic
+            presented.append(partial(resolve, header))
         if len(presented) > 1:
             raise DomainError(ErrorCode.CREDENTIAL_CONFLICT)
-        if presented:
-            ((resolve, value),) = presented
-            principal: Principal | None = resolve(value, request)
-        else:
-            principal = resolve_session(request)
+        principal = presented[0](request) if presented else resolve_session(request)
         return principal and (principal.user, principal)
 
     def authenticate_header(self, request: Request) -> str:

@@ -1,6 +1,6 @@
 """The OAuth endpoints for programs: bodies, errors and headers are OAuth's own (RFC 6749, 7009, 7662 and 8414)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from django.conf import settings
 from django.core.exceptions import SuspiciousOperation
@@ -51,6 +51,7 @@ def build_error(
 class Endpoint(OAuthLibMixin, View):
     """An endpoint whose responses, errors too, are JSON, not to be cached unless they say so. It reads no session."""
 
+    http_method_names: Sequence[str] = ("get", "head", "options")
     max_body = MAX_SHORT_BODY
 
     def dispatch(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
@@ -176,16 +177,12 @@ def build_metadata() -> dict[str, object]:
 
 
 class MetadataView(Endpoint):
-    http_method_names = ("get", "head", "options")
-
     def get(self, request: HttpRequest) -> HttpResponse:
         return JsonResponse(build_metadata())
 
 
 class KeySetView(Endpoint):
     """The public keys of the access tokens of logins (RFC 7517): none where a secret signs them."""
-
-    http_method_names = ("get", "head", "options")
 
     def get(self, request: HttpRequest) -> HttpResponse:
         cached = {"Cache-Control": f"public, max-age={KEY_SET_SECONDS}"}

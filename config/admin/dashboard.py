@@ -1,10 +1,9 @@
 """The dashboard on the first page of the admin: totals of all tables, and charts of the last days."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.db.models import Aggregate, Count, Model, Q, QuerySet, Sum
@@ -21,8 +20,7 @@ Number = int | Decimal
 Series = Mapping[str, Sequence[Number]]
 
 
-@dataclass(frozen=True)
-class Chart:
+class Chart(NamedTuple):
     """A stacked bar chart with one bar a day.
 
     Attributes:
