@@ -346,6 +346,8 @@ const fold = (spec, paths) => {
   const [[path, methods]] = Object.entries(paths);
   const [[method, operation]] = Object.entries(methods);
   const resolve = (part) => (part.$ref ? part.$ref.slice(2).split("/").reduce((value, name) => value[name], spec) : part);
+  // What a call needs comes before what it may have.
+  const parameters = (operation.parameters ?? []).toSorted((one, other) => Boolean(resolve(other).required) - Boolean(resolve(one).required));
   const successes = {};
   const headers = new Map();
   const errors = [];
@@ -356,7 +358,7 @@ const fold = (spec, paths) => {
     else errors.push(...listErrors(status, response, resolve));
   }
   return [
-    { [path]: { [method]: { ...operation, responses: successes } } },
+    { [path]: { [method]: { ...operation, parameters, responses: successes } } },
     buildFolded(`Errors (${errors.length})`, errors),
     buildFolded(`Response headers (${headers.size})`, [...headers].sort(([one], [other]) => one.localeCompare(other)).map(([name, text]) => [create("code", { textContent: name }), text])),
   ];
