@@ -48,8 +48,7 @@ def build_api_stack(get_response: GetResponse, without: str = "") -> GetResponse
             continue
         if getattr(middleware, "refuses", False):
             stack = convert_exception_to_response(stack)
-    stack = convert_exception_to_response(stack)
-    whole: GetResponse = stack
+    whole: Any = convert_exception_to_response(stack)
     return whole
 
 
@@ -66,8 +65,7 @@ class StacksMixin(BaseHandler):
         refused = get_state(request.META).refused
         if refused is not None:
             return answer_to(refused, request)
-        response: HttpResponse = self._get_response(request)  # type: ignore[attr-defined]  # the stubs leave it out
-        return response
+        return self._get_response(request)  # type: ignore[attr-defined]  # the stubs leave it out
 
 
 class Handler(StacksMixin, WSGIHandler):

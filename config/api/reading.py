@@ -36,19 +36,15 @@ class ReplicaMixin(ConventionsMixin):
 
     def handle_exception(self: Any, exc: Exception) -> Response:
         """DRF's hook; what a replica has failed to give is read on the primary."""
-        response: Response
         if fall_back(exc):
             self.parameters = self.build_parameters(self.request)
             try:
                 self.enveloped = self.parameters.flag("envelope", default=True)
                 self.parse_query(self.request)
-                response = getattr(self, self.action)(self.request, *self.args, **self.kwargs)
+                return getattr(self, self.action)(self.request, *self.args, **self.kwargs)
             except Exception as problem:  # noqa: BLE001 - as in DRF's dispatch
                 exc = problem
-            else:
-                return response
-        response = super().handle_exception(exc)
-        return response
+        return super().handle_exception(exc)
 
 
 class ReadPositionMiddleware:

@@ -142,7 +142,7 @@ class ConventionsMixin(APIView):
             "methods": self.allowed_methods,
             "scopes": sorted(scopes),
         }
-        response: Response = self.success(description)
+        response = self.success(description)
         if "PATCH" in self.allowed_methods:
             response["Accept-Patch"] = ACCEPT_PATCH
         return response

@@ -273,8 +273,7 @@ class ResourceViewSet(ViewSetMixin, StreamMixin, IncludeMixin, ReplicaMixin, Con
 
     def get_line_serializer(self) -> ResourceSerializer:
         """The serializer that all lines go through, one after the other."""
-        serializer: ResourceSerializer = self.get_serializer(data={})
-        return serializer
+        return self.get_serializer(data={})
 
     def required_scope(self, method: str) -> str | None:
         if self.scope is None:
@@ -357,8 +356,7 @@ class ResourceViewSet(ViewSetMixin, StreamMixin, IncludeMixin, ReplicaMixin, Con
 
     def represent(self, rows: Sequence[Model]) -> Sequence[Representation]:
         """The representations of rows, in the fields that were asked for."""
-        data: Sequence[Representation] = get_backend(settings.REPRESENTATION_BACKEND).represent(self, rows)
-        return data
+        return get_backend(settings.REPRESENTATION_BACKEND).represent(self, rows)
 
     def respond(self, row: Model, status: int = 200) -> Response:
         """The response that represents a row."""

@@ -38,7 +38,6 @@ from config.api.principal import Principal
 from config.api.viewsets import ResourceViewSet
 from config.fastpath.postgresql.base import get_connection
 from config.fastpath.postgresql.statements import GivenRows, bind_given
-from config.postgresql.compiling import compile_queryset
 from config.postgresql.replicas.reads import get_read_alias
 
 logger = logging.getLogger(__name__)
@@ -362,20 +361,14 @@ class CompiledKeysetQuery(KeysetQuery):
         self.attributes = attributes
         self.shared = self
         self.compile = _compile if is_cached else _compile.__wrapped__
-        self.count_sql, self.count_params = self._compile_count()
+        total = self.get_total()
+        self.count_sql, self.count_params = f"SELECT {total.sql}", total.params
 
     def bind(self, values: Mapping[str, object]) -> Self:
         """The same query for one request, with the values of the view's bind parameters."""
         bound = object.__new__(type(self))
         bound.__dict__ = {**self.__dict__, "values": values}
         return bound
-
-    def _compile_count(self) -> tuple[str, Sequence[object]]:
-        if self.counted:
-            total = self.counted.get_total()
-            return f"SELECT {total.sql}", total.params
-        sql, params = compile_queryset(self.queryset.order_by().values("pk"))
-        return f"SELECT count(*) FROM ({sql}) AS counted", params  # noqa: S608 - of Django's
 
     def count(self) -> int:
         params = bind(self.count_params, self.values)

@@ -29,5 +29,4 @@ class BlockingBackend:
 @cache
 def get_blocking_backend() -> BlockingBackend:
     """The backend that the settings name."""
-    backend: BlockingBackend = import_string(settings.BLOCKING_BACKEND)()
-    return backend
+    return import_string(settings.BLOCKING_BACKEND)()

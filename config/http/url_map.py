@@ -34,8 +34,7 @@ def _find_view(path: str, urlconf: str) -> View | None:
 @cache
 def simplify_route(route: str) -> str:
     """The template of an address, with names in the place of ids and tokens."""
-    template: str = simplify_regex(_CONVERTER.sub("<", route))
-    return template
+    return simplify_regex(_CONVERTER.sub("<", route))
 
 
 def find_route(path: str) -> str:

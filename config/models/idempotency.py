@@ -30,8 +30,7 @@ class IdempotencyRecordQuerySet(models.QuerySet["IdempotencyRecord"]):
 class IdempotencyRecordManager(VisibleManager.from_queryset(IdempotencyRecordQuerySet)):  # type: ignore[misc]
     def get_queryset(self) -> IdempotencyRecordQuerySet:
         removed = ArraySubquery(Erasure.objects.values("user_id"))
-        rows: IdempotencyRecordQuerySet = super().get_queryset().filter(~Q(owner_ids__overlap=removed))
-        return rows
+        return super().get_queryset().filter(~Q(owner_ids__overlap=removed))
 
 
 class IdempotencyRecord(models.Model):

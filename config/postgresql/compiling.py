@@ -13,5 +13,4 @@ def compile_queryset(rows: QuerySet[Any]) -> tuple[str, Sequence[Any]]:
     Django's own `sql_with_params` raises EmptyResultSet then: for `none()`, an empty `__in`, a number that the column
     cannot hold.
     """
-    compiled: tuple[str, Sequence[Any]] = rows.query.get_compiler(DEFAULT_DB_ALIAS, elide_empty=False).as_sql()
-    return compiled
+    return rows.query.get_compiler(DEFAULT_DB_ALIAS, elide_empty=False).as_sql()

@@ -86,8 +86,7 @@ def ask(connection: Any, sql: str, seconds: float) -> tuple[Any, ...]:
     connection.ensure_connection()
     with cut_after(seconds, connection), connection.cursor() as cursor:
         cursor.execute(sql)
-        row: tuple[Any, ...] = cursor.fetchone()
-        return row
+        return cursor.fetchone()
 
 
 def close_if_lost(alias: str) -> bool:

@@ -43,5 +43,4 @@ def compile_default(field: Any, compiler: SQLCompiler) -> tuple[str, Sequence[ob
         return "nextval((SELECT pg_get_serial_sequence(%s, %s)))", [table, field.column]
     default = field.db_default
     expression = default if hasattr(default, "resolve_expression") else Value(default, field)
-    compiled: tuple[str, Sequence[object]] = compiler.compile(expression)
-    return compiled
+    return compiler.compile(expression)

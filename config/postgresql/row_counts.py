@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 import pgtrigger
 from django.apps import apps
-from django.db import connection, connections, models, transaction
+from django.db import connection, models, transaction
 from django.db.models.expressions import RawSQL
 
 from config.postgresql.compiling import compile_queryset
@@ -199,13 +199,6 @@ class CountedRows:
         """The number of rows, as an expression."""
         source, params = self.counts.get_source(WIDE, self.parts)
         return RawSQL(f"(SELECT coalesce(sum(rows), 0)::bigint FROM ({source}) AS counts)", params)
-
-    def fetch_total(self) -> int:
-        """The number of rows."""
-        total = self.get_total()
-        with connections[self.rows.db].cursor() as cursor:
-            cursor.execute(f"SELECT {total.sql}", total.params)
-            return int(cursor.fetchone()[0])
 
     def get_id_at(self, offset: object, *, descending: bool = False) -> RawSQL:
         """The id of the row that `offset` rows come before in the order of ids; null where there are no more.

@@ -137,5 +137,4 @@ def _get_row_data(view: APIView, body: Any) -> Data | None:
     """The representation of the view's row, where the response contains the whole of it."""
     if not isinstance(view, ResourceViewSet) or view.row is None or view.chosen_fields is not None:
         return None
-    data: Data = body["data"] if view.enveloped else body
-    return data
+    return body["data"] if view.enveloped else body

@@ -154,8 +154,7 @@ def _build_form(view: APIView, method: str, row: Model | None, data: Data | None
 
 def _get_serializer(view: APIView, row: Model | None) -> Serializer:
     if isinstance(view, GenericAPIView):
-        serializer: Serializer = view.get_serializer(row)
-        return serializer
+        return view.get_serializer(row)
     context = {"version": view.request.version, "principal": view.request.auth}
     return view.serializer_class(context=context)
 

@@ -1,18 +1,15 @@
 """Lists whose filters leave any number of rows: read from an index in parts, and counted up to a bound."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from django.db import connections
 from django.db.models import QuerySet
 from django.db.models.expressions import RawSQL
 
 from config.api.listing.cursors import CursorPosition
-from config.api.listing.filter_values import split_values
 from config.api.listing.filters import Ordering, StrictFilterSet
-from config.api.listing.keyset import KeysetQuery, WithRelated, divide
+from config.api.listing.keyset import KeysetQuery, WithRelated
 from config.postgresql.compiling import compile_queryset
-from config.postgresql.row_counts import get_counts
 
 # The maximum number of rows to count where counts are not kept.
 MAX_COUNTED = 10_000
@@ -40,64 +37,33 @@ class BoundedKeysetQuery(KeysetQuery):
         *,
         is_rare: bool = False,
     ) -> None:
-        self._is_rare = is_rare
         # So few rows remain, whatever the size of the table, that any order is fast.
         self._is_small = is_rare or filterset_class.is_small(filters)
         several = {column: ids for column, ids in filterset_class.get_ids(filters).items() if len(ids) > 1}
         self.listed = None if self._is_small else next(iter(several.items()), None)
-        super().__init__(queryset, ordering, {}, with_related)
-        counts = get_counts(self.model)
-        chosen = {name: split_values(filters[name]) for name in counts.columns if name in filters} if counts else {}
-        self.parts, self.counted = [queryset], None
-        if counts and chosen and not self._is_small:
-            self.parts = divide(queryset, counts, chosen)
-        if counts and chosen.keys() == filters.keys():
-            self.counted = counts.filter(queryset, chosen)
+        super().__init__(queryset, ordering, filters, with_related)
+        self.is_bounded = not self.counted and not self._is_small
+        # This may not depend on how many rows have a word.
+        self.is_paged_up_to_bound = self.is_bounded or is_rare
         if self.listed:
             # Nothing but the name of a column of the statement around it.
             self.parts = [queryset.filter(**{self.listed[0]: RawSQL("listed.value", [])})]
 
-    @property
-    def is_bounded(self) -> bool:
-        """Whether the rows are counted up to MAX_COUNTED, and one more."""
-        return not self.counted and not self._is_small
-
-    @property
-    def is_paged_up_to_bound(self) -> bool:
-        """Whether pages by offset reach to the item MAX_COUNTED: that may not depend on how many rows have a word."""
-        return self.is_bounded or self._is_rare
+    def is_divided(self, counted: Collection[str], filters: Collection[str]) -> bool:
+        return bool(counted) and not self._is_small
 
     def get_least(self, total: int) -> int | None:
-        """How many rows there are at least, where `total` does not count all of them."""
         return MAX_COUNTED if self.is_bounded and total > MAX_COUNTED else None
 
     def get_direction(self, *, backwards: bool) -> str:
         return "DESC" if self.ordering.descending != backwards else "ASC"
 
-    def count(self) -> int:
-        if not self.is_bounded:
-            return super().count()
-        sql, params = self._count_up_to_bound()
-        return int(self.run(f"SELECT {sql}", params)[0][0])
-
-    def run(self, sql: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
-        with connections[self.queryset.db].cursor() as cursor:
-            cursor.execute(sql, params)
-            return list(cursor.fetchall())
-
-    def fetch_exact_total(self) -> int | None:
-        total = self.count()
-        return total if self.get_least(total) is None else None
-
-    def get_total(self) -> Any:
+    def get_total(self) -> RawSQL:
         if not self.is_bounded:
             return super().get_total()
-        return RawSQL(*self._count_up_to_bound())
-
-    def _count_up_to_bound(self) -> tuple[str, Sequence[Any]]:
         # In the order of the list, so that the rows are counted in the index that has them next to each other.
         keys, params = self.select_keys(self.parts, 0, MAX_COUNTED + 1, is_sorted=False)
-        return f"(SELECT count(*) FROM ({keys}) AS counted)", params
+        return RawSQL(f"(SELECT count(*) FROM ({keys}) AS counted)", params)
 
     def build_slice(self, start: int, stop: int) -> QuerySet[Any]:
         return self.build_by_keys(self.parts, start, stop) if self.listed else super().build_slice(start, stop)

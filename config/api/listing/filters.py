@@ -188,8 +188,7 @@ class FilterBackend(BaseFilterBackend):
             raise forbidden("You can see only your own resources, so you cannot filter by this field.", *refused)
         if view.parameters.problems:
             return queryset
-        filtered: QuerySet[Any] = view.filterset_class.apply(queryset, values)
-        return filtered
+        return view.filterset_class.apply(queryset, values)
 
 
 # Django would build the choices each time.
@@ -209,8 +208,7 @@ def _validate(declared: Any, value: str) -> Sequence[str]:
 @cache
 def _bind_filters(filterset_class: Any, model: type[Model]) -> Mapping[str, Filter]:
     """The filters of a class, bound to one instance of it, whose methods they may name."""
-    filters: Mapping[str, Filter] = filterset_class(queryset=QuerySet(model)).filters
-    return filters
+    return filterset_class(queryset=QuerySet(model)).filters
 
 
 AnyModel = TypeVar("AnyModel", bound=Model)
@@ -264,5 +262,4 @@ class OrderingFilter(BaseFilterBackend):
         if view.detail:
             return queryset
         view.ordering = parse_ordering(view.parameters, view.sortable, view.filterset_class)
-        ordered: QuerySet[Any] = view.ordering.apply(queryset)
-        return ordered
+        return view.ordering.apply(queryset)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
+from django.db import connections
 from django.db.models import F, Model, QuerySet, Subquery
 from django.db.models.expressions import RawSQL
 from django.db.models.fields.tuple_lookups import (
@@ -20,6 +21,7 @@ from django.db.models.fields.tuple_lookups import (
 from django.db.models.functions import Coalesce
 
 from config.api.listing.cursors import CursorPosition
+from config.api.listing.filter_values import split_values
 from config.api.listing.filters import Ordering
 from config.postgresql import row_counts
 from config.postgresql.compiling import compile_queryset
@@ -62,7 +64,11 @@ class KeysetQuery:
     Attributes:
         parts: disjoint querysets that are the list when taken together, each ordered by one index. Where counts
             are grouped by columns, indexes begin with these columns; an undivided list may have an index of its own.
+        is_bounded: whether the rows are counted up to a bound, and one more.
+        is_paged_up_to_bound: whether pages by offset reach to that bound.
     """
+
+    is_bounded = is_paged_up_to_bound = False
 
     def __init__(
         self,
@@ -78,25 +84,36 @@ class KeysetQuery:
         self.ordering = ordering
         self.with_related = with_related
         counts = row_counts.get_counts(queryset.model)
-        self.parts = self._divide(counts, filters) if counts else [queryset]
-        values = {name: [value] for name, value in filters.items()}
+        values = {name: split_values(value) for name, value in filters.items()}
+        self.parts: Sequence[QuerySet[Any]] = [queryset]
+        if counts and self.is_divided(values.keys() & set(counts.columns), values):
+            self.parts = divide(queryset, counts, values)
         self.counted = counts.filter(queryset, values) if counts else None
 
-    def _divide(self, counts: row_counts.Counts, filters: Mapping[str, str]) -> Sequence[QuerySet[Any]]:
-        if filters.keys() - set(counts.columns) or (not filters and has_index(self.model, self.ordering.columns)):
-            return [self.queryset]
-        chosen = {column: [filters[column]] for column in counts.columns if column in filters}
-        return divide(self.queryset, counts, chosen)
+    def is_divided(self, counted: Collection[str], filters: Collection[str]) -> bool:
+        """Whether the list is read in parts.
+
+        Args:
+            counted: the names of those filters by whose columns the row counts are grouped.
+            filters: the names of all filters.
+        """
+        return len(counted) == len(filters) and (bool(filters) or not has_index(self.model, self.ordering.columns))
 
     # --- By offset
 
     def count(self) -> int:
-        """The total of the list."""
-        return self.counted.fetch_total() if self.counted else self.queryset.count()
+        """The total of the list; for one that is counted up to a bound, at most one more than that."""
+        total = self.get_total()
+        return int(self.run(f"SELECT {total.sql}", total.params)[0][0])
 
     def fetch_exact_total(self) -> int | None:
         """The total that a page tells; None where it tells the least one alone."""
-        return self.count()
+        total = self.count()
+        return total if self.get_least(total) is None else None
+
+    def get_least(self, total: int) -> int | None:
+        """How many rows there are at least, where `total` does not count all of them."""
+        return None
 
     def slice(self, start: int, stop: int) -> Slice:
         """The rows from `start` up to `stop`, and the total, both of one snapshot."""
@@ -187,7 +204,7 @@ class KeysetQuery:
     def _with_total(self, page: QuerySet[Any]) -> QuerySet[Any]:
         return self.with_related(page).annotate(list_total=self.get_total())
 
-    def get_total(self) -> Any:
+    def get_total(self) -> RawSQL:
         """The total of the list, as an expression."""
         if self.counted:
             return self.counted.get_total()
@@ -255,6 +272,11 @@ class KeysetQuery:
         return self.with_related(self.ordering.apply(self.queryset))
 
     # --- By offset and by cursor
+
+    def run(self, sql: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
+        with connections[self.queryset.db].cursor() as cursor:
+            cursor.execute(sql, params)
+            return list(cursor.fetchall())
 
     def fetch(self, build: Callable[..., QuerySet[Any]], *args: Any, **values: Any) -> list[Any]:
         """The rows of a page.

@@ -96,16 +96,14 @@ class ListPagination(BasePagination):
         by_offset = "offset" in parameters.query
         page = parse_whole_number(parameters, "page", 1, 1, MAX_POSITION)
         offset = parse_whole_number(parameters, "offset", 0, 0, MAX_POSITION) if by_offset else (page - 1) * limit
-        bounded = query if isinstance(query, BoundedKeysetQuery) else None
-        if bounded and bounded.is_paged_up_to_bound and offset + limit > MAX_COUNTED:
+        if query.is_paged_up_to_bound and offset + limit > MAX_COUNTED:
             message = f"With these filters, pages end at item {MAX_COUNTED}. Use cursor to read further."
             parameters.refuse("offset" if by_offset else "page", message)
         parameters.check()
         rows, total = query.slice(offset, offset + limit)
         # The greatest offset, with a limit of 1, is on a page beyond 64 bits.
         self.meta = {"page": min(offset // limit + 1, MAX_POSITION), "limit": limit}
-        least = bounded.get_least(total) if bounded else None
-        if least is not None:
+        if (least := query.get_least(total)) is not None:
             self.meta |= {"total": None, "totalPages": None, "totalAtLeast": least}
             offsets = _get_offsets(offset, limit, least)
             # Nobody knows which page is the last.
@@ -161,10 +159,7 @@ class ListPagination(BasePagination):
         headers = {"Link": format_links(links)}
         if not enveloped and self.meta.get("total") is not None:
             headers["X-Total-Count"] = str(self.meta["total"])
-        response: Response = self.view.build_response(
-            build_page(data, self.meta, links) if enveloped else data, headers=headers
-        )
-        return response
+        return self.view.build_response(build_page(data, self.meta, links) if enveloped else data, headers=headers)
 
 
 def _read_side(

@@ -80,16 +80,13 @@ class CommonWordsQuery(BoundedKeysetQuery):
 
     def look_for(self, words: Words, looked_for: Sequence[str]) -> None:
         self.counted = None
+        self.is_bounded = self.is_paged_up_to_bound = True
         conditions = [HasWord(words, word).build_sql("near.id") for word in looked_for]
         self._condition = " AND ".join(sql for sql, _ in conditions)
         self._params = [param for _, params in conditions for param in params]
         self._conditions = [HasWord(words, word) for word in looked_for]
         # When the lists of several ids are merged, this many keys of each are read.
         self._most = MAX_LOOKED_AT // len(self.listed[1]) if self.listed else MAX_LOOKED_AT
-
-    @property
-    def is_bounded(self) -> bool:
-        return True
 
     def get_least(self, total: int) -> int | None:
         return None if self.is_complete else total
@@ -98,9 +95,8 @@ class CommonWordsQuery(BoundedKeysetQuery):
         return self.with_related(self.ordering.apply(self.queryset.filter(*self._conditions)))
 
     def count(self) -> int:
-        found, reached = self._look(self.parts, None, backwards=False)
-        self.is_complete = reached is None
-        return len(found)
+        _, total = self.slice(0, 0)
+        return total
 
     def slice(self, start: int, stop: int) -> Slice:
         found, reached = self._look(self.parts, None, backwards=False)

@@ -127,8 +127,7 @@ class ResourceSerializer(StrictSerializer, serializers.ModelSerializer):
 
     @property
     def principal(self) -> Principal | None:
-        found: Principal | None = self.context["principal"]
-        return found
+        return self.context["principal"]
 
     def shows(self, name: str, value: object) -> bool:
         # A value that is shown only once is not present.
@@ -214,5 +213,4 @@ class RepresentationBackend:
 
     def represent(self, view: Any, rows: Sequence[Any]) -> Sequence[Representation]:
         """The representations of rows of a viewset, in the fields that were asked for."""
-        data: Sequence[Representation] = view.get_serializer(rows, many=True, fields=view.chosen_fields).data
-        return data
+        return view.get_serializer(rows, many=True, fields=view.chosen_fields).data

@@ -117,5 +117,4 @@ def _represent(serializer: Any, version: Version) -> JSONObject | None:
     serializer.context["version"] = version
     # The example of a serializer that is only for requests cannot be represented.
     is_shown = all(field.write_only or field.source in declared for field in serializer.fields.values())
-    shown: JSONObject = json.loads(to_json(serializer.to_representation(declared) if is_shown else declared))
-    return shown
+    return json.loads(to_json(serializer.to_representation(declared) if is_shown else declared))

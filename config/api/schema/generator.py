@@ -60,8 +60,7 @@ class Generator(SchemaGenerator):
         return view
 
     def coerce_path(self, path: str, method: str, view: APIView) -> str:
-        coerced: str = super().coerce_path(path, method, view)
-        return coerced.replace(_PREFIX, f"/api/v{self.described_version}")
+        return super().coerce_path(path, method, view).replace(_PREFIX, f"/api/v{self.described_version}")
 
 
 def postprocess_document(result: JSONObject, generator: Generator, **options: object) -> JSONObject:

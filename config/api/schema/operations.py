@@ -96,8 +96,7 @@ class Schema(AutoSchema):
         return f"{description}\n\nScope: `{scope}`." if scope else description
 
     def _describe(self) -> str:
-        description: str = self.view.describe(getattr(self.view, "action", None) or self.method.lower())
-        return description
+        return self.view.describe(getattr(self.view, "action", None) or self.method.lower())
 
     def get_operation_id(self) -> str:
         return super().get_operation_id() if is_versioned(self.path) else re.sub(r"\W+", "_", self.path).strip("_")

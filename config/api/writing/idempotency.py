@@ -159,8 +159,7 @@ class IdempotencyKey(NamedTuple):
 
 def _get_owner(row: Any) -> int:
     """The id of the user whom a row shows."""
-    owner_id: int = row.pk if isinstance(row, get_user_model()) else row.user_id
-    return owner_id
+    return row.pk if isinstance(row, get_user_model()) else row.user_id
 
 
 RECORD_COLUMNS = (*IdempotencyKey._fields[:4], "owner_id", "status", "location", "body")
