@@ -5,7 +5,6 @@ as its original JSON, which is sent again unless the text is edited. So JavaScri
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import TypeAlias
 
@@ -27,7 +26,7 @@ from config.api.representation.fields import (
     MultiChoiceField,
 )
 from config.api.representation.serializers import ResourceSerializer
-from config.api.requests import JSONParser, MergePatchParser
+from config.api.requests import METHODS_WITH_BODY, JSONParser, MergePatchParser
 from config.api.viewsets import ResourceViewSet
 from config.api.writing.idempotency import KeyPolicy
 from config.http.errors import DomainError
@@ -37,54 +36,9 @@ VERBS = {"POST": "Create", "PUT": "Replace", "PATCH": "Change", "DELETE": "Delet
 _ROW_METHODS = frozenset({"PUT", "PATCH", "DELETE"})
 
 Data: TypeAlias = Mapping[str, object]
-
-
-@dataclass(slots=True)
-class Control:
-    """One field of a form.
-
-    Attributes:
-        kind: how its text becomes JSON: `string` is quoted, `raw` is JSON already, `list` has a box for each choice.
-        widget: `input`, `textarea`, `select` or `boxes`.
-        value: the initial text; of a list, the chosen items.
-        original: the value as JSON, None where the row has none.
-        attributes: of the HTML element, such as its bounds.
-    """
-
-    name: str
-    kind: str = "string"
-    widget: str = "input"
-    required: bool = False
-    value: str | Sequence[object] = ""
-    original: str | None = None
-    hint: str = ""
-    choices: Sequence[str] = ()
-    attributes: dict[str, object] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class Form:
-    """How a method is sent.
-
-    Attributes:
-        takes_key: whether it takes an Idempotency-Key.
-        needs_key: whether it must have one.
-    """
-
-    method: str
-    verb: str
-    controls: Sequence[Control] = ()
-    takes_body: bool = False
-    takes_key: bool = False
-    needs_key: bool = False
-
-    @property
-    def conditional(self) -> bool:
-        return self.method in _ROW_METHODS
-
-    @property
-    def content_type(self) -> str:
-        return MergePatchParser.media_type if self.method == "PATCH" else JSONParser.media_type
+# What config/browsable_form.html shows of a method, and of a field.
+Form: TypeAlias = Mapping[str, object]
+Control: TypeAlias = Mapping[str, object]
 
 
 def build_forms(view: APIView, data: Data | None) -> Iterator[Form]:
@@ -136,20 +90,22 @@ def _may_send(view: APIView, request: Request, row: Model | None) -> bool:
 
 
 def _build_form(view: APIView, method: str, row: Model | None, data: Data | None) -> Form:
-    form = Form(method, VERBS[method])
-    if method in {"POST", "PUT", "PATCH"}:
-        form.takes_body = True
-        form.controls = list(_build_controls(_get_serializer(view, row), data if row is not None else None))
-    if method == "PATCH":
-        # A merge patch leaves omitted fields unchanged.
-        form.controls = [replace(control, required=False) for control in form.controls]
-    if method == "POST" and isinstance(view, ResourceViewSet):
-        form.takes_key = view.idempotency in {KeyPolicy.REQUIRED, KeyPolicy.HONOURED}
-        form.needs_key = view.idempotency is KeyPolicy.REQUIRED
-    elif method == "POST":
+    takes_body = method in METHODS_WITH_BODY
+    controls = _build_controls(_get_serializer(view, row), data if row is not None else None) if takes_body else ()
+    creates = method == "POST" and isinstance(view, ResourceViewSet)
+    policy = view.idempotency if creates else KeyPolicy.IGNORED
+    return {
+        "method": method,
         # A login is sent, and creates no resource.
-        form.verb = "Send"
-    return form
+        "verb": "Send" if method == "POST" and not creates else VERBS[method],
+        # A merge patch leaves omitted fields unchanged.
+        "controls": [{**control, "required": False} if method == "PATCH" else control for control in controls],
+        "takes_body": takes_body,
+        "content_type": (MergePatchParser if method == "PATCH" else JSONParser).media_type,
+        "conditional": method in _ROW_METHODS,
+        "takes_key": policy in {KeyPolicy.REQUIRED, KeyPolicy.HONOURED},
+        "needs_key": policy is KeyPolicy.REQUIRED,
+    }
 
 
 def _get_serializer(view: APIView, row: Model | None) -> Serializer:
@@ -160,45 +116,51 @@ def _get_serializer(view: APIView, row: Model | None) -> Serializer:
 
 
 def _build_controls(serializer: Serializer, data: Data | None) -> Iterator[Control]:
+    """A control of each field that the caller may set. Its `original` is the value as JSON; None without a value."""
     closed = serializer.closed_fields() if isinstance(serializer, ResourceSerializer) else ()
-    for name, declared in serializer.fields.items():
-        if declared.read_only or name in closed:
+    present = data or {}
+    for name, field in serializer.fields.items():
+        if field.read_only or name in closed:
             continue
-        control = Control(name, required=declared.required, hint=str(declared.help_text or ""))
-        _add_widget(control, declared)
-        if data is not None and name in data:
-            control.value, control.original = _format_value(data[name]), to_json(data[name]).decode()
-        yield control
+        yield {
+            "name": name,
+            "required": field.required,
+            "hint": field.help_text or "",
+            "value": _format_value(present.get(name)),
+            "original": to_json(present[name]).decode() if name in present else None,
+            **_build_widget(name, field),
+        }
 
 
-def _add_widget(control: Control, declared: Field) -> None:
-    """Sets the kind, the widget and the attributes of a control by the class of its field."""
-    attributes = control.attributes
-    match declared:
+def _build_widget(name: str, field: Field) -> Mapping[str, object]:
+    """The HTML element of a control, and its kind: how its text becomes JSON.
+
+    `string` is quoted, `raw` is JSON already, and `list` has a box for each choice.
+    """
+    match field:
         case MultiChoiceField():
-            control.kind, control.widget, control.choices = "list", "boxes", declared.choices
+            return {"kind": "list", "widget": "boxes", "choices": field.choices}
         case ChoiceField():
-            control.widget, control.choices = "select", list(declared.choices)
+            return {"kind": "string", "widget": "select", "choices": list(field.choices)}
         case BooleanField():
-            control.kind, control.widget, control.choices = "raw", "select", ("true", "false")
-        case MoneyField() if declared.as_text:
-            attributes |= {"type": "text", "inputmode": "decimal"}
-        case IntegerField() | MoneyField():
-            control.kind = "raw"
-            step = 1 if isinstance(declared, IntegerField) else Decimal("0.01")
-            attributes |= {"type": "number", "min": declared.min_value, "max": declared.max_value, "step": step}
-        case DateTimeField():
-            attributes |= {"type": "text", "placeholder": "2030-01-31T12:00:00Z"}
+            return {"kind": "raw", "widget": "select", "choices": ("true", "false")}
         case CharField(lines=True):
-            control.widget = "textarea"
-            attributes |= {"rows": 5}
+            return {"kind": "string", "widget": "textarea", "attributes": {"rows": 5, "maxlength": field.max_length}}
+        case IntegerField() | MoneyField(as_text=False):
+            step = 1 if isinstance(field, IntegerField) else Decimal("0.01")
+            attributes = {"type": "number", "min": field.min_value, "max": field.max_value, "step": step}
+            return {"kind": "raw", "attributes": attributes}
+        case MoneyField():
+            attributes = {"type": "text", "inputmode": "decimal"}
+        case DateTimeField():
+            attributes = {"type": "text", "placeholder": "2030-01-31T12:00:00Z"}
         case _:
             # Not the type `email`: browsers trim such a text and change the letters of its domain.
-            mode = "email" if isinstance(declared, EmailField) else None
-            attributes |= {"type": "password" if control.name.endswith("password") else "text", "inputmode": mode}
-    if isinstance(declared, CharField):
-        attributes["maxlength"] = declared.max_length
-    control.attributes = {name: value for name, value in attributes.items() if value is not None}
+            mode = "email" if isinstance(field, EmailField) else None
+            max_length = field.max_length if isinstance(field, CharField) else None
+            kind = "password" if name.endswith("password") else "text"
+            attributes = {"type": kind, "inputmode": mode, "maxlength": max_length}
+    return {"kind": "string", "attributes": attributes}
 
 
 def _format_value(value: object) -> str | Sequence[object]:

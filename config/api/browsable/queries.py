@@ -4,7 +4,6 @@ Which filters go together is the list's to say: what it refuses is told on the p
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from urllib.parse import urlencode
 
@@ -22,17 +21,6 @@ from config.http.media_types import CSV, NDJSON
 
 # The parameters that choose a page, each with the value that begins at the start of the list.
 START = {"page": "1", "offset": "0", "cursor": ""}
-
-
-@dataclass(frozen=True)
-class FilterControl:
-    """One filter of the form. With `choices` it is a choice of one of them, or of none."""
-
-    name: str
-    value: str
-    hint: str = ""
-    choices: Sequence[str] = ()
-    is_bound: bool = False
 
 
 class ListQuery:
@@ -91,11 +79,11 @@ class ListQuery:
         """The form of the list's filters, order, limit and fields. It begins at the start of the list."""
         own = {*self.names, "sort", "order", "limit", "fields"}
         controls = [self._build_control(name) for name in self.names]
-        bounds = [control for control in controls if control.is_bound]
+        bounds = [control for control in controls if control["is_bound"]]
         return {
-            "controls": [control for control in controls if not control.is_bound],
+            "controls": [control for control in controls if not control["is_bound"]],
             "bounds": bounds,
-            "has_bounds": any(control.value for control in bounds),
+            "has_bounds": any(control["value"] for control in bounds),
             "sortable": self.view.sortable,
             "default_limit": DEFAULT_LIMIT,
             "max_limit": MAX_LIMIT,
@@ -104,17 +92,19 @@ class ListQuery:
             "hidden": [(name, START.get(name, value)) for name, value in self.query.items() if name not in own],
         }
 
-    def _build_control(self, name: str) -> FilterControl:
+    def _build_control(self, name: str) -> Mapping[str, object]:
+        """One filter of the form. With `choices` it is a choice of one of them, or of none."""
         declared, value = self.view.filterset_class.base_filters[name], self.query.get(name, "")
         choices = [choice for choice, _ in declared.extra.get("choices", ())]
         if choices and value not in {*choices, ""}:
             # Several of them, by commas.
             choices.append(value)
+        hint, is_bound = "", isinstance(declared, BoundFilter)
         match declared:
             case BoundFilter():
-                return FilterControl(name, value, BOUNDS[declared.lookup_expr], is_bound=True)
+                hint = BOUNDS[declared.lookup_expr]
             case SearchFilter():
                 hint = f"Matches the start of any word in {' or '.join(declared.columns)}."
-            case _:
-                hint = "Separate several values with commas." if isinstance(declared, IdsFilter) else ""
-        return FilterControl(name, value, hint, choices)
+            case IdsFilter():
+                hint = "Separate several values with commas."
+        return {"name": name, "value": value, "hint": hint, "choices": choices, "is_bound": is_bound}

@@ -1,9 +1,7 @@
 """The parameters of operations: path, query and headers."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
-
-from django_filters import Filter
 
 from config.api import included
 from config.api.bulk import PARTIAL
@@ -14,6 +12,7 @@ from config.api.listing.filter_values import (
     MAX_VALUES,
     MONEY_PATTERN,
     TIME_PATTERN,
+    BoundFilter,
     IdsFilter,
     SearchFilter,
     TimeField,
@@ -37,6 +36,11 @@ _BARE_KEY, _QUOTED_KEY = idempotency.BARE_KEY.pattern, idempotency.QUOTED_KEY.pa
 # Each character may be escaped by a backslash.
 _MAX_QUOTED_KEY = 2 * MAX_KEY_LENGTH + len('""')
 _ONE_OF = "Returns only items whose `{}` is one of these values, separated by commas."
+_SEARCH = (
+    "Returns only items in which each word of `q` is the start of a word in {}, ignoring case and accents. "
+    f"At most {MAX_WORDS} words. If many items match, a page can have fewer items than `limit`, or none, while "
+    "`hasMore` is true."
+)
 _ENTITY_TAGS = r'^(\*|(W/)?"[!#-~]*"( *, *(W/)?"[!#-~]*")*)$'
 
 
@@ -141,7 +145,10 @@ def build_parameters(view: Any, method: str, path_variables: Sequence[str]) -> l
     if isinstance(view, ResourceViewSet):
         parameters += _build_list_parameters(view) if view.action == "list" else []
         parameters += [_build_fields_parameter(view)] if method != "DELETE" else []
-        parameters += [_build_include_parameter(view)] if takes_include(view) else []
+        if takes_include(view):
+            names = {"type": "string", "enum": included.get_names(view)}
+            description = "The related resources to return under `included`, separated by commas."
+            parameters.append(build_list_parameter(INCLUDE, names, description))
     if method == "GET":
         parameters += [each for each in view.own_parameters if each.get("in") != "path"]
     if view.names_version:
@@ -152,7 +159,8 @@ def build_parameters(view: Any, method: str, path_variables: Sequence[str]) -> l
 
 def _get_shared_names(view: Any, method: str) -> list[str]:
     """The components that an operation has by its method."""
-    names = [_get_envelope(view, method)] if method != "DELETE" and view.envelope_known else []
+    is_list = method == "GET" and (_is_list(view) or LINKS in view.own_members)
+    names = ["envelope-list" if is_list else "envelope"] if method != "DELETE" and view.envelope_known else []
     if takes_dry_run(view, method):
         names.append("dry_run")
     if takes_lines(view, method):
@@ -162,10 +170,6 @@ def _get_shared_names(view: Any, method: str) -> list[str]:
     elif isinstance(view, ResourceViewSet) and view.idempotency in _IDEMPOTENCY_KEYS:
         names.append(_IDEMPOTENCY_KEYS[view.idempotency])
     return names
-
-
-def _get_envelope(view: Any, method: str) -> str:
-    return "envelope-list" if method == "GET" and (_is_list(view) or LINKS in view.own_members) else "envelope"
 
 
 def _is_list(view: Any) -> bool:
@@ -193,17 +197,11 @@ def _build_fields_parameter(view: ResourceViewSet) -> JSONObject:
     )
 
 
-def _build_include_parameter(view: ResourceViewSet) -> JSONObject:
-    names = {"type": "string", "enum": included.get_names(view)}
-    description = "The related resources to return under `included`, separated by commas."
-    return build_list_parameter(INCLUDE, names, description)
-
-
 def _build_list_parameters(view: ResourceViewSet) -> list[JSONObject]:
     sortable = {"type": "string", "enum": list(view.sortable)}
-    default = "Default: `id`."
+    default, filterset = "Default: `id`.", view.filterset_class
     if is_later(view) and len(view.sortable) > 1:
-        filters = view.filterset_class.base_filters
+        filters = filterset.base_filters
         few = " or ".join(f"`{name}`" for name, one in filters.items() if getattr(one, "is_small", False))
         default = (
             "Default: `id`, or the field of the range filters. All range filters (such as `created_at[gte]`) must be "
@@ -214,58 +212,44 @@ def _build_list_parameters(view: ResourceViewSet) -> list[JSONObject]:
         *build_references("page", "offset", "cursor", "limit"),
         build_parameter("sort", sortable, f"The field to sort by. {default} Equal values are sorted by `id`."),
         *build_references("order"),
-        *_build_filter_parameters(view),
+        *(_build_filter_parameter(view, name) for name in filterset.first),
+        *(_build_filter_parameter(view, name) for name in filterset.later if is_later(view)),
     ]
 
 
-def _build_filter_parameters(view: ResourceViewSet) -> Iterator[JSONObject]:
-    filters = view.filterset_class.base_filters
-    for name in view.filterset_class.first:
-        yield _build_filter_parameter(view, name, filters[name])
-    for name in view.filterset_class.later if is_later(view) else ():
-        yield _build_later_parameter(view, name)
+def _build_filter_parameter(view: ResourceViewSet, name: str) -> JSONObject:
+    declared = view.filterset_class.base_filters[name]
+    description = declared.extra.get("help_text") or f"Returns only items with this `{name}`."
+    match declared:
+        case IdsFilter():
+            whose = " Requires the role `support` or `admin`." if name in view.staff_filters else ""
+            return build_list_parameter(name, build_integer(1), _ONE_OF.format(name) + whose)
+        case SearchFilter():
+            schema = build_string(MAX_SEARCH, minLength=1)
+            description = _SEARCH.format(" or ".join(f"`{column}`" for column in declared.columns))
+        case BoundFilter():
+            schema = _build_bound(declared.field)
+            bound = f"`{declared.field_name}` is {BOUNDS[declared.lookup_expr]}"
+            description = f"Range filter: returns only items whose {bound}."
+        case _ if "choices" in declared.extra:
+            schema = {"type": "string", "enum": [value for value, _ in declared.extra["choices"]]}
+            if is_later(view):
+                return build_list_parameter(name, schema, _ONE_OF.format(name))
+        case _:
+            column: Any = view.queryset.model._meta.get_field(declared.field_name or name)
+            schema = build_string(column.max_length, minLength=1)
+    return build_parameter(name, schema, description)
 
 
-def _build_filter_parameter(view: ResourceViewSet, name: str, declared: Filter) -> JSONObject:
-    if "choices" not in declared.extra:
-        column: Any = view.queryset.model._meta.get_field(declared.field_name or name)
-        description = declared.extra.get("help_text") or f"Returns only items with this `{name}`."
-        return build_parameter(name, build_string(column.max_length, minLength=1), description)
-    schema = {"type": "string", "enum": [value for value, _ in declared.extra["choices"]]}
-    if is_later(view):
-        return build_list_parameter(name, schema, _ONE_OF.format(name))
-    return build_parameter(name, schema, f"Returns only items with this `{name}`.")
+def _build_bound(field: Any) -> JSONObject:
+    match field:
+        case TimeField():
+            return build_string(MAX_TIME_LENGTH, TIME_PATTERN, format="date-time")
+        case WholeNumberField(minimum=minimum, maximum=maximum):
+            return build_integer(minimum, maximum)
+    return build_string(14, MONEY_PATTERN)
 
 
 def build_list_parameter(name: str, items: JSONObject, description: str) -> JSONObject:
     schema = {"type": "array", "items": items, "minItems": 1, "maxItems": MAX_VALUES}
     return build_parameter(name, schema, description, style="form", explode=False)
-
-
-def _build_later_parameter(view: ResourceViewSet, name: str) -> JSONObject:
-    declared = view.filterset_class.base_filters[name]
-    if isinstance(declared, IdsFilter):
-        whose = " Requires the role `support` or `admin`." if name in view.staff_filters else ""
-        return build_list_parameter(name, build_integer(1), _ONE_OF.format(name) + whose)
-    if isinstance(declared, SearchFilter):
-        return _build_search_parameter(name, declared)
-    match declared.field:
-        case TimeField():
-            schema = build_string(MAX_TIME_LENGTH, TIME_PATTERN, format="date-time")
-        case WholeNumberField(minimum=minimum, maximum=maximum):
-            schema = build_integer(minimum, maximum)
-        case _:
-            schema = build_string(14, MONEY_PATTERN)
-    column = declared.field_name
-    description = f"Range filter: returns only items whose `{column}` is {BOUNDS[declared.lookup_expr]}."
-    return build_parameter(name, schema, description)
-
-
-def _build_search_parameter(name: str, declared: SearchFilter) -> JSONObject:
-    columns = " or ".join(f"`{column}`" for column in declared.columns)
-    description = (
-        f"Returns only items in which each word of `q` is the start of a word in {columns}, ignoring case and accents. "
-        f"At most {MAX_WORDS} words. If many items match, a page can have fewer items than `limit`, or none, while "
-        "`hasMore` is true."
-    )
-    return build_parameter(name, build_string(MAX_SEARCH, minLength=1), description)
