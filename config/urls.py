@@ -94,6 +94,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     re_path(r"^(?P<path>.+)/$", redirect_without_trailing_slash),
 ]
 
-handler400 = handler403 = "config.api.exceptions.client_error"
+handler400 = handler403 = "config.api.exceptions.answer_to"
 handler404 = "config.api.exceptions.page_not_found"
 handler500 = "config.api.exceptions.server_error"

@@ -62,7 +62,7 @@ class Endpoint(OAuthLibMixin, View):
             response = build_error(error.error, error.description, error.status_code)
         except SuspiciousOperation as error:
             # Django would log a body that is too long or unreadable as an error of the service.
-            response = answer_to(error, request)
+            response = answer_to(request, error)
         if response.status_code == 401:
             # RFC 6749, section 5.2: the scheme by which a client authenticates. oauthlib names Bearer.
             response["WWW-Authenticate"] = 'Basic realm="users", charset="UTF-8"'

@@ -116,21 +116,16 @@ def plain_response(problem: DomainError, request: HttpRequest) -> HttpResponse:
     return HttpResponse(to_json(body), status=problem.status, content_type=content_type, headers=_get_headers(problem))
 
 
-def answer_to(exception: BaseException | None, request: HttpRequest) -> HttpResponse:
-    """The response to an exception outside of DRF views. A bug is logged."""
-    problem = get_problem(exception)
-    _log(problem, request, exception)
-    return plain_response(problem, request)
-
-
-def client_error(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Django's `handler400` and `handler403`.
+def answer_to(request: HttpRequest, exception: BaseException | None) -> HttpResponse:
+    """The response to an exception outside of DRF views. A bug is logged. It is Django's `handler400` and `handler403`.
 
     Args:
         request: that was refused before a view saw it, or by a view of Django's.
         exception: a SuspiciousOperation or the like, which decides the code of the error.
     """
-    return answer_to(exception, request)
+    problem = get_problem(exception)
+    _log(problem, request, exception)
+    return plain_response(problem, request)
 
 
 def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -151,7 +146,7 @@ def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 def server_error(request: HttpRequest) -> HttpResponse:
     """Django calls this while it handles the exception, which distinguishes an unavailable database from a bug."""
-    return answer_to(sys.exc_info()[1], request)
+    return answer_to(request, sys.exc_info()[1])
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
@@ -166,7 +161,7 @@ class DomainErrorMiddleware(Middleware):
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         refused = get_state(request.META).refused
-        return self.get_response(request) if refused is None else answer_to(refused, request)
+        return self.get_response(request) if refused is None else answer_to(request, refused)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        return answer_to(exception, request) if isinstance(exception, DomainError) else None
+        return answer_to(request, exception) if isinstance(exception, DomainError) else None

@@ -64,7 +64,7 @@ class StacksMixin(BaseHandler):
     def _run_view(self, request: HttpRequest) -> HttpResponse:
         refused = get_state(request.META).refused
         if refused is not None:
-            return answer_to(refused, request)
+            return answer_to(request, refused)
         return self._get_response(request)  # type: ignore[attr-defined]  # the stubs leave it out
 
 

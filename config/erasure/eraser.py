@@ -17,13 +17,13 @@ from functools import partial
 from typing import Any, TypeVar
 
 from django.contrib.auth import get_user_model
-from django.db import IntegrityError, OperationalError, connection, models, transaction
+from django.db import IntegrityError, connection, models
 from django.db.models import F, ForeignKey
-from psycopg.errors import DeadlockDetected, ForeignKeyViolation, LockNotAvailable
+from psycopg.errors import ForeignKeyViolation
 
 from config.models import Erasure, Event, IdempotencyRecord, VisibleManager, WebhookDelivery
 from config.models.events import EventQuerySet
-from config.postgresql.transactions import try_advisory_lock
+from config.postgresql.transactions import run_briefly, try_advisory_lock
 
 Result = TypeVar("Result")
 
@@ -35,7 +35,6 @@ _FIRST_SIZE, _MAX_SIZE = 50, 1_000
 _IDS = 20_000
 # Most users have left little, and what goes with them is looked for once for all of them.
 _USERS = 100
-_SECONDS_BEFORE_ANOTHER_TRY = 0.1
 # One process at a time: two would leave the readers less than half of the database. Any constant will do, as long as
 # nobody else takes the same advisory lock.
 _LOCK = 0x6572_6173
@@ -69,6 +68,7 @@ class _Eraser:
 
     def __init__(self, user_ids: list[int], rest: float, is_stopped: Callable[[], bool]) -> None:
         self.user_ids, self.rest, self.is_stopped = user_ids, rest, is_stopped
+        self.started = 0.0
         self.sizes: dict[type[models.Model], float] = defaultdict(lambda: _FIRST_SIZE)
 
     def run(self) -> None:
@@ -107,23 +107,16 @@ class _Eraser:
 
     def write(self, batch: Callable[[], Result]) -> Result:
         """Runs a batch in a transaction of its own, again where it did not get its locks."""
-        while True:
-            started = time.monotonic()
-            if self.is_stopped():
+
+        def write() -> Result:
+            self.started = time.monotonic()
+            if self.is_stopped() or not try_advisory_lock(_LOCK):
                 raise _StoppedError
-            try:
-                with transaction.atomic(durable=True), connection.cursor() as cursor:
-                    cursor.execute("SET LOCAL lock_timeout = 100")
-                    if not try_advisory_lock(_LOCK):
-                        raise _StoppedError
-                    result = batch()
-            except OperationalError as error:
-                if not isinstance(error.__cause__, DeadlockDetected | LockNotAvailable):
-                    raise
-                time.sleep(_SECONDS_BEFORE_ANOTHER_TRY)
-            else:
-                time.sleep((time.monotonic() - started) * self.rest)
-                return result
+            return batch()
+
+        result = run_briefly(write)
+        time.sleep((time.monotonic() - self.started) * self.rest)
+        return result
 
 
 def _delete_answers(user_id: int) -> int:

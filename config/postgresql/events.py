@@ -11,7 +11,6 @@ The actor comes with the statement that writes (`ACTOR`, `get_rows_actors`), and
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -21,9 +20,10 @@ from typing import Any, TypeVar
 import pgtrigger
 from django.apps import apps
 from django.conf import settings
-from django.db import OperationalError, connection, models, transaction
-from psycopg.errors import LockNotAvailable
+from django.db import connection, models, transaction
 
+from config.postgresql.transactions import run_briefly
+from config.postgresql.triggers import after_statement
 from config.postgresql.visibility import build_goes_with_removed
 
 AnyModel = TypeVar("AnyModel", bound=type[models.Model])
@@ -43,7 +43,6 @@ ORIGIN = (
 )
 PARTITION = timedelta(days=7)
 _PARTITIONS_AHEAD = 5
-_SECONDS_BEFORE_ANOTHER_TRY = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,32 +68,21 @@ class Tracked:
         return "id" if self.tombstone else "user_id"
 
     def triggers(self) -> list[pgtrigger.Trigger]:
-        triggers = [
-            self._trigger(
-                "tell_new_rows",
-                pgtrigger.Insert,
-                self._write(f"'{self.name}.created'", "arrived"),
-                level=pgtrigger.Statement,
-                referencing=pgtrigger.Referencing(new="arrived"),
-            )
+        declare = [
+            ("actor", f"jsonb := nullif(current_setting('{ACTOR}', true), '')"),
+            ("actors", f"jsonb := nullif(current_setting('{get_rows_actors(self.model)}', true), '')"),
         ]
+        created = self._write(f"'{self.name}.created'", "arrived")
+        triggers = [after_statement("tell_new_rows", pgtrigger.Insert, created, new="arrived", declare=declare)]
         if self.is_removed and not self.tombstone:
             goes = build_goes_with_removed(self.model, "gone")
-            gone = f"(SELECT * FROM gone WHERE ({goes}) IS NOT TRUE) AS gone"
-            triggers.append(
-                self._trigger(
-                    "tell_gone_rows",
-                    pgtrigger.Delete,
-                    self._write(f"'{self.name}.removed'", gone),
-                    level=pgtrigger.Statement,
-                    referencing=pgtrigger.Referencing(old="gone"),
-                )
-            )
+            removed = self._write(f"'{self.name}.removed'", f"(SELECT * FROM gone WHERE ({goes}) IS NOT TRUE) AS gone")
+            triggers.append(after_statement("tell_gone_rows", pgtrigger.Delete, removed, old="gone", declare=declare))
         if self.columns:
-            triggers.append(self._tell_changes())
+            triggers.append(self._tell_changes(declare))
         return triggers
 
-    def _tell_changes(self) -> pgtrigger.Trigger:
+    def _tell_changes(self, declare: list[tuple[str, str]]) -> pgtrigger.Trigger:
         kind, changed, watched = f"'{self.name}.updated'", self._list_changed(), [*self.columns]
         if self.tombstone:
             is_removed = f"NEW.{self.tombstone} IS NOT NULL"
@@ -102,24 +90,13 @@ class Tracked:
             changed = f"CASE WHEN {is_removed} THEN NULL ELSE {changed} END"
             watched.append(self.tombstone)
         differs = " OR ".join(f"OLD.{column} IS DISTINCT FROM NEW.{column}" for column in watched)
-        return self._trigger(
-            "tell_changed_rows",
-            pgtrigger.UpdateOf(*watched),
-            self._write(kind, "(SELECT NEW.*) AS changed", changed),
-            condition=pgtrigger.Condition(differs),
-        )
-
-    def _trigger(self, name: str, operation: Any, func: str, **options: Any) -> pgtrigger.Trigger:
         return pgtrigger.Trigger(
-            name=name,
+            name="tell_changed_rows",
             when=pgtrigger.After,
-            operation=operation,
-            declare=[
-                ("actor", f"jsonb := nullif(current_setting('{ACTOR}', true), '')"),
-                ("actors", f"jsonb := nullif(current_setting('{get_rows_actors(self.model)}', true), '')"),
-            ],
-            func=func,
-            **options,
+            operation=pgtrigger.UpdateOf(*watched),
+            condition=pgtrigger.Condition(differs),
+            declare=declare,
+            func=self._write(kind, "(SELECT NEW.*) AS changed", changed),
         )
 
     def _write(self, kind: str, rows: str, changed: str = "NULL") -> str:
@@ -225,7 +202,7 @@ def purge(now: datetime, *, dry_run: bool = False) -> int:
             for name in _find_partitions(cursor, before):
                 _write_briefly(cursor, f"SELECT position, id FROM {name}", f"DROP TABLE {name}")
             _write_briefly(cursor, late, f"DELETE FROM {TABLE}_default WHERE created_at < '{before}'")
-            _run_briefly(partial(create_partitions, cursor))
+            run_briefly(partial(create_partitions, cursor))
     return count
 
 
@@ -240,22 +217,7 @@ def _write_briefly(cursor: Any, gone: str, statement: str) -> None:
         )
         cursor.execute(statement)
 
-    _run_briefly(write)
-
-
-def _run_briefly(write: Callable[[], None]) -> None:
-    """Runs what locks the whole table, for which writers wait: it waits but a moment itself, and is tried again."""
-    while True:
-        try:
-            with transaction.atomic(), connection.cursor() as cursor:
-                cursor.execute("SET LOCAL lock_timeout = 100")
-                write()
-        except OperationalError as error:
-            if not isinstance(error.__cause__, LockNotAvailable):
-                raise
-            time.sleep(_SECONDS_BEFORE_ANOTHER_TRY)
-        else:
-            return
+    run_briefly(write)
 
 
 def _find_partitions(cursor: Any, before: datetime) -> list[str]:

@@ -1,5 +1,6 @@
 """Writing in one transaction, again where PostgreSQL asks for it; its locks; and whether PostgreSQL is unavailable."""
 
+import time
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from typing import Any, TypeVar
@@ -23,6 +24,7 @@ from psycopg.errors import (
     DeadlockDetected,
     FeatureNotSupported,
     IdleInTransactionSessionTimeout,
+    LockNotAvailable,
     ReadOnlySqlTransaction,
     SerializationFailure,
 )
@@ -33,6 +35,7 @@ COMMIT_AT_ONCE = "(SELECT set_config('synchronous_commit', 'off', true)) = 'off'
 """SQL that is true, for a statement in its own transaction whose COMMIT must not wait for a disk or a standby."""
 
 _ATTEMPTS = 3
+_SECONDS_BEFORE_ANOTHER_TRY = 0.1
 _RUN_AGAIN = DeadlockDetected | SerializationFailure | ReadOnlySqlTransaction
 
 
@@ -69,6 +72,19 @@ def run_in_transaction(write: Callable[[], Result], *, keep: bool = True) -> Res
         else:
             return result
     raise AssertionError("unreachable")
+
+
+def run_briefly(write: Callable[[], Result]) -> Result:
+    """Runs what others may wait for, in a transaction of its own: it waits but a moment for a lock, and tries again."""
+    while True:
+        try:
+            with transaction.atomic(durable=True), connection.cursor() as cursor:
+                cursor.execute("SET LOCAL lock_timeout = 100")
+                return write()
+        except OperationalError as error:
+            if not isinstance(error.__cause__, DeadlockDetected | LockNotAvailable):
+                raise
+            time.sleep(_SECONDS_BEFORE_ANOTHER_TRY)
 
 
 def run_alone(sql: str, values: Sequence[object], *, is_durable: bool = False) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import pgtrigger
 from django.db import connections, models
@@ -103,20 +103,11 @@ def is_unspaced(word: str) -> bool:
     return bool(_UNSPACED.match(word))
 
 
-class Rare(NamedTuple):
-    """The words that few rows have, alone or two of them together; none if many rows have them.
+def find_rare(words: Words, looked_for: Sequence[str], using: str) -> Sequence[str]:
+    """The word that few rows have, or two of them that few rows have together; none if many rows have them.
 
-    Attributes:
-        words: at most two.
-        rows: how many rows have them, at most.
+    Looks only at the index of words, and at a bounded part of it.
     """
-
-    words: Sequence[str] = ()
-    rows: int = 0
-
-
-def find_rare(words: Words, looked_for: Sequence[str], using: str) -> Rare:
-    """Looks only at the index of words, and at a bounded part of it."""
     limit = min(MAX_PROBED_OF_ONE, MAX_PROBED // len(looked_for)) if len(looked_for) > 1 else MAX_ROWS
     entries = f"SELECT row_id FROM {words.table} AS entry WHERE {_BEGINS} ORDER BY word LIMIT {limit + 1}"
     probe = f"(SELECT count(*) FROM ({entries}) AS probed)"
@@ -125,16 +116,16 @@ def find_rare(words: Words, looked_for: Sequence[str], using: str) -> Rare:
         cursor.execute(f"SELECT {', '.join([probe] * len(looked_for))}", bounds)
         (first, rarest), *others = sorted(zip(cursor.fetchone(), looked_for, strict=True))
         if first <= min(limit, MAX_ROWS):
-            return Rare([rarest], first)
+            return [rarest]
         if not others or others[0][0] > limit:
-            return Rare()
+            return ()
         pair = [rarest, others[0][1]]
         cursor.execute(
             f"SELECT count(*) FROM (({entries}) INTERSECT ({entries})) AS both_words",
             [bound for word in pair for bound in get_bounds(word)],
         )
         (rows,) = cursor.fetchone()
-    return Rare(pair, rows) if rows <= MAX_ROWS else Rare()
+    return pair if rows <= MAX_ROWS else ()
 
 
 class HasWord(Func):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import math
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -90,20 +89,15 @@ class CredentialBackend:
             return next(iter(rows.using(stand_in)), None)
 
 
-class QuotaBackend(ABC):
-    """The interface of QUOTA_BACKEND: counts requests."""
+class DatabaseQuotas:
+    """The interface of QUOTA_BACKEND: counts requests, in the database."""
 
-    @abstractmethod
     def count(self, request: AnyRequest, key: str, limit: int) -> counters.Usage | None:
         """Counts a request under a key; None, and no count, where the limit is 0.
 
         Raises:
             CountersUnavailable, django.db.Error: nothing was counted.
         """
-
-
-class DatabaseQuotas(QuotaBackend):
-    def count(self, request: AnyRequest, key: str, limit: int) -> counters.Usage | None:
         if not limit:
             return None
         if get_state(request.META).stand_in:
@@ -111,7 +105,9 @@ class DatabaseQuotas(QuotaBackend):
         return counters.increment([key])[key]
 
 
-class RedisQuotas(QuotaBackend):
+class RedisQuotas(DatabaseQuotas):
+    """Counts them in Redis."""
+
     def count(self, request: AnyRequest, key: str, limit: int) -> counters.Usage | None:
         # Only installations that use Redis pay for its memory.
         from config.api.limits import redis_counters

@@ -59,12 +59,12 @@ def build_search(looked_for: Sequence[str], queryset: QuerySet[Any], *arguments:
     """
     words: Any = get_words(queryset.model)
     rare = find_rare(words, looked_for, queryset.db)
-    if not rare.words:
+    if not rare:
         common = CommonWordsQuery(queryset, *arguments)
         common.look_for(words, looked_for)
         return common
-    others = [word for word in looked_for if word not in rare.words]
-    conditions = [IsAmongRowsWithWord(words, word) for word in rare.words]
+    others = [word for word in looked_for if word not in rare]
+    conditions = [IsAmongRowsWithWord(words, word) for word in rare]
     rows = queryset.filter(*conditions, *(HasWord(words, word) for word in others))
     return BoundedKeysetQuery(rows, *arguments, is_rare=True)
 

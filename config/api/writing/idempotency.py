@@ -62,12 +62,8 @@ class StoredAnswer(NamedTuple):
     body: str
 
 
-class Replay(NamedTuple):
-    """The stored response, as a view makes a response of it (`build_response`)."""
-
-    data: orjson.Fragment
-    status: int
-    headers: Mapping[str, str]
+# The stored response, as a view makes a response of it (`build_response`): body, status and headers.
+Replay = tuple[orjson.Fragment, int, Mapping[str, str]]
 
 
 class IdempotencyKey(NamedTuple):
@@ -125,7 +121,7 @@ class IdempotencyKey(NamedTuple):
         REPEATED.labels("replayed").inc()
         # Many rows have no single address.
         location = {"Location": record.location} if record.location else {}
-        return Replay(orjson.Fragment(record.body), record.status, {**location, REPLAYED: "true"})
+        return orjson.Fragment(record.body), record.status, {**location, REPLAYED: "true"}
 
     def store(self, response: Response, *rows: Model) -> None:
         """Stores a response to the request.
