@@ -172,7 +172,7 @@ def _build_metadata_schema() -> JSONObject:
 def _build_response(status: int, schema: str | None) -> JSONObject:
     response: JSONObject = {
         "description": f"{get_phrase(status)}.",
-        "headers": headers.get_common_headers() | headers.get_quota_headers(),
+        "headers": headers.COMMON | headers.QUOTA,
     }
     if status >= 400:
         response["headers"] |= headers.get_error_headers(None, status, ())

@@ -56,10 +56,6 @@ class RefusedLine:
     problem: DomainError
 
 
-class _MalformedError(ValueError):
-    pass
-
-
 def _integer(token: str) -> int | UnusableNumber:
     return int(token) if len(token) <= MAX_NUMBER_CHARACTERS else UnusableNumber(token)
 
@@ -81,13 +77,13 @@ def _decimal(token: str) -> Decimal | UnusableNumber:
 
 
 def _constant(token: str) -> NoReturn:
-    raise _MalformedError(f"{token} is not JSON")
+    raise malformed(f"{token} is not JSON")
 
 
 def _unique(pairs: list[tuple[str, object]]) -> JSONObject:
     members = dict(pairs)
     if len(members) < len(pairs):
-        raise _MalformedError("an object has two members of the same name")
+        raise malformed("an object has two members of the same name")
     return members
 
 
@@ -148,8 +144,6 @@ def parse_json(body: bytes) -> JSONObject:
         raise malformed(f"it is nested more than {MAX_DEPTH} levels deep") from None
     except json.JSONDecodeError as error:
         raise malformed(f"{error.msg} at line {error.lineno}, column {error.colno}") from None
-    except _MalformedError as error:
-        raise malformed(str(error)) from None
     finally:
         gc.enable()
     if not isinstance(value, dict):

@@ -119,18 +119,12 @@ class Counts:
 
     def triggers(self) -> list[pgtrigger.Trigger]:
         arrived, gone = self._changes("arrived", 1), self._changes("gone", -1)
+        changed = self._count(f"{arrived} UNION ALL {gone}")
         free = [("free", "integer := 0")]
         return [
             after_statement("count_new_rows", pgtrigger.Insert, self._count(arrived), new="arrived", declare=free),
             after_statement("count_gone_rows", pgtrigger.Delete, self._count(gone), old="gone", declare=free),
-            after_statement(
-                "count_changed_rows",
-                pgtrigger.Update,
-                self._count(f"{arrived} UNION ALL {gone}"),
-                new="arrived",
-                old="gone",
-                declare=free,
-            ),
+            after_statement("count_changed_rows", pgtrigger.Update, changed, new="arrived", old="gone", declare=free),
             after_statement("count_no_rows", pgtrigger.Truncate, f"PERFORM {_REWRITE}; {self._forget()}; RETURN NULL;"),
         ]
 

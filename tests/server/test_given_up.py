@@ -2,8 +2,7 @@
 
 from time import monotonic
 
-from config.postgresql.replicas.wal import Look
-from config.postgresql.replicas.watch import Replicas
+from config.postgresql.replicas.watch import Look, Replicas
 from config.server import application
 
 

@@ -14,7 +14,7 @@ from django.middleware.csrf import get_token
 from rest_framework.views import APIView
 
 from config.api.browsable import navigation
-from config.api.browsable.forms import Data, Form, build_forms
+from config.api.browsable.forms import Form, build_forms
 from config.api.browsable.highlighting import parse_links, render_json, render_link
 from config.api.browsable.queries import ListQuery
 from config.api.browsable.session_user import find_session_user
@@ -130,11 +130,8 @@ def _build_forms(view: APIView | None, status: int, body: Any) -> Sequence[Form]
     if view is None or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         # The permissions might query the database, whose failure may be what the response reports.
         return ()
-    return list(build_forms(view, _get_row_data(view, body) if status < HTTPStatus.BAD_REQUEST else None))
-
-
-def _get_row_data(view: APIView, body: Any) -> Data | None:
-    """The representation of the view's row, where the response contains the whole of it."""
-    if not isinstance(view, ResourceViewSet) or view.row is None or view.chosen_fields is not None:
-        return None
-    return body["data"] if view.enveloped else body
+    # Whether the response contains the whole of the view's row.
+    is_whole = isinstance(view, ResourceViewSet) and view.row is not None and view.chosen_fields is None
+    if not is_whole or status >= HTTPStatus.BAD_REQUEST:
+        return list(build_forms(view, None))
+    return list(build_forms(view, body["data"] if view.enveloped else body))

@@ -25,6 +25,7 @@ from config.api.versions.versioning import is_oauth, is_versioned
 from config.http.cached_settings import settings
 from config.http.client_address import client_address, get_network
 from config.http.errors import DomainError, ErrorCode
+from config.http.headers import set_headers
 from config.http.middleware import Middleware
 from config.http.request_state import get_state
 from config.postgresql.connections import close_if_lost
@@ -202,8 +203,7 @@ class QuotaMiddleware(Middleware):
             except Error as error:
                 # Nobody knows whose credential it is.
                 _note_uncounted("principal", error)
-        for name, value in (get_state(request.META).quota_fields or {}).items():
-            response.headers[name] = value
+        set_headers(response, get_state(request.META).quota_fields or {})
         return response
 
 

@@ -55,8 +55,10 @@ class BoundedKeysetQuery(KeysetQuery):
     def get_least(self, total: int) -> int | None:
         return MAX_COUNTED if self.is_bounded and total > MAX_COUNTED else None
 
-    def get_direction(self, *, backwards: bool) -> str:
-        return "DESC" if self.ordering.descending != backwards else "ASC"
+    def format_order(self, *, backwards: bool) -> str:
+        """What SQL orders the keys by."""
+        direction = "DESC" if self.ordering.descending != backwards else "ASC"
+        return ", ".join(f"{column} {direction}" for column in self.ordering.columns)
 
     def get_total(self) -> RawSQL:
         if not self.is_bounded:
@@ -93,11 +95,9 @@ class BoundedKeysetQuery(KeysetQuery):
             slices = [self.ordering.apply(part.values("pk"))[:stop] for part in parts]
             merged: QuerySet[Any] = slices[0].union(*slices[1:], all=True)
             return compile_queryset(merged[:stop])
-        columns = self.ordering.columns
-        part = self.ordering.apply(parts[0].values(*columns), backwards=backwards)[:stop]
+        part = self.ordering.apply(parts[0].values(*self.ordering.columns), backwards=backwards)[:stop]
         sql, params = compile_queryset(part)
-        order = ", ".join(f"{column} {self.get_direction(backwards=backwards)}" for column in columns)
         lateral = f"unnest(%s::bigint[]) AS listed (value) CROSS JOIN LATERAL ({sql}) AS keys"
-        ordered = f"ORDER BY {order}" if is_sorted else ""
+        ordered = f"ORDER BY {self.format_order(backwards=backwards)}" if is_sorted else ""
         limits = f"LIMIT {stop - start} OFFSET {start}"
         return f"SELECT keys.* FROM {lateral} {ordered} {limits}", (self.listed[1], *params)

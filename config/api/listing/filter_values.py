@@ -86,7 +86,17 @@ class LaterFilter(Filter):
 
 
 class BoundFilter(LaterFilter):
-    """`created_at[gte]=…`."""
+    """`created_at[gte]=…`, of a column of WITH_BOUNDS."""
+
+    def __init__(self, column: Any, lookup_expr: str) -> None:
+        match column:
+            case models.DateTimeField():
+                field: forms.Field = TimeField()
+            case models.IntegerField():
+                field = WholeNumberField(column=column)
+            case _:
+                field = MoneyField()
+        super().__init__(column, field, lookup_expr)
 
 
 class IdsFilter(LaterFilter):
@@ -115,15 +125,3 @@ class SearchFilter(LaterFilter):
 
     def filter(self, queryset: Any, value: str) -> Any:
         return queryset
-
-
-def build_bound(column: Any, lookup: str) -> BoundFilter:
-    """The filter of a column of WITH_BOUNDS by a bound."""
-    match column:
-        case models.DateTimeField():
-            field: forms.Field = TimeField()
-        case models.IntegerField():
-            field = WholeNumberField(column=column)
-        case _:
-            field = MoneyField()
-    return BoundFilter(column, field, lookup)

@@ -23,7 +23,6 @@ from config.api.listing.filter_values import (
     IdsFilter,
     LaterFilter,
     SearchFilter,
-    build_bound,
     split_values,
 )
 from config.api.listing.query import QueryParameters
@@ -65,7 +64,7 @@ class StrictFilterSet(FilterSet):
 
     @classmethod
     def filter_for_field(cls, field: Any, field_name: str, lookup_expr: Any = None) -> Filter:
-        return IdsFilter(field) if lookup_expr in IDS else build_bound(field, lookup_expr)
+        return IdsFilter(field) if lookup_expr in IDS else BoundFilter(field, lookup_expr)
 
     @classmethod
     def parse(cls, parameters: QueryParameters) -> dict[str, str]:
@@ -225,14 +224,10 @@ class Ordering(NamedTuple):
         """The columns of the sort key."""
         return ("id",) if self.field == "id" else (self.field, "id")
 
-    def get_order_by(self, *, backwards: bool = False) -> list[str]:
-        """The arguments of `QuerySet.order_by`."""
-        sign = "-" if self.descending != backwards else ""
-        return [sign + column for column in self.columns]
-
     def apply(self, queryset: QuerySet[AnyModel], *, backwards: bool = False) -> QuerySet[AnyModel]:
         """The queryset in this order, or in the opposite one."""
-        return queryset.order_by(*self.get_order_by(backwards=backwards))
+        sign = "-" if self.descending != backwards else ""
+        return queryset.order_by(*(sign + column for column in self.columns))
 
     def get_key(self, row: Any) -> tuple[Any, ...]:
         """The sort key of a row."""

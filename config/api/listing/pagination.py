@@ -113,11 +113,8 @@ class ListPagination(BasePagination):
         else:
             self.meta |= {"total": total, "totalPages": -(-total // limit)}
             offsets = _get_offsets(offset, limit, total)
-        if by_offset:
-            self.parameter, self.positions = "offset", {relation: str(each) for relation, each in offsets.items()}
-        else:
-            pages = {relation: str(each // limit + 1) for relation, each in offsets.items()}
-            self.parameter, self.positions = "page", pages
+        self.parameter = "offset" if by_offset else "page"
+        self.positions = {name: str(each if by_offset else each // limit + 1) for name, each in offsets.items()}
         return rows
 
     # --- By cursor
@@ -134,11 +131,8 @@ class ListPagination(BasePagination):
         rows, previous, following = _read_side(query, position, limit)
         previous_cursor = seal_cursor(previous, binding) if previous else None
         next_cursor = seal_cursor(following, binding) if following else None
-        self.parameter, self.positions = "cursor", {"first": ""}
-        if previous_cursor:
-            self.positions["prev"] = previous_cursor
-        if next_cursor:
-            self.positions["next"] = next_cursor
+        cursors = {"first": "", "prev": previous_cursor, "next": next_cursor}
+        self.parameter, self.positions = "cursor", {name: each for name, each in cursors.items() if each is not None}
         self.meta = {"nextCursor": next_cursor, "prevCursor": previous_cursor, "hasMore": following is not None}
         return rows
 
@@ -202,18 +196,14 @@ def parse_whole_number(
     text = parameters.get(name)
     if text is None:
         return default
-    if _WHOLE.fullmatch(text) and (number := _parse_digits(text)) >= minimum:
+    # The first digits of a number that is beyond 64 bits are, too.
+    if _WHOLE.fullmatch(text) and (number := int(text.lstrip("0")[:_MAX_DIGITS] or "0")) >= minimum:
         if maximum is None or number <= maximum:
             return number
         parameters.refuse(name, f"Must be at most {maximum}.")
     elif _DECIMAL.fullmatch(text) or parameters.obey(Change.NUMBERS_ONLY):
         parameters.refuse(name, f"Must be a whole number from {minimum}.")
     return default
-
-
-def _parse_digits(text: str) -> int:
-    """The number; of one that is beyond 64 bits, another one that is."""
-    return int(text if len(text) <= _MAX_DIGITS else text.lstrip("0")[:_MAX_DIGITS] or "0")
 
 
 def _get_offsets(offset: int, limit: int, total: int) -> dict[str, int]:

@@ -125,8 +125,7 @@ class CommonWordsQuery(BoundedKeysetQuery):
         Numbered by a window, the keys keep their order, and PostgreSQL reads only as many as it needs.
         """
         keys, params = self.select_keys(parts, 0, self._most, backwards=backwards)
-        columns = ", ".join(self.ordering.columns)
-        order = ", ".join(f"{column} {self.get_direction(backwards=backwards)}" for column in self.ordering.columns)
+        columns, order = ", ".join(self.ordering.columns), self.format_order(backwards=backwards)
         numbered = f"""
             SELECT near.*, row_number() OVER (ORDER BY {order}) AS number, ({self._condition}) AS has_words
             FROM ({keys}) AS near

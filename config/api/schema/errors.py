@@ -1,4 +1,4 @@
-"""The error responses of operations: which statuses and codes each can answer, and their bodies."""
+"""The error responses of operations: which statuses and codes each can answer, their bodies, and examples of them."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -8,15 +8,21 @@ from django.conf import settings
 from django.http import HttpRequest
 from rest_framework.request import Request
 
+from config.api.limits.counters import rate_limited
+from config.api.listing.cursors import invalid_cursor
+from config.api.permissions import insufficient_scope
+from config.api.representation import envelope
 from config.api.requests import METHODS_WITH_BODY
 from config.api.schema.fields import build_integer, build_object, build_string
 from config.api.schema.views import has_conditions, is_later, takes_lines
-from config.api.versions.versioning import is_versioned
+from config.api.versions.versioning import conflicting, is_versioned, retired, unsupported
 from config.api.viewsets import ResourceViewSet
-from config.api.writing.idempotency import KeyPolicy
-from config.http.errors import ErrorCode, get_phrase
-from config.http.json import JSONObject
+from config.api.writing.idempotency import KeyPolicy, refuse_key
+from config.http.errors import MESSAGES, Detail, DomainError, ErrorCode, forbidden, get_phrase, invalid
+from config.http.etags import HAS_CHANGED, failed_precondition
+from config.http.json import JSONObject, malformed
 from config.http.media_types import PROBLEM_JSON
+from config.http.request_limits import MAX_SHORT_BODY, body_too_long
 
 CodesByStatus = dict[int, list[ErrorCode]]
 
@@ -154,3 +160,33 @@ def build_error_response(status: int, codes: Sequence[ErrorCode], headers: JSONO
 def _build_media_type(schema: str, codes: Sequence[ErrorCode], suffix: str = "") -> JSONObject:
     examples = {code.value: {"$ref": f"#/components/examples/{code.value}{suffix}"} for code in codes}
     return {"schema": {"$ref": f"#/components/schemas/{schema}"}, "examples": examples}
+
+
+# --- An example of each error code, in the words that the service answers with
+
+
+def build_error_examples() -> JSONObject:
+    """The example components: each error in the envelope, and as problem details under `<code>.problem`."""
+    found = {error.code: error for error in _build_errors()}
+    examples: JSONObject = {}
+    for code in ErrorCode:
+        error = found.get(code) or DomainError(code)
+        examples[code.value] = {"summary": error.message, "value": envelope.error(error)}
+        examples[f"{code.value}.problem"] = {"summary": error.message, "value": envelope.problem_details(error)}
+    return examples
+
+
+def _build_errors() -> Iterator[DomainError]:
+    """The errors that say more than what their code means."""
+    oldest, newest = settings.API_VERSIONS[0], settings.API_VERSIONS[-1]
+    yield from (invalid(Detail("email", "Must be an email address.")), malformed("it is empty"), invalid_cursor())
+    yield from (forbidden("Only an administrator can set this field.", "role"), insufficient_scope("users:write"))
+    yield from (refuse_key(code) for code in ErrorCode if code.startswith("IDEMPOTENCY"))
+    yield from (failed_precondition("If-Match", HAS_CHANGED), body_too_long(MAX_SHORT_BODY), rate_limited(42))
+    yield unsupported(f"{newest.number + 1}", ErrorCode.UNSUPPORTED_VERSION.status)
+    yield from (conflicting(oldest.number, newest.number), retired(oldest))
+    yield DomainError(ErrorCode.CURSOR_EXPIRED, details=[Detail("cursor", MESSAGES[ErrorCode.CURSOR_EXPIRED])])
+    yield DomainError(ErrorCode.CONFLICT, taken := "Another user has this email address.", [Detail("email", taken)])
+    yield DomainError(ErrorCode.METHOD_NOT_ALLOWED, 'Method "DELETE" not allowed.')
+    yield DomainError(ErrorCode.NOT_ACCEPTABLE, "Available: application/json, text/html.")
+    yield DomainError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json.")

@@ -12,7 +12,6 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from config.api.schema import errors, headers, parameters, responses
-from config.api.schema.error_examples import build_error_examples
 from config.api.versions import versioning
 from config.api.versions.table import Version
 from config.api.versions.versioning import is_versioned
@@ -82,7 +81,7 @@ def postprocess_document(result: JSONObject, generator: Generator, **options: ob
         "schemas": responses.SCHEMAS | errors.SCHEMAS,
         "headers": headers.COMPONENTS,
         "parameters": parameters.COMPONENTS,
-        "examples": build_error_examples(),
+        "examples": errors.build_error_examples(),
     }
     text = json.dumps([result["paths"], components, available["schemas"]], default=str)
     for kind, ours in available.items():

@@ -81,16 +81,11 @@ def build_references(always: tuple[str, ...] = (), sometimes: tuple[str, ...] = 
     return {name: {"$ref": f"#/components/headers/{component}"} for name, component in components.items()}
 
 
-def get_common_headers() -> JSONObject:
-    """The headers of all responses of the service."""
-    return build_references(
-        ("Request-Id", "Cache-Control"),
-        ("Vary", "Allow", "Access-Control-Allow-Origin", "Access-Control-Expose-Headers"),
-    )
-
-
-def get_quota_headers() -> JSONObject:
-    return build_references(sometimes=("RateLimit-Policy", "RateLimit"))
+# Of all responses of the service, and of those that count against a quota.
+COMMON = build_references(
+    ("Request-Id", "Cache-Control"), ("Vary", "Allow", "Access-Control-Allow-Origin", "Access-Control-Expose-Headers")
+)
+QUOTA = build_references(sometimes=("RateLimit-Policy", "RateLimit"))
 
 
 def get_version_headers(version: Version, codes: Collection[ErrorCode] = ()) -> JSONObject:

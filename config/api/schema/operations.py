@@ -246,10 +246,7 @@ class Schema(AutoSchema):
             example = examples.build_response_example(serializer, self.view.described_version)
             members = self.view.own_members if self.method == "GET" else {}
             if example is not None and members:
-                example = {
-                    **example,
-                    **{name: each["examples"][0] for name, each in members.items() if "examples" in each},
-                }
+                example |= {name: each["examples"][0] for name, each in members.items() if "examples" in each}
             for media_type in response.get("content", {}).values():
                 if self.view.envelope_known:
                     media_type["schema"] = self._build_enveloped(media_type["schema"], members)
@@ -285,9 +282,8 @@ class Schema(AutoSchema):
 
     def _get_common_headers(self, codes: Collection[ErrorCode] = ()) -> JSONObject:
         if not is_versioned(self.path):
-            return headers.get_common_headers()
-        version = headers.get_version_headers(self.view.described_version, codes)
-        return headers.get_common_headers() | headers.get_quota_headers() | version
+            return headers.COMMON
+        return headers.COMMON | headers.QUOTA | headers.get_version_headers(self.view.described_version, codes)
 
     def _add_headers(self, status: int, response: JSONObject) -> JSONObject:
         own = headers.get_success_headers(self.view, self.method, status)

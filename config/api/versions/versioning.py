@@ -4,7 +4,7 @@ Of the acceptable media types the one of the highest `q` wins, then the first (R
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote_plus
@@ -21,7 +21,7 @@ from config.api.versions.usage import uses
 from config.http.cached_settings import settings
 from config.http.errors import Detail, DomainError, ErrorCode, invalid
 from config.http.headers import quote_address, set_headers, vary_on
-from config.http.media_types import HTML, JSON, JSON_API, PROBLEM_JSON, parse_elements
+from config.http.media_types import HTML, JSON, JSON_API, PROBLEM_JSON, Element, parse_elements
 from config.http.middleware import Middleware
 from config.http.request_state import get_state
 
@@ -59,16 +59,11 @@ class Choice(NamedTuple):
     version: str | None
 
 
-def parse_ranges(header: str) -> Iterator[MediaRange]:
-    """The media ranges of an Accept header, in the order given."""
-    for name, quality, parameters in parse_elements(header):
-        yield MediaRange(name, quality, _version(name, parameters.get("version", [])))
-
-
-def _version(media_type: str, given: list[str]) -> str | None:
-    if media_type in {JSON, JSON_API}:
+def _get_version(element: Element) -> str | None:
+    if element.name in {JSON, JSON_API}:
+        given = element.parameters.get("version")
         return ", ".join(dict.fromkeys(given)) if given else None
-    vendor = _VENDOR_JSON.fullmatch(media_type)
+    vendor = _VENDOR_JSON.fullmatch(element.name)
     return vendor["version"] if vendor else None
 
 
@@ -89,7 +84,7 @@ def prefers_problem_json(header: str) -> bool:
 @lru_cache(maxsize=512)
 def _choose(header: str, available: tuple[str, ...], versions: tuple[Version, ...]) -> Choice:
     numbers = {None, *map(str, versions)}
-    given = list(parse_ranges(header))
+    given = [MediaRange(each.name, each.quality, _get_version(each)) for each in parse_elements(header)]
     candidates = [MediaRange(media_type, 1.0, None) for media_type in available]
     candidates += [one for one in given if one.is_json and JSON in available]
     weighed = [(_weight(candidate, given), candidate) for candidate in candidates]
@@ -107,9 +102,7 @@ def _weight(candidate: MediaRange, given: list[MediaRange]) -> tuple[float, int]
         for place, one in enumerate(given)
         if (specificity := _specificity(one, candidate))
     ]
-    if not fitting:
-        return 0.0, 0
-    _, quality, place = max(fitting)
+    _, quality, place = max(fitting, default=(0, 0.0, 0))
     return (quality, place) if quality else (0.0, 0)
 
 
@@ -149,8 +142,7 @@ def get_prefix(path: str) -> str:
 
 def strip_prefix(path: str) -> str:
     """The path of a resource, the same under every prefix."""
-    found = _PREFIX.match(path)
-    return path[found.end() :] if found else path
+    return path.removeprefix(get_prefix(path))
 
 
 def parse_version(path: str) -> str | None:

@@ -16,8 +16,7 @@ from prometheus_client import Counter
 from config.http.blocking import get_blocking_backend
 from config.http.request_state import RequestState, present_state
 from config.postgresql.connections import close_if_lost
-from config.postgresql.replicas.wal import POSITION, TIMELINE
-from config.postgresql.replicas.watch import get_replicas
+from config.postgresql.replicas.watch import POSITION, TIMELINE, get_replicas
 from config.postgresql.transactions import run_alone
 
 logger = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from functools import cache
 from threading import Lock, Thread
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, Error, OperationalError, connections
@@ -20,7 +20,6 @@ from django.db.backends.signals import connection_created
 
 from config.http.request_state import present_state
 from config.postgresql.connections import ask, close_if_lost, cut_after, cut_waiting
-from config.postgresql.replicas.wal import FLUSHED, REPLAYED, TIMELINE, Look
 
 logger = logging.getLogger(__name__)
 
@@ -34,6 +33,18 @@ SECONDS_BETWEEN_QUESTIONS = 0.001
 # There is no primary where none has answered for so long.
 SECONDS_WITHOUT_PRIMARY = 1.0
 
+# SQL for how far a standby has replayed the WAL, in bytes from its beginning.
+REPLAYED = "(pg_last_wal_replay_lsn() - '0/0')::bigint"
+# SQL for the position, in bytes, up to which a standby must have replayed it to show all confirmed writes.
+POSITION = (
+    "((CASE current_setting('synchronous_commit') WHEN 'off' THEN pg_current_wal_insert_lsn()"
+    " ELSE pg_current_wal_flush_lsn() END) - '0/0')::bigint"
+)
+# SQL for the timeline that the primary writes: the beginning of the name of each file.
+TIMELINE = "left(pg_walfile_name(pg_current_wal_flush_lsn()), 8)"
+# SQL for how far the primary has written it, in bytes. No replica is farther.
+FLUSHED = "(pg_current_wal_flush_lsn() - '0/0')::bigint"
+
 # To look for it is to read a file: once for each connection.
 _FETCH_IDENTIFIER = "SELECT system_identifier FROM pg_control_system()"
 _MARK = "(SELECT name FROM config_timeline)"
@@ -44,6 +55,20 @@ _LOOK_AT_REPLICA = f"SELECT pg_is_in_recovery(), {REPLAYED}, {_MARK}"
 _WRITE_MARK = (
     "INSERT INTO config_timeline (id, name) VALUES (1, %s) ON CONFLICT (id) DO UPDATE SET name = EXCLUDED.name"
 )
+
+
+class Look(NamedTuple):
+    """Where the primary was.
+
+    Attributes:
+        asked: when it was asked, by the monotonic clock.
+        timeline: that it writes, as TIMELINE gives it.
+        position: how far it was then at least, in bytes from the beginning of the WAL.
+    """
+
+    asked: float
+    timeline: str
+    position: int
 
 
 class _Replica:
