@@ -32,7 +32,6 @@ BEARER = 'Bearer realm="users"'
 CHALLENGE = f'{BEARER}, Basic realm="users", charset="UTF-8"'
 # Of exceptions of DRF, and of the packages that raise its own: the first code of each status of a client's fault.
 _CODES = {code.status: code for code in reversed(ErrorCode) if code.status < 500}
-_NO_STORE = {"Cache-Control": "no-store"}
 
 
 def handle(exception: Exception, context: Mapping[str, Any]) -> Response:
@@ -59,7 +58,7 @@ def _log(problem: DomainError, request: Request, exception: BaseException | None
 
 
 def _get_headers(problem: DomainError) -> dict[str, str]:
-    headers = _NO_STORE | {"Link": f'<{problem.code.help}>; rel="help"'} | problem.headers
+    headers = {"Cache-Control": "no-store", "Link": f'<{problem.code.help}>; rel="help"', **problem.headers}
     if problem.status == 401:
         headers.setdefault("WWW-Authenticate", CHALLENGE)
     if problem.status == 503:

@@ -1,18 +1,12 @@
 """Scope first, then role: the two questions that every endpoint asks."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 
 from config.api.principal import Principal
 from config.http.errors import Detail, DomainError, ErrorCode, forbidden
-
-if TYPE_CHECKING:
-    # Whose module imports this one, by the settings.
-    from rest_framework.views import APIView
 
 
 def require_scope(principal: Principal, scope: str) -> None:
@@ -48,7 +42,7 @@ class ResourcePermission(BasePermission):
     def allows_anonymous(self, request: Request) -> bool:
         return False
 
-    def has_permission(self, request: Request, view: APIView) -> bool:
+    def has_permission(self, request: Request, view: Any) -> bool:
         principal: Principal | None = request.auth
         if principal is None:
             if self.allows_anonymous(request):
@@ -61,7 +55,7 @@ class ResourcePermission(BasePermission):
             raise forbidden(self.refusal)
         return True
 
-    def has_object_permission(self, request: Request, view: APIView, obj: Any) -> bool:
+    def has_object_permission(self, request: Request, view: Any, obj: Any) -> bool:
         if request.method not in SAFE_METHODS and not self.may_change(request.auth, obj):
             raise forbidden(self.refusal, *view.get_body_fields(request))
         return True
@@ -70,7 +64,7 @@ class ResourcePermission(BasePermission):
 class PasswordPermission(ResourcePermission):
     """A credential that is made from the password, whatever its scopes."""
 
-    def has_permission(self, request: Request, view: APIView) -> bool:
+    def has_permission(self, request: Request, view: Any) -> bool:
         allowed = super().has_permission(request, view)
         if request.method != "OPTIONS" and not request.auth.made_from_password:
             raise forbidden("This requires a password-based credential: JWT, Basic or session.", "credential")

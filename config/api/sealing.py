@@ -11,8 +11,6 @@ from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 from django.conf import settings
 from django.utils.crypto import salted_hmac
 
-__all__ = ["InvalidTag", "seal", "unseal"]
-
 
 def seal(data: bytes, salt: str, *bindings: bytes) -> bytes:
     """Seals data.

@@ -7,8 +7,6 @@ Nobody waits longer than for a batch. A batch waits for its locks but a moment, 
 them.
 """
 
-from __future__ import annotations
-
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -167,7 +165,9 @@ def _find(key: ForeignKey, ids: Sequence[Any]) -> list[Any]:
 def _delete(model: type[models.Model], ids: Sequence[Any]) -> None:
     if any(relation.on_delete is not models.CASCADE for relation in model._meta.related_objects):
         # Django knows what else there is to do.
-        _get_all(model).filter(pk__in=ids).delete()
+        manager: Any = model._default_manager
+        rows = manager.including_erased() if isinstance(manager, VisibleManager) else model._base_manager.all()
+        rows.filter(pk__in=ids).delete()
         return
     table, primary_key, _ = _quote(model, model._meta.pk)
     with connection.cursor() as cursor:
@@ -178,9 +178,3 @@ def _quote(model: Any, field: Any) -> list[str]:
     """As SQL: a table, its primary key, and another of its columns."""
     names = model._meta.db_table, model._meta.pk.column, field.column
     return [connection.ops.quote_name(name) for name in names]
-
-
-def _get_all(model: type[models.Model]) -> models.QuerySet:
-    """All rows of a model, also those that are invisible."""
-    manager = model._default_manager
-    return manager.including_erased() if isinstance(manager, VisibleManager) else model._base_manager.all()

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote_plus
-from wsgiref.types import WSGIEnvironment
 
 from corsheaders.middleware import CorsMiddleware
 from django.core.exceptions import SuspiciousOperation
@@ -24,12 +23,6 @@ GetResponse = Callable[[HttpRequest], HttpResponse]
 SECRET_PARAMETER = "api_key"
 MAX_REQUEST_ID_LENGTH = 128
 SANE_REQUEST_ID = re.compile(rf"[A-Za-z0-9._~-]{{1,{MAX_REQUEST_ID_LENGTH}}}")
-
-
-def choose_request_id(environ: WSGIEnvironment) -> str:
-    """The id of a request: the client's, or else a new random one."""
-    given = environ.get("HTTP_X_REQUEST_ID", "")
-    return given if given and SANE_REQUEST_ID.fullmatch(given) else os.urandom(16).hex()
 
 
 class Middleware:
@@ -50,7 +43,8 @@ class RequestMiddleware(Middleware):
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         state = get_state(request.META)
-        state.request_id = request_id = choose_request_id(request.META)
+        given = request.META.get("HTTP_X_REQUEST_ID", "")
+        state.request_id = request_id = given if SANE_REQUEST_ID.fullmatch(given) else os.urandom(16).hex()
         request.method = request.META["REQUEST_METHOD"]
         query = request.META.get("QUERY_STRING", "")
         # Unencoded, or with some of it percent-encoded: nothing else decodes to it.

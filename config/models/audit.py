@@ -1,7 +1,5 @@
 """The audit trail."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.conf import settings
@@ -13,7 +11,7 @@ from config.models.erasure import VisibleManager
 
 
 class AuditEventQuerySet(models.QuerySet["AuditEvent"]):
-    def visible_to(self, principal: Any) -> AuditEventQuerySet:
+    def visible_to(self, principal: Any) -> "AuditEventQuerySet":
         """All of them: config.site.audit says who may ask."""
         return self
 

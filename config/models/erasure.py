@@ -1,7 +1,5 @@
 """Removed users whose rows are still to be erased, and the manager that leaves these rows out (config.erasure)."""
 
-from __future__ import annotations
-
 from typing import Any, TypeVar
 
 from django.conf import settings

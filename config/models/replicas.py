@@ -1,7 +1,5 @@
 """Tables for reads on replicas (config.postgresql.replicas)."""
 
-from __future__ import annotations
-
 from django.db import models
 
 

@@ -1,7 +1,5 @@
 """Who uses which version of the API, and with which responses."""
 
-from __future__ import annotations
-
 from django.conf import settings
 from django.db import models
 

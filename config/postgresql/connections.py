@@ -1,7 +1,5 @@
 """Connections of Django's that wait in vain for a database, or have lost it."""
 
-from __future__ import annotations
-
 import os
 import socket
 from collections.abc import Iterator

@@ -9,8 +9,6 @@ transaction below that has ended.
 The actor comes with the statement that writes (`ACTOR`, `get_rows_actors`), and never with a connection.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta

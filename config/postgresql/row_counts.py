@@ -10,8 +10,6 @@ other one holds by an advisory lock until its end: so there are as many slots as
 Until the rows of a removed user are erased (config.erasure), readers subtract them.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -83,7 +81,7 @@ class Counts:
         field: Any = self.model._meta.get_field(column)
         return [value for value, _ in field.choices]
 
-    def filter(self, rows: models.QuerySet[models.Model], values: Mapping[str, Sequence[str]]) -> CountedRows | None:
+    def filter(self, rows: models.QuerySet[models.Model], values: Mapping[str, Sequence[str]]) -> "CountedRows | None":
         """The counts of `rows`; None unless they are the model's rows that have one of some values in counted columns.
 
         Args:

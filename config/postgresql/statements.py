@@ -3,8 +3,6 @@
 BEGIN and COMMIT are not among them.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import time

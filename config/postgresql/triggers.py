@@ -1,7 +1,5 @@
 """Triggers that run once a statement, behind it, whatever the number of its rows."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pgtrigger

@@ -5,8 +5,6 @@ and the queries of these rows leave them out until they are erased (config.erasu
 A statement looks into it once, and then at none of its rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -8,8 +8,6 @@ Reading is bounded: a word that few rows have is read from the index of words; a
 row by row, for a bounded number of rows (config.api.listing.search).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The limits on log-in attempts: every door that takes a password or a client secret counts its failures together."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

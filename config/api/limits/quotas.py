@@ -1,7 +1,5 @@
 """Quotas: how many requests a user, or an address that sends no good credential, may make in a minute."""
 
-from __future__ import annotations
-
 import logging
 import math
 import time
@@ -151,7 +149,11 @@ def consume_quota(request: AnyRequest, user: Model | None) -> None:
         return
     if usage is None:
         return
-    state.quota_fields = _get_fields(policy, limit, usage)
+    # draft-ietf-httpapi-ratelimit-headers-10, sections 3 and 4: lists of structured fields (RFC 9651).
+    state.quota_fields = {
+        "RateLimit-Policy": f'"{policy}";q={limit};w={counters.WINDOW_SECONDS}',
+        "RateLimit": f'"{policy}";r={max(0, limit - usage.count)};t={math.ceil(usage.reset)}',
+    }
     if usage.count > limit:
         REFUSALS.labels(policy).inc()
         raise counters.rate_limited(usage.reset)
@@ -177,14 +179,6 @@ def _note_uncounted(policy: str, error: Exception) -> None:
     if now >= _next_line:
         _next_line = now + SECONDS_BETWEEN_LINES
         logger.warning("Requests are not counted against their quotas: %s", error)
-
-
-def _get_fields(policy: str, limit: int, usage: counters.Usage) -> dict[str, str]:
-    """draft-ietf-httpapi-ratelimit-headers-10, sections 3 and 4: lists of structured fields (RFC 9651)."""
-    return {
-        "RateLimit-Policy": f'"{policy}";q={limit};w={counters.WINDOW_SECONDS}',
-        "RateLimit": f'"{policy}";r={max(0, limit - usage.count)};t={math.ceil(usage.reset)}',
-    }
 
 
 class QuotaMiddleware(Middleware):

@@ -3,8 +3,6 @@
 Whoever imports it takes 8 MB of each process, and a tenth of a second.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from functools import lru_cache
@@ -57,7 +55,7 @@ def increment(keys: Sequence[str]) -> list[Usage]:
 
 
 @lru_cache(maxsize=1)
-def _get_counters(url: str) -> RedisCounters:
+def _get_counters(url: str) -> "RedisCounters":
     return RedisCounters(url)
 
 

@@ -10,10 +10,11 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import orjson
+from cryptography.exceptions import InvalidTag
 from django.core.signing import b64_decode, b64_encode
 from django.db.models import Model
 
-from config.api.sealing import InvalidTag, seal, unseal
+from config.api.sealing import seal, unseal
 from config.http.errors import MESSAGES, Detail, DomainError, ErrorCode
 
 # The characters of a cursor, as a pattern.

@@ -1,7 +1,5 @@
 """Serializer fields that take JSON as it is: no type is coerced, no text trimmed, no number rounded."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime

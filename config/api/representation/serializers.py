@@ -1,7 +1,5 @@
 """Serializers that take JSON as it is: unknown names are refused, and a write touches nothing but what was sent."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial

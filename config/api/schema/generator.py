@@ -87,14 +87,11 @@ def postprocess_document(result: JSONObject, generator: Generator, **options: ob
     for kind, ours in available.items():
         used = {name: one for name, one in ours.items() if f'"#/components/{kind}/{name}"' in text}
         components[kind] = components.get(kind, {}) | used
-    if generator.described_version.deprecated:
-        result["info"]["description"] += _describe_end(generator.described_version)
+    if (version := generator.described_version).deprecated:
+        end = f" and ends on {version.sunset}" if version.sunset else ""
+        notice = f"This version is deprecated{end}. Use version {settings.API_VERSIONS[-1]}."
+        result["info"]["description"] += f"\n\n{notice}"
     return result
-
-
-def _describe_end(version: Version) -> str:
-    end = f" and ends on {version.sunset}" if version.sunset else ""
-    return f"\n\nThis version is deprecated{end}. Use version {settings.API_VERSIONS[-1]}."
 
 
 def _share_error_responses(result: JSONObject) -> JSONObject:

@@ -5,8 +5,6 @@ A write for each request would cost more than many a request does. A process tha
 with it.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections import Counter, defaultdict

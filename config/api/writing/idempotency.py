@@ -3,8 +3,6 @@
 Contract section 7. A view declares what it does with the header in one line; `ResourceViewSet.create` does the rest.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -4,8 +4,6 @@ Threads of their own ask the primary and each replica where they are, again and 
 that is away. A replica is left out, and taken back, by what it answers.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections import deque
