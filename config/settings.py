@@ -23,8 +23,7 @@ from accounts.signing_keys import parse_signing_key
 from config.api.versions.table import Version
 from config.local.cluster import get_default_cluster
 from config.local.secrets import get_local_secrets
-from config.postgresql.database_url import parse_database_url
-from config.postgresql.parameters import with_parameters
+from config.postgresql.database_url import parse_database_url, with_parameters
 
 # --- Versions of the API ----------------------------------------------------------------------------------------------
 

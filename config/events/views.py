@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from config.api.included import Relation, fetch_related
-from config.api.listing.filter_values import split_values
+from config.api.listing.filters import split_values
 from config.api.listing.pagination import DEFAULT_LIMIT, MAX_LIMIT, ListPagination, parse_whole_number
 from config.api.listing.query import INCLUDE
 from config.api.permissions import require_scope

@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import Error, connection
 from psycopg.errors import UndefinedColumn, UndefinedTable
 
-from config.postgresql.parameters import with_parameters
+from config.postgresql.database_url import with_parameters
 
 INTERRUPTED = 130
 

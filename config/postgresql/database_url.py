@@ -1,5 +1,10 @@
-"""The address of a database, in libpq's own syntax: with several hosts, and with its parameters as a query."""
+"""Django's settings of a database: of its address in libpq's own syntax, and with PostgreSQL's parameters.
 
+The address may have several hosts, and parameters of libpq as a query. Those of PostgreSQL, such as time-outs, are sent
+when a connection is opened, or in each transaction.
+"""
+
+from collections.abc import Mapping
 from typing import Any
 
 from psycopg import ProgrammingError
@@ -70,3 +75,23 @@ def parse_database_url(url: str, *, is_one_of_several: bool = False) -> dict[str
 def _is_port(text: str) -> bool:
     """Whether it is a port, or left out."""
     return not text or (text.isdecimal() and 0 < int(text) < 2**16)
+
+
+def with_parameters(database: Mapping[str, Any], **parameters: str) -> dict[str, Any]:
+    """Django's settings of a database, with parameters of PostgreSQL beside or in place of those that they have.
+
+    A pooler (`POOLER`) refuses them where one connects to it, and gives a transaction any of its connections. Then
+    `SET_LOCAL` is the statement that each transaction begins with; otherwise it is empty.
+
+    Args:
+        database: the settings.
+        parameters: values by name.
+    """
+    merged = {**database.get("PARAMETERS", {}), **parameters}
+    options = {name: value for name, value in database["OPTIONS"].items() if name != "options"}
+    set_local = ""
+    if database.get("POOLER"):
+        set_local = "SELECT " + ", ".join(f"set_config('{name}', '{value}', true)" for name, value in merged.items())
+    else:
+        options["options"] = " ".join(f"-c {name}={value}" for name, value in merged.items())
+    return {**database, "PARAMETERS": merged, "OPTIONS": options, "SET_LOCAL": set_local}

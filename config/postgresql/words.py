@@ -5,7 +5,7 @@ for a row. Both fold case and accents. Scripts without blanks between words (Chi
 others; in a row, each of their characters begins a word, so that a search finds them inside their runs.
 
 Reading is bounded: a word that few rows have is read from the index of words; a word that many rows have is looked up
-row by row, for a bounded number of rows (config.api.listing.search).
+row by row, for a bounded number of rows (config.api.listing.bounded).
 """
 
 import re

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from django.db import OperationalError, connection, transaction
 
-from config.postgresql.parameters import with_parameters
+from config.postgresql.database_url import with_parameters
 from config.postgresql.snapshots import snapshot
 
 SHOW = "SELECT current_setting('statement_timeout'), current_setting('lock_timeout')"

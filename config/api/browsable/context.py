@@ -16,9 +16,8 @@ from rest_framework.views import APIView
 from config.api.browsable import navigation
 from config.api.browsable.forms import Form, build_forms
 from config.api.browsable.highlighting import parse_links, render_json, render_link
-from config.api.browsable.queries import ListQuery
+from config.api.browsable.lists import ListQuery, build_table
 from config.api.browsable.session_user import find_session_user
-from config.api.browsable.tables import build_table
 from config.api.versions.versioning import get_response_version
 from config.api.viewsets import ResourceViewSet
 from config.http.errors import get_phrase

@@ -21,8 +21,7 @@ from django.db.models.fields.tuple_lookups import (
 from django.db.models.functions import Coalesce
 
 from config.api.listing.cursors import CursorPosition
-from config.api.listing.filter_values import split_values
-from config.api.listing.filters import Ordering
+from config.api.listing.filters import Ordering, split_values
 from config.postgresql import row_counts
 from config.postgresql.compiling import compile_queryset
 

@@ -10,12 +10,11 @@ from rest_framework.pagination import BasePagination
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from config.api.listing.bounded import MAX_COUNTED, BoundedKeysetQuery
+from config.api.listing.bounded import MAX_COUNTED, BoundedKeysetQuery, build_search, parse_words
 from config.api.listing.cursors import CursorPosition, build_binding, open_cursor, seal_cursor
 from config.api.listing.filters import SEARCH
 from config.api.listing.keyset import KeysetQuery
 from config.api.listing.query import QueryParameters
-from config.api.listing.search import build_search, parse_words
 from config.api.representation.envelope import LINKS
 from config.api.versions.table import Change
 from config.api.versions.versioning import strip_prefix

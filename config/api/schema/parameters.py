@@ -6,7 +6,7 @@ from typing import Any
 from config.api import included
 from config.api.bulk import PARTIAL
 from config.api.listing.cursors import CURSOR_CHARACTERS
-from config.api.listing.filter_values import (
+from config.api.listing.filters import (
     BOUNDS,
     MAX_SEARCH,
     MAX_VALUES,

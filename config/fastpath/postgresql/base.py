@@ -36,7 +36,7 @@ from config.fastpath.postgresql.statements import GivenRows, GivenRowsDumper, Ro
 from config.http.request_state import get_spent
 from config.postgresql.backend import base
 from config.postgresql.connections import SECONDS_BETWEEN_LOOKS
-from config.postgresql.parameters import with_parameters
+from config.postgresql.database_url import with_parameters
 from config.postgresql.transactions import is_refused_by_standby
 
 # PostgreSQL's own time-outs end a statement or a wait for a lock before that (config.settings), unless it is silent.

@@ -12,7 +12,7 @@ from django.apps import apps
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from config.api.listing import search
+from config.api.listing import bounded
 from config.api.listing.filters import Ordering
 from config.postgresql import words
 from orders.models import Order
@@ -82,7 +82,7 @@ def commonness(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 def make_common(monkeypatch: pytest.MonkeyPatch, *, most: int, probed: int = 2) -> None:
     monkeypatch.setattr(words, "MAX_ROWS", 2)
     monkeypatch.setattr(words, "MAX_PROBED_OF_ONE", probed)
-    monkeypatch.setattr(search, "MAX_LOOKED_AT", most)
+    monkeypatch.setattr(bounded, "MAX_LOOKED_AT", most)
 
 
 PIECES = [

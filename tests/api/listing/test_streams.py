@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 import pytest
 
 from config.api import streams
-from config.api.listing import bounded, search
+from config.api.listing import bounded
 from config.postgresql import words
 from orders.models import Order
 from payments.models import Payment
@@ -158,7 +158,7 @@ def test_bytes_of_a_row_are_those_of_the_page(world: World, length: str) -> None
 def test_search_for_common_words_gives_all_rows(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(words, "MAX_ROWS", 2)
     monkeypatch.setattr(words, "MAX_PROBED_OF_ONE", 2)
-    monkeypatch.setattr(search, "MAX_LOOKED_AT", 5)
+    monkeypatch.setattr(bounded, "MAX_LOOKED_AT", 5)
     for order, role in product(("asc", "desc"), ("", "&role=support")):
         query = f"q=example&sort=name&order={order}{role}"
         ids = [row["id"] for row in rows_of(fetch(world.admin, f"/api/v2/users?fields=id&{query}"))]
@@ -175,7 +175,7 @@ def test_total_is_told_where_a_page_tells_it(world: World, most: int, monkeypatc
         *("users?q=anna", "users?q=example", "users?q=none", "users?q=anna&role=user", "users?id[gt]=5&sort=id"),
         *("orders", "orders?sort=qty&qty[gt]=5", "orders?sort=qty&qty[lt]=-1", "orders?user_id={0},{1}", "posts?q=t1"),
     ]:
-        for module, name in ((bounded, "MAX_COUNTED"), (words, "MAX_PROBED_OF_ONE"), (search, "MAX_LOOKED_AT")):
+        for module, name in ((bounded, "MAX_COUNTED"), (words, "MAX_PROBED_OF_ONE"), (bounded, "MAX_LOOKED_AT")):
             monkeypatch.setattr(module, name, most)
         address = path.format(world.users[2].pk, world.users[3].pk)
         page = world.admin.get(f"/api/v2/{address}{'&' if '?' in address else '?'}page=1&limit=1").meta
