@@ -33,11 +33,7 @@ def _find_address(forwarded: str | None, remote: str, proxies: int) -> IPv4Addre
     """
     chain = [*(forwarded.split(",") if forwarded else ()), remote]
     entries = chain[max(-1 - proxies, -len(chain)) :]
-    for entry in entries:
-        found = _parse_address(entry)
-        if found is not None:
-            return found
-    return IPv4Address(0)
+    return next((found for entry in entries if (found := _parse_address(entry))), IPv4Address(0))
 
 
 def _parse_address(entry: str) -> IPv4Address | IPv6Address | None:

@@ -67,9 +67,7 @@ class Preconditions:
 
     def check_match(self, version_digest: str) -> None:
         """Raises DomainError, a PRECONDITION_FAILED, unless If-Match names it, by strong comparison."""
-        if self.match is None:
-            return
-        if not any(
+        if self.match is not None and not any(
             tag == _ANY or (_parse_version_digest(tag) == version_digest and not tag.startswith(_WEAK))
             for tag in self.match
         ):
@@ -83,9 +81,7 @@ class Preconditions:
 
     def excludes(self, present: str) -> bool:
         """Whether If-None-Match names the tag of the answer, by weak comparison: the client has it already."""
-        return self.none_match is not None and any(
-            tag in {_ANY, present} or tag.removeprefix(_WEAK) == present for tag in self.none_match
-        )
+        return any(tag in {_ANY, present} or tag.removeprefix(_WEAK) == present for tag in self.none_match or ())
 
 
 NO_PRECONDITIONS = Preconditions()
@@ -175,11 +171,8 @@ def _is_representation(request: HttpRequest, response: HttpResponse, version_dig
         return False
     if request.method in _READS:
         return response.status_code == 200
-    return (
-        bool(version_digest)
-        and response.status_code in {200, 201}
-        and "no-store" not in response.headers["Cache-Control"]
-    )
+    is_stored = "no-store" not in response.headers.get("Cache-Control", "")
+    return bool(version_digest) and response.status_code in {200, 201} and is_stored
 
 
 def _empty(response: HttpResponse) -> None:

@@ -98,8 +98,8 @@ class RequestState:
     send_at: float | None = None
 
 
+# The state of the current request; None outside of requests.
 present_state: ContextVar[RequestState | None] = ContextVar("present_state", default=None)
-"""The state of the current request; None outside of requests."""
 
 
 def get_state(environ: MutableMapping[str, Any]) -> RequestState:

@@ -11,8 +11,6 @@ from django.db import (
     DatabaseError,
     Error,
     InterfaceError,
-    InternalError,
-    NotSupportedError,
     OperationalError,
     connection,
     connections,
@@ -31,8 +29,8 @@ from psycopg.errors import (
 
 Result = TypeVar("Result")
 
+# SQL that is true, for a statement in its own transaction whose COMMIT must not wait for a disk or a standby.
 COMMIT_AT_ONCE = "(SELECT set_config('synchronous_commit', 'off', true)) = 'off'"
-"""SQL that is true, for a statement in its own transaction whose COMMIT must not wait for a disk or a standby."""
 
 _ATTEMPTS = 3
 _SECONDS_BEFORE_ANOTHER_TRY = 0.1
@@ -63,7 +61,7 @@ def run_in_transaction(write: Callable[[], Result], *, keep: bool = True) -> Res
                 if not keep:
                     connection.check_constraints()
                     transaction.set_rollback(True)
-        except (OperationalError, InternalError) as error:
+        except Error as error:
             if not must_run_again(error) or attempt == _ATTEMPTS:
                 raise
             if isinstance(error.__cause__, ReadOnlySqlTransaction):
@@ -130,7 +128,7 @@ def is_unavailable(exception: BaseException | None) -> bool:
         return True
     if type(exception) is DatabaseError and isinstance(exception.__cause__, psycopg.Error):
         return exception.__cause__.diag.sqlstate is None
-    cause = exception.__cause__ if isinstance(exception, InternalError | NotSupportedError) else None
+    cause = exception.__cause__ if isinstance(exception, Error) else None
     return isinstance(cause, IdleInTransactionSessionTimeout) or is_refused_by_standby(cause)
 
 

@@ -4,7 +4,7 @@ config/static/config/browsable.js sends a form as JSON. Each value is in the for
 as its original JSON, which is sent again unless the text is edited. So JavaScript never parses a number.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import TypeAlias
 
@@ -122,12 +122,15 @@ def _build_controls(serializer: Serializer, data: Data | None) -> Iterator[Contr
     for name, field in serializer.fields.items():
         if field.read_only or name in closed:
             continue
+        value = present.get(name)
+        original = to_json(value).decode() if name in present else None
+        shown = "" if value is None else value if isinstance(value, str | list) else original
         yield {
             "name": name,
             "required": field.required,
             "hint": field.help_text or "",
-            "value": _format_value(present.get(name)),
-            "original": to_json(present[name]).decode() if name in present else None,
+            "value": shown,
+            "original": original,
             **_build_widget(name, field),
         }
 
@@ -161,16 +164,3 @@ def _build_widget(name: str, field: Field) -> Mapping[str, object]:
             kind = "password" if name.endswith("password") else "text"
             attributes = {"type": kind, "inputmode": mode, "maxlength": max_length}
     return {"kind": "string", "attributes": attributes}
-
-
-def _format_value(value: object) -> str | Sequence[object]:
-    match value:
-        case None:
-            return ""
-        case bool():
-            return "true" if value else "false"
-        case Decimal():
-            return f"{value:f}"
-        case list():
-            return value
-    return str(value)

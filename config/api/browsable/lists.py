@@ -199,14 +199,12 @@ def _to_text(value: object) -> str:
     match value:
         case None:
             return "–"
-        case bool():
-            return "true" if value else "false"
+        case bool() | dict():
+            return json.dumps(value, default=str)
         case list() if value and isinstance(value[0], dict):
             return f"{len(value)} items"
         case list():
             return ", ".join(map(str, value)) or "–"
-        case dict():
-            return json.dumps(value, default=str)
         case str() if len(value) > MAX_TEXT:
             return f"{value[:MAX_TEXT]}…"
     return str(value)

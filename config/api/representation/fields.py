@@ -63,9 +63,6 @@ class StrictField(serializers.Field):
     closed = False
     needs_transaction = False
 
-    def obeys(self, change: Change) -> bool:
-        return has(self.context["version"], change)
-
     def described(self, schema: JSONObject, version: Version, direction: str) -> JSONObject:
         """The field in the OpenAPI document of a version, for a `request` or a `response`.
 
@@ -158,7 +155,7 @@ class MoneyField(StrictField, serializers.DecimalField):
 
     @property
     def as_text(self) -> bool:
-        return self.obeys(Change.MONEY_AS_TEXT)
+        return has(self.context["version"], Change.MONEY_AS_TEXT)
 
     def to_internal_value(self, data: object) -> Decimal:
         if isinstance(data, str) and self.as_text and _DIGITS.fullmatch(data):

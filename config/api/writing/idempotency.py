@@ -46,8 +46,8 @@ class KeyPolicy(Enum):
 
     REQUIRED = "required"
     HONOURED = "honoured"
+    # The response holds a secret, which must not be stored.
     REFUSED = "refused"
-    """The response holds a secret, which must not be stored."""
     IGNORED = "ignored"
 
 
@@ -121,7 +121,7 @@ class IdempotencyKey(NamedTuple):
         location = {"Location": record.location} if record.location else {}
         return orjson.Fragment(record.body), record.status, {**location, REPLAYED: "true"}
 
-    def store(self, response: Response, *rows: Model) -> None:
+    def store(self, response: Response, *rows: Any) -> None:
         """Stores a response to the request.
 
         Args:
@@ -133,7 +133,9 @@ class IdempotencyKey(NamedTuple):
         """
         record = IdempotencyRecord(**dict(zip(RECORD_COLUMNS, self.get_record(response, rows[0]), strict=True)))
         if "Location" not in response:
-            record.owner_id, record.owner_ids = None, sorted({_get_owner(row) for row in rows} - {self.user_id})
+            # The users whom the rows show.
+            owners = {row.pk if isinstance(row, get_user_model()) else row.user_id for row in rows}
+            record.owner_id, record.owner_ids = None, sorted(owners - {self.user_id})
         try:
             record.save(force_insert=True)
         except IntegrityError as error:
@@ -149,11 +151,6 @@ class IdempotencyKey(NamedTuple):
         other_owner_id = None if owner_id == self.user_id else owner_id
         location = response.headers.get("Location", "")
         return [*self[:4], other_owner_id, response.status_code, location, to_json(response.data).decode()]
-
-
-def _get_owner(row: Any) -> int:
-    """The id of the user whom a row shows."""
-    return row.pk if isinstance(row, get_user_model()) else row.user_id
 
 
 RECORD_COLUMNS = (*IdempotencyKey._fields[:4], "owner_id", "status", "location", "body")
