@@ -603,7 +603,7 @@ REST_FRAMEWORK = {
         "config.api.representation.renderers.JSONRenderer",
         "config.api.representation.renderers.BrowsableRenderer",
     ],
-    "DEFAULT_SCHEMA_CLASS": "config.api.schema.Schema",
+    "DEFAULT_SCHEMA_CLASS": "config.api.schema.operations.Schema",
     "EXCEPTION_HANDLER": "config.api.exceptions.handle",
     "UNAUTHENTICATED_USER": None,
     "COERCE_DECIMAL_TO_STRING": False,
@@ -648,11 +648,11 @@ SPECTACULAR_SETTINGS = {
     "COMPONENT_SPLIT_REQUEST": True,
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
     "SCHEMA_PATH_PREFIX": r"/api/v[0-9]+",
-    "DEFAULT_GENERATOR_CLASS": "config.api.schema.Generator",
+    "DEFAULT_GENERATOR_CLASS": "config.api.schema.generator.Generator",
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
         "accounts.schema.add_oauth_endpoints",
-        "config.api.schema.postprocess_document",
+        "config.api.schema.generator.postprocess_document",
     ],
     "ENUM_NAME_OVERRIDES": {
         "Role": "users.models.Role",

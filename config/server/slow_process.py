@@ -27,7 +27,7 @@ from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, close_old_connections
 
 from config.api.versions.usage import SECONDS_BETWEEN_WRITES, uses
-from config.erasure import erase
+from config.erasure.eraser import erase
 from config.http.lanes import Lane
 from config.http.request_state import get_state
 from config.postgresql.connections import cut_waiting

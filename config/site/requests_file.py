@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from config.api.representation.renderers import JSONRenderer, TextRenderer
-from config.api.schema import get_document
+from config.api.schema.generator import get_document
 from config.http.lanes import Lane
 from config.site.documentation import DocumentationView
 

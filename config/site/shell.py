@@ -8,7 +8,7 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.http import HttpRequest
 from django.utils.functional import SimpleLazyObject
 
-from config.api.browsable.session_user import find_session_user
+from config.api.browsable.middleware import find_session_user
 
 _NEWEST = f"/api/v{settings.API_VERSIONS[-1]}"
 # Beside the admin, which is for some alone.

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from config import erasure
 from config.erasure import eraser
 from config.models import Erasure
 from posts.models import Comment, Post
@@ -55,7 +54,7 @@ def test_removal_beside_a_deletion_that_is_not_committed_counts_it_once(elsewher
     elsewhere.commit()
     assert find_wrong_counts() == []
     assert admin.get("/posts").meta["total"] == 8
-    assert erasure.erase() == 1
+    assert eraser.erase() == 1
     assert find_wrong_counts() == []
 
 
@@ -74,7 +73,7 @@ def test_erasures_writers_and_removals_that_cross_do_not_fail(at_once, make_user
 
         def erase(done: Event = done) -> str:
             while not done.is_set() or Erasure.objects.exists():
-                erasure.erase(rest=0)
+                eraser.erase(rest=0)
             return "erased"
 
         def write(done: Event = done, own: Any = own, stays: Any = stays, users: Any = users) -> list[int]:

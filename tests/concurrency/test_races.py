@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from config import erasure
+from config.erasure import eraser
 from config.events.webhooks.views import MAX_WEBHOOKS
 from config.models import Webhook
 from posts.models import Comment, Post
@@ -84,7 +84,7 @@ def test_nothing_of_a_user_outlives_a_removal_that_races_its_writes(at_once, mak
         )
         assert answers[2].status == 204
         assert {answers[0].status, answers[1].status} <= {201, 401, 404}
-        assert erasure.erase() == 1
+        assert eraser.erase() == 1
         assert not Post._base_manager.filter(user_id=author.user.pk).exists()
         assert not Comment._base_manager.filter(user_id=author.user.pk).exists()
         post.refresh_from_db()
@@ -118,7 +118,7 @@ def test_comment_that_races_the_removal_of_the_posts_owner_is_there_or_not_found
         assert answers[-1].status == 204
         assert {answer.status for answer in answers[:-1]} <= {201, 404}
         assert not Comment.objects.exists()
-        assert erasure.erase() == 1
+        assert eraser.erase() == 1
         assert not Comment._base_manager.exists()
 
 

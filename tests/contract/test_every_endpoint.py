@@ -5,7 +5,7 @@ from django.urls import get_resolver, resolve
 from rest_framework.settings import api_settings
 
 from config.api.permissions import PublicPermission, ResourcePermission
-from config.api.schema import Generator
+from config.api.schema.generator import Generator
 from config.api.versions.versioning import strip_prefix
 from config.http.media_types import NDJSON
 from config.models import AuditEvent

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.urls import get_resolver
 
-from config.api.schema import Generator
+from config.api.schema.generator import Generator
 from tests.accounts.credentials import BY_PASSWORD
 from tests.conftest import Answer, Caller, with_password
 from tests.contract.matrix import OPEN, PLACES, PUBLIC, Cell, Line, lines, lines_outside

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from config import erasure
 from config.api.listing import keyset
 from config.erasure import eraser
 from config.postgresql import row_counts
@@ -97,7 +96,7 @@ def test_everything_looks_the_same_before_during_and_after_the_erasure(admin, wo
             assert find_wrong_counts() == []
         return False
 
-    assert erasure.erase(rest=0, is_stopped=look_again) == 2
+    assert eraser.erase(rest=0, is_stopped=look_again) == 2
     assert batches > 20
     last = look(reader, posts)
     assert last == {path: first[path] for path in last}
@@ -111,7 +110,7 @@ def test_totals_of_the_dashboard_leave_out_what_is_still_to_be_erased(admin, wor
     admin.delete(f"/users/{users[0].pk}")
     expected = [({}, sum(post.user_id != users[0].pk for post in posts))]
     assert row_counts.fetch_totals()[Post] == expected
-    erasure.erase()
+    eraser.erase()
     assert row_counts.fetch_totals()[Post] == expected
 
 
@@ -137,9 +136,9 @@ def test_erasure_that_is_killed_between_two_batches_is_finished_by_another_proce
         return False
 
     with pytest.raises(KeyboardInterrupt):
-        erasure.erase(is_stopped=kill)
+        eraser.erase(is_stopped=kill)
     assert Post._base_manager.filter(user__in=users[:2]).exists()
-    assert erasure.erase() == 2
+    assert eraser.erase() == 2
     assert not Post._base_manager.filter(user__in=users[:2]).exists()
     assert find_wrong_counts() == []
 
@@ -148,17 +147,17 @@ def test_erasure_leaves_the_batches_to_another_that_is_at_one(admin, world, else
     users, _ = world
     admin.delete(f"/users/{users[0].pk}")
     elsewhere.execute("SELECT pg_advisory_xact_lock(%s)", [eraser._LOCK])
-    assert erasure.erase() == 0
+    assert eraser.erase() == 0
     elsewhere.rollback()
-    assert erasure.erase() == 1
+    assert eraser.erase() == 1
 
 
 def test_erasure_that_is_asked_to_stop_leaves_the_rest_to_the_next_at_once(admin, world, small_steps):
     users, _ = world
     admin.delete(f"/users/{users[0].pk}")
     batches = count()
-    assert erasure.erase(is_stopped=lambda: next(batches) == 5) == 0
-    assert erasure.erase() == 1
+    assert eraser.erase(is_stopped=lambda: next(batches) == 5) == 0
+    assert eraser.erase() == 1
 
 
 def test_rows_of_other_tables_are_erased_in_the_order_of_their_foreign_keys(make_user, db):
@@ -177,7 +176,7 @@ def test_rows_of_other_tables_are_erased_in_the_order_of_their_foreign_keys(make
     get_refresh_token_model().objects.create(user=grantee, application=application, token="r", access_token=access)
     make_user("admin")
     services.remove(owner)
-    erasure.erase()
+    eraser.erase()
     assert not get_access_token_model().objects.exists()
     assert not get_refresh_token_model().objects.exists()
     assert not type(application)._base_manager.filter(pk=application.pk).exists()

@@ -9,7 +9,6 @@ from django.db import connection, transaction
 from django.http import HttpRequest
 from django.test.utils import CaptureQueriesContext
 
-from config import erasure
 from config.api.principal import ALL_SCOPES, Principal
 from config.erasure import eraser
 from config.http.media_types import NDJSON
@@ -75,7 +74,7 @@ def test_life_of_a_user(make_user, forget):
     Event.objects.filter(user_id=chief.pk).delete()
     caller.delete(path, x_request_id="removal-of-n")
     assert Event.objects.filter(request_id="removal-of-n", user_id=made).exists()
-    assert erasure.erase(rest=0) == 1
+    assert eraser.erase(rest=0) == 1
     assert not Event.objects.filter(user_id=made).exclude(request_id=None).exists()
     assert get_told() == [
         ("user.created", made, made, None, *by),
@@ -95,7 +94,7 @@ def test_ids_of_requests_by_a_removed_user_go_from_the_events_of_others(admin, m
     for caller, name in ((leaving, "of-lea"), (admin, "of-ada")):
         caller.post("/api/v2/orders", order, x_request_id=name)
     admin.delete(f"/api/v2/users/{leaving.user.pk}")
-    assert erasure.erase(rest=0) == 1
+    assert eraser.erase(rest=0) == 1
     told = Event.objects.filter(type="order.created").order_by("id").values_list("actor_id", "request_id")
     assert [*told] == [(leaving.user.pk, None), (admin.user.pk, "of-ada")]
     # However many events there are.

@@ -266,7 +266,7 @@ class Watch:
         return (reference, path) if reference else None
 
     def _reference(self, number: str | None) -> Reference | None:
-        from config.api.schema import get_document
+        from config.api.schema.generator import get_document
         from config.api.versions import versioning
 
         version = versioning.get_versions().get(number) if number else versioning.get_default_version()

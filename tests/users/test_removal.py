@@ -9,7 +9,7 @@ from django.db import connection, models
 from django.test import Client
 
 from accounts.models import APIKey
-from config import erasure
+from config.erasure import eraser
 from config.models import Erasure, VisibleManager
 from orders.models import Order
 from payments.models import Payment
@@ -83,7 +83,7 @@ def test_nothing_but_the_books_is_left_once_it_is_erased(remove, everything, nad
     remove()
     posts = {row.pk: row.row_version for row in Post.objects.all()}
     assert Erasure.objects.filter(user_id=nadia.pk).exists()
-    assert erasure.erase() == 1
+    assert eraser.erase() == 1
     referring = {
         relation.related_model._meta.label
         for relation in relations()
@@ -93,7 +93,7 @@ def test_nothing_but_the_books_is_left_once_it_is_erased(remove, everything, nad
     assert not Comment._base_manager.filter(pk=everything["comment on own post"].pk).exists()
     # To be erased changes nothing that anybody sees.
     assert {row.pk: row.row_version for row in Post.objects.all()} == posts
-    assert erasure.erase() == 0
+    assert eraser.erase() == 0
 
 
 def test_entity_tags_of_posts_move_when_a_commenter_is_removed_and_not_when_its_comments_are_erased(
@@ -105,7 +105,7 @@ def test_entity_tags_of_posts_move_when_a_commenter_is_removed_and_not_when_its_
     after = other.get(path)
     assert after.response["ETag"] != before
     assert other.patch(path, {"title": "Late"}, if_match=before).status == 412
-    erasure.erase()
+    eraser.erase()
     again = other.get(path)
     assert (again.response["ETag"], again.body) == (after.response["ETag"], after.body)
     assert other.patch(path, {"title": "In time"}, if_match=after.response["ETag"]).status == 200
@@ -205,7 +205,7 @@ def test_admin_log_entries_that_name_the_user_go(remove, nadia, everything, admi
     browser.force_login(administrator)
     history = browser.get(f"/admin/orders/order/{everything['order'].pk}/history/")
     assert [entry.pk for entry in history.context["action_list"]] == [stays.pk]
-    erasure.erase()
+    eraser.erase()
     assert list(LogEntry.objects.values_list("pk", flat=True)) == [stays.pk]
 
 

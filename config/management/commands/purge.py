@@ -13,8 +13,8 @@ from django.utils import timezone
 from oauth2_provider.models import get_grant_model
 
 from accounts.models import LoginSession, Session, past_access_tokens, past_refresh_tokens
-from config import erasure
 from config.api.limits import counters
+from config.erasure import eraser
 from config.management.command import ServiceCommand, direct_connection
 from config.models import (
     AuditEvent,
@@ -62,7 +62,7 @@ class Command(ServiceCommand):
         """Erases what removed users have left, or waits until the running service has."""
         removed = Erasure.objects.count()
         while not dry_run and Erasure.objects.exists():
-            erasure.erase()
+            eraser.erase()
             time.sleep(SECONDS_BETWEEN_LOOKS)
         self.stdout.write(f"removed users: {removed}")
 

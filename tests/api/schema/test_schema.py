@@ -11,7 +11,7 @@ import jsonschema_rs
 import pytest
 
 from accounts.services import create_api_key
-from config.api.schema import get_document
+from config.api.schema.generator import get_document
 from config.api.versions import versioning
 from config.events.representation import Place, seal_place
 from tests.conftest import with_password

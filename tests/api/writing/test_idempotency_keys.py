@@ -9,7 +9,7 @@ from django.conf import settings
 from hypothesis import given
 from hypothesis import strategies as st
 
-from config.api.schema import get_document
+from config.api.schema.generator import get_document
 from config.api.writing.idempotency import canonical
 from config.http.json import parse_json
 from config.models import IdempotencyRecord

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
-from config.erasure import erase
+from config.erasure.eraser import erase
 from config.models import Event, WebhookDelivery
 from tests.conftest import own_session, with_key
 from tests.events.webhooks.conftest import deliver, subscribe

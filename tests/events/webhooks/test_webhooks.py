@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 from standardwebhooks import Webhook as Verifier
 
-from config.erasure import erase
+from config.erasure.eraser import erase
 from config.models import AuditEvent, Webhook, WebhookDelivery, WebhookOutcome
 from tests.conftest import wait_for_events, with_key
 from tests.events.webhooks.conftest import TYPES, deliver, read_types, subscribe
