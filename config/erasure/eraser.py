@@ -21,6 +21,7 @@ from psycopg.errors import ForeignKeyViolation
 
 from config.models import Erasure, Event, IdempotencyRecord, VisibleManager, WebhookDelivery
 from config.models.events import EventQuerySet
+from config.postgresql.compiling import fetch_rows
 from config.postgresql.transactions import run_briefly, try_advisory_lock
 
 Result = TypeVar("Result")
@@ -66,7 +67,6 @@ class _Eraser:
 
     def __init__(self, user_ids: list[int], rest: float, is_stopped: Callable[[], bool]) -> None:
         self.user_ids, self.rest, self.is_stopped = user_ids, rest, is_stopped
-        self.started = 0.0
         self.sizes: dict[type[models.Model], float] = defaultdict(lambda: _FIRST_SIZE)
 
     def run(self) -> None:
@@ -106,14 +106,14 @@ class _Eraser:
     def write(self, batch: Callable[[], Result]) -> Result:
         """Runs a batch in a transaction of its own, again where it did not get its locks."""
 
-        def write() -> Result:
-            self.started = time.monotonic()
+        def write(cursor: object) -> Result:
             if self.is_stopped() or not try_advisory_lock(_LOCK):
                 raise _StoppedError
             return batch()
 
+        started = time.monotonic()
         result = run_briefly(write)
-        time.sleep((time.monotonic() - self.started) * self.rest)
+        time.sleep((time.monotonic() - started) * self.rest)
         return result
 
 
@@ -157,9 +157,8 @@ def _forget_some(events: EventQuerySet) -> int:
 def _find(key: ForeignKey, ids: Sequence[Any]) -> list[Any]:
     """The primary keys of rows whose foreign key refers to one of `ids`, also of those that are invisible."""
     table, primary_key, column = _quote(key.model, key)
-    with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {primary_key} FROM {table} WHERE {column} = ANY(%s) LIMIT {_IDS}", [list(ids)])  # noqa: S608 - names of ours
-        return [found for (found,) in cursor.fetchall()]
+    sql = f"SELECT {primary_key} FROM {table} WHERE {column} = ANY(%s) LIMIT {_IDS}"  # noqa: S608 - names of ours
+    return [found for (found,) in fetch_rows(sql, [list(ids)])]
 
 
 def _delete(model: type[models.Model], ids: Sequence[Any]) -> None:

@@ -12,7 +12,6 @@ The actor comes with the statement that writes (`ACTOR`, `get_rows_actors`), and
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import Any, TypeVar
 
 import pgtrigger
@@ -20,6 +19,7 @@ from django.apps import apps
 from django.conf import settings
 from django.db import connection, models, transaction
 
+from config.postgresql.compiling import fetch_rows
 from config.postgresql.transactions import run_briefly
 from config.postgresql.triggers import after_statement
 from config.postgresql.visibility import build_goes_with_removed
@@ -142,12 +142,11 @@ def switch(**options: object) -> None:
     Migrations end with this.
     """
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SELECT to_regclass(%s) IS NULL", [TABLE])
-        if cursor.fetchone()[0]:
+        ((is_missing,),) = fetch_rows("SELECT to_regclass(%s) IS NULL", [TABLE])
+        if is_missing:
             return
         is_switched = _switch_triggers(cursor)
-        cursor.execute(f"SELECT EXISTS (SELECT FROM {EPOCHS} WHERE origin = {ORIGIN})")
-        has_epoch = cursor.fetchone()[0]
+        ((has_epoch,),) = fetch_rows(f"SELECT EXISTS (SELECT FROM {EPOCHS} WHERE origin = {ORIGIN})")
         if is_switched or has_epoch != settings.EVENTS:
             cursor.execute(f"TRUNCATE {TABLE}, {EPOCHS}")
             if settings.EVENTS:
@@ -159,12 +158,9 @@ def switch(**options: object) -> None:
 def _switch_triggers(cursor: Any) -> bool:
     """Enables or disables the triggers. Returns whether some were not so."""
     names = {trigger.get_pgid(each.model): each.model for each in get_tracked() for trigger in each.triggers()}
-    cursor.execute(
-        "SELECT tgname FROM pg_trigger WHERE tgname = ANY(%s) AND (tgenabled = 'D') = %s",
-        [list(names), settings.EVENTS],
-    )
-    wrong = [name for (name,) in cursor.fetchall()]
-    for name in wrong:
+    find_wrong = "SELECT tgname FROM pg_trigger WHERE tgname = ANY(%s) AND (tgenabled = 'D') = %s"
+    wrong = fetch_rows(find_wrong, [list(names), settings.EVENTS])
+    for (name,) in wrong:
         action = "ENABLE" if settings.EVENTS else "DISABLE"
         cursor.execute(f"ALTER TABLE {names[name]._meta.db_table} {action} TRIGGER {name}")
     return bool(wrong)
@@ -191,23 +187,21 @@ def create_partitions(cursor: Any) -> None:
 def purge(now: datetime, *, dry_run: bool = False) -> int:
     """Drops what partitions have expired as a whole, and makes those to come. Returns how many events there were."""
     before = now - timedelta(days=settings.EVENT_RETENTION_DAYS)
-    with connection.cursor() as cursor:
-        expired = [f"SELECT position, id FROM {name}" for name in _find_partitions(cursor, before)]
-        late = f"SELECT position, id FROM {TABLE}_default WHERE created_at < '{before}'"
-        cursor.execute(f"SELECT count(*) FROM ({' UNION ALL '.join([*expired, late])}) AS expired")
-        count = int(cursor.fetchone()[0])
-        if not dry_run:
-            for name in _find_partitions(cursor, before):
-                _write_briefly(cursor, f"SELECT position, id FROM {name}", f"DROP TABLE {name}")
-            _write_briefly(cursor, late, f"DELETE FROM {TABLE}_default WHERE created_at < '{before}'")
-            run_briefly(partial(create_partitions, cursor))
-    return count
+    expired = {name: f"SELECT position, id FROM {name}" for name in _find_partitions(before)}
+    late = f"SELECT position, id FROM {TABLE}_default WHERE created_at < '{before}'"
+    ((count,),) = fetch_rows(f"SELECT count(*) FROM ({' UNION ALL '.join([*expired.values(), late])}) AS expired")
+    if not dry_run:
+        for name, gone in expired.items():
+            _write_briefly(gone, f"DROP TABLE {name}")
+        _write_briefly(late, f"DELETE FROM {TABLE}_default WHERE created_at < '{before}'")
+        run_briefly(create_partitions)
+    return int(count)
 
 
-def _write_briefly(cursor: Any, gone: str, statement: str) -> None:
+def _write_briefly(gone: str, statement: str) -> None:
     """Removes events, and records up to which one, so that an earlier cursor is refused."""
 
-    def write() -> None:
+    def write(cursor: Any) -> None:
         cursor.execute(
             f"UPDATE {EPOCHS} SET dropped_position = last.position, dropped_id = last.id"
             f" FROM ({gone} ORDER BY position DESC, id DESC LIMIT 1) AS last"
@@ -218,8 +212,8 @@ def _write_briefly(cursor: Any, gone: str, statement: str) -> None:
     run_briefly(write)
 
 
-def _find_partitions(cursor: Any, before: datetime) -> list[str]:
+def _find_partitions(before: datetime) -> list[str]:
     """The partitions that ended before a time, oldest first."""
-    cursor.execute("SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = %s::regclass", [TABLE])
-    names = sorted(name for (name,) in cursor.fetchall() if name != f"{TABLE}_default")
+    found = fetch_rows("SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = %s::regclass", [TABLE])
+    names = sorted(name for (name,) in found if name != f"{TABLE}_default")
     return [name for name in names if datetime.strptime(f"{name[-8:]}+0000", "%Y%m%d%z") + PARTITION <= before]

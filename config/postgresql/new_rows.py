@@ -8,6 +8,8 @@ from django.db.models import Model, Value
 from django.db.models.sql import InsertQuery
 from django.db.models.sql.compiler import SQLCompiler
 
+from config.postgresql.compiling import fetch_rows
+
 AnyModel = TypeVar("AnyModel", bound=Model)
 
 
@@ -26,9 +28,8 @@ def build_rows(model: type[AnyModel], many: Sequence[Mapping[str, object]]) -> l
     compiled = [compile_default(field, compiler) for field in fields]
     selected = ", ".join(sql for sql, _ in compiled)
     params: list[Any] = [value for _, values in compiled for value in values]
-    with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {selected} FROM generate_series(1, %s)", [*params, len(many)])  # noqa: S608 - of columns
-        defaults = cursor.fetchall()
+    sql = f"SELECT {selected} FROM generate_series(1, %s)"  # noqa: S608 - of columns
+    defaults = fetch_rows(sql, [*params, len(many)], connection.alias)
     names = [field.attname for field in fields]
     return [
         model(**dict(zip(names, given, strict=True)), **values) for given, values in zip(defaults, many, strict=True)

@@ -21,7 +21,7 @@ from django.apps import apps
 from django.db import connection, models, transaction
 from django.db.models.expressions import RawSQL
 
-from config.postgresql.compiling import compile_queryset
+from config.postgresql.compiling import compile_queryset, fetch_rows
 from config.postgresql.triggers import after_statement
 from config.postgresql.visibility import ERASURES, get_owner_column
 
@@ -161,9 +161,7 @@ class Counts:
     def differences(self) -> int:
         """How many counts are not what a look at the rows says, in one snapshot."""
         present = self._counted(self._changes(self.table, 1))
-        with connection.cursor() as cursor:
-            cursor.execute(_DIFFERENT.format(present=present), [self.table])
-            return int(cursor.fetchone()[0])
+        return int(fetch_rows(_DIFFERENT.format(present=present), [self.table])[0][0])
 
     @transaction.atomic
     def recount(self) -> None:
@@ -277,14 +275,13 @@ def fetch_totals() -> dict[type[models.Model], list[tuple[dict[str, str], int]]]
         for counts in get_all_counts()
         if counts.owner
     ]
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"SELECT relation, part::text, sum(rows)::bigint FROM ({' UNION ALL '.join(sources)}) AS counts"
-            " GROUP BY relation, part ORDER BY part",
-            [WIDE],
-        )
-        for relation, part, rows in cursor.fetchall():
-            found.setdefault(relation, []).append((json.loads(part), rows))
+    totals = fetch_rows(
+        f"SELECT relation, part::text, sum(rows)::bigint FROM ({' UNION ALL '.join(sources)}) AS counts"
+        " GROUP BY relation, part ORDER BY part",
+        [WIDE],
+    )
+    for relation, part, rows in totals:
+        found.setdefault(relation, []).append((json.loads(part), rows))
     return {counts.model: found.get(counts.table, []) for counts in get_all_counts()}
 
 

@@ -27,6 +27,8 @@ from psycopg.errors import (
     SerializationFailure,
 )
 
+from config.postgresql.compiling import fetch_rows
+
 Result = TypeVar("Result")
 
 # SQL that is true, for a statement in its own transaction whose COMMIT must not wait for a disk or a standby.
@@ -61,24 +63,27 @@ def run_in_transaction(write: Callable[[], Result], *, keep: bool = True) -> Res
                 if not keep:
                     connection.check_constraints()
                     transaction.set_rollback(True)
+                return result
         except Error as error:
             if not must_run_again(error) or attempt == _ATTEMPTS:
                 raise
             if isinstance(error.__cause__, ReadOnlySqlTransaction):
                 # This server is no longer the primary; a new connection may lead to it.
                 connection.close()
-        else:
-            return result
     raise AssertionError("unreachable")
 
 
-def run_briefly(write: Callable[[], Result]) -> Result:
-    """Runs what others may wait for, in a transaction of its own: it waits but a moment for a lock, and tries again."""
+def run_briefly(write: Callable[[Any], Result]) -> Result:
+    """Runs what others may wait for, in a transaction of its own: it waits but a moment for a lock, and tries again.
+
+    Args:
+        write: is given a cursor.
+    """
     while True:
         try:
             with transaction.atomic(durable=True), connection.cursor() as cursor:
                 cursor.execute("SET LOCAL lock_timeout = 100")
-                return write()
+                return write(cursor)
         except OperationalError as error:
             if not isinstance(error.__cause__, DeadlockDetected | LockNotAvailable):
                 raise
@@ -143,15 +148,12 @@ def advisory_lock(number: int) -> None:
     Args:
         number: a 64-bit integer that identifies one thing in the whole service.
     """
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [number])
+    fetch_rows("SELECT pg_advisory_xact_lock(%s)", [number])
 
 
 def try_advisory_lock(number: int, alias: str = DEFAULT_DB_ALIAS) -> bool:
     """Takes an advisory lock, and never waits for it. False when another transaction has it."""
-    with connections[alias].cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [number])
-        return bool(cursor.fetchone()[0])
+    return bool(fetch_rows("SELECT pg_try_advisory_xact_lock(%s)", [number], alias)[0][0])
 
 
 def lock_key_share(rows: QuerySet[Model]) -> frozenset[int]:
@@ -160,6 +162,5 @@ def lock_key_share(rows: QuerySet[Model]) -> frozenset[int]:
     A foreign key takes the same lock: it delays the deletion of a row and FOR UPDATE, and no other write.
     """
     sql, params = rows.values("pk").query.sql_with_params()
-    with connections[router.db_for_write(rows.model)].cursor() as cursor:
-        cursor.execute(f"{sql} FOR KEY SHARE", params)
-        return frozenset(pk for (pk,) in cursor.fetchall())
+    found = fetch_rows(f"{sql} FOR KEY SHARE", params, router.db_for_write(rows.model))
+    return frozenset(pk for (pk,) in found)

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import pgtrigger
-from django.db import connections, models
+from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import F, Func
 from django.db.models.sql.compiler import SQLCompiler
 
+from config.postgresql.compiling import fetch_rows
 from config.postgresql.triggers import after_statement
 
 # So many characters of a word are kept, and in a script without blanks, so many from each character of a run on. The
@@ -91,9 +92,7 @@ class Words:
 
 def split_words(text: str, using: str) -> list[str]:
     """The words of what somebody looks for, folded, each once."""
-    with connections[using].cursor() as cursor:
-        cursor.execute("SELECT config_split_words(%s)", [text])
-        return list(dict.fromkeys(cursor.fetchone()[0]))
+    return list(dict.fromkeys(fetch_rows("SELECT config_split_words(%s)", [text], using)[0][0]))
 
 
 def is_unspaced(word: str) -> bool:
@@ -109,20 +108,16 @@ def find_rare(words: Words, looked_for: Sequence[str], using: str) -> Sequence[s
     limit = min(MAX_PROBED_OF_ONE, MAX_PROBED // len(looked_for)) if len(looked_for) > 1 else MAX_ROWS
     entries = f"SELECT row_id FROM {words.table} AS entry WHERE {_BEGINS} ORDER BY word LIMIT {limit + 1}"
     probe = f"(SELECT count(*) FROM ({entries}) AS probed)"
-    with connections[using].cursor() as cursor:
-        bounds = [bound for word in looked_for for bound in get_bounds(word)]
-        cursor.execute(f"SELECT {', '.join([probe] * len(looked_for))}", bounds)
-        (first, rarest), *others = sorted(zip(cursor.fetchone(), looked_for, strict=True))
-        if first <= min(limit, MAX_ROWS):
-            return [rarest]
-        if not others or others[0][0] > limit:
-            return ()
-        pair = [rarest, others[0][1]]
-        cursor.execute(
-            f"SELECT count(*) FROM (({entries}) INTERSECT ({entries})) AS both_words",
-            [bound for word in pair for bound in get_bounds(word)],
-        )
-        (rows,) = cursor.fetchone()
+    bounds = [bound for word in looked_for for bound in get_bounds(word)]
+    (numbers,) = fetch_rows(f"SELECT {', '.join([probe] * len(looked_for))}", bounds, using)
+    (first, rarest), *others = sorted(zip(numbers, looked_for, strict=True))
+    if first <= min(limit, MAX_ROWS):
+        return [rarest]
+    if not others or others[0][0] > limit:
+        return ()
+    pair = [rarest, others[0][1]]
+    both = f"SELECT count(*) FROM (({entries}) INTERSECT ({entries})) AS both_words"
+    ((rows,),) = fetch_rows(both, [bound for word in pair for bound in get_bounds(word)], using)
     return pair if rows <= MAX_ROWS else ()
 
 

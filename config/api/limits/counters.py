@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db import connection
 from django.db.models import QuerySet
 
 from config.http.errors import DomainError, ErrorCode
 from config.models import Counter
+from config.postgresql.compiling import fetch_rows
 from config.postgresql.transactions import COMMIT_AT_ONCE
 
 WINDOW_SECONDS = 60
@@ -59,9 +59,7 @@ def fetch(keys: Sequence[str]) -> Mapping[str, Usage]:
 
 
 def _fetch(sql: str, keys: Sequence[str]) -> Mapping[str, Usage]:
-    with connection.cursor() as cursor:
-        cursor.execute(sql, [list(keys)])
-        return {key: Usage(count, reset) for key, count, reset in cursor.fetchall()}
+    return {key: Usage(count, reset) for key, count, reset in fetch_rows(sql, [list(keys)])}
 
 
 def get_wait(usage: Mapping[str, Usage], limits: Mapping[str, int], more: int = 0) -> float | None:

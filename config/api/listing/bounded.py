@@ -17,7 +17,7 @@ from config.api.listing.cursors import CursorPosition
 from config.api.listing.filters import SEARCH, Ordering, StrictFilterSet
 from config.api.listing.keyset import KeysetQuery, Side, Slice, WithRelated
 from config.api.listing.query import QueryParameters
-from config.postgresql.compiling import compile_queryset
+from config.postgresql.compiling import compile_queryset, fetch_rows
 from config.postgresql.words import (
     MAX_RUN,
     MAX_WORD,
@@ -204,7 +204,8 @@ class CommonWordsQuery(BoundedKeysetQuery):
         else:
             parts, backwards = self.divide_at(position), position.backwards
             opposite = position.opposite
-            has_others = bool(self.run(*self.select_keys(self.divide_at(opposite), 0, 1, backwards=opposite.backwards)))
+            other = self.select_keys(self.divide_at(opposite), 0, 1, backwards=opposite.backwards)
+            has_others = bool(fetch_rows(*other, self.queryset.db))
         found, reached = self._look(parts, limit, backwards=backwards)
         rows = self._fetch(found, backwards=backwards)
         if len(rows) < len(found) == limit:
@@ -225,10 +226,11 @@ class CommonWordsQuery(BoundedKeysetQuery):
             SELECT near.*, row_number() OVER (ORDER BY {order}) AS number, ({self._condition}) AS has_words
             FROM ({keys}) AS near
         """
-        looked_at = self.run(
+        looked_at = fetch_rows(
             f"SELECT {columns}, number, has_words FROM ({numbered}) AS looked_at"
             f" WHERE has_words OR number = {self._most} ORDER BY {order} LIMIT %s",
             [*self._params, *params, limit],
+            self.queryset.db,
         )
         found = [key for *key, _, has_words in looked_at if has_words]
         ended = looked_at and looked_at[-1][-2] == self._most

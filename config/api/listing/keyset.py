@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
-from django.db import connections
 from django.db.models import F, Model, QuerySet, Subquery
 from django.db.models.expressions import RawSQL
 from django.db.models.fields.tuple_lookups import (
@@ -23,7 +22,7 @@ from django.db.models.functions import Coalesce
 from config.api.listing.cursors import CursorPosition
 from config.api.listing.filters import Ordering, split_values
 from config.postgresql import row_counts
-from config.postgresql.compiling import compile_queryset
+from config.postgresql.compiling import compile_queryset, fetch_rows
 
 # Up to this offset, stepping over rows costs less than finding the way around them.
 MAX_NEAR_OFFSET = 1_000
@@ -103,7 +102,7 @@ class KeysetQuery:
     def count(self) -> int:
         """The total of the list; for one that is counted up to a bound, at most one more than that."""
         total = self.get_total()
-        return int(self.run(f"SELECT {total.sql}", total.params)[0][0])
+        return int(fetch_rows(f"SELECT {total.sql}", total.params, self.queryset.db)[0][0])
 
     def fetch_exact_total(self) -> int | None:
         """The total that a page tells; None where it tells the least one alone."""
@@ -271,11 +270,6 @@ class KeysetQuery:
         return self.with_related(self.ordering.apply(self.queryset))
 
     # --- By offset and by cursor
-
-    def run(self, sql: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
-        with connections[self.queryset.db].cursor() as cursor:
-            cursor.execute(sql, params)
-            return list(cursor.fetchall())
 
     def fetch(self, build: Callable[..., QuerySet[Any]], *args: Any, **values: Any) -> list[Any]:
         """The rows of a page.

@@ -62,14 +62,10 @@ class VersionUses:
     """
 
     def __init__(self) -> None:
-        self._counts = self._begin()
+        self._counts: defaultdict[str, Counter[tuple[Any, ...]]] = defaultdict(Counter)
         self._used: defaultdict[Any, set[Any]] = defaultdict(set)
         self._lock = Lock()
         self._next_write = 0.0
-
-    @staticmethod
-    def _begin() -> dict[str, Counter[tuple[Any, ...]]]:
-        return {sql: Counter() for sql in (_WRITE, _WRITE_ANSWERS)}
 
     def count(self, version: Version, principal: Principal | None, status: int) -> None:
         """Counts a response of a version by user and credential, or without a user if no credential was valid."""
@@ -99,9 +95,9 @@ class VersionUses:
         While the database is unavailable they stay in memory until the next time.
         """
         with self._lock:
-            seen, self._counts = self._counts, self._begin()
+            seen, self._counts = self._counts, defaultdict(Counter)
             used, self._used = self._used, defaultdict(set)
-        if not any(seen.values()) and not used:
+        if not seen and not used:
             return
         try:
             # All or nothing, or what stays in memory would be counted twice.
@@ -109,9 +105,8 @@ class VersionUses:
                 # Requests wait for this, and nothing that a crash may lose here is worth a wait for the disk.
                 cursor.execute("SET LOCAL synchronous_commit = off")
                 for sql, counts in seen.items():
-                    if counts:
-                        columns = zip(*((*counted, number) for counted, number in counts.items()), strict=True)
-                        cursor.execute(sql.format(users=get_user_model()._meta.db_table), list(map(list, columns)))
+                    columns = zip(*((*counted, number) for counted, number in counts.items()), strict=True)
+                    cursor.execute(sql.format(users=get_user_model()._meta.db_table), list(map(list, columns)))
                 for model, keys in used.items():
                     model.write_uses(keys)
         except Error as error:

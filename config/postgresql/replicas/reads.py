@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple, Self
 
-from django.db import DEFAULT_DB_ALIAS, Error, OperationalError, connections
+from django.db import DEFAULT_DB_ALIAS, Error, OperationalError
 from prometheus_client import Counter
 
 from config.http.blocking import get_blocking_backend
 from config.http.request_state import RequestState, present_state
+from config.postgresql.compiling import fetch_rows
 from config.postgresql.connections import close_if_lost
 from config.postgresql.replicas.watch import POSITION, TIMELINE, get_replicas
 from config.postgresql.transactions import run_alone
@@ -129,10 +130,8 @@ def _fetch_position(state: RequestState, user_id: int) -> Position | None:
     if state.position_read is not None:
         texts, state.position_read = state.position_read, None
         return Position.parse(texts) if texts else None
-    with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
-        cursor.execute(FETCH_POSITION.format("%s"), [user_id])
-        found = cursor.fetchone()
-    return found and Position.parse(found[0])
+    found = fetch_rows(FETCH_POSITION.format("%s"), [user_id])
+    return Position.parse(found[0][0]) if found else None
 
 
 def note_position(state: RequestState, user_id: int, *, is_read: bool, has_failed: bool) -> None:

@@ -17,6 +17,7 @@ from django.db import DEFAULT_DB_ALIAS, Error, OperationalError, connections
 from django.db.backends.signals import connection_created
 
 from config.http.request_state import present_state
+from config.postgresql.compiling import fetch_rows
 from config.postgresql.connections import ask, close_if_lost, cut_after, cut_waiting
 
 logger = logging.getLogger(__name__)
@@ -191,9 +192,7 @@ class Replicas:
 
     def _has_replayed(self, replica: _Replica, position: int) -> bool:
         try:
-            with connections[replica.alias].cursor() as cursor:
-                cursor.execute(f"SELECT {REPLAYED} >= %s", [position])
-                return bool(cursor.fetchone()[0])
+            return bool(fetch_rows(f"SELECT {REPLAYED} >= %s", [position], replica.alias)[0][0])
         except Error:
             # The thread that checks it says whether it is down.
             close_if_lost(replica.alias)
