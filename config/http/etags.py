@@ -156,7 +156,9 @@ def finalize_etag(
         if request.method in _READS:
             preconditions.check_match(version_digest or content)
             if not is_page and preconditions.excludes(tag):
-                _empty(response)
+                # Section 15.4.5: only headers about the body go; the others bring a stored answer up to date.
+                response.status_code, response.content = 304, b""
+                del response["Content-Type"]
                 return
     if coding:
         run(lambda: compression.compress(response))
@@ -173,10 +175,3 @@ def _is_representation(request: HttpRequest, response: HttpResponse, version_dig
         return response.status_code == 200
     is_stored = "no-store" not in response.headers.get("Cache-Control", "")
     return bool(version_digest) and response.status_code in {200, 201} and is_stored
-
-
-def _empty(response: HttpResponse) -> None:
-    """Section 15.4.5: of the headers only those about the body go; the others bring a stored answer up to date."""
-    response.status_code = 304
-    response.content = b""
-    del response["Content-Type"]

@@ -5,6 +5,16 @@ from django.db import models
 from django.db.models.functions import Now
 
 
+def count_row_version(*columns: str) -> pgtrigger.Trigger:
+    """The trigger that counts `row_version` up when a row is written, or one of `columns` if some are named."""
+    return pgtrigger.Trigger(
+        name="count_row_version",
+        when=pgtrigger.Before,
+        operation=pgtrigger.UpdateOf(*columns) if columns else pgtrigger.Update,
+        func="NEW.row_version = OLD.row_version + 1; RETURN NEW;",
+    )
+
+
 class Resource(models.Model):
     """A row that the API serves on its own.
 
@@ -19,14 +29,7 @@ class Resource(models.Model):
     class Meta:
         abstract = True
         ordering = ["id"]
-        triggers = [
-            pgtrigger.Trigger(
-                name="count_row_version",
-                when=pgtrigger.Before,
-                operation=pgtrigger.Update,
-                func="NEW.row_version = OLD.row_version + 1; RETURN NEW;",
-            )
-        ]
+        triggers = [count_row_version()]
 
 
 class ChangingResource(Resource):

@@ -6,7 +6,6 @@ from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Any
 
-import pgtrigger
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -15,7 +14,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from config.models.erasure import VisibleManager
-from config.models.resource import ChangingResource, keep_updated_at
+from config.models.resource import ChangingResource, count_row_version, keep_updated_at
 
 # How long an owner can see the outcome of a delivery.
 RETENTION = timedelta(days=30)
@@ -85,15 +84,7 @@ class Webhook(ChangingResource):
             models.Index(fields=["user", "id"], name="webhooks_user"),
             models.Index(fields=["id"], name="webhooks_replays", condition=~Q(replay_position=None)),
         ]
-        triggers = [
-            pgtrigger.Trigger(
-                name="count_row_version",
-                when=pgtrigger.Before,
-                operation=pgtrigger.UpdateOf(*_SHOWN),
-                func="NEW.row_version = OLD.row_version + 1; RETURN NEW;",
-            ),
-            keep_updated_at(*_SHOWN),
-        ]
+        triggers = [count_row_version(*_SHOWN), keep_updated_at(*_SHOWN)]
 
     def __str__(self) -> str:
         # The admin's log keeps this text: it must not quote a user's text.

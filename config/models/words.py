@@ -1,14 +1,12 @@
 """The words by which the rows of a resource are found (config.postgresql.words)."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
-import pgtrigger
 from django.db import models
 
+from config.postgresql.triggers import AnyModel, track
 from config.postgresql.words import Words
-
-AnyModel = TypeVar("AnyModel", bound=type[models.Model])
 
 
 class Word(models.Model):
@@ -39,11 +37,8 @@ def track_words(*columns: str) -> Callable[[AnyModel], AnyModel]:
         columns: texts that are never null.
     """
 
-    def declare(model: AnyModel) -> AnyModel:
-        declared: Any = model
+    def build(model: Any) -> Words:
         entry: Any = type(f"{model.__name__}Word", (Word,), {"__module__": model.__module__})
-        declared.words = words = Words(declared, entry._meta.db_table, columns)
-        pgtrigger.register(*words.triggers())(declared)
-        return model
+        return Words(model, entry._meta.db_table, columns)
 
-    return declare
+    return track("words", build)

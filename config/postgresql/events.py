@@ -12,7 +12,7 @@ The actor comes with the statement that writes (`ACTOR`, `get_rows_actors`), and
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any
 
 import pgtrigger
 from django.apps import apps
@@ -21,10 +21,8 @@ from django.db import connection, models, transaction
 
 from config.postgresql.compiling import fetch_rows
 from config.postgresql.transactions import run_briefly
-from config.postgresql.triggers import after_statement
+from config.postgresql.triggers import AnyModel, after_statement, track
 from config.postgresql.visibility import build_goes_with_removed
-
-AnyModel = TypeVar("AnyModel", bound=type[models.Model])
 
 TABLE, EPOCHS = "config_event", "config_eventepoch"
 HORIZON = "pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
@@ -120,13 +118,7 @@ def get_rows_actors(model: type[models.Model]) -> str:
 
 def track_events(name: str, *columns: str, **options: Any) -> Callable[[AnyModel], AnyModel]:
     """Declares that changes of a model's rows are events; see Tracked."""
-
-    def declare(model: AnyModel) -> AnyModel:
-        model.tracked = tracked = Tracked(model, name, columns, **options)  # type: ignore[attr-defined]
-        pgtrigger.register(*tracked.triggers())(model)
-        return model
-
-    return declare
+    return track("tracked", lambda model: Tracked(model, name, columns, **options))
 
 
 def get_tracked() -> list[Tracked]:

@@ -14,7 +14,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, TypeVar
+from typing import Any
 
 import pgtrigger
 from django.apps import apps
@@ -22,7 +22,7 @@ from django.db import connection, models, transaction
 from django.db.models.expressions import RawSQL
 
 from config.postgresql.compiling import compile_queryset, fetch_rows
-from config.postgresql.triggers import after_statement
+from config.postgresql.triggers import AnyModel, after_statement, track
 from config.postgresql.visibility import ERASURES, get_owner_column
 
 # A block holds the ids that share all but this many of their lowest bits. Totals are summed over the wide
@@ -32,8 +32,6 @@ NARROW, WIDE = 12, 18
 _LOCK, _REWRITING = 0x726F7773, -1
 # Contained in each part of the counts.
 _EVERY_PART = ["{}"]
-
-AnyModel = TypeVar("AnyModel", bound=type[models.Model])
 
 _DIFFERENT = """
 SELECT count(*) FROM (
@@ -246,13 +244,7 @@ def _get_id_bound(further: int) -> RawSQL:
 
 def track_counts(*columns: str, present: str = "true") -> Callable[[AnyModel], AnyModel]:
     """Declares that a model's rows are counted, apart by the values of `columns`; see Counts."""
-
-    def declare(model: AnyModel) -> AnyModel:
-        model.counts = counts = Counts(model, columns, present, get_owner_column(model))  # type: ignore[attr-defined]
-        pgtrigger.register(*counts.triggers())(model)
-        return model
-
-    return declare
+    return track("counts", lambda model: Counts(model, columns, present, get_owner_column(model)))
 
 
 def get_counts(model: type[models.Model]) -> Counts | None:

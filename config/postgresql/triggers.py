@@ -1,8 +1,12 @@
-"""Triggers that run once a statement, behind it, whatever the number of its rows."""
+"""Triggers that run once a statement, behind it, whatever the number of its rows; and what declares some on a model."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import pgtrigger
+from django.db import models
+
+AnyModel = TypeVar("AnyModel", bound=type[models.Model])
 
 
 def after_statement(
@@ -33,3 +37,19 @@ def after_statement(
         declare=list(declare) or None,
         func=func,
     )
+
+
+def track(attribute: str, build: Callable[[Any], Any]) -> Callable[[AnyModel], AnyModel]:
+    """Decorates a model: it gets an attribute, and the attribute's triggers.
+
+    Args:
+        attribute: its name.
+        build: makes it of the model. It has a method `triggers`.
+    """
+
+    def declare(model: AnyModel) -> AnyModel:
+        tracked = build(model)
+        setattr(model, attribute, tracked)
+        return pgtrigger.register(*tracked.triggers())(model)
+
+    return declare
