@@ -128,12 +128,9 @@ def respond(request: HttpRequest, pieces: Generator[bytes], headers: Mapping[str
         DomainError: VALIDATION_ERROR for more than a few pieces over HTTP/1.0.
     """
     first = b""
-    is_whole = True
-    for piece in pieces:
+    while len(first) < FIRST_BYTES and (piece := next(pieces, None)) is not None:
         first += piece
-        if len(first) >= FIRST_BYTES:
-            is_whole = False
-            break
+    is_whole = len(first) < FIRST_BYTES
     response = HttpResponse(first, headers=dict(headers))
     coding = compression.choose_coding(request, response, len(first))
     if is_whole:

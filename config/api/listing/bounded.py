@@ -155,9 +155,7 @@ def build_search(looked_for: Sequence[str], queryset: QuerySet[Any], *arguments:
     words: Any = get_words(queryset.model)
     rare = find_rare(words, looked_for, queryset.db)
     if not rare:
-        common = CommonWordsQuery(queryset, *arguments)
-        common.look_for(words, looked_for)
-        return common
+        return CommonWordsQuery(words, looked_for, queryset, *arguments)
     others = [word for word in looked_for if word not in rare]
     conditions = [IsAmongRowsWithWord(words, word) for word in rare]
     rows = queryset.filter(*conditions, *(HasWord(words, word) for word in others))
@@ -173,13 +171,14 @@ class CommonWordsQuery(BoundedKeysetQuery):
 
     is_complete = True
 
-    def look_for(self, words: Words, looked_for: Sequence[str]) -> None:
+    def __init__(self, words: Words, looked_for: Sequence[str], *arguments: Any) -> None:
+        super().__init__(*arguments)
         self.counted = None
         self.is_bounded = self.is_paged_up_to_bound = True
-        conditions = [HasWord(words, word).build_sql("near.id") for word in looked_for]
-        self._condition = " AND ".join(sql for sql, _ in conditions)
-        self._params = [param for _, params in conditions for param in params]
         self._conditions = [HasWord(words, word) for word in looked_for]
+        compiled = [condition.build_sql("near.id") for condition in self._conditions]
+        self._condition = " AND ".join(sql for sql, _ in compiled)
+        self._params = [param for _, params in compiled for param in params]
         # When the lists of several ids are merged, this many keys of each are read.
         self._most = MAX_LOOKED_AT // len(self.listed[1]) if self.listed else MAX_LOOKED_AT
 

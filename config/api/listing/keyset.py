@@ -309,11 +309,6 @@ def merge_slices(
 
 def has_index(model: type[Model], columns: Sequence[str]) -> bool:
     """Whether an index of a model has these columns, in this order."""
-    if list(columns) == ["id"]:
-        return True
-    meta = model._meta
-    return any(
-        [meta.get_field(name).attname for name in index.fields] == list(columns)  # type: ignore[union-attr]  # a column
-        for index in meta.indexes
-        if index.fields
-    )
+    meta: Any = model._meta
+    keys = ([meta.get_field(name).attname for name in index.fields] for index in meta.indexes)
+    return list(columns) == ["id"] or list(columns) in keys
