@@ -3,7 +3,7 @@
 All rows under the filters, the search, the order and `fields` of the request, in one snapshot and in constant memory.
 """
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain, islice
 from threading import BoundedSemaphore
@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from django.conf import settings
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from rest_framework.renderers import BaseRenderer
 
@@ -24,13 +24,14 @@ from config.api.versions.versioning import find_response_version
 from config.api.views import ConventionsMixin
 from config.http import compression
 from config.http.errors import Detail, DomainError, ErrorCode, invalid
-from config.http.streams import FIRST_BYTES, StreamResponse
 from config.postgresql.snapshots import snapshot
 from config.postgresql.transactions import get_lock_number, try_advisory_lock
 
 SINCE = Change.NO_UNKNOWN_NAMES
 # The memory of a row is bounded, too: a post has up to 20,000 characters.
 ROWS_OF_A_PIECE = 200
+# This much is made before the status is sent: a failure until then is an error like any other.
+FIRST_BYTES = 32 * 1024
 # Each has a thread for as long as it takes, and holds a snapshot. Other requests must find a thread, too.
 MAX_STREAMS_OF_A_PROCESS = 2
 RETRY_AFTER_SECONDS = 5
@@ -107,6 +108,28 @@ class StreamMixin(ConventionsMixin):
             yield renderer.render_beginning(names)
             for rows in read_rows(query.build_all().using(alias)):
                 yield renderer.render_rows(self.represent(rows))
+
+
+class StreamResponse(StreamingHttpResponse):
+    """A response whose end is the proof that it is complete: one that fails half-way must never seem to end.
+
+    A server sends it chunked, and cuts the connection where an iteration over it raises.
+
+    Args:
+        pieces: of the content.
+        release: frees the source of the pieces, when all are sent or the client has left.
+        options: Django's.
+    """
+
+    def __init__(self, pieces: Iterator[bytes], release: Callable[[], None], **options: object) -> None:
+        super().__init__(pieces, **options)
+        self._release = release
+
+    def close(self) -> None:
+        try:
+            self._release()
+        finally:
+            super().close()
 
 
 def read_rows(rows: QuerySet[Any]) -> Iterator[list[Any]]:

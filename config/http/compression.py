@@ -13,8 +13,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
-from config.http.headers import vary_on
-from config.http.media_types import parse_elements
+from config.http.headers import parse_elements, vary_on
 
 # Below, what is saved is less than a packet.
 MIN_BYTES = 1024

@@ -1,8 +1,9 @@
 """The headers of requests and responses, and the addresses in them."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
+from typing import NamedTuple
 from urllib.parse import quote
 
 from django.http import HttpResponse
@@ -89,3 +90,37 @@ def split_credentials(header: str | None, schemes: Collection[str]) -> list[str]
     _, *others = split_values(_QUOTED.sub('""', header))
     begins = ((_SCHEME.match(value), value) for value in others)
     return [header, *(value for begin, value in begins if begin and begin[1].lower() in {*schemes, scheme})]
+
+
+# --- Accept and Accept-Encoding (RFC 9110, section 12.5)
+
+_QUALITY = re.compile(r"0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?")
+# A quoted parameter may hold the separators. Possessive, and content with a quote that never ends: linear in time.
+_PART = re.compile(r'(?:[^,"]|"(?:[^"\\]|\\.?)*+"?)++')
+
+
+class Element(NamedTuple):
+    """One element of an Accept or Accept-Encoding header.
+
+    Attributes:
+        name: a media range or a coding, in lower case.
+        quality: its `q`, 1.0 when it has none.
+        parameters: the values of each parameter, as they were sent but for quotes.
+    """
+
+    name: str
+    quality: float
+    parameters: Mapping[str, list[str]]
+
+
+def parse_elements(header: str) -> Iterator[Element]:
+    """The elements of a header, in order."""
+    for part in _PART.findall(header):
+        name, *pieces = (piece.strip(OPTIONAL_WHITESPACE) for piece in part.split(";"))
+        parameters: dict[str, list[str]] = {}
+        for parameter, _, value in (piece.partition("=") for piece in pieces):
+            parameters.setdefault(parameter.strip(OPTIONAL_WHITESPACE).lower(), []).append(
+                value.strip(OPTIONAL_WHITESPACE).strip('"')
+            )
+        quality = next((float(value) for value in parameters.get("q", ()) if _QUALITY.fullmatch(value)), 1.0)
+        yield Element(name.lower(), quality, parameters)

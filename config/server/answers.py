@@ -13,6 +13,7 @@ from django.http import HttpRequest, HttpResponse
 
 from config.api.exceptions import plain_response
 from config.api.handlers import build_api_stack
+from config.api.streams import StreamResponse
 from config.api.versions.versioning import choose_media_type
 from config.http.cached_settings import settings
 from config.http.errors import DomainError, ErrorCode
@@ -21,7 +22,6 @@ from config.http.media_types import CSV, HTML, MEDIA_TYPES, NDJSON
 from config.http.middleware import RequestMiddleware
 from config.http.request_limits import MAX_SHORT_BODY, too_long
 from config.http.request_state import get_state
-from config.http.streams import StreamResponse
 from config.http.url_map import find_view, get_declaration
 from config.server import metrics
 from config.server.requests import Environ

@@ -20,8 +20,8 @@ from config.api.versions.table import Status, Version, midnight
 from config.api.versions.usage import uses
 from config.http.cached_settings import settings
 from config.http.errors import Detail, DomainError, ErrorCode, invalid
-from config.http.headers import quote_address, set_headers, vary_on
-from config.http.media_types import HTML, JSON, JSON_API, PROBLEM_JSON, Element, parse_elements
+from config.http.headers import Element, parse_elements, quote_address, set_headers, vary_on
+from config.http.media_types import HTML, JSON, JSON_API, PROBLEM_JSON
 from config.http.middleware import Middleware
 from config.http.request_state import get_state
 
