@@ -46,9 +46,8 @@ class BulkMixin(ConventionsMixin):
     def parse_write_parameters(self: Any) -> None:
         """Finds out whether the request has lines, and reads the parameter of such a request."""
         super().parse_write_parameters()
-        if self.request.method not in NDJSONParser.methods or not self.parameters.takes_later:
-            return
-        if get_media_type(self.request) != NDJSON:
+        takes_lines = self.request.method in NDJSONParser.methods and self.parameters.takes_later
+        if not takes_lines or get_media_type(self.request) != NDJSON:
             return
         if self.principal is None:
             # An open sign-up is for one person at a time.
@@ -77,18 +76,12 @@ class BulkMixin(ConventionsMixin):
         if not self.is_partial and any(isinstance(each, DomainError) for each in checked):
             raise _refuse_all(checked, serializer.find_conflicts(lines))
         many = [each for each in checked if not isinstance(each, DomainError)]
-        made = iter(self.perform_create_many(serializer, many) if many else ())
+        address_values = self.get_address_values() if many else {}
+        made = iter(serializer.create_many([{**each, **address_values} for each in many]) if many else ())
         outcomes = [each if isinstance(each, DomainError) else next(made) for each in checked]
         if not self.is_partial and any(isinstance(each, DomainError) for each in outcomes):
             raise _refuse_all(outcomes, [()] * len(outcomes))
         return outcomes
-
-    def perform_create_many(
-        self: Any, serializer: ResourceSerializer, many: Sequence[Mapping[str, object]]
-    ) -> Sequence[Outcome]:
-        """`perform_create` for the values of many rows."""
-        values = self.get_address_values()
-        return serializer.create_many([{**each, **values} for each in many])
 
     def read_related(self: Any, rows: Sequence[Model]) -> Sequence[Model]:
         """New rows with the related values that they show."""

@@ -62,8 +62,7 @@ class StacksMixin(BaseHandler):
         self._middleware_chain = lambda request: (programs if is_from_program(request.META) else pages)(request)
 
     def _run_view(self, request: HttpRequest) -> HttpResponse:
-        refused = get_state(request.META).refused
-        if refused is not None:
+        if (refused := get_state(request.META).refused) is not None:
             return answer_to(request, refused)
         return self._get_response(request)  # type: ignore[attr-defined]  # the stubs leave it out
 

@@ -108,8 +108,7 @@ def parse_preconditions(request: HttpRequest) -> Preconditions:
         return NO_PRECONDITIONS
     given = {name: request.META.get(variable) for name, variable in _VARIABLES.items()}
     tags = {name: None if value is None else _parse_tags(value) for name, value in given.items()}
-    malformed = [name for name, found in tags.items() if found == ()]
-    if malformed:
+    if malformed := [name for name, found in tags.items() if found == ()]:
         message = 'Must be `*`, or entity tags in double quotes, separated by commas: `"a", W/"b"`.'
         raise invalid(*(Detail(name, message) for name in malformed))
     return Preconditions(*tags.values())

@@ -118,8 +118,7 @@ class CrossOriginMiddleware(CorsMiddleware):
             return None
         response = HttpResponse(status=204)
         del response["Content-Type"]
-        methods = get_allowed_methods(find_view(request.path_info))
-        if methods:
+        if methods := get_allowed_methods(find_view(request.path_info)):
             response["Allow"] = ", ".join(methods)
         return response
 

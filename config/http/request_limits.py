@@ -35,8 +35,7 @@ def screen(environ: WSGIEnvironment) -> None:
     _check_transfer_encoding(environ.get("HTTP_TRANSFER_ENCODING"))
     if len(environ.get("PATH_INFO", "")) + len(environ.get("QUERY_STRING", "")) > MAX_TARGET:
         raise invalid(Detail("", f"The address is longer than {MAX_TARGET} characters."))
-    long = too_long(environ)
-    if long:
+    if long := too_long(environ):
         message = f"The header is longer than {MAX_HEADER} characters."
         raise invalid(*(Detail(name[5:].replace("_", "-").title(), message) for name in long))
     given = environ.get("CONTENT_TYPE", "")

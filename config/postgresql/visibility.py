@@ -50,10 +50,8 @@ def _goes(key: ForeignKey, value: str) -> str:
     table = parent._meta.db_table
     conditions = filter(None, (_goes(above, f"{table}.{above.column}") for above in get_cascades(parent)))
     condition = " OR ".join(conditions)
-    return (
-        condition
-        and f"EXISTS (SELECT FROM {table} WHERE {table}.{key.target_field.column} = {value} AND ({condition}))"
-    )
+    row = f"{table}.{key.target_field.column} = {value}"
+    return condition and f"EXISTS (SELECT FROM {table} WHERE {row} AND ({condition}))"
 
 
 def build_goes_with_removed(model: type[models.Model], row: str) -> str:

@@ -4,8 +4,9 @@ config/static/config/browsable.js sends a form as JSON. Each value is in the for
 as its original JSON, which is sent again unless the text is edited. So JavaScript never parses a number.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
+from functools import partial
 from typing import TypeAlias
 
 from django.db.models import Model
@@ -36,13 +37,10 @@ VERBS = {"POST": "Create", "PUT": "Replace", "PATCH": "Change", "DELETE": "Delet
 _ROW_METHODS = frozenset({"PUT", "PATCH", "DELETE"})
 
 Data: TypeAlias = Mapping[str, object]
-# What config/browsable_form.html shows of a method, and of a field.
-Form: TypeAlias = Mapping[str, object]
-Control: TypeAlias = Mapping[str, object]
 
 
-def build_forms(view: APIView, data: Data | None) -> Iterator[Form]:
-    """The forms of the methods that the caller may use at the view's address.
+def build_forms(view: APIView, data: Data | None) -> Iterator[Data]:
+    """The forms of the methods that the caller may use at the view's address, as config/browsable_form.html shows them.
 
     Args:
         view: the view that responded.
@@ -53,43 +51,37 @@ def build_forms(view: APIView, data: Data | None) -> Iterator[Form]:
     """
     request, row = view.request, getattr(view, "row", None)
     # Without a version none could be determined: it is unknown, or two contradict each other.
-    if not hasattr(request, "version") or not _is_authenticated(request):
+    # A view that responds 405 has not authenticated. That has to happen before `override_method`: authentication by a
+    # session asks a POST for its CSRF token.
+    if not hasattr(request, "version") or _is_refused(lambda: request.auth):
         return
     for method in VERBS:
         needs_row = method in _ROW_METHODS
         if method not in view.allowed_methods or (needs_row and (row is None or data is None)):
             continue
         with override_method(view, request, method) as overridden:
-            if _may_send(view, overridden, row if needs_row else None):
+            if not _is_refused(partial(_check, view, overridden, row if needs_row else None)):
                 yield _build_form(view, method, row if needs_row else None, data)
 
 
-def _is_authenticated(request: Request) -> bool:
-    """Whether the credential of the request, if it has one, is valid.
-
-    A view that responds 405 has not authenticated. That has to happen before `override_method`: authentication by a
-    session asks a POST for its CSRF token.
-    """
+def _is_refused(check: Callable[[], object]) -> bool:
     try:
-        _ = request.auth
+        check()
     except (DomainError, APIException):
-        return False
-    return True
+        return True
+    return False
 
 
-def _may_send(view: APIView, request: Request, row: Model | None) -> bool:
-    try:
-        view.check_permissions(request)
-        if row is not None:
-            view.check_object_permissions(request, row)
-        elif request.method == "POST" and isinstance(view, ResourceViewSet) and getattr(view, "parent_id", None):
-            view.check_parent()
-    except (DomainError, APIException):
-        return False
-    return True
+def _check(view: APIView, request: Request, row: Model | None) -> None:
+    """Raises what the view answers to the caller's request for a method, as far as that can be known."""
+    view.check_permissions(request)
+    if row is not None:
+        view.check_object_permissions(request, row)
+    elif request.method == "POST" and isinstance(view, ResourceViewSet) and getattr(view, "parent_id", None):
+        view.check_parent()
 
 
-def _build_form(view: APIView, method: str, row: Model | None, data: Data | None) -> Form:
+def _build_form(view: APIView, method: str, row: Model | None, data: Data | None) -> Data:
     takes_body = method in METHODS_WITH_BODY
     controls = _build_controls(_get_serializer(view, row), data if row is not None else None) if takes_body else ()
     creates = method == "POST" and isinstance(view, ResourceViewSet)
@@ -115,7 +107,7 @@ def _get_serializer(view: APIView, row: Model | None) -> Serializer:
     return view.serializer_class(context=context)
 
 
-def _build_controls(serializer: Serializer, data: Data | None) -> Iterator[Control]:
+def _build_controls(serializer: Serializer, data: Data | None) -> Iterator[Data]:
     """A control of each field that the caller may set. Its `original` is the value as JSON; None without a value."""
     closed = serializer.closed_fields() if isinstance(serializer, ResourceSerializer) else ()
     present = data or {}

@@ -22,7 +22,7 @@ from django.template.loader import render_to_string
 from rest_framework.views import APIView
 
 from config.api.browsable import navigation
-from config.api.browsable.forms import Form, build_forms
+from config.api.browsable.forms import Data, build_forms
 from config.api.browsable.highlighting import parse_links, render_json, render_link
 from config.api.browsable.lists import ListQuery, build_table
 from config.api.exceptions import BEARER, CHALLENGE
@@ -82,8 +82,7 @@ def _render_page(request: HttpRequest, response: HttpResponse) -> None:
         # A browser that is challenged for Basic asks for a password before it shows the page with its sign-in link.
         response["WWW-Authenticate"] = BEARER
     vary_on(response, "Accept", "Cookie")
-    coding = compression.choose_coding(request, response)
-    if coding:
+    if compression.choose_coding(request, response):
         compression.compress(response)
 
 
@@ -189,7 +188,7 @@ def _build_list_context(request: HttpRequest, response: HttpResponse, view: APIV
     }
 
 
-def _build_forms(view: APIView | None, status: int, body: Any) -> Sequence[Form]:
+def _build_forms(view: APIView | None, status: int, body: Any) -> Sequence[Data]:
     if view is None or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         # The permissions might query the database, whose failure may be what the response reports.
         return ()

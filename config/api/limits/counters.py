@@ -73,9 +73,8 @@ def get_wait(usage: Mapping[str, Usage], limits: Mapping[str, int], more: int = 
 
 def rate_limited(seconds: float) -> DomainError:
     wait = max(1, math.ceil(seconds))
-    return DomainError(
-        ErrorCode.RATE_LIMITED, f"Too many requests. Try again in {wait} seconds.", headers={"Retry-After": str(wait)}
-    )
+    message = f"Too many requests. Try again in {wait} seconds."
+    return DomainError(ErrorCode.RATE_LIMITED, message, headers={"Retry-After": str(wait)})
 
 
 def expired(now: datetime) -> QuerySet[Counter]:

@@ -69,8 +69,7 @@ def count_message(request: AnyRequest, account: str) -> None:
         DomainError: RATE_LIMITED.
     """
     limits = _get_limits(get_network(client_address(request)), account, "message")
-    wait = counters.get_wait(counters.increment([*limits]), limits)
-    if wait is not None:
+    if (wait := counters.get_wait(counters.increment([*limits]), limits)) is not None:
         raise counters.rate_limited(wait)
 
 

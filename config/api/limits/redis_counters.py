@@ -54,11 +54,6 @@ def increment(keys: Sequence[str]) -> list[Usage]:
     return _get_counters(settings.QUOTA_URL).increment(keys)
 
 
-@lru_cache(maxsize=1)
-def _get_counters(url: str) -> "RedisCounters":
-    return RedisCounters(url)
-
-
 class RedisCounters:
     """The counters of one Redis, which the threads of a process share.
 
@@ -92,3 +87,6 @@ class RedisCounters:
             raise CountersUnavailable(self._failure) from error
         self._failure = ""
         return [Usage(count, microseconds / 1_000_000) for count in counts]
+
+
+_get_counters = lru_cache(maxsize=1)(RedisCounters)
