@@ -175,5 +175,4 @@ def _delete(model: type[models.Model], ids: Sequence[Any]) -> None:
 
 def _quote(model: Any, field: Any) -> list[str]:
     """As SQL: a table, its primary key, and another of its columns."""
-    names = model._meta.db_table, model._meta.pk.column, field.column
-    return [connection.ops.quote_name(name) for name in names]
+    return [connection.ops.quote_name(name) for name in (model._meta.db_table, model._meta.pk.column, field.column)]

@@ -36,8 +36,9 @@ MAX_PROBED, MAX_PROBED_OF_ONE = 20_000, 10_000
 _LAST = chr(0x10FFFF)
 _BEGINS = "entry.word >= %s AND entry.word < %s"
 
-# Thai to Lao; Myanmar; Khmer; Japanese signs and kana; Chinese characters: as the functions have it.
-_UNSPACED = re.compile(
+# A word of a script without blanks between words: Thai to Lao; Myanmar; Khmer; Japanese signs and kana; Chinese
+# characters: as the functions have it.
+UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uf900-\ufaff\U00020000-\U0003ffff]"
 )
@@ -93,11 +94,6 @@ class Words:
 def split_words(text: str, using: str) -> list[str]:
     """The words of what somebody looks for, folded, each once."""
     return list(dict.fromkeys(fetch_rows("SELECT config_split_words(%s)", [text], using)[0][0]))
-
-
-def is_unspaced(word: str) -> bool:
-    """Whether a word is of a script without blanks between words."""
-    return bool(_UNSPACED.match(word))
 
 
 def find_rare(words: Words, looked_for: Sequence[str], using: str) -> Sequence[str]:

@@ -5,8 +5,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from config.api.representation.renderers import JSONRenderer
-from config.api.schema.generator import get_document
 from config.api.schema.fields import build_object, build_string
+from config.api.schema.generator import get_document
 from config.api.versions import versioning
 from config.api.views import View
 from config.http.lanes import Lane

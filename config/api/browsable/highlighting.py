@@ -8,8 +8,6 @@ from django.utils.safestring import SafeString, mark_safe
 
 # JSON as orjson writes it, without blanks: what is neither a string nor punctuation is a number or a literal.
 _TOKEN = re.compile(r'("(?:[^"\\]+|\\.)*")(:?)|([{}\[\],])|([^{}\[\],:"]+)')
-_INDENT = "  "
-_HREF = '"href"'
 _OPENING = frozenset("{[")
 _TARGET_AND_RELATION = re.compile(r'<([^<>]*)>; rel="([^"]*)"')
 
@@ -41,7 +39,7 @@ def render_json(text: str) -> SafeString:
         closes = mark in {"}", "]"}
         depth -= closes
         if previous == "," or (previous in _OPENING and not closes) or (closes and previous not in _OPENING):
-            out.append(f"\n{_INDENT * depth}")
+            out.append(f"\n{'  ' * depth}")
         depth += mark in _OPENING
         if colon:
             out.append(f'<span class="key">{escape(string)}</span>: ')
@@ -56,4 +54,4 @@ def render_json(text: str) -> SafeString:
 
 def _render_string(string: str, key: str) -> str:
     # The service writes its own addresses without escapes.
-    return f'"{render_link(string[1:-1])}"' if key == _HREF and "\\" not in string else escape(string)
+    return f'"{render_link(string[1:-1])}"' if key == '"href"' and "\\" not in string else escape(string)

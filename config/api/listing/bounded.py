@@ -22,12 +22,12 @@ from config.postgresql.words import (
     MAX_RUN,
     MAX_WORD,
     MAX_WORDS,
+    UNSPACED,
     HasWord,
     IsAmongRowsWithWord,
     Words,
     find_rare,
     get_words,
-    is_unspaced,
     split_words,
 )
 
@@ -115,8 +115,7 @@ class BoundedKeysetQuery(KeysetQuery):
             if is_sorted or len(parts) == 1:
                 return super().select_keys(parts, start, stop, backwards=backwards)
             slices = [self.ordering.apply(part.values("pk"))[:stop] for part in parts]
-            merged: QuerySet[Any] = slices[0].union(*slices[1:], all=True)
-            return compile_queryset(merged[:stop])
+            return compile_queryset(slices[0].union(*slices[1:], all=True)[:stop])
         part = self.ordering.apply(parts[0].values(*self.ordering.columns), backwards=backwards)[:stop]
         sql, params = compile_queryset(part)
         lateral = f"unnest(%s::bigint[]) AS listed (value) CROSS JOIN LATERAL ({sql}) AS keys"
@@ -135,7 +134,7 @@ def parse_words(text: str, queryset: QuerySet[Any], parameters: QueryParameters)
         parameters.refuse(SEARCH, "Must contain a letter or a digit.")
     if len(words) > MAX_WORDS:
         parameters.refuse(SEARCH, f"Must have at most {MAX_WORDS} different words.")
-    if any(len(word) > (MAX_RUN if is_unspaced(word) else MAX_WORD) for word in words):
+    if any(len(word) > (MAX_RUN if UNSPACED.match(word) else MAX_WORD) for word in words):
         parameters.refuse(
             SEARCH,
             f"Words can have at most {MAX_WORD} characters ({MAX_RUN} in scripts without spaces). "

@@ -45,9 +45,7 @@ class TextRenderer(BaseRenderer):
 
     media_type = "text/plain"
 
-    def render(
-        self, data: Any, accepted_media_type: str | None = None, renderer_context: Mapping[str, Any] | None = None
-    ) -> Any:
+    def render(self, data: Any, *context: object) -> Any:
         return data
 
 

@@ -61,11 +61,8 @@ def build_resource_example(view: ResourceViewSet, version: Version, path: str, s
         shown = {name: value for name, value in shown.items() if name not in serializer.shown_once}
     if view.action != "list":
         return envelope.single({**shown, LINKS: _build_links(view, version, serializer.example)})
-    return _build_page(shown, version, path.format(**_IDS))
-
-
-def _build_page(shown: JSONObject, version: Version, path: str) -> JSONObject:
-    """The answer to the path alone, where there is one row: the version says how it is paged."""
+    # The answer to the path alone, where there is one row: the version says how it is paged.
+    path = path.format(**_IDS)
     if has(version, Change.CURSOR_BY_DEFAULT):
         meta: JSONObject = {"nextCursor": None, "prevCursor": None, "hasMore": False}
         links = {"self": {"href": path}, "first": {"href": f"{path}?cursor="}}

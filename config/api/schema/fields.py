@@ -1,16 +1,12 @@
 """JSON Schema objects, and the bounds that neither the column nor the serializer of a field declares."""
 
-from typing import TypeAlias
-
 from django.conf import settings
-from rest_framework import serializers
+from rest_framework.serializers import Field, ListField
 
 from config.api.representation.fields import MAX_ID, CharField
 from config.api.representation.text import INVISIBLE
 from config.http.json import JSONObject
 from config.http.middleware import MAX_REQUEST_ID_LENGTH, SANE_REQUEST_ID
-
-Field: TypeAlias = serializers.Field
 
 MAX_INT32 = 2**31 - 1
 # RFC 3339 with nanoseconds and an offset.
@@ -89,7 +85,7 @@ def add_bounds(field: Field, schema: JSONObject) -> None:
         schema.update(build_integer(minimum, schema.get("maximum", MAX_ID), type=schema["type"]))
     elif "string" in types and "enum" not in schema:
         _add_string_bounds(field, schema)
-    elif "array" in types and isinstance(field, serializers.ListField):
+    elif "array" in types and isinstance(field, ListField):
         schema.setdefault("maxItems", field.max_length or MAX_LIST_ITEMS)
 
 

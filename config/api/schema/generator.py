@@ -107,8 +107,7 @@ def _share_error_responses(result: JSONObject) -> JSONObject:
                 response = operation["responses"][status]
                 if "RateLimit" not in response.get("headers", {}):
                     continue
-                text = json.dumps(response, default=str)
-                name = f"Error{status}-{zlib.crc32(text.encode()):08x}"
+                name = f"Error{status}-{zlib.crc32(json.dumps(response, default=str).encode()):08x}"
                 shared[name] = response
                 operation["responses"][status] = {"$ref": f"#/components/responses/{name}"}
     return shared

@@ -57,7 +57,6 @@ COMPONENTS: JSONObject = {
     for name, (description, schema) in _HEADERS.items()
     for prefix in ("", REQUIRED)
 }
-ACCEPTED = 202
 # Headers of a write about the resulting row. A dry run has no address, a replay no entity tag.
 _OF_WRITTEN = {
     "POST": ("Location", "ETag"),
@@ -117,7 +116,7 @@ def get_success_headers(view: Any, method: str, status: int) -> JSONObject:
     """
     if not isinstance(view, ResourceViewSet):
         links = ("Link",) if method == "GET" and LINKS in view.own_members else ()
-        location = ("Location",) if status == ACCEPTED else ()
+        location = ("Location",) if status == 202 else ()
         return build_references((*(("ETag",) if has_conditions(view, method) else ()), *links), location)
     if method == "GET":
         is_list = view.action == "list"

@@ -9,7 +9,7 @@ from django.conf import settings
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.plumbing import ComponentRegistry
 from drf_spectacular.utils import OpenApiResponse
-from rest_framework.serializers import BaseSerializer, ListSerializer
+from rest_framework.serializers import BaseSerializer, Field, ListSerializer
 
 from config.api.bulk import MULTI_STATUS
 from config.api.listing.pagination import MAX_LIMIT
@@ -18,7 +18,7 @@ from config.api.representation.envelope import LINKS
 from config.api.representation.fields import StrictField
 from config.api.requests import find_parsers
 from config.api.schema import errors, examples, fields, headers, parameters, responses
-from config.api.schema.fields import Field, build_string
+from config.api.schema.fields import build_string
 from config.api.schema.views import has_conditions, is_later, is_streamed, takes_dry_run, takes_include, takes_lines
 from config.api.versions.versioning import is_versioned, strip_prefix
 from config.api.viewsets import ResourceViewSet

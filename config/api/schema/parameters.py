@@ -22,7 +22,7 @@ from config.api.listing.pagination import DEFAULT_LIMIT, MAX_LIMIT, MAX_POSITION
 from config.api.listing.query import INCLUDE
 from config.api.representation.envelope import LINKS
 from config.api.schema.fields import MAX_TIME_LENGTH, TOKEN, build_integer, build_string
-from config.api.schema.views import has_conditions, is_later, takes_dry_run, takes_include, takes_lines
+from config.api.schema.views import has_conditions, is_later, is_list, takes_dry_run, takes_include, takes_lines
 from config.api.viewsets import ResourceViewSet
 from config.api.writing import idempotency
 from config.api.writing.idempotency import KeyPolicy
@@ -159,8 +159,8 @@ def build_parameters(view: Any, method: str, path_variables: Sequence[str]) -> l
 
 def _get_shared_names(view: Any, method: str) -> list[str]:
     """The components that an operation has by its method."""
-    is_list = method == "GET" and (_is_list(view) or LINKS in view.own_members)
-    names = ["envelope-list" if is_list else "envelope"] if method != "DELETE" and view.envelope_known else []
+    has_links = method == "GET" and (is_list(view) or LINKS in view.own_members)
+    names = ["envelope-list" if has_links else "envelope"] if method != "DELETE" and view.envelope_known else []
     if takes_dry_run(view, method):
         names.append("dry_run")
     if takes_lines(view, method):
@@ -170,10 +170,6 @@ def _get_shared_names(view: Any, method: str) -> list[str]:
     elif isinstance(view, ResourceViewSet) and view.idempotency in _IDEMPOTENCY_KEYS:
         names.append(_IDEMPOTENCY_KEYS[view.idempotency])
     return names
-
-
-def _is_list(view: Any) -> bool:
-    return isinstance(view, ResourceViewSet) and view.action == "list"
 
 
 def _build_path_parameter(view: Any, name: str) -> JSONObject:
@@ -192,7 +188,7 @@ def _build_fields_parameter(view: ResourceViewSet) -> JSONObject:
     return build_parameter(
         "fields",
         schema,
-        f"The fields to return, separated by commas. All other fields{'' if _is_list(view) else ' and `_links`'} are "
+        f"The fields to return, separated by commas. All other fields{'' if is_list(view) else ' and `_links`'} are "
         "omitted.",
     )
 

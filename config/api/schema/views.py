@@ -21,9 +21,13 @@ def takes_include(view: Any) -> bool:
     return is_read and is_later(view) and bool(get_names(view))
 
 
+def is_list(view: Any) -> bool:
+    return isinstance(view, ResourceViewSet) and view.action == "list"
+
+
 def is_streamed(view: Any) -> bool:
     """Whether an operation answers whole lists, too."""
-    return isinstance(view, ResourceViewSet) and view.action == "list" and view.streams and is_later(view)
+    return is_list(view) and view.streams and is_later(view)
 
 
 def takes_lines(view: Any, method: str) -> bool:

@@ -47,7 +47,6 @@ FLUSHED = "(pg_current_wal_flush_lsn() - '0/0')::bigint"
 # To look for it is to read a file: once for each connection.
 _FETCH_IDENTIFIER = "SELECT system_identifier FROM pg_control_system()"
 _MARK = "(SELECT name FROM config_timeline)"
-_FETCH_MARK = f"SELECT {_MARK}"
 # Without a table, whose plan would take longer than all of this.
 _LOOK_AT_PRIMARY = f"SELECT {TIMELINE}, {FLUSHED}"
 _LOOK_AT_REPLICA = f"SELECT pg_is_in_recovery(), {REPLAYED}, {_MARK}"
@@ -305,7 +304,7 @@ class Replicas:
 
 def _mark(primary: Any, timeline: str) -> None:
     """Writes the mark of the primary's timeline, by which replicas show which primary they follow."""
-    if ask(primary, _FETCH_MARK, SECONDS_TO_ANSWER) != (timeline,):
+    if ask(primary, f"SELECT {_MARK}", SECONDS_TO_ANSWER) != (timeline,):
         # It was promoted, or is new.
         with cut_after(SECONDS_TO_WRITE, primary), primary.cursor() as cursor:
             cursor.execute(_WRITE_MARK, [timeline])
