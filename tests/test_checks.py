@@ -5,18 +5,23 @@ from __future__ import annotations
 import re
 import time
 from contextlib import contextmanager
+from datetime import timedelta
+from email.message import Message
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from urllib.error import HTTPError
 
 import pytest
 from django.core.checks import run_checks
 from django.core.management import CommandError, call_command
 from django.db import connection
+from django.utils import timezone
 from redis import Redis
 
 from config import checks
 from config.management.commands import doctor
+from config.models.outbox import OutboxEntry
 from tests.api.test_failures import database_away
 from tests.conftest import own_session
 
@@ -91,7 +96,12 @@ def test_each_check_has_an_id_of_its_own():
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"), [({}, "Another service responds at "), (OSError("no certificate"), "respond: no certificate.")]
+    ("answer", "told"),
+    [
+        ({}, "Another service responds at "),
+        (OSError("no certificate"), "respond: no certificate. Check DNS"),
+        (HTTPError("", 503, "Service Unavailable", Message(), None), "503: Service Unavailable. Start the service"),
+    ],
 )
 def test_public_url_that_does_not_lead_here_is_told(settings, capsys, public_url, make_user, *, answer, told):
     make_user("admin")
@@ -99,6 +109,18 @@ def test_public_url_that_does_not_lead_here_is_told(settings, capsys, public_url
     with pytest.raises(CommandError, match="1 thing is wrong"):
         call_command("doctor")
     assert told in capsys.readouterr().out
+
+
+def test_messages_that_nobody_sends_are_told(settings, capsys, make_user):
+    user = make_user("admin")
+    settings.TRUSTED_PROXIES = 1
+    now = timezone.now()
+    OutboxEntry.objects.create(kind="password_reset", user=user, due_at=now - timedelta(minutes=4))
+    call_command("doctor")
+    OutboxEntry.objects.create(kind="password_reset", user=user, due_at=now - timedelta(minutes=6))
+    with pytest.raises(CommandError, match="1 thing is wrong"):
+        call_command("doctor")
+    assert "Start manage.py deliver (users-service-deliver)" in capsys.readouterr().out
 
 
 def test_database_that_is_right_is_not_mentioned(settings, capsys, make_user):

@@ -9,6 +9,7 @@ from typing import ClassVar, NoReturn
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import Error, connection
+from psycopg import OperationalError
 from psycopg.errors import UndefinedColumn, UndefinedTable
 
 from config.postgresql.database_url import with_parameters
@@ -78,4 +79,6 @@ def _describe_in_one_line(error: Error) -> str:
         return f"The tables do not match this release: {reason}. Run manage.py migrate."
     if "unsupported startup parameter" in reason:
         return "DATABASE_URL points to a pooler. Set DATABASE_MIGRATION_URL to the database itself."
+    if isinstance(error.__cause__, OperationalError) and error.__cause__.sqlstate is None:
+        return f"There is no connection to the database: {reason}. Check DATABASE_URL, and that PostgreSQL is running."
     return f"The database failed: {reason}"

@@ -74,5 +74,5 @@ def test_totals_and_their_breakdown_match_the_rows(chief, make_user):
     answer = signed_in(chief).get("/admin/")
     users = next(figure for figure in answer.context["totals"] if figure["opts"].model is User)
     assert users["total"] == 2
-    assert '<a href="/admin/users/user/?role__exact=support">1 support</a>' in answer.content.decode()
+    assert '<a href="/admin/users/user/?role__exact=support">support: 1</a>' in answer.content.decode()
     assert users["breakdown"] == {"role": {"admin": 1, "support": 1}, "status": {"active": 1, "inactive": 1}}

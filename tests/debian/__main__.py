@@ -33,7 +33,7 @@ VALUES = {
     "REPOSITORY": "/srv/service.git",
 }
 START_MAIL_SERVER = "systemd-run --quiet --unit mail mail_server"
-_BLOCK = re.compile(r"^```\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r"^ *```\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 
 
 class BrokenPromiseError(Exception):
@@ -302,6 +302,13 @@ def change_secret(debian: Debian) -> None:
     expect_refused_reload(debian, "a reload reads the file anew, and refuses a secret that is too short")
     debian.write("etc/users-service/secret_key", secret)
     debian.run("systemctl reload users-service\n/opt/users-service/deploy/manage doctor")
+    accept, replace, forget = read_blocks("settings.md", "Change a key")
+    sign_in = f"client {DOMAIN} {EMAIL} '{PASSWORD}'"
+    seen = json.loads(debian.run(f"{accept}\n{sign_in} > /root/signed-in\n{replace}\n{sign_in}"))
+    changed = (debian.root / "etc/users-service/secret_key").read_text()
+    expect(seen["lasts"] and changed not in (secret, ""), "reloads replace a key, and no login ends")
+    seen = json.loads(debian.run(f"{forget}\n{sign_in}"))
+    expect(seen["lasts"], "a login that has been used since does not need the previous key")
 
 
 def expect_refused_reload(debian: Debian, promise: str, commands: str = "systemctl reload users-service") -> None:
@@ -313,11 +320,11 @@ def expect_refused_reload(debian: Debian, promise: str, commands: str = "systemc
 
 def compose(debian: Debian) -> None:
     """Docker Compose itself reads the file with the settings that the document makes; there are no images here."""
-    *_, block = read_blocks("deploy.md", "In containers")
-    settings = block[block.index("install --mode 600") : block.index("docker compose")]
+    block, *_ = read_blocks("deploy.md", "In containers")
+    (variables,) = re.findall("^export .+$", block, re.MULTILINE)
+    files = block[block.index("install --mode 600") : block.index("docker compose")]
     debian.run("apt-get install --yes --no-install-recommends docker-cli docker-compose", is_online=True)
-    (options,) = set(re.findall("docker compose (--env-file \\S+ --file \\S+) ", block))
-    told = debian.run(f"cd /opt/users-service\n{settings}docker compose {options} config --format json")
+    told = debian.run(f"cd /opt/users-service\n{variables}\n{files}docker compose config --format json")
     service = json.loads(told)["services"]["service"]
     expect(service["environment"]["PUBLIC_URL"] == f"https://{DOMAIN}", "Docker Compose takes compose.yaml")
 

@@ -6,7 +6,8 @@ import re
 import ssl
 import sys
 from http.client import HTTPConnection, HTTPSConnection
-from http.cookiejar import CookieJar
+from http.cookiejar import MozillaCookieJar
+from pathlib import Path
 from socket import create_connection
 from urllib.parse import urlencode
 from urllib.request import HTTPCookieProcessor, Request, build_opener
@@ -14,16 +15,28 @@ from urllib.request import HTTPCookieProcessor, Request, build_opener
 domain, email, password, *addresses = sys.argv[1:]
 
 
-def sign_in() -> str:
-    """The title of the admin's first page, for the administrator."""
-    browser = build_opener(HTTPCookieProcessor(CookieJar()))
+def sign_in() -> tuple[bool, str]:
+    """Whether the session of the last call still lasts; and the title of the admin's first page."""
+    cookies = MozillaCookieJar("/root/cookies")
+    if Path("/root/cookies").exists():
+        cookies.load(ignore_discard=True)
+    browser = build_opener(HTTPCookieProcessor(cookies))
     with browser.open(f"https://{domain}/admin/") as answer:
         address, page = answer.url, answer.read().decode()
+    if address == f"https://{domain}/admin/":
+        cookies.save(ignore_discard=True)
+        return True, find_title(page)
     (token,) = re.findall(r'name="csrfmiddlewaretoken" value="([^"]+)"', page)[:1]
     form = {"csrfmiddlewaretoken": token, "username": email, "password": password, "next": "/admin/"}
     request = Request(address, urlencode(form).encode(), {"Referer": address})  # noqa: S310 - https, as above
     with browser.open(request) as answer:
-        return re.findall(r"<title>\s*(.*?)\s*\|", answer.read().decode())[0]
+        title = find_title(answer.read().decode())
+    cookies.save(ignore_discard=True)
+    return False, title
+
+
+def find_title(page: str) -> str:
+    return re.findall(r"<title>\s*(.*?)\s*\|", page)[0]
 
 
 def get_status(address: str, path: str) -> int:
@@ -62,5 +75,6 @@ paths = ["/admin/login/", "//admin/login/", "/%61dmin/login/", "/x/../admin/logi
 paths += ["/metrics", "/health/live", "/versions"]
 found = {address: [get_status(address, path) for path in paths] for address in addresses}
 assert ask_for_mail() == 202
-seen = {"title": sign_in(), "protocol": get_protocol(), "plain": get_plain_status(), "statuses": found}
+lasts, title = sign_in()
+seen = {"lasts": lasts, "title": title, "protocol": get_protocol(), "plain": get_plain_status(), "statuses": found}
 print(json.dumps(seen))

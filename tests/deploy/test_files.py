@@ -88,13 +88,14 @@ def test_compose_needs_what_the_guide_makes(tmp_path):
     compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
     service = compose["services"]["service"]
     (block,) = re.findall(
-        r"^(install [^\n]* deploy/environment <<END\n.*?^END)$",
+        r"^(install [^\n]* deploy/environment <<END\n.*?^END\nsed [^\n]* > deploy/proxy.conf)$",
         (ROOT / "docs/deploy.md").read_text(),
         re.MULTILINE | re.DOTALL,
     )
-    script = f"DOMAIN=api.example.com\nEMAIL_URL=smtp://localhost\ncd '{tmp_path}'\nmkdir deploy\n{block}".replace(
-        "git ", f"git -C '{ROOT}' "
-    )
+    (tmp_path / "deploy").mkdir()
+    shutil.copy(DEPLOY / "nginx.conf", tmp_path / "deploy")
+    values = "DOMAIN=api.example.com\nEMAIL_URL=smtp://localhost\nADMINISTRATOR_ADDRESS=198.51.100.1\n"
+    script = f"{values}cd '{tmp_path}'\n{block}".replace("git ", f"git -C '{ROOT}' ")
     subprocess.run(["bash", "-ec", script], check=True)
     made = dict(line.split("=", 1) for line in (tmp_path / "deploy/environment").read_text().splitlines())
     needed = re.findall(r"\$\{([A-Z_]+):\?", (DEPLOY / "compose.yaml").read_text())
@@ -106,9 +107,16 @@ def test_compose_needs_what_the_guide_makes(tmp_path):
     assert (tmp_path / "deploy/environment").stat().st_mode & 0o777 == 0o600
     assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"])
     assert (DEPLOY / service["build"]["context"] / service["build"]["dockerfile"]).resolve() == DEPLOY / "Dockerfile"
-    # It shares the network of the service, whose address stands in the file as it is.
     proxy = compose["services"]["proxy"]
-    assert (proxy["network_mode"], proxy["volumes"][0].partition(":")[0]) == ("service:service", "./nginx.conf")
+    assert proxy["volumes"][0].partition(":")[0] == "./proxy.conf"
+    assert proxy["ports"] == ["80:80", "443:443"]
+    assert "ports" not in service
+    site = (tmp_path / "deploy/proxy.conf").read_text()
+    assert site.count("server service:8000 ") == 2
+    assert "127.0.0.1:8000" not in site
+    assert site.count("allow 198.51.100.1;") == 1
+    ignored = (ROOT / ".gitignore").read_text().splitlines()
+    assert {"deploy/environment", "deploy/proxy.conf"} <= set(ignored)
 
 
 @pytest.mark.parametrize("unit", sorted(UNITS.iterdir()), ids=lambda unit: unit.name)

@@ -101,6 +101,7 @@ def test_database_that_is_away_is_one_line(run, arguments):
     assert code == 1
     assert len(line.splitlines()) == 1
     assert "port 1 failed" in line
+    assert line.endswith(" Check DATABASE_URL, and that PostgreSQL is running.\n")
 
 
 @pytest.mark.django_db(transaction=True)

@@ -1,15 +1,20 @@
 """Says what is wrong with an installation."""
 
 from collections.abc import Sequence
+from datetime import timedelta
+from http import HTTPStatus
 from http.client import HTTPException
 from smtplib import SMTPException
+from urllib.error import HTTPError
 from urllib.request import urlopen
 
 from django.conf import settings
 from django.core import checks, mail
 from django.core.management.base import CommandError
+from django.db.models.functions import Now
 
 from config.management.command import ServiceCommand
+from config.models.outbox import OutboxEntry, OutboxStatus
 
 
 class Command(ServiceCommand):
@@ -25,7 +30,7 @@ class Command(ServiceCommand):
     def handle(self, **options: object) -> None:
         found = checks.run_checks(include_deployment_checks=not settings.LOCAL, databases=["default"])
         if not settings.LOCAL:
-            found += [*_check_public_url(), *_check_mail_server()]
+            found += [*_check_public_url(), *_check_mail_server(), *_check_outbox()]
         wrong = [message for message in found if message.level >= checks.WARNING and not message.is_silenced()]
         for message in wrong:
             self.stdout.write(" ".join(f"{message.msg} {message.hint or ''} ({message.id})".split()))
@@ -44,6 +49,8 @@ def _check_public_url() -> Sequence[checks.CheckMessage]:
         with urlopen(f"{settings.PUBLIC_URL}/versions", timeout=10) as answer:  # noqa: S310
             is_ours = "API-Version" in answer.headers
     except (OSError, HTTPException) as error:
+        if isinstance(error, HTTPError) and error.code >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            hint = "Start the service, or read its log."
         return [checks.Warning(f"{settings.PUBLIC_URL} does not respond: {error}.", hint=hint, id="config.W012")]
     if is_ours:
         return []
@@ -60,3 +67,12 @@ def _check_mail_server() -> Sequence[checks.CheckMessage]:
     except (OSError, SMTPException) as error:
         hint = "Look at EMAIL_URL. What is to be sent waits for it, and is tried again."
         return [checks.Warning(f"The mail server does not take mail: {error}.", hint=hint, id="config.W014")]
+
+
+def _check_outbox() -> Sequence[checks.CheckMessage]:
+    """Whether somebody sends what is due; a failed attempt is due again later."""
+    late = OutboxEntry.objects.filter(status=OutboxStatus.PENDING, due_at__lt=Now() - timedelta(minutes=5))
+    if not late.exists():
+        return []
+    hint = "Start manage.py deliver (users-service-deliver), or read its log."
+    return [checks.Warning("Messages have been due for more than five minutes.", hint=hint, id="config.W015")]
