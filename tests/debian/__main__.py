@@ -234,10 +234,10 @@ def back_up(debian: Debian) -> None:
         "runuser -u postgres -- psql --no-align --tuples-only --command 'SELECT email FROM users_user ORDER BY id' {}"
     )
     expect(debian.run(query.format("service")).split() == [EMAIL, "kept@example.com"], "the moment is restored")
-    dump, load, replace = read_blocks("backup.md", "A dump, for a small database")
+    dump, _, load, replace = read_blocks("backup.md", "A dump, for a small database")
     debian.run(dump)
     debian.run(create.format("undone@example.com"), given=f"{PASSWORD}\n")
-    debian.run(load + replace)
+    debian.run(load + replace, DUMP=f"/var/backups/users-service/{time.strftime('%F', time.gmtime())}.dump")
     expect(debian.run(query.format("service")).split() == [EMAIL, "kept@example.com"], "the dump is restored")
     expect("undone@example.com" in debian.run(query.format("replaced")), "the database of before is kept")
     expect_all_well(debian, "users-service-backup.timer")
@@ -320,9 +320,8 @@ def expect_refused_reload(debian: Debian, promise: str, commands: str = "systemc
 
 def compose(debian: Debian) -> None:
     """Docker Compose itself reads the file with the settings that the document makes; there are no images here."""
-    block, *_ = read_blocks("deploy.md", "In containers")
-    (variables,) = re.findall("^export .+$", block, re.MULTILINE)
-    files = block[block.index("install --mode 600") : block.index("docker compose")]
+    packages, files, *_ = read_blocks("deploy.md", "In containers")
+    (variables,) = re.findall("^export .+$", packages, re.MULTILINE)
     debian.run("apt-get install --yes --no-install-recommends docker-cli docker-compose", is_online=True)
     told = debian.run(f"cd /opt/users-service\n{variables}\n{files}docker compose config --format json")
     service = json.loads(told)["services"]["service"]
