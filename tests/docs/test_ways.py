@@ -118,13 +118,13 @@ def run_by_django(kind, token):
     return get_least(traces)
 
 
-@pytest.mark.parametrize(("kind", "limit"), [("list", 35), ("payment", 38)])
+@pytest.mark.parametrize(("kind", "limit"), [("list", 34), ("payment", 36)])
 def test_files_of_a_request_on_the_reference(trace_reference, kind, limit):
     files = trace_reference(kind)
     assert len(files) <= limit, " ".join(files)
 
 
-@pytest.mark.parametrize(("kind", "limit"), [("list", 37), ("payment", 46)])
+@pytest.mark.parametrize(("kind", "limit"), [("list", 36), ("payment", 45)])
 def test_files_of_a_request_on_the_fast_path(trace_fast_path, kind, limit):
     files = trace_fast_path(kind)
     assert {"config/server/application.py", "config/fastpath/postgresql/pipeline.py"} <= set(files)
