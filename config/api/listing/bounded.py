@@ -49,6 +49,8 @@ class BoundedKeysetQuery(KeysetQuery):
             from an index, and merged.
     """
 
+    takes_several_values = True
+
     def __init__(
         self,
         queryset: QuerySet[Any],

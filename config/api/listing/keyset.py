@@ -62,11 +62,13 @@ class KeysetQuery:
     Attributes:
         parts: disjoint querysets that are the list when taken together, each ordered by one index. Where counts
             are grouped by columns, indexes begin with these columns; an undivided list may have an index of its own.
+        takes_several_values: whether the value of a filter is a list of values. Each combination is a part, so their
+            number must have been validated.
         is_bounded: whether the rows are counted up to a bound, and one more.
         is_paged_up_to_bound: whether pages by offset reach to that bound.
     """
 
-    is_bounded = is_paged_up_to_bound = False
+    takes_several_values = is_bounded = is_paged_up_to_bound = False
 
     def __init__(
         self,
@@ -82,7 +84,8 @@ class KeysetQuery:
         self.ordering = ordering
         self.with_related = with_related
         counts = row_counts.get_counts(queryset.model)
-        values = {name: split_values(value) for name, value in filters.items()}
+        split = split_values if self.takes_several_values else lambda value: [value]
+        values = {name: split(value) for name, value in filters.items()}
         self.parts: Sequence[QuerySet[Any]] = [queryset]
         if counts and self.is_divided(values.keys() & set(counts.columns), values):
             self.parts = divide(queryset, counts, values)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 from django.db import connection
 
+from config.api.listing import keyset
 from config.api.listing.bounded import MAX_COUNTED
 from posts.models import Comment, Post
 from tests.conftest import Caller
@@ -76,3 +77,19 @@ def test_totals_of_several_roles_are_exact_and_kept(
     for roles in ("user,support", "user,user", "support,user,support"):
         counted = admin.get(f"/api/v2/users?role={roles}&page=5&limit=2").meta["total"]
         assert counted == (10 if roles == "user,user" else 20)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_values_that_are_refused_are_not_combined(admin: Caller, monkeypatch: pytest.MonkeyPatch, version: int) -> None:
+    """Each combination is a query of its own: a thousand roles and as many statuses would fill the memory."""
+    divided: list[Sequence[object]] = []
+
+    def divide(*arguments: Any) -> Sequence[object]:
+        divided.append(keyset_divide(*arguments))
+        return divided[-1]
+
+    keyset_divide = keyset.divide
+    monkeypatch.setattr(keyset, "divide", divide)
+    values = ",".join(f"v{number}" for number in range(200))
+    assert admin.get(f"/api/v{version}/users?role={values}&status={values}").status == 400
+    assert [len(parts) for parts in divided] in ([], [1])
