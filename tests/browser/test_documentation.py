@@ -103,7 +103,7 @@ def test_index_lists_every_endpoint_in_the_order_of_the_tags(reference: Page) ->
 
 def test_index_is_filtered_by_all_words_of_method_address_and_summary(reference: Page) -> None:
     field = reference.get_by_label("Search endpoints")
-    field.fill("POST create payment")
+    field.fill("POST /payments create")
     links = index_of(reference).get_by_role("link")
     expect(links).to_have_count(1)
     expect(reference.get_by_text("1 endpoint", exact=True)).to_be_visible()
