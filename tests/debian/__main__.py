@@ -204,7 +204,11 @@ def deploy(debian: Debian) -> None:
     proxy = (debian.root / "var/log/nginx/access.log").read_text()
     expect(f"request_id={logged['request_id']}" in proxy, "both logs have the Request-Id and the client's address")
     debian.run("systemctl start users-service-purge")
+    find_process = "systemctl show --property MainPID users-service"
+    killed = debian.run(find_process)
     debian.run("systemctl kill --signal KILL --kill-whom main users-service users-service-deliver")
+    # The unit is active until systemd has noticed.
+    wait_for(lambda: debian.run(find_process) not in {killed, "MainPID=0\n"}, 60)
     wait_for(lambda: "active" in debian.run("systemctl is-active users-service || true").split(), 60)
     debian.run("/opt/users-service/deploy/manage doctor")
     expect_all_well(debian, "users-service-purge.timer", "certbot.timer")
