@@ -21,7 +21,7 @@ from redis import Redis
 
 from config import checks
 from config.management.commands import doctor
-from config.models.outbox import OutboxEntry
+from config.models import OutboxEntry
 from tests.api.test_failures import database_away
 from tests.conftest import own_session
 

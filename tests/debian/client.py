@@ -17,8 +17,9 @@ domain, email, password, *addresses = sys.argv[1:]
 
 def sign_in() -> tuple[bool, str]:
     """Whether the session of the last call still lasts; and the title of the admin's first page."""
-    cookies = MozillaCookieJar("/root/cookies")
-    if Path("/root/cookies").exists():
+    kept = Path.home() / "cookies"
+    cookies = MozillaCookieJar(kept)
+    if kept.exists():
         cookies.load(ignore_discard=True)
     browser = build_opener(HTTPCookieProcessor(cookies))
     with browser.open(f"https://{domain}/admin/") as answer:

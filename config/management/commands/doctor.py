@@ -15,7 +15,7 @@ from django.db import DatabaseError
 from django.db.models.functions import Now
 
 from config.management.command import ServiceCommand
-from config.models.outbox import OutboxEntry, OutboxStatus
+from config.models import OutboxEntry
 
 
 class Command(ServiceCommand):
@@ -73,9 +73,8 @@ def _check_mail_server() -> Sequence[checks.CheckMessage]:
 def _check_outbox() -> Sequence[checks.CheckMessage]:
     """Whether somebody sends what is due; a failed attempt is due again later."""
     try:
-        is_late = OutboxEntry.objects.filter(
-            status=OutboxStatus.PENDING, due_at__lt=Now() - timedelta(minutes=5)
-        ).exists()
+        due = OutboxEntry.objects.due(settings.OUTBOX_SENDERS.keys())
+        is_late = due.filter(due_at__lt=Now() - timedelta(minutes=5)).exists()
     except DatabaseError:
         # The checks of the database tell why.
         return []
