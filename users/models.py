@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser, BaseUserManager
-from django.db import connections, models
+from django.db import models
 from django.db.models import F, Func, Q, Value
 from django.db.models.base import ModelState
 from django.db.models.lookups import Exact, StartsWith
@@ -18,6 +18,7 @@ from config.api.representation.text import is_storable, validate_line, validate_
 from config.http.cached_settings import settings
 from config.http.errors import not_found
 from config.models import ChangingResource, keep_updated_at, track_words
+from config.postgresql.compiling import fetch_rows
 from config.postgresql.events import track_events
 from config.postgresql.row_counts import track_counts
 from config.postgresql.transactions import lock_key_share
@@ -102,9 +103,7 @@ class UserQuerySet(models.QuerySet["User"]):
         known = [email for email in emails if is_storable(email)]
         if not known:
             return list(emails)
-        with connections[self.db].cursor() as cursor:
-            cursor.execute(_FOLD, [known])
-            folded = dict(zip(known, (row[0] for row in cursor.fetchall()), strict=True))
+        folded = dict(zip(known, (row[0] for row in fetch_rows(_FOLD, [known], self.db)), strict=True))
         return [folded.get(email, email) for email in emails]
 
     def find_taken(self, name: str, values: Collection[str | None]) -> frozenset[str]:
@@ -188,8 +187,9 @@ class User(AbstractBaseUser, ChangingResource):
     REQUIRED_FIELDS = ["name"]
 
     class Meta(ChangingResource.Meta):
-        # A list that is filtered by role or status is read as the parts that the two divide it into (ListedRows), each
-        # of them in order from one index. Undivided, the list has an index of its own for each sort.
+        # A list that is filtered by role or status is read as the parts that the two divide it into
+        # (KeysetQuery.parts), each of them in order from one index. Undivided, the list has an index of its own for
+        # each sort.
         indexes = [
             *(
                 models.Index(fields=[column, "id"], name=f"users_{column}", condition=Q(removed_at=None))

@@ -1,4 +1,4 @@
-"""The request that views get: DRF's, but that no body is an empty body, and every header about the body is obeyed.
+"""The request that views get: DRF's, except that no body is an empty body, and every header about the body is obeyed.
 
 And its parsers, and how long its body may be: as long as its view can use.
 """

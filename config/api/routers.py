@@ -24,9 +24,3 @@ class NestedRouter(NestedMixin, SimpleRouter):
     """The collections below one resource: `NestedRouter(router, "users", lookup="user")` for `/users/{id}/…`."""
 
     routes = _COLLECTION
-
-
-class NestedItemRouter(NestedMixin, SimpleRouter):
-    """The collections below one resource, and their resources, which are known within it alone."""
-
-    routes = [*_COLLECTION, *_ITEM]

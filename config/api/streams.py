@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain, islice
 from threading import BoundedSemaphore
-from typing import Any, ClassVar
+from typing import Any
 
 from django.conf import settings
 from django.db.models import QuerySet
@@ -39,13 +39,7 @@ _places = BoundedSemaphore(MAX_STREAMS_OF_A_PROCESS)
 
 
 class StreamMixin(ConventionsMixin):
-    """What a viewset does with a list that is requested as a stream.
-
-    Attributes:
-        streams: whether its list comes as a stream, too. One that overrides `list` says False, or asks `is_stream`.
-    """
-
-    streams: ClassVar[bool] = True
+    """What a viewset does with a list that is requested as a stream. One that overrides `list` asks `is_stream`."""
 
     def get_renderers(self: Any) -> list[BaseRenderer]:
         renderers: list[BaseRenderer] = super().get_renderers()
@@ -53,7 +47,7 @@ class StreamMixin(ConventionsMixin):
 
     def may_stream(self: Any) -> bool:
         """Whether the request is one for a list, in a version in which it may be streamed."""
-        if self.action != "list" or not self.streams or self.request is None:
+        if self.action != "list" or self.request is None:
             return False
         # Not the view's paginator, which would be a reference cycle.
         has_pages = self.pagination_class is not None and issubclass(self.pagination_class, ListPagination)
@@ -74,7 +68,7 @@ class StreamMixin(ConventionsMixin):
         self.check_parent()
         # It has no tag: none of those in If-Match is its own.
         self.preconditions.check_match("")
-        query, _ = build_query(self.filter_queryset(self.get_queryset()), self)
+        query = build_query(self.filter_queryset(self.get_queryset()), self)
         self._refuse_pages()
         self.parameters.check()
         pieces = self._read(query)

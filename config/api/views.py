@@ -148,7 +148,7 @@ class ConventionsMixin(APIView):
         return response
 
     def build_response(self, data: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-        """The one place where views make responses."""
+        """A resource's response; the fast path replaces it."""
         return Response(data, status, headers=headers)
 
     def success(self, data: object, status: int = 200) -> Response:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, NamedTuple
 
-from django.db import DEFAULT_DB_ALIAS, connection
+from django.db import DEFAULT_DB_ALIAS
 from django.db.models import Case, F, Q, QuerySet, Value, When, Window
 from django.db.models.functions import RowNumber
 
@@ -18,7 +18,7 @@ from config.events.representation import EPOCH, Place, get_microseconds, get_pla
 from config.http.errors import MESSAGES, Detail, DomainError, ErrorCode
 from config.models import Event
 from config.models.events import get_types, get_visible
-from config.postgresql.compiling import compile_queryset
+from config.postgresql.compiling import compile_queryset, fetch_rows
 from config.postgresql.events import EPOCHS, HORIZON, ORIGIN, TABLE
 
 MAX_SCANNED = 5_000
@@ -81,9 +81,7 @@ def read_page(principal: Principal, question: Question) -> Page:
     _, position, last_id, microseconds = place or Place(None)
     sql, params = compile_queryset(_scan(principal, question, position, last_id))
     known = position, last_id, EPOCH + timedelta(microseconds=microseconds)
-    with connection.cursor() as cursor:
-        cursor.execute(_PAGE.format(scanned=sql), [*known, *params, 0 if question.is_end else limit + 1])
-        rows = cursor.fetchall()
+    rows = fetch_rows(_PAGE.format(scanned=sql), [*known, *params, 0 if question.is_end else limit + 1])
     if not rows:
         message = "The database was restored. The feed starts again when manage.py migrate has run."
         raise DomainError(ErrorCode.SERVICE_UNAVAILABLE, message)

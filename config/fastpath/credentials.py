@@ -112,7 +112,7 @@ class FastCredentials(CredentialBackend):
         if found is None:
             return None
         row, further = found
-        # The columns that belong to the credential are between the numbers of its row and of the result.
+        # First comes the row's given_number, last the result's; those in between belong to the credential.
         further = further[1:-1]
         if counts:
             state.counted = (f"quota:{row.principal_id}", counters.Usage(*further[:2]))

@@ -18,8 +18,8 @@ from __future__ import annotations
 
 import logging
 from collections import namedtuple
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property, lru_cache, partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
 from typing import Any, Self
 
 from django.conf import settings
@@ -58,7 +58,7 @@ class BindParameter(Value):
 
 
 class CompiledQuery:
-    """A queryset of rows, compiled at its first use and cached for the life of the process.
+    """A queryset of rows that was compiled, to be cached for the life of the process.
 
     What it depends on is read once: the present time is `Now()`, and not Python's. It runs on the database of the
     queryset (`using`), or else on that which the request reads from (`get_read_alias`).
@@ -70,6 +70,9 @@ class CompiledQuery:
             transactions write.
         given: the columns of the rows that the larger statement is given, each with its type, where one statement
             serves many requests (config.fastpath.postgresql.statements). The bind parameters are some of them.
+
+    Attributes:
+        names: the columns and annotations that a record has, without those of related rows.
     """
 
     def __init__(
@@ -80,9 +83,35 @@ class CompiledQuery:
         shared_transaction: bool = True,
         given: Mapping[str, str] | None = None,
     ) -> None:
-        self._queryset: QuerySet[Model] | None = queryset
-        self._wrap_sql, self._given = wrap_sql, given
-        self._shared_transaction = shared_transaction
+        self._shared_transaction, self._is_given = shared_transaction, given is not None
+        chosen: str | None = queryset._db  # type: ignore[attr-defined]  # the stubs leave it out
+        self._is_routed, self._alias = chosen is None and bool(settings.REPLICAS), chosen or DEFAULT_DB_ALIAS
+        compiler = queryset.query.get_compiler(connection=connections[self._alias])
+        # Empty where no row can match, whatever the tables hold.
+        self._sql: str = ""
+        self._params: Sequence[object] = ()
+        try:
+            sql, params = compiler.as_sql()
+            if given is not None:
+                sql = bind_given(sql, [param.value if isinstance(param, BindParameter) else None for param in params])
+                params = [param for param in params if not isinstance(param, BindParameter)]
+            self._sql, self._params = wrap_sql(sql), params
+        except EmptyResultSet:
+            pass
+        # The number of columns that belong to a row.
+        self._width = len(compiler.select)
+        names = [""] * self._width
+        for position in compiler.klass_info["select_fields"]:
+            names[position] = compiler.select[position][0].target.attname
+        for name, position in compiler.annotation_col_map.items():
+            names[position] = name
+        kind = namedtuple("Record", names, rename=True)  # type: ignore[misc]  # for names known only now
+        # A name that no tuple can have has become another one.
+        self.names: frozenset[str] = frozenset(kind._fields)
+        self._build_record: Callable[[Row], Row] = partial(tuple.__new__, kind)
+        converters = compiler.get_converters([expression for expression, *_ in compiler.select])
+        self._convert = partial(compiler.apply_converters, converters=converters) if converters else None
+        self._build_instance = self._get_builder(compiler)
 
     def first(self, **values: object) -> tuple[Any, Row] | None:
         """The first row and its appended columns; None without a row.
@@ -91,102 +120,33 @@ class CompiledQuery:
             values: of the bind parameters.
         """
         for row in self._run(values):
-            return self._compiled.build_instance(row), row[self._compiled.width :]
+            return self._build_instance(row), row[self._width :]
         return None
 
     def fetch_instances(self, **values: object) -> list[Model]:
         """All rows as model instances."""
-        return list(map(self._compiled.build_instance, self._run(values)))
+        return list(map(self._build_instance, self._run(values)))
 
     def fetch_records(self, **values: object) -> list[Row]:
         """All rows as named tuples of their columns and annotations, which are made in a fraction of the time."""
-        return list(map(self._compiled.build_record, self._compiled.convert(self._run(values))))
-
-    @property
-    def names(self) -> frozenset[str]:
-        """The columns and annotations that a record has."""
-        return self._compiled.names
+        rows = self._run(values)
+        return list(map(self._build_record, self._convert(rows) if self._convert else rows))
 
     def _run(self, values: Mapping[str, object]) -> Sequence[Row]:
-        compiled = self._compiled
-        if not compiled.sql:
+        if not self._sql:
             return ()
-        bound = bind(compiled.params, values)
-        if self._given is not None:
+        bound = bind(self._params, values)
+        if self._is_given:
             bound = [GivenRows([values]), *bound]
-        connection = get_connection((compiled.is_routed and get_read_alias()) or compiled.alias)
-        return connection.run(compiled.sql, bound, shared_transaction=self._shared_transaction)
-
-    @cached_property
-    def _compiled(self) -> _Compiled:
-        # Two simultaneous threads may both compile it; the last one wins.
-        queryset, attributes = self._queryset, vars(self)
-        if queryset is not None:
-            attributes["_compiled"] = _Compiled(queryset, self._wrap_sql, self._given)
-            # The queryset is larger than all else that is cached.
-            self._queryset = None
-        compiled: _Compiled = attributes["_compiled"]
-        return compiled
-
-
-class _Compiled:
-    """The part of a queryset that is cached.
-
-    Attributes:
-        alias: of the database.
-        is_routed: whether a request that reads from a replica reads these rows there.
-        sql: empty where no row can match, whatever the tables hold.
-        params: in its order, bind parameters among them.
-        width: the number of columns that belong to a row.
-        names: of these columns and annotations, except those of related rows.
-        build_instance: makes a model instance of a row.
-        build_record: makes a named tuple of a row that was converted.
-    """
-
-    def __init__(
-        self,
-        queryset: QuerySet[Model],
-        wrap_sql: Callable[[str], str],
-        given: Mapping[str, str] | None,
-    ) -> None:
-        chosen: str | None = queryset._db  # type: ignore[attr-defined]  # the stubs leave it out
-        self.is_routed, self.alias = chosen is None and bool(settings.REPLICAS), chosen or DEFAULT_DB_ALIAS
-        connection = connections[self.alias]
-        compiler = queryset.query.get_compiler(connection=connection)
-        self.sql: str = ""
-        self.params: Sequence[object] = ()
-        try:
-            sql, params = compiler.as_sql()
-            if given is not None:
-                sql = bind_given(sql, [param.value if isinstance(param, BindParameter) else None for param in params])
-                params = [param for param in params if not isinstance(param, BindParameter)]
-            self.sql, self.params = wrap_sql(sql), params
-        except EmptyResultSet:
-            pass
-        self.width = len(compiler.select)
-        names = [""] * self.width
-        for position in compiler.klass_info["select_fields"]:
-            names[position] = compiler.select[position][0].target.attname
-        for name, position in compiler.annotation_col_map.items():
-            names[position] = name
-        kind = namedtuple("Record", names, rename=True)  # type: ignore[misc]  # for names known only now
-        # A name that no tuple can have has become another one.
-        self.names: frozenset[str] = frozenset(kind._fields)
-        self.build_record: Callable[[Row], Row] = partial(tuple.__new__, kind)
-        converters = compiler.get_converters([expression for expression, *_ in compiler.select])
-        self._convert = partial(compiler.apply_converters, converters=converters) if converters else None
-        self.build_instance = self._get_builder(compiler)
-
-    def convert(self, rows: Sequence[Row]) -> Iterable[Row]:
-        """Rows with the values that their fields make of the database's."""
-        return self._convert(rows) if self._convert else rows
+        connection = get_connection((self._is_routed and get_read_alias()) or self._alias)
+        return connection.run(self._sql, bound, shared_transaction=self._shared_transaction)
 
     def _get_builder(self, compiler: SQLCompiler) -> Callable[[Row], Model]:
         """The function that makes instances of rows, as Django's ModelIterable does."""
         model, positions = compiler.klass_info["model"], compiler.klass_info["select_fields"]
         own = slice(positions[0], positions[-1] + 1)
         names = [expression.target.attname for expression, *_ in compiler.select[own]]
-        alias, convert = self.alias, self._convert
+        alias, convert = self._alias, self._convert
         related = get_related_populators(compiler.klass_info, compiler.select, alias)  # type: ignore[call-arg]
         annotations = list(compiler.annotation_col_map.items())
 

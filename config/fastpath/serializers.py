@@ -178,7 +178,7 @@ def accelerate(serializer_class: type[BaseSerializer]) -> type[BaseSerializer]:
 
 
 class _FastSerializerMixin(_Serializer):
-    """DRF's serializer, but that what depends on the class alone is made once."""
+    """DRF's serializer, except that what depends on the class alone is made once."""
 
     initial_data: object
 

@@ -66,7 +66,7 @@ class FastViewSet(_ViewSet):
 
     adds_alone: ClassVar[bool]
     headers: Mapping[str, str]
-    asked: Mapping[str, str] | None = None
+    wanted_answer: Mapping[str, str] | None = None
 
     # --- Requests and responses: one class for each address; a request and a response that do not lead back to the view
 
@@ -89,12 +89,6 @@ class FastViewSet(_ViewSet):
         self.action = "metadata" if method == "options" else self.action_map.get(method)
         return FastAPIRequest(request, self)
 
-    @property
-    def allowed_methods(self) -> Sequence[str]:
-        # Any, here and below: mypy takes no subclass of an untyped class for hashable.
-        view_class: Any = type(self)
-        return _get_allowed_methods(view_class)
-
     def perform_content_negotiation(self, request: Request, force: bool = False) -> tuple[JSONRenderer, str]:
         return _JSON_RENDERER, JSONRenderer.media_type
 
@@ -102,14 +96,15 @@ class FastViewSet(_ViewSet):
         return FastResponse(data, status, headers=dict(headers) if headers else None)
 
     def finalize_response(self, request: Request, response: Response, *args: object, **kwargs: object) -> Response:
-        if self.headers or not hasattr(request, "accepted_renderer"):
-            # The view added headers to all of its responses (DRF's), or the negotiation itself refused the request.
+        if self.headers:
+            # The view added headers to all of its responses (DRF's).
             self.headers = {**self.default_response_headers, **self.headers}
             finalized: Response = super().finalize_response(request, response, *args, **kwargs)
             return finalized
         response.accepted_renderer = request.accepted_renderer
         response.accepted_media_type = request.accepted_media_type
         response.renderer_context = {"view": self, "args": self.args, "kwargs": self.kwargs, "request": self.request}
+        # Any: mypy takes no subclass of an untyped class for hashable.
         view_class: Any = self.__class__
         set_default_headers(response, _get_headers(view_class, self.cache_control))
         vary_on(response, *VARY)
@@ -120,7 +115,7 @@ class FastViewSet(_ViewSet):
 
     def list(self, request: Request, *args: object, **kwargs: object) -> Response:
         ordering = parse_ordering(self.parameters, self.sortable, self.filterset_class)
-        filters = self.filterset_class.parse(self.parameters)
+        filters = self.filter_values = self.filterset_class.parse(self.parameters)
         query = None
         is_plain = not (self.parameters.problems or self.parameters.uses_later or self.included)
         if is_plain and self.principal is not None:
@@ -133,7 +128,7 @@ class FastViewSet(_ViewSet):
         # Not the view's own, which would be a reference cycle.
         paginator = self.pagination_class()
         try:
-            page = paginator.paginate(query.bind(_get_values(self)), filters, self)
+            page = paginator.paginate(query.bind(_get_values(self)), self)
         except DomainError:
             self.check_parent()
             raise
@@ -166,10 +161,10 @@ class FastViewSet(_ViewSet):
 
     def initial(self, request: Request, *args: object, **kwargs: object) -> None:
         if self.action == "create":
-            self.asked = get_state(request.META).answer_wanted = self.get_asked(request)
+            self.wanted_answer = get_state(request.META).answer_wanted = self.get_wanted_answer(request)
         super().initial(request, *args, **kwargs)
 
-    def get_asked(self, request: Request) -> Mapping[str, str] | None:
+    def get_wanted_answer(self, request: Request) -> Mapping[str, str] | None:
         """The key whose response is read with the credential."""
         try:
             key = parse_header(request, self.idempotency)
@@ -182,8 +177,8 @@ class FastViewSet(_ViewSet):
         if self.is_dry_run or self.is_bulk:
             tried: Response = super().create(request, *args, **kwargs)
             return tried
-        data, asked = request.data, self.asked
-        key = build_key(request, **asked) if asked else parse_key(request, self.idempotency)
+        data, wanted = request.data, self.wanted_answer
+        key = build_key(request, **wanted) if wanted else parse_key(request, self.idempotency)
         if key and self.principal is not None and (answer := inserts.take_answer(get_state(request.META), key)):
             replayed: Response = self.build_response(*key.build_replay(answer))
             return replayed
@@ -246,6 +241,7 @@ def accelerate(view: View) -> View | None:
     }
     bases = (FastViewSet, view_class)
     bound: Any = type(view_class.__name__, bases, {**attributes, **view.initkwargs, **methods})  # type: ignore[attr-defined]
+    bound.allowed_methods = [name.upper() for name in bound.http_method_names if hasattr(bound, name)]
 
     def run(request: HttpRequest, *args: object, **kwargs: object) -> Response:
         return bound().dispatch(request, *args, **kwargs)
@@ -253,15 +249,10 @@ def accelerate(view: View) -> View | None:
     return run
 
 
-@cache
-def _get_allowed_methods(view_class: type[ResourceViewSet]) -> Sequence[str]:
-    return [name.upper() for name in view_class.http_method_names if hasattr(view_class, name)]
-
-
 # A view may have another `cache_control` for each of its responses.
 @lru_cache(maxsize=512)
 def _get_headers(view_class: Any, cache_control: str) -> FastHeaders:
-    return FastHeaders({"Allow": ", ".join(_get_allowed_methods(view_class)), "Cache-Control": cache_control})
+    return FastHeaders({"Allow": ", ".join(view_class.allowed_methods), "Cache-Control": cache_control})
 
 
 def _get_prototype(view: ResourceViewSet) -> ResourceViewSet:
@@ -297,7 +288,7 @@ _PLACEHOLDER = "\0"
 
 def build_request(environ: WSGIEnvironment) -> FastRequest | None:
     """The request of a WSGI environment if it may take the fast path; the environment belongs to it from then on."""
-    if environ.get("SCRIPT_NAME") or environ.get("HTTP_COOKIE") or get_state(environ).refused:
+    if environ.get("HTTP_COOKIE") or get_state(environ).refused:
         return None
     # A client that prefers JSON to everything prefers it to a page: the request takes API_MIDDLEWARE.
     if choose_media_type(environ.get("HTTP_ACCEPT", ""), MEDIA_TYPES).media_type != JSON:

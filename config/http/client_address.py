@@ -10,26 +10,20 @@ from django.conf import settings
 def client_address(request: Any) -> IPv4Address | IPv6Address:
     """The client's address."""
     environ = request.META
-    return _find_address(environ.get("HTTP_X_FORWARDED_FOR"), environ.get("REMOTE_ADDR", ""), settings.TRUSTED_PROXIES)
+    return find_address(environ.get("HTTP_X_FORWARDED_FOR"), environ.get("REMOTE_ADDR", ""), settings.TRUSTED_PROXIES)
 
 
 @lru_cache(maxsize=1024)
-def format_client_address(forwarded: str | None, remote: str, proxies: int) -> str:
-    """The client's address for the log, of which each request has a line.
+def find_address(forwarded: str | None, remote: str, proxies: int) -> IPv4Address | IPv6Address:
+    """The client's address, with X-Forwarded-For believed from as many proxies as there are.
+
+    Each trusted proxy appends the address it was called from, so the entry that counts is that many from the end. Where
+    that entry is no address, the proxy that wrote it counts as the client: the next entry is that proxy's address.
 
     Args:
         forwarded: X-Forwarded-For.
         remote: the address that the request came from.
         proxies: TRUSTED_PROXIES.
-    """
-    return str(_find_address(forwarded, remote, proxies))
-
-
-def _find_address(forwarded: str | None, remote: str, proxies: int) -> IPv4Address | IPv6Address:
-    """The client's address, with X-Forwarded-For believed from as many proxies as there are.
-
-    Each trusted proxy appends the address it was called from, so the entry that counts is that many from the end. Where
-    that entry is no address, the proxy that wrote it counts as the client: the next entry is that proxy's address.
     """
     chain = [*(forwarded.split(",") if forwarded else ()), remote]
     entries = chain[max(-1 - proxies, -len(chain)) :]

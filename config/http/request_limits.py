@@ -10,7 +10,7 @@ from config.http.request_state import get_state
 # RFC 9110, section 4.1, asks for addresses of 8000 octets at least. The links of a page repeat the whole query.
 MAX_TARGET = 8192
 MAX_HEADER = 8192
-# The maximum that the body of any request may have.
+# Every endpoint that takes a body takes this much; its `max_body` may allow more.
 MAX_SHORT_BODY = 16 * 1024
 # Longer ones cost seconds: the standard library reads parameters in quadratic time.
 MAX_CONTENT_TYPE = 256

@@ -69,7 +69,7 @@ class RequestState:
         replica: the alias of the database that its reads come from; None for the primary.
         stand_in: the replica that its credential was read from while there was no primary: nothing is written for it.
         replica_before: from which replica its user has read before.
-        has_waited: whether it has waited for that.
+        has_waited: whether it has waited for that replica to catch up.
         position_read: the read position of its user, empty where there is none; None until it is read.
         send_at: when its response may be sent by `time.monotonic()`: at first, when the request came. None under a
             server that cannot wait for that.

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from config.http.cached_settings import settings
-from config.http.client_address import format_client_address
+from config.http.client_address import find_address
 from config.http.request_state import RequestState, get_state, present_state
 from config.server.background import SECONDS_TO_STOP, Repetition
 
@@ -89,7 +89,7 @@ def log_answer(answered: Answered) -> None:
     }
     if settings.LOG_CLIENT_ADDRESS:
         forwarded, remote = environ.get("HTTP_X_FORWARDED_FOR"), environ.get("REMOTE_ADDR", "")
-        line["address"] = format_client_address(forwarded, remote, settings.TRUSTED_PROXIES)
+        line["address"] = str(find_address(forwarded, remote, settings.TRUSTED_PROXIES))
     log.add(render(line))
 
 

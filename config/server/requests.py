@@ -6,11 +6,12 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, MutableMapping
 from contextlib import suppress
 from functools import lru_cache
-from types import SimpleNamespace
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
-from config.http.client_address import client_address, get_network
+from django.conf import settings
+
+from config.http.client_address import find_address, get_network
 from config.http.errors import Detail, DomainError, ErrorCode, invalid
 from config.http.middleware import SECRET_PARAMETER
 from config.http.request_limits import MAX_SHORT_BODY, body_too_long
@@ -183,7 +184,7 @@ def build_overload(message: str) -> DomainError:
     return DomainError(ErrorCode.SERVICE_UNAVAILABLE, f"{message} Try again.", headers=headers)
 
 
-# --- Whom it counts for before anybody looked up its credential: what waits, waits for a user or for an address
+# --- Whom a request is counted for before its credential is checked: a user, or an address
 
 MAX_KNOWN = 10_000
 _NONE = (None, None, None, ())
@@ -208,7 +209,8 @@ class Callers:
             user = self._users.get(credential)
             if user is not None:
                 return user, credential
-        return _get_network(environ.get("REMOTE_ADDR", ""), environ.get("HTTP_X_FORWARDED_FOR", "")), credential
+        forwarded, remote = environ.get("HTTP_X_FORWARDED_FOR"), environ.get("REMOTE_ADDR", "")
+        return get_network(find_address(forwarded, remote, settings.TRUSTED_PROXIES)), credential
 
     def learn(self, credential: int | None, state: RequestState) -> None:
         """Remembers whether a request's credential was accepted.
@@ -233,9 +235,3 @@ def _get_credential(environ: Environ) -> int | None:
     in_query = tuple(_IN_QUERY.findall(query)) if SECRET_PARAMETER in query else ()
     given = (get("HTTP_AUTHORIZATION"), get("HTTP_X_API_KEY"), get("HTTP_COOKIE"), in_query)
     return None if given == _NONE else hash(given)
-
-
-@lru_cache(maxsize=1024)
-def _get_network(remote: str, forwarded: str) -> str:
-    request = SimpleNamespace(META={"REMOTE_ADDR": remote, "HTTP_X_FORWARDED_FOR": forwarded})
-    return get_network(client_address(request))

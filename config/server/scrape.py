@@ -2,7 +2,6 @@
 
 import platform
 from collections.abc import Iterator
-from typing import Any
 
 import django
 import psycopg
@@ -15,6 +14,7 @@ from config import COMMIT, VERSION
 from config.models import OutboxStatus
 from config.models.webhooks import OUTCOMES
 from config.postgresql import row_counts
+from config.postgresql.compiling import fetch_rows
 from config.postgresql.connections import ask
 from config.server.readiness import MAX_AGE_SECONDS
 
@@ -66,20 +66,14 @@ def _look_up() -> list[Metric] | None:
         return None
 
 
-def _fetch(sql: str) -> list[Any]:
-    with connection.cursor() as cursor:
-        cursor.execute(sql)
-        return cursor.fetchall()
-
-
 def _look_at_tables() -> Iterator[Metric]:
     rows = GaugeMetricFamily("table_rows", "Rows of each table whose rows are counted.", labels=["table"])
     for model, parts in row_counts.fetch_totals().items():
         rows.add_metric([model._meta.db_table], sum(total for _, total in parts))
     yield rows
-    ((waiting,),) = _fetch(_COUNT_WAITING)
+    ((waiting,),) = fetch_rows(_COUNT_WAITING)
     yield GaugeMetricFamily("database_lock_waiters", "Sessions that wait for a lock.", waiting)
-    found = {status: (count, seconds) for status, count, seconds in _fetch(_COUNT_ENTRIES)}
+    found = {status: (count, seconds) for status, count, seconds in fetch_rows(_COUNT_ENTRIES)}
     entries = GaugeMetricFamily("outbox_entries", "What is to be sent, or was in the last days.", labels=["status"])
     for status in OutboxStatus.values:
         entries.add_metric([status], found.get(status, (0, 0.0))[0])
@@ -89,14 +83,14 @@ def _look_at_tables() -> Iterator[Metric]:
 
 
 def _look_at_events() -> Iterator[Metric]:
-    ((written, seconds),) = _fetch(_LOOK_AT_EVENTS)
+    ((written, seconds),) = fetch_rows(_LOOK_AT_EVENTS)
     yield CounterMetricFamily("events", "Events that were written.", written)
     yield GaugeMetricFamily("events_horizon_seconds", "How far followers may be behind.", seconds)
-    ((pending, overdue),) = _fetch(_COUNT_DELIVERIES)
+    ((pending, overdue),) = fetch_rows(_COUNT_DELIVERIES)
     yield GaugeMetricFamily("webhook_deliveries_pending", "Deliveries that are to be sent, up to 100,000.", pending)
     text = "For how long the oldest delivery is due, of endpoints that answer."
     yield GaugeMetricFamily("webhook_overdue_seconds", text, max(0.0, overdue or 0.0))
-    outcomes = dict(_fetch("SELECT label, count FROM config_webhookoutcome"))
+    outcomes = dict(fetch_rows("SELECT label, count FROM config_webhookoutcome"))
     attempts = CounterMetricFamily("webhook_attempts", "Requests that were sent to webhooks.", labels=["outcome"])
     for outcome in OUTCOMES:
         attempts.add_metric([outcome], outcomes.get(outcome, 0))

@@ -68,4 +68,4 @@ def build_version_links(request: HttpRequest) -> Iterator[tuple[str, str, bool]]
         current = versioning.get_response_version(request)
         for version in settings.API_VERSIONS:
             if version.status != Status.RETIRED:
-                yield f"v{version}", versioning.build_address(f"/api/v{version}", request), version == current
+                yield f"v{version}", versioning.build_versioned_address(request, f"/api/v{version}"), version == current

@@ -1,4 +1,7 @@
-"""Quotas: how many requests a user, or an address that sends no good credential, may make in a minute."""
+"""Quotas: how many requests a user, or an address that sends no good credential, may make in a minute.
+
+And the backend that finds a credential: the fast path counts a request in the same statement.
+"""
 
 import logging
 import math

@@ -64,18 +64,17 @@ class KeysetQuery:
             are grouped by columns, indexes begin with these columns; an undivided list may have an index of its own.
         takes_several_values: whether the value of a filter is a list of values. Each combination is a part, so their
             number must have been validated.
-        is_bounded: whether the rows are counted up to a bound, and one more.
         is_paged_up_to_bound: whether pages by offset reach to that bound.
     """
 
-    takes_several_values = is_bounded = is_paged_up_to_bound = False
+    takes_several_values = is_paged_up_to_bound = False
 
     def __init__(
         self,
         queryset: QuerySet[Any],
         ordering: Ordering,
         filters: Mapping[str, str],
-        with_related: WithRelated = lambda queryset: queryset,
+        with_related: WithRelated,
         columns: Collection[str] | None = None,
     ) -> None:
         self.columns = None if columns is None else {*columns, *ordering.columns}

@@ -35,8 +35,8 @@ _WHOLE = re.compile(r"[0-9]+")
 _MAX_DIGITS = 20
 
 
-def build_query(queryset: QuerySet[Any], view: Any) -> tuple[KeysetQuery, dict[str, str]]:
-    """The list that a view's request asks for, and its filters. What is wrong with them is refused in its parameters.
+def build_query(queryset: QuerySet[Any], view: Any) -> KeysetQuery:
+    """The list that a view's request asks for. What is wrong with its filters is refused in its parameters.
 
     Args:
         queryset: that of the view, filtered and ordered.
@@ -46,12 +46,13 @@ def build_query(queryset: QuerySet[Any], view: Any) -> tuple[KeysetQuery, dict[s
     with_related = partial(view.with_related, names=view.field_names, single=False)
     ordering, parameters = view.ordering, view.parameters
     if not parameters.uses_later or parameters.problems:
-        return KeysetQuery(queryset, ordering, filters, with_related), filters
+        return KeysetQuery(queryset, ordering, filters, with_related)
     others = {name: value for name, value in filters.items() if name != SEARCH}
     view.filterset_class.refuse_bounds(others, ordering.field, parameters)
     words = parse_words(filters[SEARCH], queryset, parameters) if SEARCH in filters else ()
     build: Any = partial(build_search, words) if words else BoundedKeysetQuery
-    return build(queryset, ordering, others, with_related, view.filterset_class), filters
+    query: KeysetQuery = build(queryset, ordering, others, with_related, view.filterset_class)
+    return query
 
 
 class ListPagination(BasePagination):
@@ -73,9 +74,9 @@ class ListPagination(BasePagination):
         Raises:
             DomainError: VALIDATION_ERROR naming everything that is wrong with the query, INVALID_CURSOR.
         """
-        return self.paginate(*build_query(queryset, view), view)
+        return self.paginate(build_query(queryset, view), view)
 
-    def paginate(self, query: KeysetQuery, filters: Mapping[str, str], view: Any) -> list[Any]:
+    def paginate(self, query: KeysetQuery, view: Any) -> list[Any]:
         """The rows of the page of a list that is known as a KeysetQuery."""
         self.view = view
         parameters: QueryParameters = view.parameters
@@ -85,7 +86,7 @@ class ListPagination(BasePagination):
             parameters.refuse(name, f"Send only one of {' and '.join(present)}.")
         limit = min(parse_whole_number(parameters, "limit", DEFAULT_LIMIT, 1), MAX_LIMIT)
         if "cursor" in present or (not present and parameters.obey(Change.CURSOR_BY_DEFAULT)):
-            return self._paginate_by_cursor(query, limit, filters)
+            return self._paginate_by_cursor(query, limit)
         return self._paginate_by_offset(query, limit)
 
     # --- By offset
@@ -118,14 +119,14 @@ class ListPagination(BasePagination):
 
     # --- By cursor
 
-    def _paginate_by_cursor(self, query: KeysetQuery, limit: int, filters: Mapping[str, str]) -> list[Any]:
+    def _paginate_by_cursor(self, query: KeysetQuery, limit: int) -> list[Any]:
         parameters: QueryParameters = self.view.parameters
         cursor, ordering = parameters.get("cursor", opaque=True), query.ordering
         parameters.check()
         order = ("order", "desc" if ordering.descending else "asc")
         # A cursor belongs to one list, one order and its filters.
         address = ("list", strip_prefix(self.view.request.path))
-        binding = build_binding(address, *filters.items(), ("sort", ordering.field), order)
+        binding = build_binding(address, *self.view.filter_values.items(), ("sort", ordering.field), order)
         position = open_cursor(cursor, binding, query.model, ordering.columns) if cursor else None
         rows, previous, following = _read_side(query, position, limit)
         previous_cursor = seal_cursor(previous, binding) if previous else None

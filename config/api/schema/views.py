@@ -27,7 +27,7 @@ def is_list(view: Any) -> bool:
 
 def is_streamed(view: Any) -> bool:
     """Whether an operation answers whole lists, too."""
-    return is_list(view) and view.streams and is_later(view)
+    return is_list(view) and is_later(view)
 
 
 def takes_lines(view: Any, method: str) -> bool:

@@ -5,7 +5,7 @@ Of the acceptable media types the one of the highest `q` wins, then the first (R
 
 import re
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote_plus
 
@@ -72,7 +72,7 @@ def choose_media_type(header: str, available: tuple[str, ...] = (JSON, HTML)) ->
 
     A range that names an unknown version can be met as little as an unknown type: the next one is taken.
     """
-    return _choose(header or "*/*", available, tuple(settings.API_VERSIONS))
+    return _choose(header or "*/*", available)
 
 
 def prefers_problem_json(header: str) -> bool:
@@ -82,8 +82,8 @@ def prefers_problem_json(header: str) -> bool:
 
 # Clients send the same few headers over and over; the longest one has 8 KiB (config.http.request_limits).
 @lru_cache(maxsize=512)
-def _choose(header: str, available: tuple[str, ...], versions: tuple[Version, ...]) -> Choice:
-    numbers = {None, *map(str, versions)}
+def _choose(header: str, available: tuple[str, ...]) -> Choice:
+    numbers = {None, *get_versions()}
     given = [MediaRange(each.name, each.quality, _get_version(each)) for each in parse_elements(header)]
     candidates = [MediaRange(media_type, 1.0, None) for media_type in available]
     candidates += [one for one in given if one.is_json and JSON in available]
@@ -167,13 +167,10 @@ def is_oauth_endpoint(path: str) -> bool:
 _PAGE = "/docs/versions"
 
 
+@cache
 def get_versions() -> Mapping[str, Version]:
-    return _get_versions(tuple(settings.API_VERSIONS))
-
-
-@lru_cache(maxsize=2)
-def _get_versions(versions: tuple[Version, ...]) -> Mapping[str, Version]:
-    return {str(version): version for version in versions}
+    """Every version by its number."""
+    return {str(version): version for version in settings.API_VERSIONS}
 
 
 def get_default_version() -> Version:
@@ -197,26 +194,23 @@ def get_version(request: HttpRequest | Request) -> Version:
     given = query.getlist(VERSION_PARAMETER) if VERSION_PARAMETER in query else [None]
     if len(given) > 1:
         raise invalid(Detail(VERSION_PARAMETER, "Must not be repeated."))
-    versions = tuple(settings.API_VERSIONS)
-    return (
-        _asked(parse_version(request.path), given[0], request.META.get("HTTP_ACCEPT", ""), versions)
-        or get_default_version()
-    )
+    asked = _asked(parse_version(request.path), given[0], request.META.get("HTTP_ACCEPT", ""))
+    return asked or get_default_version()
 
 
 # Failures are not cached, so that of paths and queries only the numbers of versions are.
 @lru_cache(maxsize=512)
-def _asked(path: str | None, query: str | None, header: str, versions: tuple[Version, ...]) -> Version | None:
+def _asked(path: str | None, query: str | None, header: str) -> Version | None:
     asked, (media_type, accepted) = {}, choose_media_type(header)
     for number, status in ((path, 404), (query, 400), (accepted, 406)):
         if number is not None:
-            version = _get_versions(versions).get(number)
+            version = get_versions().get(number)
             if version is None:
                 raise unsupported(number, status)
             asked[version.number] = version
     if len(asked) > 1:
         raise conflicting(*sorted(asked))
-    return next(iter(asked.values()), versions[-1] if media_type == HTML else None)
+    return next(iter(asked.values()), settings.API_VERSIONS[-1] if media_type == HTML else None)
 
 
 def conflicting(*numbers: int) -> DomainError:
@@ -283,7 +277,7 @@ class VersionMiddleware(Middleware):
             vary_on(response, "Accept")
             if links:
                 newest = f"/api/v{settings.API_VERSIONS[-1]}"
-                links = f'{links}, <{build_address(newest, request)}>; rel="successor-version"'
+                links = f'{links}, <{build_versioned_address(request, newest)}>; rel="successor-version"'
                 present = response.headers.get("Link")
                 response.headers["Link"] = f"{present}, {links}" if present else links
         return response
@@ -305,7 +299,7 @@ def _notice(version: Version) -> tuple[Mapping[str, str], str]:
     return headers, ", ".join(f'<{_PAGE}>; rel="{relation}"' for relation in relations)
 
 
-def build_address(prefix: str, request: HttpRequest) -> str:
+def build_versioned_address(request: HttpRequest, prefix: str) -> str:
     """The canonical address of what a request asks for, in a version."""
     query = request.META.get("QUERY_STRING", "")
     if query:

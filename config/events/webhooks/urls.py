@@ -1,6 +1,7 @@
 from django.urls import URLPattern, path
+from rest_framework_nested.routers import NestedSimpleRouter
 
-from config.api.routers import NestedItemRouter, NestedRouter, Router
+from config.api.routers import NestedRouter, Router
 from config.events.webhooks.views import (
     DeliveryViewSet,
     PingView,
@@ -14,7 +15,7 @@ router = Router()
 router.register("webhooks", WebhookViewSet, basename="webhook")
 rotations = NestedRouter(router, "webhooks", lookup="webhook")
 rotations.register("rotations", RotationViewSet, basename="webhook-rotation")
-deliveries = NestedItemRouter(router, "webhooks", lookup="webhook")
+deliveries = NestedSimpleRouter(router, "webhooks", lookup="webhook")
 deliveries.register("deliveries", DeliveryViewSet, basename="webhook-delivery")
 
 urlpatterns: list[URLPattern] = [

@@ -31,9 +31,9 @@ from config.postgresql.transactions import is_refused_by_standby
 
 logger = logging.getLogger(__name__)
 
-# A flush waits for so long, at most, for as many statements as were under way together of late, if the requests of the
-# last one went on less than twice as long ago: who was answered is about to ask again. Without it, flushes have one or
-# two statements, and a read costs a fifth more.
+# How long a flush waits, at most, for as many statements as were recently under way together. It waits only if the last
+# flush was answered less than twice this time ago: its requests are about to send their next statements. Without it,
+# flushes have one or two statements, and a read costs a fifth more.
 SECONDS_TO_GATHER = 0.002
 # After that, what is submitted takes the other connection: a COMMIT may wait for the disk, a statement for a lock.
 SECONDS_TO_BE_LATE = 0.010

@@ -1,4 +1,4 @@
-"""Django's PostgreSQL backend, but that a living connection is not asked at each request whether it lives."""
+"""Django's PostgreSQL backend, except that no request asks a living connection whether it lives."""
 
 import select
 from typing import Any
