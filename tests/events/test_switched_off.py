@@ -75,7 +75,7 @@ def fetched(make_user: Any, transactional_db: None) -> dict[str, Any]:
 
 
 @own_session
-def test_nothing_tells_of_events_or_webhooks(fetched):
+def test_nothing_tells_of_events_or_webhooks_or_leads_to_their_pages(fetched):
     missing = {*GONE, *(path for path in PAGES_FOR_PEOPLE if "webhook" in path)}
     assert {path for path, (status, _) in fetched.items() if status != 200} == missing
     assert {fetched[path][0] for path in missing} == {404}
@@ -85,10 +85,6 @@ def test_nothing_tells_of_events_or_webhooks(fetched):
         assert re.findall(r".{50}(?:[Ww]ebhook(?!\.)|events:read|/events)", text) == [], path
     others = [f"{name}:{verb}" for name in ("users", "orders", "posts", "payments") for verb in ("read", "write")]
     assert json.loads(fetched[METADATA][1])["scopes_supported"] == [*others, "audit:read"]
-
-
-@own_session
-def test_guide_leads_to_no_page_that_is_gone(fetched):
     present = {*GUIDE} - {*GONE}
     linked = {page for path in present for page in re.findall(r'href="(/docs/[a-z-]+)[#"]', fetched[path][1])}
     assert linked <= present
