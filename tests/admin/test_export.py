@@ -7,6 +7,7 @@ import csv
 import io
 import json
 from decimal import Decimal
+from itertools import product
 from threading import BoundedSemaphore
 from typing import Any
 
@@ -38,21 +39,21 @@ def read_lines(answer: Any) -> list[dict[str, Any]]:
     return [json.loads(line, parse_float=Decimal) for line in answer.getvalue().splitlines()]
 
 
-@pytest.mark.parametrize("page", EXPORTABLE, ids=lambda page: page.model.__name__)
-@pytest.mark.parametrize("file_format", ["csv", "ndjson"])
 @pytest.mark.parametrize("role", ["admin", "support"])
-def test_file_has_export_fields_and_no_secret(make_user, page, file_format, role):
+def test_file_has_export_fields_and_no_secret(make_user, role):
     user = make_user(role, password="four plain words here")
     create_rows(user, 2)
-    path = f"/admin/{page.opts.app_label}/{page.opts.model_name}/export/"
-    answer = signed_in(user).post(path, {"format": file_format})
-    assert answer.headers["Content-Disposition"].endswith(f'.{file_format}"')
-    assert "no-store" in answer.headers["Cache-Control"]
-    rows = read_csv(answer) if file_format == "csv" else read_lines(answer)
-    assert len(rows) == page.model.objects.count()
-    assert list(rows[0]) == list(page.export_fields)
-    assert SECRET not in answer.content.decode()
-    assert "argon2" not in answer.content.decode()
+    client = signed_in(user)
+    for page, (file_format, read) in product(EXPORTABLE, {"csv": read_csv, "ndjson": read_lines}.items()):
+        path = f"/admin/{page.opts.app_label}/{page.opts.model_name}/export/"
+        answer = client.post(path, {"format": file_format})
+        assert answer.headers["Content-Disposition"].endswith(f'.{file_format}"')
+        assert "no-store" in answer.headers["Cache-Control"]
+        rows = read(answer)
+        assert len(rows) == page.model.objects.count() > 0, path
+        assert list(rows[0]) == list(page.export_fields), path
+        assert SECRET not in answer.content.decode(), path
+        assert "argon2" not in answer.content.decode(), path
 
 
 def test_values_are_exact(pages, chief):
