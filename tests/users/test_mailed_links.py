@@ -76,11 +76,13 @@ def hide_csrf(body: bytes) -> bytes:
     return re.sub(rb'(csrfmiddlewaretoken" value=)"\w+"', rb"\1", body)
 
 
-@pytest.mark.parametrize("email", ["Ann@example.com", "nobody@example.com", "none"])
-def test_reset_asks_the_database_as_much_whoever_it_is_for(ann, email):
-    with CaptureQueriesContext(connection) as captured:
-        ask_api(email)
-    assert len(captured) == 9 + 0 * len(email)
+def test_reset_asks_the_database_as_much_whoever_it_is_for(ann):
+    counts = []
+    for email in (EMAIL, "nobody@example.com", "none"):
+        with CaptureQueriesContext(connection) as captured:
+            ask_api(email)
+        counts.append(len(captured))
+    assert counts == [counts[0]] * 3
 
 
 @pytest.mark.parametrize("purpose", [RESET, INVITATION])
@@ -166,8 +168,8 @@ def test_page_of_an_expired_link_says_how_to_go_on(ann, settings, purpose, leads
 @pytest.mark.django_db(transaction=True)
 def test_of_simultaneous_uses_one_sets_the_password(ann, at_once):
     token = make_token(RESET, ann)
-    statuses = at_once([lambda: SET_BY_API(token)] * 100)
-    assert sorted(statuses) == [204] + [404] * 99
+    statuses = at_once([lambda: SET_BY_API(token)] * 20)
+    assert sorted(statuses) == [204] + [404] * 19
 
 
 @pytest.mark.parametrize("purpose", [RESET, VERIFICATION])
@@ -234,7 +236,7 @@ def count_resets(email: str) -> int:
     return len(read_links())
 
 
-@pytest.mark.parametrize("way", ["PATCH own", "PATCH other", "PUT own", "PUT other"])
+@pytest.mark.parametrize("way", ["PATCH own", "PUT other"])
 @pytest.mark.parametrize(
     ("sign_in", "resets"), [(with_bearer_of, 1), (with_password, 1), (with_key, 0), (with_access_token, 0)]
 )
