@@ -9,7 +9,7 @@ import pytest
 from posts.models import Comment, Post
 from tests.conftest import with_key
 
-WRITERS = 50
+WRITERS = 20
 ROUNDS = 5
 
 

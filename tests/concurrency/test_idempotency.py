@@ -10,8 +10,8 @@ from payments.models import Payment
 from posts.models import Comment, Post
 from tests.conftest import with_key
 
-CLIENTS = 200
-ROUNDS = 15
+CLIENTS = 50
+ROUNDS = 5
 
 
 def test_of_many_clients_with_one_key_one_pays_and_all_get_its_answer(at_once, make_user):

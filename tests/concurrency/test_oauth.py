@@ -32,18 +32,16 @@ def check(client, answers):
     assert not get_access_token_model().objects.exists()
 
 
-@pytest.mark.parametrize("public", [False, True])
-def test_one_of_many_uses_of_a_code_gets_tokens(at_once, person, public):
-    client = register(public=public)
+def test_one_of_many_uses_of_a_code_gets_tokens(at_once, person):
+    client = register()
     code = person.code(client)
     answers = at_once(partial(client.exchange, code) for _ in range(USES))
     check(client, answers)
     assert get_refresh_token_model().objects.count() == 1
 
 
-@pytest.mark.parametrize("public", [False, True])
-def test_one_of_many_uses_of_a_refresh_token_gets_tokens(at_once, person, public):
-    client = register(public=public)
+def test_one_of_many_uses_of_a_refresh_token_gets_tokens(at_once, person):
+    client = register()
     token = person.tokens(client)["refresh_token"]
     check(client, at_once(partial(client.refresh, token) for _ in range(USES)))
     assert get_refresh_token_model().objects.count() == 2
