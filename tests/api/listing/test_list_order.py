@@ -94,8 +94,6 @@ SORTS = [
         "posts": "id title created_at updated_at",
         "comments": "id created_at updated_at",
         "orders of a user": "id item qty created_at",
-        "payments of a user": "id amount created_at",
-        "posts of a user": "id title created_at updated_at",
         "API keys": "id name created_at",
     }.items()
     for field in fields.split()
