@@ -46,8 +46,9 @@ def is_counted(response: Reply) -> bool:
     return "RateLimit" in response.headers
 
 
-@pytest.mark.usefixtures("one_minute")
-def test_quota_of_100_lets_100_of_200_through_over_all_processes(counting: Service, key: dict[str, str]) -> None:
+def test_quota_of_100_lets_100_of_200_through_over_all_processes(
+    counting: Service, key: dict[str, str], one_minute: None
+) -> None:
     with ThreadPoolExecutor(16) as pool:
         asked = [pool.submit(ask, counting, "/api/v1/users", Accept=ACCEPTS[n % 3], **key) for n in range(2 * QUOTA)]
         answers = [future.result() for future in asked]
