@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 from django.urls import get_resolver
 
+from config.api.principal import SCOPES
 from config.api.schema.generator import Generator
-from tests.accounts.credentials import BY_PASSWORD
-from tests.conftest import Answer, Caller, with_password
+from tests.accounts.credentials import BY_PASSWORD, reader, robot, with_client_credentials, with_grant
+from tests.conftest import Answer, Caller, with_key, with_password
 from tests.contract.matrix import OPEN, PLACES, PUBLIC, Cell, Line, lines, lines_outside
 from tests.contract.routes import ANY_PATH, PREFIXES, addresses, routes
-from tests.contract.world import SAFE, World, rolled_back
+from tests.contract.world import SAFE, World, rolled_back, state
+from users.models import User
 
 pytestmark = pytest.mark.django_db
 
@@ -20,8 +22,33 @@ LINES = lines()
 ROUTES = {route.template: route for route in routes()}
 SCOPED = [line for line in LINES if line.scope]
 PROTECTED = [line for line in LINES if line.needs not in {OPEN, PUBLIC}]
+# What an operation needs beside its scope.
+BESIDE = {"webhooks:write": {"events:read", "orders:read"}}
 every_line = pytest.mark.parametrize("line", LINES, ids=str)
 every_protected_line = pytest.mark.parametrize("line", PROTECTED, ids=str)
+Limited = dict[tuple[str, bool], dict[str, Caller]]
+
+
+@pytest.fixture(scope="module")
+def limited(world: World) -> dict[str, Limited]:
+    """By role, credentials with one scope alone (True), or with every other one (False)."""
+    made = {role: limit(user) for role, user in world.people.items()}
+    world.state = state()
+    return made
+
+
+def limit(user: User) -> Limited:
+    application, machine = reader(), robot(user)
+    sets = {(scope, True): {scope, *BESIDE.get(scope, ())} for scope in SCOPES}
+    sets |= {(scope, False): {*SCOPES} - {scope} for scope in SCOPES}
+    return {
+        which: {
+            "API key": with_key(user, scopes),
+            "OAuth code": with_grant(user, application, scopes),
+            "OAuth client credentials": with_client_credentials(machine, scopes),
+        }
+        for which, scopes in sets.items()
+    }
 
 
 def fault(cell: Cell, answer: Answer, row: int | None = None) -> str | None:
@@ -75,19 +102,19 @@ def test_line_holds_for_credentials_of_all_scopes(world: World, line: Line) -> N
 
 
 @every_protected_line
-def test_line_holds_for_credentials_of_its_scope_alone(world: World, line: Line) -> None:
+def test_line_holds_for_credentials_of_its_scope_alone(world: World, limited: dict[str, Limited], line: Line) -> None:
     """Where none is needed, any will do."""
     scope = line.scope or "users:read"
-    assert faults_of(line, world, lambda role: world.limited[role][scope, True]) == {}
+    assert faults_of(line, world, lambda role: limited[role][scope, True]) == {}
 
 
 @pytest.mark.parametrize("line", SCOPED, ids=str)
-def test_every_scope_but_the_lines_is_not_enough(world: World, line: Line) -> None:
+def test_every_scope_but_the_lines_is_not_enough(world: World, limited: dict[str, Limited], line: Line) -> None:
     """Whatever the role and the row: without the scope one learns nothing of either."""
     route = ROUTES[line.template]
     methods = ["GET", "HEAD"] if line.method == "GET" else [line.method]
     for place in PLACES:
-        for name, caller in world.limited[place[0]][line.scope, False].items():
+        for name, caller in limited[place[0]][line.scope, False].items():
             for method in methods:
                 answer = world.ask(line, route, caller, world.target(*place), method)
                 challenge = f'Bearer error="insufficient_scope", scope="{line.scope}"'

@@ -14,14 +14,13 @@ from django.utils import timezone
 
 from accounts import logins
 from accounts.services import create_api_key
-from config.api.principal import SCOPES
 from config.http.media_types import NDJSON
 from config.models import AuditEvent
 from orders.models import Order
 from payments.models import Payment
 from posts.models import Comment, Post
-from tests.accounts.credentials import credentials_of, reader, robot, with_client_credentials, with_grant
-from tests.conftest import PASSWORD, Answer, Caller, with_key
+from tests.accounts.credentials import credentials_of, reader, robot
+from tests.conftest import PASSWORD, Answer, Caller
 from tests.contract.matrix import Line
 from tests.contract.routes import Route
 from tests.events.webhooks.rows import make_pair
@@ -34,8 +33,6 @@ ROLES = ("user", "support", "admin")
 NEW_PASSWORD = "four other words instead"
 # Of bcrypt, whose cost is the least there is.
 HASH = "$2b$04$abcdefghijklmnopqrstuu5s2v8.iXieOjg/.AySBTTZIIVFJeBui"
-# What an operation needs beside its scope.
-BESIDE = {"webhooks:write": {"events:read", "orders:read"}}
 LIMITS = ("PRINCIPAL", "ANONYMOUS", "LOGIN_ACCOUNT", "LOGIN_ADDRESS")
 # Every column that a request may write; but not when a key was last used.
 _STATE = """
@@ -77,7 +74,6 @@ class World:
         self._person("admin", "second")
         self.rows = {user.pk: self._rows_of(user) for user in (*self.people.values(), self.other)}
         self.credentials = {role: credentials_of(user, reader(), robot(user)) for role, user in self.people.items()}
-        self.limited = {role: self._limited(user) for role, user in self.people.items()}
         login = Caller().post("/api/login", {"email": self.other.email, "password": PASSWORD})
         self.refresh_token = login.data["refresh_token"]
         self.state = state()
@@ -101,21 +97,6 @@ class World:
             "sessions": logins.log_in(user).access["sid"],
             "audit-events": AuditEvent.objects.filter(user=user).latest("id").pk,
             **dict.fromkeys(["webhooks", "deliveries"], make_pair(user)),
-        }
-
-    @staticmethod
-    def _limited(user: User) -> dict[tuple[str, bool], dict[str, Caller]]:
-        """Credentials with one scope alone (True), or with every other one (False)."""
-        application, machine = reader(), robot(user)
-        sets = {(scope, True): {scope, *BESIDE.get(scope, ())} for scope in SCOPES}
-        sets |= {(scope, False): {*SCOPES} - {scope} for scope in SCOPES}
-        return {
-            which: {
-                "API key": with_key(user, scopes),
-                "OAuth code": with_grant(user, application, scopes),
-                "OAuth client credentials": with_client_credentials(machine, scopes),
-            }
-            for which, scopes in sets.items()
         }
 
     def target(self, role: str, whose: str) -> User:
