@@ -1,4 +1,4 @@
-"""Every endpoint × method × way to choose a version, against one matrix: status, shape of the body, headers."""
+"""Every endpoint × method, and × way to choose a version, against one matrix: status, shape of the body, headers."""
 
 from __future__ import annotations
 
@@ -38,11 +38,16 @@ class Way:
         return self.refused is not None and self.refused[1] == "UNSUPPORTED_VERSION"
 
 
-WAYS = [
+# Each is tried with every method, the others with one: the version is chosen before the method matters.
+WITH_EVERY_METHOD = [
     Way("/api/v1", "", "", 1),
     Way("/api/v2", "", "", 2),
-    Way("/api", "", "", 1),
     Way("", "", "application/json", 1),
+    Way("/api/v1", "version=2", "", 1, (400, "VERSION_CONFLICT")),
+]
+WAYS = [
+    *WITH_EVERY_METHOD,
+    Way("/api", "", "", 1),
     Way("", "version=1", "", 1),
     Way("", "version=2", "*/*", 2),
     Way("/api", "version=2", "application/json", 2),
@@ -54,7 +59,6 @@ WAYS = [
     Way("", "", "application/vnd.users.v2+json", 2),
     Way("/api", "", "application/vnd.users.v1+json", 1),
     Way("/api/v2", "version=2", "application/vnd.users.v2+json, application/vnd.api+json;version=1;q=0.9", 2),
-    Way("/api/v1", "version=2", "", 1, (400, "VERSION_CONFLICT")),
     Way("/api/v2", "", "application/vnd.users.v1+json", 2, (400, "VERSION_CONFLICT")),
     Way("", "version=1", "application/vnd.api+json;version=2", 1, (400, "VERSION_CONFLICT")),
     Way("/api/v1", "", "application/json;version=2", 1, (400, "VERSION_CONFLICT")),
@@ -115,13 +119,14 @@ def check_body(answer, method, way, status, *, is_feed):
 @pytest.mark.parametrize("route", routes(), ids=str)
 def test_every_way_to_choose_a_version(world, route):
     admin, target = world.credentials["admin"]["JWT"], world.people["admin"]
+    own_method = next(method for method in METHODS if method in route.methods - {"OPTIONS"})
     path = world.path(route, target, "")
     for way in WAYS:
         if way.prefix == "" and route.template in UNDER_API_ONLY:
             continue
         address = f"{way.prefix}{path}{'?' if way.query else ''}{way.query}"
         headers = {"Accept": way.accept} if way.accept else {}
-        for method in METHODS if not way.refused else ("GET", "HEAD", "POST"):
+        for method in METHODS if way in WITH_EVERY_METHOD else (own_method,):
             line = LINES.get((route.template, method))
             if line:
                 answer = Answer(world.fetch(line, address, admin, target, **headers))
@@ -133,7 +138,14 @@ def test_every_way_to_choose_a_version(world, route):
             if way.refused and method != "HEAD":
                 assert answer.code == way.refused[1], told
             assert answer.headers["API-Version"] == str(way.version), told
-            assert "Accept" in answer.headers["Vary"].split(", "), told
+            assert {"Accept", "Authorization", "X-API-Key", "Cookie"} <= set(answer.headers["Vary"].split(", ")), told
+            assert answer.headers["Request-Id"], told
+            if status == 200 and method == "GET":
+                expected_control = "no-store" if route.view.cache_control == "no-store" else "private, no-cache"
+                assert answer.headers["Cache-Control"] == expected_control, told
+            if status == 405:
+                assert method not in answer.headers["Allow"].split(", "), told
+                assert method == "HEAD" or answer.code == "METHOD_NOT_ALLOWED", told
             check_notice(answer, way, path)
             if status == 200 and method != "OPTIONS" and route.template.endswith("/archive"):
                 assert answer.headers["Content-Type"] == "application/x-ndjson", told
