@@ -9,7 +9,7 @@ import pytest
 from config.http.media_types import HTML, JSON, NDJSON
 from tests.conftest import Caller
 from tests.contract.matrix import lines, lines_outside
-from tests.contract.routes import PREFIXES, routes
+from tests.contract.routes import routes
 from tests.contract.world import World, rolled_back
 
 pytestmark = pytest.mark.django_db
@@ -27,7 +27,7 @@ def is_page(response: Any) -> bool:
     return response.headers.get("Content-Type") == "text/html; charset=utf-8" and b"<h1" in response.content
 
 
-@pytest.mark.parametrize("prefix", [*PREFIXES, "/api/v2"])
+@pytest.mark.parametrize("prefix", ["", "/api/v2"])
 @pytest.mark.parametrize(("template", "method"), REQUESTS)
 def test_answer_to_a_browser_is_a_page_of_the_same_status(
     world: World, template: str, method: str, prefix: str
