@@ -47,7 +47,7 @@ lint: development-environment  ## checks style, types, imports, prose, and secur
 	@$(BIN)/python -m tests.deploy.advisories
 
 docs: development-environment  ## checks the links of all pages, and runs what they show in curl, Python and JavaScript
-	@$(BIN)/python -m pytest -n auto tests/docs
+	@$(BIN)/python -m pytest -n auto tests/docs tests/system/docs
 
 bench: benchmark-environment  ## measures requests per second, beside a stock DRF app and bare Python; SIZE=1m SECONDS=5 ROUNDS=3 CASES=get_user,…
 	@$(BIN)/python -m benchmarks.compare --size '$(SIZE)' --seconds '$(SECONDS)' --rounds '$(ROUNDS)' $(if $(CASES),--cases '$(CASES)')

@@ -1,12 +1,12 @@
-"""The exchanges that the documentation shows: a curl command after `$`, then what it prints, in which situation."""
+"""Runs the exchanges that the documentation shows: a curl command after `$`, then what it prints, in a situation."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -16,9 +16,15 @@ from django.db import connection
 from django.test import override_settings
 
 from config.api.writing import idempotency
+from config.site import documentation, examples
+from config.site.examples import Exchange
 from tests.api.test_failures import database_away
+from tests.docs.languages import Language
+from tests.service import CHECKOUT
 from users.models import User
 
+GUIDE = Path(documentation.GUIDE_FOLDER)
+_PART = re.compile(r"^#+ (?P<heading>[^\n]+)$|^```(?P<info>\w*)\n(?P<block>.*?)^```$", re.MULTILINE | re.DOTALL)
 ANYTHING = "…"
 # What an answer gives, by the names by which the next commands call it.
 GIVEN = {
@@ -29,26 +35,52 @@ GIVEN = {
 }
 
 
-@dataclass
-class Exchange:
-    heading: str
-    command: str
-    printed: str
-    shows_head: bool = False
+def read_blocks(page: str) -> Iterator[tuple[str, str, str]]:
+    """The blocks of a page: the heading above each, its language and its text."""
+    heading = ""
+    file = CHECKOUT / "README.md" if page == "README" else GUIDE / f"{page}.md"
+    for part in _PART.finditer(file.read_text()):
+        heading = part["heading"] or heading
+        if part["block"]:
+            yield heading.strip("`"), part["info"], part["block"]
 
-    @property
-    def expected_body(self) -> Any:
-        text = self.printed.partition("\n\n")[2] if self.shows_head else self.printed
-        return json.loads(text) if text.strip() else None
 
-    @property
-    def expected_status(self) -> int | None:
-        return int(self.printed.split()[1]) if self.shows_head else None
+PAGES_WITH_EXCHANGES = [
+    page for page in documentation.PAGES if any(info == "console" for _, info, _ in read_blocks(page))
+]
 
-    @property
-    def expected_headers(self) -> dict[str, str]:
-        lines = self.printed.partition("\n\n")[0].splitlines()[1:] if self.shows_head else []
-        return dict(line.split(": ", 1) for line in lines)
+
+def check_exchanges(page: str, language: Language, variables: dict[str, str], request: pytest.FixtureRequest) -> None:
+    """Runs every command of a page. Fails where it prints something else than is shown."""
+    if page == "errors":
+        request.getfixturevalue("one_minute")
+    for heading, info, block in read_blocks(page):
+        if info != "console":
+            continue
+        for exchange in examples.read_session(block.replace("http://127.0.0.1:8000", variables["ORIGIN"])):
+            if not exchange.is_call:
+                continue
+            with SITUATIONS.get(heading, nullcontext)():
+                printed = list(language.call(exchange, variables))
+            if exchange.has_body:
+                (body,) = printed.pop()
+                assert matches(json.loads(exchange.body), body), (exchange.command, body)
+                variables |= given_by(body)
+            head = list(printed.pop()) if printed else []
+            headers = read_headers(exchange)
+            assert matches([*read_status(exchange), *headers.values()], head), (exchange.command, head)
+            if "ETag" in headers and examples.parse_command(exchange.command).method == "GET":
+                variables["ETAG"] = head[1 + list(headers).index("ETag")]
+            assert not printed
+
+
+def read_status(exchange: Exchange) -> list[int]:
+    """The status, where it is shown."""
+    return [int(exchange.head.split()[1])] if exchange.head else []
+
+
+def read_headers(exchange: Exchange) -> dict[str, str]:
+    return dict(line.split(": ", 1) for line in exchange.head.splitlines()[1:] if line)
 
 
 def matches(expected: Any, found: Any) -> bool:

@@ -1,0 +1,3 @@
+from tests.docs.conftest import language, variables
+
+__all__ = ["language", "variables"]
