@@ -1,9 +1,18 @@
 """What Django and drf-spectacular find of the project as a whole: the checks of a deployment."""
 
-import os
+import json
+from pathlib import Path
 
+import jsonschema_rs
 import pytest
 from django.core.management import call_command
+from drf_spectacular import validation
+from drf_spectacular.drainage import GENERATOR_STATS
+from drf_spectacular.renderers import OpenApiJsonRenderer
+
+from config.api.schema.generator import Generator
+
+OPENAPI = json.loads(Path(validation.__file__).with_name("openapi_3_1_schema.json").read_text())
 
 
 @pytest.mark.django_db
@@ -20,4 +29,8 @@ def test_a_deployment_has_nothing_to_warn_of(settings, make_user):
 
 @pytest.mark.parametrize("version", ["1", "2"])
 def test_the_document_is_valid_and_complete(version):
-    call_command("spectacular", "--api-version", version, "--validate", "--fail-on-warn", "--file", os.devnull)
+    document = Generator(api_version=version).get_schema(public=True)
+    # With a warning, drf-spectacular has guessed.
+    assert not GENERATOR_STATS
+    # Not by its own command, whose validator takes four seconds.
+    jsonschema_rs.Draft202012Validator(OPENAPI).validate(json.loads(OpenApiJsonRenderer().render(document)))
