@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
 from typing import Any
 
 import pytest
@@ -87,8 +86,10 @@ def test_version_that_does_not_know_it_refuses_it(world: World, line: Line) -> N
     # The key is used.
     caller.get("/api/v2/protected")
     before = everything()
-    for prefix, value in product(("/api/v1", "/api", ""), ("true", "false", "", "true&dry_run=false")):
-        answer = ask(world, line, caller, target, f"{prefix}{{}}?dry_run={value}")
+    forms = ["/api{}?dry_run=true", "{}?dry_run=true"]
+    forms += [f"/api/v1{{}}?dry_run={value}" for value in ("true", "false", "", "true&dry_run=false")]
+    for form in forms:
+        answer = ask(world, line, caller, target, form)
         if line.has_lines:
             assert (answer.status, answer.code) in {(415, "UNSUPPORTED_MEDIA_TYPE"), (400, "VALIDATION_ERROR")}
         elif answer.status != 403:
@@ -100,7 +101,7 @@ def test_version_that_does_not_know_it_refuses_it(world: World, line: Line) -> N
 def test_value_is_true_or_false(world: World, line: Line) -> None:
     caller, target = world.credentials["admin"]["JWT"], world.target("admin", "other")
     before = everything()
-    for value in ("", "1", "True", "yes", "true&dry_run=true"):
+    for value in ("", "True", "true&dry_run=true"):
         answer = ask(world, line, caller, target, f"/api/v2{{}}?dry_run={value}")
         if answer.status != 403:
             assert (answer.status, answer.code, answer.fields) == (400, "VALIDATION_ERROR", {"dry_run"})
