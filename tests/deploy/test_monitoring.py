@@ -113,22 +113,6 @@ def test_each_alert_is_tried():
 
 
 @pytest.mark.parametrize(
-    "command",
-    [
-        ["check", "rules", "alerts.yml"],
-        ["test", "rules", "alerts_test.yml"],
-        ["check", "config", "--syntax-only", "prometheus.yml"],
-    ],
-)
-def test_prometheus_takes_the_files(command):
-    program = shutil.which("promtool")
-    if program is None:
-        pytest.skip("There is no promtool on this machine; Debian's package prometheus has it.")
-    done = subprocess.run([program, *command], cwd=DEPLOY, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-@pytest.mark.parametrize(
     ("upstream", "status", "refused"),
     [
         ("- -", 429, "true"),

@@ -243,6 +243,22 @@ def test_each_alert_on_what_the_service_tells_is_made_to_fire() -> None:
     assert set(CONDITIONS) == {rule["alert"] for rules in own for rule in rules if "alert" in rule}
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["check", "rules", "alerts.yml"],
+        ["test", "rules", "alerts_test.yml"],
+        ["check", "config", "--syntax-only", "prometheus.yml"],
+    ],
+)
+def test_prometheus_takes_the_files(command: list[str]) -> None:
+    program = find_program("promtool")
+    if program is None:
+        pytest.skip("There is no promtool on this machine; Debian's package prometheus has it.")
+    done = subprocess.run([program, *command], cwd=CHECKOUT / "deploy", capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("alert", CONDITIONS)
 def test_alert_fires_when_what_it_is_for_has_happened(watched: Service, key: str, tmp_path: Path, alert: str) -> None:
     program = find_program("promtool")
