@@ -65,21 +65,21 @@ def measure_slowness() -> float:
     return max(1.0, min(_take(_yardstick) for _ in range(5)) / _YARDSTICK_SECONDS)
 
 
-def measure_least(run: Callable[[], object], tries: int = 5) -> float:
-    """The seconds that a function takes of the processor where the bounds were measured.
+def compare_times(run: Callable[[], object], other: Callable[[], object], tries: int = 9) -> float:
+    """How many times as much of the processor a function takes as another one, by the least of some tries of each.
 
-    The least of some tries, since neighbours slow some of them. The yardstick is measured between them: a processor
-    changes its speed within milliseconds, and one that is fast again afterwards would tell nothing of the tries.
+    They are tried by turns, since neighbours slow the processor and its memory within milliseconds.
 
     Args:
         run: what is measured.
-        tries: how often it is run.
+        other: what it is compared with.
+        tries: how often each is run.
     """
     # A collection in between would walk all objects of the tests.
     gc.collect()
-    tried = [(_take(run), _take(_yardstick)) for _ in range(tries)]
-    took, yardstick = (min(seconds) for seconds in zip(*tried, strict=True))
-    return took / max(1.0, yardstick / _YARDSTICK_SECONDS)
+    tried = [(_take(run), _take(other)) for _ in range(tries)]
+    took, others = (min(seconds) for seconds in zip(*tried, strict=True))
+    return took / others
 
 
 _YARDSTICK_SECONDS = 0.003

@@ -12,6 +12,7 @@ from http.client import HTTPConnection
 
 import pytest
 
+from config.server.requests import MAX_PIECES
 from tests.server.wire import MEBIBYTE, USERS, Wire
 from tests.service import Service, get_key, temporary_copy
 
@@ -110,7 +111,7 @@ def test_body_is_read_however_it_is_sent(client: Client, chunked: bool) -> None:
 
 def test_body_in_very_many_chunks_is_refused(wire: Wire) -> None:
     headers = ["Content-Type: application/json", "Transfer-Encoding: chunked", wire.key]
-    body = b"1\r\n \r\n" * 20_000 + b"0\r\n\r\n"
+    body = b"1\r\n \r\n" * (MAX_PIECES + 1) + b"0\r\n\r\n"
     answer = wire.ask(f"POST {USERS}/1/posts", *headers, body=body)
     assert (answer.code, answer.message) == ("PAYLOAD_TOO_LARGE", "The body comes in more than 16384 pieces.")
 

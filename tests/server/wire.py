@@ -15,11 +15,11 @@ class Response:
     """What a server sent until it closed, or until the body was whole."""
 
     def __init__(self, connection: socket.socket) -> None:
-        stream = connection.makefile("rb")
-        self.status = int(stream.readline().split()[1])
-        lines = iter(lambda: stream.readline().strip().decode(), "")
-        self.headers = {name.lower(): value for name, value in (line.split(": ", 1) for line in lines)}
-        self.text = stream.read(int(self.headers.get("content-length", 0))).decode()
+        with connection.makefile("rb") as stream:
+            self.status = int(stream.readline().split()[1])
+            lines = iter(lambda: stream.readline().strip().decode(), "")
+            self.headers = {name.lower(): value for name, value in (line.split(": ", 1) for line in lines)}
+            self.text = stream.read(int(self.headers.get("content-length", 0))).decode()
 
     @property
     def code(self) -> str:
@@ -41,7 +41,7 @@ class Wire:
     @contextmanager
     def sent(self, start: str, headers: Iterable[str] = (), body: bytes = b"") -> Iterator[socket.socket]:
         """A connection on which a request, or a part of one, was sent; `start` has no version."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=5) as connection:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=30) as connection:
             lines = [f"{start} HTTP/1.1", "Host: localhost", *headers]
             connection.sendall("".join(f"{line}\r\n" for line in [*lines, ""]).encode() + body)
             yield connection
