@@ -167,3 +167,13 @@ def test_database_that_is_away_is_one_line_of_the_log(make_user, told, method: s
     assert (response.status_code, response.headers["Retry-After"]) == (503, "1")
     (line,) = (line for line in told() if line["level"] == "ERROR")
     assert (line["logger"], "exception" in line) == ("config.api.exceptions", False)
+
+
+def test_foreign_host_is_a_line_without_a_trace(db: None, told) -> None:
+    error_of(
+        send("GET", "/api/v2/users", headers={"Host": "evil.example", "X-Request-Id": "known"}), 400, "VALIDATION_ERROR"
+    )
+    (line,) = told()
+    assert (line["logger"], line["request_id"]) == ("django.security.DisallowedHost", "known")
+    assert "evil.example" in line["message"]
+    assert "exception" not in line

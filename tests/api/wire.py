@@ -12,8 +12,6 @@ from django.test import Client
 
 from config.http.errors import ErrorCode
 
-MEBIBYTE = 1024 * 1024
-
 
 def send(method: str, path: str, body: bytes = b"", content_type: str = "", **environ: Any) -> Any:
     """Sends a request as a stranger's program would: CSRF checks on. `headers=` and WSGI variables as given."""

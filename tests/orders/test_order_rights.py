@@ -78,9 +78,8 @@ def test_list_of_a_user_holds_its_rows_only(create, kind, make_user, other, role
         assert ([item["id"] for item in of_other.data], of_other.meta["total"]) == ([theirs], 1)
 
 
-@pytest.mark.parametrize("user_id", ["0", "999999999", "9223372036854775808", "x"])
-def test_list_of_nobody_is_not_found(admin, kind, user_id):
-    answer = admin.get(f"/users/{user_id}/{kind}")
+def test_list_of_nobody_is_not_found(admin, kind):
+    answer = admin.get(f"/users/999999999/{kind}")
     assert (answer.status, answer.code) == (404, "NOT_FOUND")
 
 

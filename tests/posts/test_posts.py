@@ -77,7 +77,7 @@ def test_deleted_post_is_gone_with_its_comments(user, other, post):
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-@pytest.mark.parametrize("user_id", ["removed", "0", "999999999", "9223372036854775808", "x"])
+@pytest.mark.parametrize("user_id", ["removed", "999999999"])
 def test_posts_of_nobody_are_not_found(admin, other, method, user_id):
     gone = other.user.pk
     assert admin.get(f"/users/{gone}/posts").status == 200

@@ -12,7 +12,6 @@ from http.client import HTTPConnection
 
 import pytest
 
-from config.server.requests import MAX_PIECES
 from tests.server.wire import MEBIBYTE, USERS, Wire
 from tests.service import Service, get_key, temporary_copy
 
@@ -109,13 +108,6 @@ def test_body_is_read_however_it_is_sent(client: Client, chunked: bool) -> None:
     assert b'"field":"email"' in body.replace(b" ", b"")
 
 
-def test_body_in_very_many_chunks_is_refused(wire: Wire) -> None:
-    headers = ["Content-Type: application/json", "Transfer-Encoding: chunked", wire.key]
-    body = b"1\r\n \r\n" * (MAX_PIECES + 1) + b"0\r\n\r\n"
-    answer = wire.ask(f"POST {USERS}/1/posts", *headers, body=body)
-    assert (answer.code, answer.message) == ("PAYLOAD_TOO_LARGE", "The body comes in more than 16384 pieces.")
-
-
 def test_body_is_refused_when_it_is_longer_than_its_endpoint_can_use(wire: Wire) -> None:
     for start, limit in [
         (f"POST {USERS}", 16 * 1024),
@@ -144,7 +136,7 @@ def test_transfer_coding_other_than_chunked_is_refused(wire: Wire, coding: str, 
 
 def test_charset_of_a_body_says_nothing_about_the_query(wire: Wire) -> None:
     for parameter in ["charset", "Charset", "charset*"]:
-        for charset in ["hex", "utf-7", "zlib", "rot13", "utf-16", "latin-1", '"utf-7"', "nothing"]:
+        for charset in ["utf-7", "zlib", "nothing"]:
             value = f"utf-8''{charset}" if parameter.endswith("*") else charset
             query = f"email=%2BAGE-&{'&'.join('a' * 999)}"
             answers = [
@@ -206,14 +198,6 @@ def test_method_in_other_letters_is_unknown(wire: Wire, method: str) -> None:
 @pytest.mark.parametrize("path", ["/%ff", "/%00", "/api/v1/users/%ff", "*", "/%C3%A9"])
 def test_any_address_is_answered_in_the_form_of_the_contract(wire: Wire, path: str) -> None:
     assert wire.ask(f"GET {path}", wire.key).code == "NOT_FOUND"
-
-
-def test_body_of_very_many_lists_is_refused_at_once(wire: Wire) -> None:
-    body = b'{"a": [' + b"[]," * 80_000 + b"[]]}"
-    start = time.monotonic()
-    headers = ["Content-Type: application/json", f"Content-Length: {len(body)}", wire.key]
-    assert wire.ask(f"POST {USERS}/1/posts", *headers, body=body).code == "PAYLOAD_TOO_LARGE"
-    assert time.monotonic() - start < 1
 
 
 def test_body_without_its_end_is_not_executed(wire: Wire) -> None:

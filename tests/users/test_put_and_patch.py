@@ -55,9 +55,8 @@ def test_put_with_null_is_refused(admin, sue, field):
     assert read(admin, sue) == before
 
 
-@pytest.mark.parametrize("content_type", ["application/json", MERGE, f"{MERGE}; charset=utf-8"])
-def test_patch_changes_what_it_names_and_nothing_else(admin, sue, content_type):
-    answer = admin.patch(f"/users/{sue.pk}", {"name": "Susan"}, content_type=content_type)
+def test_patch_changes_what_it_names_and_nothing_else(admin, sue):
+    answer = admin.patch(f"/users/{sue.pk}", {"name": "Susan"})
     assert answer.status == 200
     assert read(admin, sue) == {
         "name": "Susan",
@@ -67,21 +66,19 @@ def test_patch_changes_what_it_names_and_nothing_else(admin, sue, content_type):
     }
 
 
-@pytest.mark.parametrize("content_type", ["application/json", MERGE])
 @pytest.mark.parametrize(("field", "default"), [("role", "user"), ("status", "active")])
-def test_patch_of_an_optional_field_with_null_returns_it_to_its_default(admin, sue, content_type, field, default):
+def test_patch_of_an_optional_field_with_null_returns_it_to_its_default(admin, sue, field, default):
     before = read(admin, sue)
     assert before[field] != default
-    answer = admin.patch(f"/users/{sue.pk}", {field: None}, content_type=content_type)
+    answer = admin.patch(f"/users/{sue.pk}", {field: None}, content_type=MERGE)
     assert answer.status == 200
     assert read(admin, sue) == {**before, field: default}
 
 
-@pytest.mark.parametrize("content_type", ["application/json", MERGE])
 @pytest.mark.parametrize("field", ["name", "email"])
-def test_patch_of_a_required_field_with_null_is_refused(admin, sue, content_type, field):
+def test_patch_of_a_required_field_with_null_is_refused(admin, sue, field):
     before = read(admin, sue)
-    answer = admin.patch(f"/users/{sue.pk}", {field: None, "status": "active"}, content_type=content_type)
+    answer = admin.patch(f"/users/{sue.pk}", {field: None, "status": "active"})
     assert (answer.status, answer.code, answer.fields) == (400, "VALIDATION_ERROR", {field})
     assert read(admin, sue) == before
 
