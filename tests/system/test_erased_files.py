@@ -37,14 +37,15 @@ def find_in_files(texts: dict[str, str]) -> set[str]:
 
 @own_session
 @pytest.mark.django_db(transaction=True)
-def test_no_file_has_a_text_of_a_removed_user(admin, make_user, other, receiver):
+def test_no_file_has_a_text_of_a_removed_user(admin, make_user, other, settings):
+    settings.LOCAL = True
     names = ("name", "email", "title", "comment", "url", "description", "request", "answer")
     texts = {name: f"{name}-{secrets.token_hex(8)}" for name in names}
     leaving = with_key(make_user(name=texts["name"], email=f"{texts['email']}@example.com"))
     sent = {"x_request_id": texts["request"]}
     # Of an administrator, who gets the id of the request and repeats it.
-    staff = Receiver()
-    with staff.running():
+    staff, receiver = Receiver(), Receiver()
+    with staff.running(), receiver.running():
         staff.answer = lambda number: (200, {}, staff.messages[-1][1] + texts["answer"].encode())
         subscribe(admin, staff, types=["post.created", "comment.removed", "user.updated"])
         url = f"http://127.0.0.1:{receiver.port}/{texts['url']}"
