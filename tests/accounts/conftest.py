@@ -22,10 +22,6 @@ def log_out(token: str) -> Answer:
     return Caller().post("/api/logout", {"refresh_token": token})
 
 
-def with_bearer(token: str) -> Caller:
-    return Caller(headers={"Authorization": f"Bearer {token}"})
-
-
 def refused(answer: Answer) -> bool:
     return (answer.status, answer.code) == (401, "INVALID_TOKEN")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from accounts.services import create_api_key
 from config.api.principal import SCOPES
-from tests.accounts.oauth.actors import Person, Registered, register
+from tests.accounts.oauth.actors import Person, Registered, bearer, register
 from tests.conftest import PASSWORD, Caller, new_client, with_key, with_password
 
 # What is made from the password, and so may do what the password's owner alone should do.
@@ -18,22 +18,18 @@ def with_key_in_query(user: Any, scopes: Iterable[str] = SCOPES) -> Caller:
     return Caller(user, query=f"api_key={create_api_key(user, name='test', scopes=scopes)[1]}")
 
 
-def with_bearer(user: Any, token: str) -> Caller:
-    return Caller(user, {"Authorization": f"Bearer {token}"})
-
-
 def with_login(user: Any) -> Caller:
     answer = Caller().post("/api/login", {"email": user.email, "password": PASSWORD})
-    return with_bearer(user, answer.data["access_token"])
+    return bearer(answer.data["access_token"], user)
 
 
 def with_grant(user: Any, application: Registered, scopes: Iterable[str] = SCOPES) -> Caller:
     """What the user has granted to an application by the code grant."""
-    return with_bearer(user, Person(user).tokens(application, scope=" ".join(scopes))["access_token"])
+    return bearer(Person(user).tokens(application, scope=" ".join(scopes))["access_token"], user)
 
 
 def with_client_credentials(application: Registered, scopes: Iterable[str] = SCOPES) -> Caller:
-    return with_bearer(application.row.owner, application.act(" ".join(scopes)).body["access_token"])
+    return bearer(application.act(" ".join(scopes)).body["access_token"], application.row.owner)
 
 
 def with_session(user: Any) -> Caller:

@@ -11,8 +11,8 @@ from config.api.versions.usage import uses
 from config.models import AuditEvent
 from orders.models import Order
 from posts.models import Post
-from tests.accounts.conftest import log_in, refresh, refused, with_bearer
-from tests.accounts.oauth.actors import register
+from tests.accounts.conftest import log_in, refresh, refused
+from tests.accounts.oauth.actors import bearer, register
 from tests.admin.test_pages import SECRET, create_rows
 from tests.conftest import PASSWORD, new_client, with_key, with_password
 from users.archive import get_archived_fields
@@ -36,7 +36,7 @@ def get_ids(caller, kind):
 def test_sessions_are_ones_own_and_tell_where_they_are(owner, other, browser, pair):
     log_in(other.user.email)
     browser.get("/session/account")
-    jwt, session = with_bearer(pair["access_token"]).get("/api/v1/sessions").data
+    jwt, session = bearer(pair["access_token"]).get("/api/v1/sessions").data
     assert [jwt["kind"], session["kind"]] == ["jwt", "session"]
     assert [jwt["address"], session["address"]] == ["127.0.0.1", "127.0.0.1"]
     assert "Ünusual" in session["user_agent"]
@@ -49,7 +49,7 @@ def test_sessions_are_ones_own_and_tell_where_they_are(owner, other, browser, pa
 
 
 def test_ended_session_is_refused_from_the_next_request_on(owner, browser, pair):
-    caller = with_bearer(pair["access_token"])
+    caller = bearer(pair["access_token"])
     (session,), (jwt,) = get_ids(caller, "session"), get_ids(caller, "jwt")
     assert caller.delete(f"/sessions/{session}").status == 204
     assert browser.get("/session/account").status_code == 302
@@ -62,7 +62,7 @@ def test_ended_session_is_refused_from_the_next_request_on(owner, browser, pair)
 
 
 def test_session_that_is_not_ones_own_is_not_there(make_user, browser, pair):
-    caller = with_bearer(pair["access_token"])
+    caller = bearer(pair["access_token"])
     stranger = with_password(make_user(password=PASSWORD))
     for name in ("x", "1", "%00", uuid4(), *get_ids(caller, "jwt"), *get_ids(caller, "session")):
         assert stranger.delete(f"/sessions/{name}").status == 404, name
@@ -71,7 +71,7 @@ def test_session_that_is_not_ones_own_is_not_there(make_user, browser, pair):
 
 def test_sessions_of_an_earlier_password_are_not_shown(owner, browser, pair):
     body = {"password": "four other words instead", "current_password": PASSWORD}
-    assert with_bearer(pair["access_token"]).patch(f"/users/{owner.pk}", body).status == 200
+    assert bearer(pair["access_token"]).patch(f"/users/{owner.pk}", body).status == 200
     assert with_password(owner, body["password"]).get("/sessions").data == []
 
 
@@ -147,7 +147,7 @@ def test_page_shows_what_is_ones_own_and_ends_it(owner, browser, pair):
     assert all(part in shown for part in ("127.0.0.1", "Browser (this session)", "API key test", "/archive"))
     jwt = get_ids(with_password(owner), "jwt")[0]
     assert browser.post("/session/account", {"end": jwt}).status_code == 302
-    assert refused(with_bearer(pair["access_token"]).get("/api/protected"))
+    assert refused(bearer(pair["access_token"]).get("/api/protected"))
     assert browser.post("/session/account", {"end": jwt}).status_code == 400
     assert key.get("/api/protected").status == 200
 

@@ -9,7 +9,8 @@ from django.utils import timezone
 from accounts.models import APIKey
 from accounts.services import create_api_key
 from config.api.versions.usage import uses
-from tests.accounts.conftest import log_in, refresh, with_bearer
+from tests.accounts.conftest import log_in, refresh
+from tests.accounts.oauth.actors import bearer
 from tests.conftest import PASSWORD, Caller
 
 
@@ -142,7 +143,7 @@ def test_read_goes_on_where_the_use_of_its_credential_cannot_be_written(transact
     caller = Caller(headers={"X-API-Key": key})
     if kind == "token":
         pair = refresh(log_in(owner.email, PASSWORD).data["refresh_token"]).data
-        caller = with_bearer(pair["access_token"])
+        caller = bearer(pair["access_token"])
     refused = []
 
     def refuse(execute, sql, *arguments):

@@ -10,7 +10,8 @@ from django.test import Client
 from accounts.services import create_api_key
 from config import audit
 from config.models import AuditEvent
-from tests.accounts.conftest import WRONG, log_in, log_out, refresh, with_bearer
+from tests.accounts.conftest import WRONG, log_in, log_out, refresh
+from tests.accounts.oauth.actors import bearer
 from tests.conftest import PASSWORD, Caller, with_password
 
 pytestmark = pytest.mark.usefixtures("one_minute")
@@ -33,7 +34,7 @@ def test_login_and_what_follows_are_noted(owner):
 
 def test_reuse_is_noted_once_although_the_answer_is_an_error(owner):
     pair = log_in(owner.email).data
-    with_bearer(refresh(pair["refresh_token"]).data["access_token"]).get("/users")
+    bearer(refresh(pair["refresh_token"]).data["access_token"]).get("/users")
     for _ in range(2):
         refresh(pair["refresh_token"])
     assert events()[2:] == [("token.reused", owner.pk)]

@@ -16,7 +16,8 @@ from django.conf import settings
 
 from accounts import tokens
 from accounts.signing_keys import parse_signing_key
-from tests.accounts.conftest import log_in, refresh, refused, with_bearer
+from tests.accounts.conftest import log_in, refresh, refused
+from tests.accounts.oauth.actors import bearer
 from tests.conftest import PASSWORD, Caller
 from users.models import User
 
@@ -50,16 +51,16 @@ def get_header(token):
 @pytest.mark.parametrize("new", [OTHER_SECRET, PEM], ids=["secret", "Ed25519"])
 def test_login_outlives_a_change_of_the_signing_key(owner, pair, sign_by, new):
     sign_by(new, settings.JWT_SIGNING_KEY)
-    assert with_bearer(pair["access_token"]).get("/users").status == 200
+    assert bearer(pair["access_token"]).get("/users").status == 200
     renewed = refresh(pair["refresh_token"])
     assert renewed.status == 200
     token = renewed.data["access_token"]
     key = parse_signing_key(new)
     assert (get_header(token)["kid"], get_header(token)["alg"]) == (key.key_id, key.algorithm_name)
-    assert with_bearer(token).get("/users").status == 200
+    assert bearer(token).get("/users").status == 200
     sign_by(new)
-    assert with_bearer(token).get("/users").status == 200
-    assert refused(with_bearer(pair["access_token"]).get("/users"))
+    assert bearer(token).get("/users").status == 200
+    assert refused(bearer(pair["access_token"]).get("/users"))
 
 
 def test_new_key_verifies_before_it_signs(pair, sign_by):
@@ -68,16 +69,16 @@ def test_new_key_verifies_before_it_signs(pair, sign_by):
     sign_by(PEM, settings.JWT_SIGNING_KEY)
     token = log_in("ann@example.com").data["access_token"]
     sign_by(settings.JWT_SIGNING_KEY, PEM)
-    assert with_bearer(token).get("/users").status == 200
+    assert bearer(token).get("/users").status == 200
 
 
 def test_token_without_a_key_id_is_good(pair, sign_by):
     claims = jwt.decode(pair["access_token"], options={"verify_signature": False})
     token = jwt.encode(claims, settings.JWT_SIGNING_KEY, "HS256")
     sign_by(OTHER_SECRET, settings.JWT_SIGNING_KEY)
-    assert with_bearer(token).get("/users").status == 200
+    assert bearer(token).get("/users").status == 200
     sign_by(OTHER_SECRET, PEM)
-    assert refused(with_bearer(token).get("/users"))
+    assert refused(bearer(token).get("/users"))
 
 
 @pytest.mark.parametrize("name_key", [True, False])
@@ -87,7 +88,7 @@ def test_public_key_is_no_secret(pair, sign_by, name_key):
     (published,) = Caller().get(KEY_SET).body["keys"]
     claims = jwt.decode(pair["access_token"], options={"verify_signature": False})
     headers = {"kid": published["kid"]} if name_key else None
-    assert refused(with_bearer(jwt.encode(claims, published["x"], "HS256", headers=headers)).get("/users"))
+    assert refused(bearer(jwt.encode(claims, published["x"], "HS256", headers=headers)).get("/users"))
 
 
 def test_others_verify_tokens_by_the_key_set(owner, sign_by):
@@ -130,15 +131,15 @@ def test_key_of_another_kind_is_refused(text):
 def test_login_outlives_a_change_of_the_secret_key(owner, pair, settings):
     earlier = settings.SECRET_KEY
     settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "n" + earlier, [earlier]
-    assert with_bearer(pair["access_token"]).get("/users").status == 200
+    assert bearer(pair["access_token"]).get("/users").status == 200
     renewed = refresh(pair["refresh_token"])
     settings.SECRET_KEY_FALLBACKS = []
-    assert with_bearer(renewed.data["access_token"]).get("/users").status == 200
+    assert bearer(renewed.data["access_token"]).get("/users").status == 200
 
 
 def test_login_ends_with_its_secret_key(owner, pair, settings):
     settings.SECRET_KEY = "n" + settings.SECRET_KEY
-    assert refused(with_bearer(pair["access_token"]).get("/users"))
+    assert refused(bearer(pair["access_token"]).get("/users"))
 
 
 def test_password_change_ends_the_logins_of_an_earlier_secret_key(owner, pair, settings):
@@ -146,7 +147,7 @@ def test_password_change_ends_the_logins_of_an_earlier_secret_key(owner, pair, s
     user = User.objects.get(pk=owner.pk)
     user.set_password("four other words instead")
     user.save()
-    assert refused(with_bearer(pair["access_token"]).get("/users"))
+    assert refused(bearer(pair["access_token"]).get("/users"))
     assert refused(refresh(pair["refresh_token"]))
 
 

@@ -10,7 +10,8 @@ import time_machine
 from django.conf import settings
 
 from accounts.signing_keys import parse_signing_key
-from tests.accounts.conftest import log_in, refresh, refused, with_bearer
+from tests.accounts.conftest import log_in, refresh, refused
+from tests.accounts.oauth.actors import bearer
 
 OTHER_TYPE = {"access": "refresh", "refresh": "access"}
 
@@ -46,7 +47,7 @@ def test_claims_are_those_of_the_service(owner, pair):
 
 
 def test_token_tells_when_it_ends(pair):
-    told = with_bearer(pair["access_token"]).get("/api/protected").data["credential"]["expires_at"]
+    told = bearer(pair["access_token"]).get("/api/protected").data["credential"]["expires_at"]
     assert told == time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(claims_of(pair["access_token"])["exp"]))
 
 
@@ -88,7 +89,7 @@ FORGERIES = {
 
 
 def take_access_token(token):
-    return with_bearer(token).get("/api/protected")
+    return bearer(token).get("/api/protected")
 
 
 @pytest.mark.parametrize(("kind", "take"), [("access_token", take_access_token), ("refresh_token", refresh)])
@@ -104,10 +105,8 @@ def test_forged_token_is_refused(pair, kind, take):
 def test_pair_of_a_node_whose_clock_is_seconds_ahead_is_taken(owner):
     with time_machine.travel(time.time() + 3):
         pair = log_in(owner.email).data
-    assert with_bearer(pair["access_token"]).get("/api/protected").status == 200
-    assert (
-        with_bearer(signed(claims_of(pair["access_token"]) | {"nbf": int(time.time()) + 3})).get("/users").status == 200
-    )
+    assert bearer(pair["access_token"]).get("/api/protected").status == 200
+    assert bearer(signed(claims_of(pair["access_token"]) | {"nbf": int(time.time()) + 3})).get("/users").status == 200
     assert refresh(pair["refresh_token"]).status == 200
 
 
@@ -116,7 +115,7 @@ GARBAGE = ["x", "..", "a.b.c", "a.b", "a.b.c.d", "é.é.é", "x" * 15_000, ("x" 
 
 def test_garbage_is_refused(db):
     for garbage in [*GARBAGE, segment(b"[" * 2900) + ".e30.x", segment(b'{"a":' * 600) + ".e30.x"]:
-        assert refused(with_bearer(garbage).get("/api/protected"))
+        assert refused(bearer(garbage).get("/api/protected"))
         answer = refresh(garbage)
         assert refused(answer) or (answer.status, answer.fields) == (400, {"refresh_token"}), answer
 
@@ -125,7 +124,7 @@ def test_altered_token_is_refused(pair):
     head, body, signature = pair["access_token"].split(".")
     last = "A" if signature[0] != "A" else "B"
     for altered in (f"{head}.{body}.{last}{signature[1:]}", f"{head}.{body[:-4]}AAAA.{signature}", f"{head}.{body}.A"):
-        assert refused(with_bearer(altered).get("/users"))
+        assert refused(bearer(altered).get("/users"))
 
 
 def test_token_is_spelt_in_one_way(pair):
@@ -134,9 +133,9 @@ def test_token_is_spelt_in_one_way(pair):
     # The last character holds two bits that belong to no byte.
     same_bytes = signature[:-1] + last[last.index(signature[-1]) ^ 1]
     for otherwise in (f"{signature}=", f"{signature}!", f"{signature[:9]}*{signature[9:]}", same_bytes):
-        assert refused(with_bearer(f"{head}.{body}.{otherwise}").get("/users"))
-    assert refused(with_bearer(f"{head}.{body}=.{signature}").get("/users"))
-    assert with_bearer(f"{head}.{body}.{signature}").get("/users").status == 200
+        assert refused(bearer(f"{head}.{body}.{otherwise}").get("/users"))
+    assert refused(bearer(f"{head}.{body}=.{signature}").get("/users"))
+    assert bearer(f"{head}.{body}.{signature}").get("/users").status == 200
 
 
 def deactivated(owner, admin):

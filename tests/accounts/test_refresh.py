@@ -10,8 +10,8 @@ from django.conf import settings
 from django.db.models import F
 
 from accounts.models import LoginSession
-from tests.accounts.conftest import log_in, log_out, refresh, refused, with_bearer
-from tests.accounts.oauth.actors import Person, register
+from tests.accounts.conftest import log_in, log_out, refresh, refused
+from tests.accounts.oauth.actors import Person, bearer, register
 
 
 def later(seconds):
@@ -20,7 +20,7 @@ def later(seconds):
 
 
 def works(pair):
-    return with_bearer(pair["access_token"]).get("/api/protected").status == 200
+    return bearer(pair["access_token"]).get("/api/protected").status == 200
 
 
 @pytest.mark.parametrize("prefix", ["/api", "/api/v1"])
@@ -31,7 +31,7 @@ def test_refresh_token_gives_a_new_pair(nobody, owner, pair, prefix):
     assert {answer.data["access_token"], answer.data["refresh_token"]}.isdisjoint(pair.values())
     assert answer.headers["Cache-Control"] == "no-store"
     assert works(answer.data)
-    assert with_bearer(answer.data["access_token"]).get("/api/protected").data["user"]["id"] == owner.pk
+    assert bearer(answer.data["access_token"]).get("/api/protected").data["user"]["id"] == owner.pk
 
 
 def test_old_access_token_works_until_it_expires(pair):
@@ -144,7 +144,7 @@ def test_logout_with_an_access_token_is_400_naming_the_field(pair, minutes):
 def test_logout_with_a_token_of_an_application_is_400_naming_the_field(owner, kind):
     granted = Person(owner).tokens(register())
     assert log_out(granted[kind]).fields == {"refresh_token"}
-    assert with_bearer(granted["access_token"]).get("/api/protected").status == 200
+    assert bearer(granted["access_token"]).get("/api/protected").status == 200
 
 
 def test_logout_needs_no_user_who_may_still_log_in(owner, pair, admin):

@@ -4,8 +4,8 @@ import pytest
 
 from accounts.models import hash_secret
 from tests.accounts.conftest import log_in, log_out
-from tests.accounts.credentials import BY_PASSWORD, credentials_of, reader, robot, with_bearer
-from tests.accounts.oauth.actors import Person
+from tests.accounts.credentials import BY_PASSWORD, credentials_of, reader, robot
+from tests.accounts.oauth.actors import Person, bearer
 from tests.conftest import PASSWORD, Caller, new_client
 
 NEW = "four other words instead"
@@ -90,7 +90,7 @@ def key_revoked(holder, admin):
 
 def logged_out(holder, admin):
     pair = log_in(holder.user.email).data
-    holder.credentials["JWT"] = with_bearer(holder.user, pair["access_token"])
+    holder.credentials["JWT"] = bearer(pair["access_token"], holder.user)
     assert holder.refused() == set()
     assert log_out(pair["refresh_token"]).status == 204
 

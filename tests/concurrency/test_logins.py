@@ -8,7 +8,8 @@ from functools import partial
 from django.db import connection
 
 from accounts.models import LoginSession
-from tests.accounts.conftest import WRONG, log_in, refresh, refused, with_bearer
+from tests.accounts.conftest import WRONG, log_in, refresh, refused
+from tests.accounts.oauth.actors import bearer
 from tests.conftest import PASSWORD, wait_until_somebody_waits_for, with_password
 
 
@@ -19,7 +20,7 @@ def test_of_twenty_simultaneous_uses_of_a_refresh_token_one_is_answered(at_once,
         answers = at_once(partial(refresh, token) for _ in range(20))
         assert sorted(answer.status for answer in answers) == [200] + [401] * 19
         (new,) = (answer.data for answer in answers if answer.status == 200)
-        assert with_bearer(new["access_token"]).get("/api/protected").status == 200
+        assert bearer(new["access_token"]).get("/api/protected").status == 200
         assert refresh(new["refresh_token"]).status == 200
 
 
@@ -33,7 +34,7 @@ def test_session_is_over_after_simultaneous_reuse_and_refresh(at_once, make_user
         assert answers[0].status == 401
         assert answers[1].status in {200, 401}
         assert not LoginSession.objects.filter(ended_at=None).exists()
-        assert with_bearer(third["access_token"]).get("/api/protected").status == 401
+        assert bearer(third["access_token"]).get("/api/protected").status == 401
 
 
 def test_of_forty_simultaneous_wrong_passwords_at_several_doors_ten_are_told_so(at_once, make_user, one_minute):

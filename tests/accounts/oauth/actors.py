@@ -117,5 +117,5 @@ def returned(response: Any) -> dict[str, str]:
     return dict(parse_qsl(target.query))
 
 
-def bearer(token: str) -> Caller:
-    return Caller(headers={"Authorization": f"Bearer {token}"})
+def bearer(token: str, user: Any = None) -> Caller:
+    return Caller(user, {"Authorization": f"Bearer {token}"})
