@@ -7,8 +7,6 @@ import io
 import json
 import logging
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -372,27 +370,20 @@ def end_connection() -> None:
         other.execute("SELECT pg_terminate_backend(%s, 5000)", [connection.connection.info.backend_pid])
 
 
-def wait_until(holds: Callable[[], bool], seconds: float = 10) -> None:
-    """Returns when it holds; fails when it does not within so many seconds."""
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def wait_for_events() -> None:
     """Returns when the feed shows all events: it waits for older transactions of the whole server."""
-    wait_until(lambda: Event.objects.committed().count() == Event.objects.count(), 120)
+    from tests.service import wait_for
+
+    wait_for(lambda: Event.objects.committed().count() == Event.objects.count(), 120)
 
 
 def wait_until_somebody_waits_for(holder: psycopg.Connection[Any]) -> None:
     """Returns when another connection waits for a lock of this one; fails when none does within ten seconds."""
-    deadline = time.monotonic() + 10
+    from tests.service import wait_for
+
     # Not pg_stat_activity, of which a transaction goes on to see what it saw first.
     waiting = "SELECT 1 FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY (pg_blocking_pids(pid))"
-    while not holder.execute(waiting).fetchone():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_for(lambda: holder.execute(waiting).fetchone(), 10)
 
 
 @pytest.fixture(scope="session")
@@ -408,21 +399,6 @@ def one_minute() -> None:
     """Lets the test begin where a minute, by which guesses are counted, has room for it."""
     if time.time() % 60 > 50:
         time.sleep(60 - time.time() % 60)
-
-
-def run_tests(plugin: str, folder: Path, tests: str, *options: str) -> subprocess.CompletedProcess[str]:
-    """Runs the text of a test module in a pytest of its own, beside a plugin of this suite."""
-    folder.joinpath("pytest.ini").write_text("[pytest]\n")
-    folder.joinpath("test_it.py").write_text(tests)
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", plugin, "-p", "no:cacheprovider", *options, folder],
-        cwd=Path(__file__).resolve().parent.parent,
-        env=environment | {"DJANGO_SETTINGS_MODULE": "config.settings"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 @pytest.fixture

@@ -43,6 +43,12 @@ def get_rest(headers: Message) -> int:
     return int(headers["RateLimit"].split(";")[1].removeprefix("r="))
 
 
+def find_free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
 class Copy:
     """A copy of the checkout, which shares nothing with it but the installed packages."""
 
@@ -107,9 +113,7 @@ class Service:
             pytest.fail(f"The service did not start: {self.log.read_text()}")
 
     def configure(self, copy: Copy, *command: str, **variables: str) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = find_free_port()
         self.copy = copy
         self.url = f"http://127.0.0.1:{self.port}"
         self.command = command or (".venv/bin/python", "manage.py", "serve")

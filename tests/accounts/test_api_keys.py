@@ -15,11 +15,6 @@ from tests.conftest import PASSWORD, Caller
 
 
 @pytest.fixture
-def owner(make_user):
-    return make_user(password=PASSWORD)
-
-
-@pytest.fixture
 def key(owner):
     return create_api_key(owner, name="test")[1]
 

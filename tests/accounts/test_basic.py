@@ -10,11 +10,6 @@ from tests.conftest import PASSWORD, Caller, with_bearer_of, with_password
 from users.models import User
 
 
-@pytest.fixture
-def owner(make_user):
-    return make_user(email="Ann@example.com", password=PASSWORD)
-
-
 def basic(pair):
     encoded = b64encode(pair if isinstance(pair, bytes) else pair.encode()).decode()
     return Caller(headers={"Authorization": f"Basic {encoded}"})

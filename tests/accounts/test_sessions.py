@@ -12,11 +12,6 @@ TOKEN = "t" * 32
 
 
 @pytest.fixture
-def owner(make_user):
-    return make_user(name="Own", password=PASSWORD)
-
-
-@pytest.fixture
 def browser(owner):
     client = Client(enforce_csrf_checks=True, raise_request_exception=False)
     client.force_login(owner)

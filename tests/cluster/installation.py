@@ -22,13 +22,12 @@ from tests.cluster.machines import Machine, Machines, Passwords
 from tests.cluster.network import MACHINES, Network, connect
 from tests.cluster.programs import Program, Room, Supervisor, find_programs, is_transaction_pooler
 from tests.faults.service import Service
-from tests.service import DEADLINE, Copy, wait_for
+from tests.service import DEADLINE, Copy, find_free_port, wait_for
 from tests.system.proxies import (
     HOST,
     Certificate,
     Ports,
     configure_nginx,
-    find_free_port,
     make_certificate,
     run_proxy,
 )

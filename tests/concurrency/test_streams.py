@@ -12,7 +12,8 @@ from django.test import override_settings
 
 from config.api import streams
 from config.postgresql.transactions import get_lock_number
-from tests.conftest import Caller, connect_elsewhere, end_connection, own_session, wait_until, with_key
+from tests.conftest import Caller, connect_elsewhere, end_connection, own_session, with_key
+from tests.service import wait_for
 from users import services
 
 NDJSON = "application/x-ndjson"
@@ -98,7 +99,7 @@ def test_stream_ends_when_its_time_is_over(many: Caller) -> None:
         pieces = iter(fetch(many, "/api/v2/users"))
         next(pieces)
         with connect_elsewhere() as other:
-            wait_until(lambda: not is_alive(other, connection.connection.info.backend_pid))
+            wait_for(lambda: not is_alive(other, connection.connection.info.backend_pid))
         with pytest.raises(InternalError, match="transaction timeout"):
             list(pieces)
 

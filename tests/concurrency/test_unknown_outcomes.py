@@ -10,8 +10,9 @@ from config.management.command import direct_connection
 from orders.models import Order
 from payments.models import Payment
 from tests.accounts.oauth.actors import register
-from tests.conftest import Caller, fast_path_only, own_session, wait_until, with_key
+from tests.conftest import Caller, fast_path_only, own_session, with_key
 from tests.faults.proxy import FATES
+from tests.service import wait_for
 
 
 @pytest.mark.parametrize(("fate", "made"), [(FATES[0], 0), (FATES[1], 1)], ids=FATES)
@@ -24,7 +25,7 @@ def test_connection_lost_at_commit_is_503_and_the_retry_learns_the_truth(proxy, 
     assert (lost.status, lost.code, lost.headers["Retry-After"]) == (503, "SERVICE_UNAVAILABLE", "1")
     assert proxy.cuts == {fate: 1}
     # PostgreSQL may still be at it.
-    wait_until(lambda: Payment.objects.count() >= made)
+    wait_for(lambda: Payment.objects.count() >= made)
     again = caller.post("/payments", {"amount": 5}, idempotency_key="k")
     assert (again.status, again.headers.get("Idempotent-Replayed")) == (201, "true" if made else None)
     assert [payment.pk for payment in Payment.objects.all()] == [again.data["id"]]

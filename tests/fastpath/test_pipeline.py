@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import time
 from dataclasses import dataclass, field
 from functools import partial
@@ -25,6 +24,7 @@ from config.http.blocking import get_blocking_backend
 from config.management.command import direct_connection
 from orders.models import Order
 from tests.conftest import connect_elsewhere, own_session
+from tests.service import find_free_port
 
 # `fail` gives an outcome, of which Python can load one, or fails in the way that is named.
 CREATE = """
@@ -332,10 +332,7 @@ def test_requests_go_on_while_another_one_holds_a_thread(run_together):
 
 
 def test_database_that_is_away_is_an_error_at_once(run_together, monkeypatch):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    away = {**connections.settings["default"], "HOST": "127.0.0.1", "PORT": port}
+    away = {**connections.settings["default"], "HOST": "127.0.0.1", "PORT": find_free_port()}
     monkeypatch.setitem(connections.settings, "default", away)
     began = time.monotonic()
     (error,) = run_together(lambda: get_connection("default").run("SELECT 1", []))

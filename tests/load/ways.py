@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from tests.load.client import wire
 from tests.load.world import Target
-from tests.service import open_folder
-from tests.system.proxies import Ports, configure_nginx, find_free_port, find_program, make_certificate, run_proxy
+from tests.service import find_free_port, open_folder
+from tests.system.proxies import Ports, configure_nginx, find_program, make_certificate, run_proxy
 
 
 class Way(NamedTuple):

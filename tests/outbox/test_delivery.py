@@ -16,8 +16,6 @@ from config.outbox import deliver
 from tests.conftest import connect_elsewhere, end_connection, own_session
 from tests.users.mail import ask_api, read_links, statuses
 
-SENDER = "users.messages.send"
-
 
 @pytest.fixture
 def ann(make_user: Any) -> Any:

@@ -20,13 +20,12 @@ from config.local.cluster import Cluster
 from tests.faults.service import Service
 from tests.load.arrivals import KEY, Offered, Plan, offer
 from tests.load.client import wire
-from tests.service import temporary_copy, wait_for
+from tests.service import find_free_port, temporary_copy, wait_for
 from tests.system.proxies import (
     HOST,
     Certificate,
     Ports,
     configure_nginx,
-    find_free_port,
     find_program,
     make_certificate,
     run_proxy,

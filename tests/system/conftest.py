@@ -1,7 +1,12 @@
 import os
+import subprocess
+import sys
+from pathlib import Path
 
 import psycopg
 import pytest
+
+from tests.service import CHECKOUT
 
 
 @pytest.fixture
@@ -14,3 +19,18 @@ def empty_database(monkeypatch):
         connection.execute(f"CREATE DATABASE {name}")
         yield os.environ["DATABASE_URL"].rpartition("/")[0] + f"/{name}"
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def run_tests(plugin: str, folder: Path, tests: str, *options: str) -> subprocess.CompletedProcess[str]:
+    """Runs the text of a test module in a pytest of its own, beside a plugin of this suite."""
+    folder.joinpath("pytest.ini").write_text("[pytest]\n")
+    folder.joinpath("test_it.py").write_text(tests)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", plugin, "-p", "no:cacheprovider", *options, folder],
+        cwd=CHECKOUT,
+        env=environment | {"DJANGO_SETTINGS_MODULE": "config.settings"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )

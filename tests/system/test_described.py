@@ -6,7 +6,7 @@ from textwrap import dedent
 
 import pytest
 
-from tests.conftest import run_tests
+from tests.system.conftest import run_tests
 
 TESTS = """
 import pytest

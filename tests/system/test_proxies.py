@@ -17,14 +17,13 @@ import pytest
 
 from config.local.account import get_accessible_folder
 from config.local.cluster import Cluster
-from tests.service import CHECKOUT, Copy, Service, get_key, wait_for
+from tests.service import CHECKOUT, Copy, Service, find_free_port, get_key, wait_for
 from tests.system.proxies import (
     HOST,
     MAX_REQUESTS,
     Certificate,
     Ports,
     configure_nginx,
-    find_free_port,
     find_program,
     make_certificate,
     run_proxy,

@@ -6,8 +6,8 @@ from secrets import token_urlsafe
 
 import pytest
 
-from tests.conftest import run_tests
 from tests.plugins.secrecy import BLOCK, LEAST_CHARACTERS, Watch
+from tests.system.conftest import run_tests
 
 SECRETS = {"password": "a pass phrase of its own", "api_key": "urs_in_the_query", "X-API-Key": "urs_in_the_header"}
 TESTS = """

@@ -15,8 +15,9 @@ from config.api.limits.redis_counters import RedisCounters
 from tests.api.limits.quotas import is_counted, quota_of
 from tests.api.test_failures import database_away
 from tests.api.wire import send
-from tests.conftest import PASSWORD, wait_until, with_bearer_of
+from tests.conftest import PASSWORD, with_bearer_of
 from tests.redis_server import PASSWORD as REDIS_PASSWORD
+from tests.service import wait_for
 
 WINDOW = redis_counters.WINDOW_SECONDS
 
@@ -89,7 +90,7 @@ def test_requests_are_answered_uncounted_while_redis_is_away_and_counted_when_it
         answers = [user.get("/users") for _ in range(8)]
         assert [(answer.status, is_counted(answer)) for answer in answers] == [(200, False)] * 8
         assert uncounted("principal") == before + 8
-    wait_until(lambda: is_counted(user.get("/users")))
+    wait_for(lambda: is_counted(user.get("/users")))
     (line,) = [record for record in caplog.records if record.name == quotas.logger.name]
     assert line.levelno == logging.WARNING
     assert line.getMessage().startswith("Requests are not counted against their quotas: Error 111 connecting to")
@@ -110,7 +111,7 @@ def test_silent_redis_is_waited_for_by_one_request_in_ten_seconds(hasty, user, m
             assert sorted(pool.map(timed, [ask] * 8))[6] < 0.4
         assert user.get("/users").status == 200
     counters._next_trial = time.monotonic()
-    wait_until(lambda: is_counted(user.get("/users")))
+    wait_for(lambda: is_counted(user.get("/users")))
 
 
 @pytest.mark.parametrize(
@@ -123,7 +124,7 @@ def test_redis_that_takes_no_counts_is_away(hasty, user, caplog, *, name, value,
         answers = [user.get("/users") for _ in range(3)]
         assert [(answer.status, is_counted(answer)) for answer in answers] == [(200, False)] * 3
     assert reason in caplog.text
-    wait_until(lambda: is_counted(user.get("/users")))
+    wait_for(lambda: is_counted(user.get("/users")))
 
 
 def test_wrong_password_is_told_and_not_shown(hasty, settings, user, caplog):

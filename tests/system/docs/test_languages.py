@@ -16,11 +16,11 @@ from config.events.webhooks.deliverer import deliver
 from config.models import Event, WebhookDelivery
 from orders.models import Order
 from tests.accounts.oauth.actors import Person, bearer, register
-from tests.conftest import wait_for_events, wait_until
+from tests.conftest import wait_for_events
 from tests.docs.exchanges import PAGES_WITH_EXCHANGES, check_exchanges, read_blocks
 from tests.docs.languages import LANGUAGES, JavaScript, Python
 from tests.docs.test_languages import IN_EVERY_LANGUAGE
-from tests.system.proxies import find_free_port
+from tests.service import find_free_port, wait_for
 from users.models import User
 
 PAGES = [page for page in PAGES_WITH_EXCHANGES if page not in IN_EVERY_LANGUAGE]
@@ -97,7 +97,7 @@ def test_receiver_of_webhooks_that_is_killed_misses_nothing(user, settings, tmp_
         orders.append(user.post("/orders", {"item": "Tea", "qty": 1}).data["id"])
         attempt()
         with subprocess.Popen([*interpreter, f"{code}\n{call}"]) as receiver:
-            wait_until(lambda: is_listening(port))
+            wait_for(lambda: is_listening(port))
             attempt()
             attempt()
             assert httpx.post(f"http://127.0.0.1:{port}/", json={}, headers={"webhook-id": "x"}).status_code == 401
