@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.test import Client
 
 from tests.conftest import PASSWORD, Answer, Caller
 from users.models import User
@@ -24,6 +25,12 @@ def log_out(token: str) -> Answer:
 
 def refused(answer: Answer) -> bool:
     return (answer.status, answer.code) == (401, "INVALID_TOKEN")
+
+
+def run_action(pages: Client, path: str, action: str, *rows: Any, confirmed: bool = True, follow: bool = False) -> Any:
+    """The page that answers an action of the admin, or where that leads."""
+    form = {"action": action, "_selected_action": [row.pk for row in rows]}
+    return pages.post(path, form | ({"post": "yes"} if confirmed else {}), follow=follow)
 
 
 @pytest.fixture

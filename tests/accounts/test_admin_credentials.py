@@ -8,22 +8,17 @@ from typing import Any
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.core.management import call_command
-from django.test import Client
 
 from accounts.models import APIKey
 from accounts.services import create_api_key
 from config.models import AuditEvent
+from tests.accounts.conftest import run_action
 from tests.accounts.oauth.actors import Person, bearer, register
 from tests.conftest import PASSWORD, with_bearer_of, with_key, with_password
 from users.models import User
 
 KEYS = "/admin/accounts/apikey/"
 USERS = "/admin/users/user/"
-
-
-def run_action(client: Client, path: str, action: str, *rows: Any, confirmed: bool = True, **more: str) -> Any:
-    form = {"action": action, "_selected_action": [str(row.pk) for row in rows], **more}
-    return client.post(path, form | ({"post": "yes"} if confirmed else {}), follow=True)
 
 
 def get_audit_trail(prefix: str) -> list[tuple[str, Any, Any]]:
@@ -42,12 +37,12 @@ def test_key_is_revoked_after_confirmation(pages, make_user):
     page = run_action(pages, KEYS, "revoke", row, confirmed=False)
     assert "stop working with the next request" in page.content.decode()
     assert caller.get("/api/protected").status == 200
-    assert "Revoked 1 keys." in run_action(pages, KEYS, "revoke", row).content.decode()
+    assert "Revoked 1 keys." in run_action(pages, KEYS, "revoke", row, follow=True).content.decode()
     assert caller.get("/api/protected").status == 401
     assert ("api_key.revoked", caller.user.pk) in get_events()
     assert LogEntry.objects.get().change_message == "Revoked."
     revoked_at = APIKey.objects.get().revoked_at
-    assert "Revoked 0 keys." in run_action(pages, KEYS, "revoke", row).content.decode()
+    assert "Revoked 0 keys." in run_action(pages, KEYS, "revoke", row, follow=True).content.decode()
     assert APIKey.objects.get().revoked_at == revoked_at
 
 
@@ -82,12 +77,12 @@ def test_users_are_deactivated_and_activated_in_bulk(pages, make_user):
     page = run_action(pages, USERS, "deactivate", *users, confirmed=False)
     assert "until you activate them again" in page.content.decode()
     assert {caller.get("/api/protected").status for caller in callers} == {200}
-    assert "Deactivated 3 users." in run_action(pages, USERS, "deactivate", *users).content.decode()
+    assert "Deactivated 3 users." in run_action(pages, USERS, "deactivate", *users, follow=True).content.decode()
     assert {caller.get("/api/protected").status for caller in callers} == {401}
     assert not versions & set(User.objects.filter(role="user").values_list("row_version", flat=True))
     assert pages.get(f"{USERS}?status__exact=inactive").context["cl"].result_count == 3
     assert LogEntry.objects.filter(change_message="Deactivated.").count() == 3
-    assert "Activated 3 users." in run_action(pages, USERS, "activate", *users).content.decode()
+    assert "Activated 3 users." in run_action(pages, USERS, "activate", *users, follow=True).content.decode()
     assert {caller.get("/api/protected").status for caller in callers} == {200}
 
 
@@ -95,7 +90,7 @@ def test_users_are_deactivated_and_activated_in_bulk(pages, make_user):
 def test_bulk_action_on_the_last_administrator_changes_no_user(pages, chief, make_user, action):
     users = [chief, make_user(), make_user()]
     before = list(User._base_manager.order_by("id").values())
-    page = run_action(pages, USERS, action, *users)
+    page = run_action(pages, USERS, action, *users, follow=True)
     assert "last active administrator" in page.content.decode()
     assert list(User._base_manager.order_by("id").values()) == before
     assert not LogEntry.objects.exists()
@@ -117,7 +112,7 @@ def test_end_grant_ends_tokens_of_the_application_and_the_user(pages, chief, mak
     tokens, theirs = person.tokens(client), other.tokens(client)
     model = {"accesstoken": get_access_token_model(), "refreshtoken": get_refresh_token_model()}[name]
     row = model.objects.get(user=person.user)
-    page = run_action(pages, f"/admin/oauth2_provider/{name}/", "end_grant", row)
+    page = run_action(pages, f"/admin/oauth2_provider/{name}/", "end_grant", row, follow=True)
     assert "Revoked 1 grants." in page.content.decode()
     assert bearer(tokens["access_token"]).get("/api/protected").status == 401
     assert client.refresh(tokens["refresh_token"]).status == 400

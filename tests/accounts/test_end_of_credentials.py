@@ -11,7 +11,7 @@ from django.test import Client
 from accounts import logins, services
 from accounts.services import create_api_key
 from config.models import AuditEvent, Webhook
-from tests.accounts.conftest import log_in, refresh
+from tests.accounts.conftest import log_in, refresh, run_action
 from tests.accounts.oauth.actors import Person, bearer, register
 from tests.conftest import PASSWORD, Caller, signed_in, with_key, with_password
 from users.models import User
@@ -20,8 +20,8 @@ USERS = "/admin/users/user/"
 WEBHOOK = {"url": "https://example.com/hook", "types": ["order.created"]}
 
 
-def choose(users: list[User], **more: str) -> dict[str, Any]:
-    return {"action": "end_credentials", "_selected_action": [user.pk for user in users], **more}
+def end_credentials(pages: Client, user: User, **options: bool) -> Any:
+    return run_action(pages, USERS, "end_credentials", user, **options)
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def status_of(credential: Any) -> int:
 
 def test_every_credential_is_refused_afterwards_but_the_password(pages, victim, credentials):
     assert {kind: status_of(credential) for kind, credential in credentials.items()} == dict.fromkeys(credentials, 200)
-    assert pages.post(USERS, choose([victim], post="yes")).status_code == 302
+    assert end_credentials(pages, victim).status_code == 302
     assert {kind: status_of(credential) for kind, credential in credentials.items()} == dict.fromkeys(credentials, 401)
     assert with_password(victim).get("/api/protected").status == 200
     assert bearer(log_in(victim.email, PASSWORD).data["access_token"]).get("/api/protected").status == 200
@@ -60,7 +60,7 @@ def test_nothing_gets_a_new_token_afterwards(pages, victim):
     client, machine = register(), register(victim, grant="client-credentials", redirect_uris="")
     person = Person(victim)
     tokens, code, pair = person.tokens(client), person.code(client), log_in(victim.email, PASSWORD).data
-    pages.post(USERS, choose([victim], post="yes"))
+    end_credentials(pages, victim)
     assert refresh(pair["refresh_token"]).status == 401
     assert client.refresh(tokens["refresh_token"]).body["error"] == "invalid_grant"
     assert client.exchange(code).body["error"] == "invalid_grant"
@@ -73,14 +73,14 @@ def test_others_and_the_users_own_code_applications_go_on(pages, victim, make_us
     token = Person(other).tokens(client)["access_token"]
     key = Caller(headers={"X-API-Key": create_api_key(other, name="k")[1]})
     session, person = signed_in(other), Person(other)
-    pages.post(USERS, choose([victim], post="yes"))
+    end_credentials(pages, victim)
     assert [status_of(credential) for credential in (bearer(token), key, session)] == [200, 200, 200]
     assert person.tokens(client)["access_token"]
 
 
 def test_webhooks_are_disabled_and_say_why(pages, victim, make_user):
     own, others = (with_key(each).post("/webhooks", WEBHOOK) for each in (victim, make_user()))
-    pages.post(USERS, choose([victim], post="yes"))
+    end_credentials(pages, victim)
     owner, path = with_password(victim), own.headers["Location"]
     webhook = owner.get(path).data
     assert (webhook["status"], "credentials were revoked" in webhook["disabled_reason"]) == ("disabled", True)
@@ -90,7 +90,7 @@ def test_webhooks_are_disabled_and_say_why(pages, victim, make_user):
 
 
 def test_action_is_confirmed_first(pages, victim, credentials):
-    page = pages.post(USERS, choose([victim]))
+    page = end_credentials(pages, victim, confirmed=False)
     assert page.status_code == 200
     shown = page.content.decode()
     assert "Vera Victim" in shown
@@ -99,22 +99,22 @@ def test_action_is_confirmed_first(pages, victim, credentials):
 
 
 def test_administrator_who_chooses_itself_is_told_and_signed_out(chief, pages):
-    assert "your own session ends, too" in pages.post(USERS, choose([chief])).content.decode()
-    pages.post(USERS, choose([chief], post="yes"))
+    assert "your own session ends, too" in end_credentials(pages, chief, confirmed=False).content.decode()
+    end_credentials(pages, chief)
     assert pages.get(USERS).status_code == 302
 
 
 @pytest.mark.parametrize("role", ["user", "support"])
 def test_nobody_but_administrators_ends_anything(make_user, victim, credentials, role):
     pages = signed_in(make_user(role))
-    pages.post(USERS, choose([victim], post="yes"))
+    end_credentials(pages, victim)
     assert b"end_credentials" not in pages.get(USERS).content
     assert status_of(credentials["api_key"]) == 200
     assert not AuditEvent.objects.filter(event="credentials.ended").exists()
 
 
 def test_end_is_noted_with_its_numbers_and_by_whom(pages, victim, credentials):
-    pages.post(USERS, choose([victim], post="yes"))
+    end_credentials(pages, victim)
     event = AuditEvent.objects.get(event="credentials.ended")
     assert (event.user, event.facts) == (victim, {"api_keys": 1, "logins": 1, "oauth_tokens": 3, "webhooks": 0})
     entry = LogEntry.objects.get()
@@ -139,7 +139,7 @@ def test_nothing_lives_on_of_what_races_the_end(at_once, make_user, settings):
         path = jwt.post("/webhooks", WEBHOOK).headers["Location"]
         ended, *raced = at_once(
             [
-                lambda: pages.post(USERS, choose([victim], post="yes")),  # noqa: B023
+                lambda: end_credentials(pages, victim),  # noqa: B023
                 lambda: client.refresh(tokens["refresh_token"]),  # noqa: B023
                 lambda: client.exchange(code),  # noqa: B023
                 lambda: machine.act(),  # noqa: B023, PLW0108

@@ -9,6 +9,7 @@ from django.core.management import CommandError, call_command
 
 from accounts.models import Application
 from config.models import AuditEvent
+from tests.accounts.conftest import run_action
 from tests.accounts.oauth.actors import CALLBACK, Registered, bearer
 
 ADD = "/admin/accounts/application/add/"
@@ -149,16 +150,15 @@ def test_admin_changes_scopes_and_not_the_kind(pages, client, person):
 LIST = "/admin/accounts/application/"
 
 
-def rotate(pages, *clients, **more):
-    chosen = {"action": "rotate_secret", "_selected_action": [client.row.pk for client in clients], **more}
-    return pages.post(LIST, chosen)
+def rotate(pages, *clients, **options):
+    return run_action(pages, LIST, "rotate_secret", *(client.row for client in clients), **options)
 
 
 def test_admin_gives_a_new_secret_once_and_the_old_one_ends(pages, machine):
     token = machine.act().body["access_token"]
-    assert "stops working immediately" in rotate(pages, machine).content.decode()
+    assert "stops working immediately" in rotate(pages, machine, confirmed=False).content.decode()
     assert machine.act().status == 200
-    answer = rotate(pages, machine, post="yes")
+    answer = rotate(pages, machine)
     assert "no-store" in answer["Cache-Control"]
     secret = re.search(r"<p><code>([^<]+)</code> <button", answer.content.decode())[1]
     assert machine.act().body["error"] == "invalid_client"
@@ -170,7 +170,7 @@ def test_admin_gives_a_new_secret_once_and_the_old_one_ends(pages, machine):
 
 def test_admin_gives_a_secret_to_one_confidential_application_alone(pages, client, public, machine):
     for chosen in ([public], [client, machine]):
-        answer = rotate(pages, *chosen, post="yes")
+        answer = rotate(pages, *chosen)
         assert answer.status_code == 302
     public.row.refresh_from_db()
     assert public.row.client_secret == ""
@@ -183,8 +183,7 @@ def test_admin_removes_an_application_with_its_tokens(pages, client, person, doo
     if door == "single":
         answer = pages.post(f"/admin/accounts/application/{client.row.pk}/delete/", {"post": "yes"})
     else:
-        chosen = {"action": "delete_selected", "_selected_action": [client.row.pk], "post": "yes"}
-        answer = pages.post("/admin/accounts/application/", chosen)
+        answer = run_action(pages, LIST, "delete_selected", client.row)
     assert answer.status_code == 302
     assert not Application.objects.exists()
     assert bearer(token).get("/api/protected").status == 401
