@@ -7,6 +7,7 @@ import io
 import json
 import logging
 import os
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -47,6 +48,8 @@ from tests.plugins import secrecy
 from users.models import User
 
 PASSWORD = "four plain words here"
+# How JSON shows a time.
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z")
 # A hash takes 30 ms of the processor in production, and the tests make thousands.
 COST_OF_A_HASH = Argon2idPasswordHasher.time_cost, Argon2idPasswordHasher.memory_cost
 Argon2idPasswordHasher.time_cost, Argon2idPasswordHasher.memory_cost = 1, 64

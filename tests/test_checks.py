@@ -7,7 +7,6 @@ import time
 from contextlib import contextmanager
 from datetime import timedelta
 from email.message import Message
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from urllib.error import HTTPError
@@ -24,8 +23,8 @@ from config.management.commands import doctor
 from config.models import OutboxEntry
 from tests.api.test_failures import database_away
 from tests.conftest import own_session
+from tests.service import CHECKOUT
 
-ROOT = Path(__file__).resolve().parents[1]
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
@@ -90,7 +89,7 @@ def test_mail_server_that_does_not_answer_is_told(settings, capsys, make_user, u
 
 
 def test_each_check_has_an_id_of_its_own():
-    files = [ROOT / "config/checks.py", *(ROOT / "config/management/commands").glob("*.py")]
+    files = [CHECKOUT / "config/checks.py", *(CHECKOUT / "config/management/commands").glob("*.py")]
     found = [name for file in files for name in re.findall(r'id="(config\.\w+)"', file.read_text())]
     assert len(found) == len(set(found)) > 10
 

@@ -2,7 +2,6 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 from django.test import Client
@@ -13,11 +12,11 @@ from config.models import AuditEvent
 from tests.accounts.conftest import WRONG, log_in, log_out, refresh
 from tests.accounts.oauth.actors import bearer
 from tests.conftest import PASSWORD, Caller, with_password
+from tests.service import CHECKOUT
 
 pytestmark = pytest.mark.usefixtures("one_minute")
 
 NEW = "four other words instead"
-CHECKOUT = Path(__file__).parents[2]
 
 
 def events():

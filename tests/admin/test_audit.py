@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -12,10 +11,10 @@ from config import audit
 from config.models import AuditEvent
 from config.models.events import TYPES
 from config.models.webhooks import PING
+from tests.service import CHECKOUT
 from users.links import Purpose
 
 LIST = "/admin/config/auditevent/"
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_list_is_filtered_by_event_along_its_index(pages):
@@ -34,7 +33,7 @@ def test_every_event_that_is_recorded_is_offered():
     things = "|".join({event.partition(".")[0] for event in audit.EVENTS})
     call = re.compile(rf'\b_?record(?:_write)?\(\s*"([\w.]+)"|"((?:{things})\.\w+)"')
     apps = ("config", "users", "orders", "posts", "payments", "accounts")
-    sources = [path for app in apps for path in (ROOT / app).rglob("*.py") if path.name != "trail.py"]
+    sources = [path for app in apps for path in (CHECKOUT / app).rglob("*.py") if path.name != "trail.py"]
     recorded = {"".join(names) for path in sources for names in call.findall(path.read_text())}
     recorded |= {f"{purpose}.{what}" for purpose in Purpose for what in ("requested", "used")}
     # Types of the feed and of deliveries, some of which look like events of the trail.

@@ -1,9 +1,8 @@
 """Orders: what they look like, which values they take, and that they never change."""
 
-import re
+from tests.conftest import TIME
 
 BOOK = {"item": "Book", "qty": 2}
-TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z")
 
 
 def test_order_has_exactly_the_fields_of_the_contract(user):

@@ -3,7 +3,7 @@
 import re
 import uuid
 
-TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z")
+from tests.conftest import TIME
 
 
 def pay(caller, amount, path="/payments"):

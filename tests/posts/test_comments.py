@@ -1,12 +1,9 @@
 """Comments, on their own and inside their post."""
 
-import re
-
 import pytest
 
 from posts.models import Comment, Post
-
-TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z")
+from tests.conftest import TIME
 
 
 @pytest.fixture

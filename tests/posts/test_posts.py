@@ -1,12 +1,10 @@
 """Posts: what they look like, who writes them, and what becomes of them."""
 
-import re
-
 import pytest
 
 from posts.models import Post
+from tests.conftest import TIME
 
-TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z")
 HELLO = {"title": "Hello", "body": "First\nline"}
 
 

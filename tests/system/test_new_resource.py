@@ -5,11 +5,11 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+from tests.service import CHECKOUT
+
 _FILE = re.compile(r"^`(notes/\w+\.py)`\n\n```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 SETTINGS = """
@@ -65,7 +65,7 @@ print(json.dumps({
 
 @pytest.fixture
 def example(tmp_path):
-    files = dict(_FILE.findall((ROOT / "docs/layout.md").read_text()))
+    files = dict(_FILE.findall((CHECKOUT / "docs/layout.md").read_text()))
     (tmp_path / "notes/migrations").mkdir(parents=True)
     for name in ("notes/__init__.py", "notes/migrations/__init__.py"):
         (tmp_path / name).touch()
@@ -80,7 +80,7 @@ def test_the_worked_example_is_a_resource_in_under_100_lines(example, empty_data
     environment = os.environ | {
         "DATABASE_URL": empty_database,
         "DJANGO_SETTINGS_MODULE": "example_settings",
-        "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)]),
+        "PYTHONPATH": os.pathsep.join([str(folder), str(CHECKOUT)]),
     }
     done = subprocess.run(
         [sys.executable, "calls.py"], cwd=folder, env=environment, capture_output=True, text=True, check=False

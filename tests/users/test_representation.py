@@ -1,10 +1,10 @@
 """What a user looks like, and which values its fields take."""
 
-import re
 from datetime import UTC, datetime, timedelta
 
+from tests.conftest import TIME
+
 SHOWN = {"id", "name", "email", "role", "status", "email_verified_at", "external_id", "created_at", "updated_at"}
-TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z")
 ANN = {"name": "Ann Lee", "email": "ann@example.com"}
 
 
