@@ -14,9 +14,9 @@ import yaml
 
 from config import VERSION
 from config.settings import REQUIRED, SECRETS, env
+from tests.service import CHECKOUT
 
-ROOT = Path(__file__).resolve().parents[2]
-DEPLOY = ROOT / "deploy"
+DEPLOY = CHECKOUT / "deploy"
 UNITS = DEPLOY / "systemd"
 _ROW = re.compile(r"^\| (?P<names>`[^|]+`) \| (?P<meaning>.+) \| (?P<default>[^|]+) \|$", re.MULTILINE)
 _LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
@@ -24,7 +24,7 @@ _LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
 
 def read_documented() -> dict[str, tuple[str, str]]:
     """The meaning and default of each variable in the table of settings."""
-    text = (ROOT / "docs/settings.md").read_text()
+    text = (CHECKOUT / "docs/settings.md").read_text()
     return {
         name: (row["meaning"], default)
         for row in _ROW.finditer(text)
@@ -47,7 +47,7 @@ def test_every_setting_is_documented():
 
 
 def test_each_secret_that_a_file_may_hold_is_documented():
-    text = (ROOT / "docs/settings.md").read_text().partition("## Secrets in files")[2].partition(")")[0]
+    text = (CHECKOUT / "docs/settings.md").read_text().partition("## Secrets in files")[2].partition(")")[0]
     named = set(re.findall(r"`([A-Z_]+)`", text))
     keys = {"SECRET_KEY", "JWT_SIGNING_KEY"}
     assert named - {"_FALLBACKS"} | {f"{key}_FALLBACKS" for key in keys} == set(SECRETS)
@@ -56,26 +56,28 @@ def test_each_secret_that_a_file_may_hold_is_documented():
 def test_example_holds_every_setting():
     """To write it anew: .venv/bin/python -m tests.plugins.postgresql .venv/bin/python -m tests.deploy.test_files."""
     example = build_example()
-    assert (ROOT / ".env.example").read_text() == example
+    assert (CHECKOUT / ".env.example").read_text() == example
     # The text of a link alone says nothing.
     assert re.findall(r"\(\w+\)", example) == []
 
 
 def test_version_is_that_of_the_last_release_or_of_the_next_one():
-    released = re.findall(r"^## \[(\d[\d.]*)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    released = re.findall(r"^## \[(\d[\d.]*)\]", (CHECKOUT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert VERSION in released[:1] or VERSION.endswith(".dev0")
-    tags = subprocess.run(["git", "tag", "--list", "v*"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    tags = subprocess.run(
+        ["git", "tag", "--list", "v*"], cwd=CHECKOUT, capture_output=True, text=True, check=True
+    ).stdout
     assert {tag.removeprefix("v") for tag in tags.split()} <= set(released)
 
 
 def test_image_holds_what_the_service_is_made_of():
     dockerfile = (DEPLOY / "Dockerfile").read_text()
     copied = {path for line in re.findall(r"^COPY (?!--)(.+)$", dockerfile, re.MULTILINE) for path in line.split()[:-1]}
-    apps = {path.parent.name for path in ROOT.glob("*/models.py")}
+    apps = {path.parent.name for path in CHECKOUT.glob("*/models.py")}
     assert apps | {"docs", "manage.py", "requirements-otel.txt"} <= copied
-    allowed = set(re.findall(r"^!(.+)$", (ROOT / ".dockerignore").read_text(), re.MULTILINE))
+    allowed = set(re.findall(r"^!(.+)$", (CHECKOUT / ".dockerignore").read_text(), re.MULTILINE))
     assert copied == allowed
-    assert all((ROOT / path).exists() for path in copied)
+    assert all((CHECKOUT / path).exists() for path in copied)
 
 
 def test_image_does_not_run_as_root():
@@ -89,13 +91,13 @@ def test_compose_needs_what_the_guide_makes(tmp_path):
     service = compose["services"]["service"]
     (block,) = re.findall(
         r"^(install [^\n]* deploy/environment <<END\n.*?^END\nsed [^\n]* > deploy/proxy.conf)$",
-        (ROOT / "docs/deploy.md").read_text(),
+        (CHECKOUT / "docs/deploy.md").read_text(),
         re.MULTILINE | re.DOTALL,
     )
     (tmp_path / "deploy").mkdir()
     shutil.copy(DEPLOY / "nginx.conf", tmp_path / "deploy")
     values = "DOMAIN=api.example.com\nEMAIL_URL=smtp://localhost\nADMINISTRATOR_ADDRESS=198.51.100.1\n"
-    script = f"{values}cd '{tmp_path}'\n{block}".replace("git ", f"git -C '{ROOT}' ")
+    script = f"{values}cd '{tmp_path}'\n{block}".replace("git ", f"git -C '{CHECKOUT}' ")
     subprocess.run(["bash", "-ec", script], check=True)
     made = dict(line.split("=", 1) for line in (tmp_path / "deploy/environment").read_text().splitlines())
     needed = re.findall(r"\$\{([A-Z_]+):\?", (DEPLOY / "compose.yaml").read_text())
@@ -115,7 +117,7 @@ def test_compose_needs_what_the_guide_makes(tmp_path):
     assert site.count("server service:8000 ") == 2
     assert "127.0.0.1:8000" not in site
     assert site.count("allow 198.51.100.1;") == 1
-    ignored = (ROOT / ".gitignore").read_text().splitlines()
+    ignored = (CHECKOUT / ".gitignore").read_text().splitlines()
     assert {"deploy/environment", "deploy/proxy.conf"} <= set(ignored)
 
 
@@ -146,4 +148,4 @@ def test_dockerfile_is_one_that_hadolint_takes():
 
 
 if __name__ == "__main__":
-    (ROOT / ".env.example").write_text(build_example())
+    (CHECKOUT / ".env.example").write_text(build_example())

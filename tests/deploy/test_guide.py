@@ -4,9 +4,10 @@ import re
 
 import pytest
 
-from tests.deploy.test_files import ROOT, UNITS
+from tests.deploy.test_files import UNITS
+from tests.service import CHECKOUT
 
-GUIDE = (ROOT / "docs/deploy.md").read_text()
+GUIDE = (CHECKOUT / "docs/deploy.md").read_text()
 (SETTINGS,) = re.findall(
     r"^(install [^\n]*/etc/users-service/environment <<END\n.*?^END\n)", GUIDE, re.MULTILINE | re.DOTALL
 )
@@ -22,7 +23,7 @@ def test_guide_takes_ten_commands_of_one_step_each() -> None:
 
 @pytest.mark.parametrize("unit", ["users-service.service", "users-service-purge.service"])
 def test_unit_uses_what_the_guide_has_made(unit: str) -> None:
-    account = re.search(r"useradd .* (\S+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    account = re.search(r"useradd .* (\S+)$", (CHECKOUT / "Makefile").read_text(), re.MULTILINE)
     clone = re.search(r"^git clone \S+ (\S+)$", GUIDE, re.MULTILINE)
     assert account
     assert clone

@@ -5,7 +5,6 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import yaml
@@ -13,10 +12,10 @@ from django.utils.text import slugify
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.api.wire import send
+from tests.service import CHECKOUT
+from tests.site.test_metrics import BEARER, TOKEN
 
-ROOT = Path(__file__).resolve().parents[2]
-DEPLOY = ROOT / "deploy"
-TOKEN = "the-token-of-prometheus"
+DEPLOY = CHECKOUT / "deploy"
 # Of PromQL itself, and what Prometheus knows by itself of each machine that it scrapes.
 WORDS = {"sum", "max", "min", "by", "and", "or", "unless", "offset", "topk", "rate", "increase", "scalar"}
 WORDS |= {"histogram_quantile", "time"}
@@ -54,7 +53,7 @@ def get_dashboard_expressions() -> Iterator[str]:
 def exposed(db, settings) -> set[str]:
     """The names of the samples that Prometheus may see, of a metric without any yet the one that it will have."""
     settings.METRICS_TOKEN = TOKEN
-    response = send("GET", "/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
+    response = send("GET", "/metrics", headers=BEARER)
     assert response.status_code == 200
     endings = {"counter": ["_total"], "histogram": ["_bucket", "_sum", "_count"]}
     return {
@@ -96,7 +95,7 @@ def test_panels_of_the_dashboard_do_not_overlap():
 
 
 def test_each_alert_has_an_entry_in_the_runbook():
-    text = (ROOT / "docs/troubleshooting.md").read_text()
+    text = (CHECKOUT / "docs/troubleshooting.md").read_text()
     entries = dict(re.findall(r"^### (\w+)\n(.*?)(?=^##|\Z)", text, re.MULTILINE | re.DOTALL))
     alerts = get_alerts()
     assert list(entries) == [alert["alert"] for alert in alerts]

@@ -14,9 +14,7 @@ from tests.api.test_failures import database_away
 from tests.api.wire import send
 from tests.conftest import PASSWORD
 from tests.service import CHECKOUT
-
-TOKEN = "the-token-of-prometheus"
-BEARER = {"Authorization": f"Bearer {TOKEN}"}
+from tests.site.test_metrics import BEARER, TOKEN
 
 pytestmark = pytest.mark.django_db
 
