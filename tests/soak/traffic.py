@@ -119,8 +119,9 @@ class Visitor(threading.Thread):
         self.ask("GET", random.choice(PAGES), headers=self.session, expected=(200,))
 
     def export(self) -> None:
-        form = urlencode({"format": random.choice(("csv", "json"))}).encode()
-        self.ask("POST", EXPORT, form, headers=self.session, expected=(200,))
+        form = urlencode({"format": random.choice(("csv", "ndjson"))}).encode()
+        # The change list tells an account whose other export is running to wait.
+        self.ask("POST", EXPORT, form, headers=self.session, expected=(200, 302))
 
     def ask(
         self,
