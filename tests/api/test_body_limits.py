@@ -1,5 +1,6 @@
 """How long a body may be: what its endpoint can use, and no more work than that takes."""
 
+import asyncio
 from contextlib import suppress
 from functools import partial
 
@@ -10,11 +11,11 @@ from config.api.writing.idempotency import canonical
 from config.http.errors import DomainError
 from config.http.json import MAX_STRUCTURE, parse_json
 from config.http.request_limits import MAX_SHORT_BODY
+from config.server.requests import Bodies
 from posts.models import Post
 from tests.api.wire import compare_times
 from tests.conftest import Caller
 from tests.contract.routes import routes
-from tests.server.received import Received, respond_to
 
 KIBIBYTE = 1024
 ESCAPED = r"\ud83d\ude00"
@@ -137,17 +138,10 @@ def test_body_at_its_limit_costs_little_more_than_an_honest_one(body: bytes) -> 
     assert compare_times(partial(read, body), partial(read, HONEST)) < 5
 
 
-class InPieces(Received):
-    """A request whose body comes byte by byte, and does not end."""
-
-    async def receive(self) -> dict[str, object]:
+def test_body_in_very_many_pieces_is_refused() -> None:
+    async def receive() -> dict[str, object]:
         return {"type": "http.request", "body": b" ", "more_body": True}
 
-
-@pytest.mark.django_db(transaction=True)
-def test_body_in_very_many_pieces_is_refused() -> None:
-    request = InPieces("/api/v1/users/1/posts", transfer_encoding="chunked")
-    request.scope["method"] = "POST"
-    respond_to(request)
-    assert request.status == 413
-    assert request.body["error"]["message"] == "The body comes in more than 16384 pieces."
+    with pytest.raises(DomainError, match="more than 16384 pieces") as refused:
+        asyncio.run(Bodies().receive({}, receive, 256 * KIBIBYTE))
+    assert refused.value.code == "PAYLOAD_TOO_LARGE"
