@@ -49,13 +49,23 @@ async def ask(
             writer.write(request)
             head = await reader.readuntil(b"\r\n\r\n")
             fields = parse_head(head)
-            content = await reader.readexactly(int(fields.get("content-length", "0")))
+            content = await _read_body(reader, fields)
     except (OSError, EOFError, TimeoutError):
         return Answer(None, time.perf_counter() - start)
     finally:
         if writer:
             writer.transport.abort()
     return Answer(int(head[9:12]), time.perf_counter() - start, fields, content)
+
+
+async def _read_body(reader: asyncio.StreamReader, fields: Mapping[str, str]) -> bytes:
+    if fields.get("transfer-encoding") != "chunked":
+        return await reader.readexactly(int(fields.get("content-length", "0")))
+    chunks = []
+    while size := int(await reader.readuntil(b"\r\n"), 16):
+        chunks.append(await reader.readexactly(size))
+        await reader.readexactly(len(b"\r\n"))
+    return b"".join(chunks)
 
 
 def refuse_own(connection: socket.socket) -> None:
