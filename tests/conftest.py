@@ -53,6 +53,7 @@ TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z")
 # A hash takes 30 ms of the processor in production, and the tests make thousands.
 COST_OF_A_HASH = Argon2idPasswordHasher.time_cost, Argon2idPasswordHasher.memory_cost
 Argon2idPasswordHasher.time_cost, Argon2idPasswordHasher.memory_cost = 1, 64
+# Imported here only inside functions: pytest rewrites the assertions of a plugin that nothing has imported before.
 pytest_plugins = ["tests.service"]
 
 # Property tests compare values; how long one example takes on a busy machine is no fault of theirs.

@@ -1,8 +1,10 @@
 """Basic as a credential."""
 
 from base64 import b64encode
+from datetime import UTC, datetime, timedelta
 
 import pytest
+import time_machine
 from django.contrib.auth.hashers import check_password, make_password
 from django.core.cache import cache
 
@@ -82,6 +84,14 @@ def hashed(monkeypatch):
     monkeypatch.setattr("accounts.passwords.check_password", check)
     cache.clear()
     return seen
+
+
+def test_good_password_is_hashed_once_a_minute(owner, hashed):
+    caller = with_password(owner)
+    for second, times in ((0, 1), (59, 1), (61, 2), (120, 2)):
+        with time_machine.travel(datetime(2026, 12, 1, 9, 30, tzinfo=UTC) + timedelta(seconds=second), tick=False):
+            assert caller.get("/users").status == 200
+        assert len(hashed) == times, second
 
 
 def test_wrong_password_is_hashed_each_time(owner, hashed):

@@ -145,3 +145,12 @@ def test_body_in_very_many_pieces_is_refused() -> None:
     with pytest.raises(DomainError, match="more than 16384 pieces") as refused:
         asyncio.run(Bodies().receive({}, receive, 256 * KIBIBYTE))
     assert refused.value.code == "PAYLOAD_TOO_LARGE"
+
+
+@pytest.mark.parametrize("prefix", ["", "/api", "/api/v2"])
+def test_lines_may_have_a_mebibyte_where_they_are_taken(prefix: str) -> None:
+    for path in ("/users", "/orders", "/users/1/posts"):
+        assert find_max_body("POST", prefix + path, "Application/X-NDJSON") == 1024 * KIBIBYTE
+        assert find_max_body("POST", prefix + path, "application/json") < 1024 * KIBIBYTE
+    for method, path in (("POST", "/payments"), ("PATCH", "/users/1"), ("POST", "/api-keys")):
+        assert find_max_body(method, prefix + path, "application/x-ndjson") == 16 * KIBIBYTE

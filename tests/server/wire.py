@@ -41,7 +41,7 @@ class Wire:
     @contextmanager
     def sent(self, start: str, headers: Iterable[str] = (), body: bytes = b"") -> Iterator[socket.socket]:
         """A connection on which a request, or a part of one, was sent; `start` has no version."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=30) as connection:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=5) as connection:
             lines = [f"{start} HTTP/1.1", "Host: localhost", *headers]
             connection.sendall("".join(f"{line}\r\n" for line in [*lines, ""]).encode() + body)
             yield connection

@@ -226,6 +226,12 @@ def retired(version: Version) -> DomainError:
 
 
 def unsupported(number: str, status: int) -> DomainError:
+    """UNSUPPORTED_VERSION for a version that there never was.
+
+    Args:
+        number: as the request names it.
+        status: of the response: it depends on where the request names it.
+    """
     message = f"Unknown version {number!r}. Supported: {format_supported()}."
     return DomainError(ErrorCode.UNSUPPORTED_VERSION, message, status=status)
 

@@ -158,7 +158,7 @@ def test_filters_choose_what_a_look_at_every_row_chooses(rows: Rows, name: str) 
     served: list[bool] = []
 
     @settings(suppress_health_check=list(HealthCheck), phases=(Phase.generate,))
-    @given(build_filters(rows, name), sorts, st.sampled_from(["admin", "admin", "user"]), st.integers(3, 7))
+    @given(build_filters(rows, name), sorts, st.sampled_from(["admin", "admin", "user"]), st.integers(1, 7))
     def check(filters: dict[str, str], ordering: Ordering, who: str, limit: int) -> None:
         order = "desc" if ordering.descending else "asc"
         query = {**filters, "sort": ordering.field, "order": order, "limit": limit}
