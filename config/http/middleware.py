@@ -35,7 +35,7 @@ class Middleware:
 class RequestMiddleware(Middleware):
     """Prepares every request before the other middlewares see it, and completes every response after them.
 
-    * The response carries a `Request-Id`: the client's own `X-Request-Id` when it is a sane one.
+    * The response carries a `Request-Id`.
     * `post` is no `POST` (RFC 9110, section 9.1), which Django takes it for; so it is a method that nothing has.
     * `?api_key=` is taken out of the query: no log, link, page or redirect repeats it.
     * The response tells its length; 204 and 304, which have no content, must not (RFC 9110, section 8.6).
@@ -43,8 +43,7 @@ class RequestMiddleware(Middleware):
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         state = get_state(request.META)
-        given = request.META.get("HTTP_X_REQUEST_ID", "")
-        state.request_id = request_id = given if SANE_REQUEST_ID.fullmatch(given) else os.urandom(16).hex()
+        state.request_id = request_id = choose_request_id(request.META)
         request.method = request.META["REQUEST_METHOD"]
         query = request.META.get("QUERY_STRING", "")
         # Unencoded, or with some of it percent-encoded: nothing else decodes to it.
@@ -60,6 +59,12 @@ class RequestMiddleware(Middleware):
         if not response.streaming and response.status_code not in {204, 304}:
             response.headers.setdefault("Content-Length", str(len(response.content)))
         return response
+
+
+def choose_request_id(environ: Mapping[str, Any]) -> str:
+    """The client's own X-Request-Id when it is a sane one, otherwise a random one."""
+    given: str = environ.get("HTTP_X_REQUEST_ID", "")
+    return given if SANE_REQUEST_ID.fullmatch(given) else os.urandom(16).hex()
 
 
 def _split_secrets(query: str) -> tuple[str, Sequence[str]]:

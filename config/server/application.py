@@ -62,7 +62,7 @@ logger = logging.getLogger(__name__)
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 # Per worker, in greenlets. More would only wait longer for each other.
-MAX_RUNNING = 512
+MAX_RUNNING = 192
 # Of a stream: even a slow client can read this much in time.
 MAX_CHUNK = 256 * 1024
 
