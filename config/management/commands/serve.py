@@ -19,8 +19,10 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from django.conf import settings
+from django.contrib.auth.hashers import get_hashers
 from django.core.management.base import CommandError
 from django.db import connections, transaction
+from django.urls import reverse
 from granian._granian import SocketHolder
 from granian.constants import HTTPModes, Interfaces, RuntimeModes
 from granian.http import HTTP1Settings
@@ -28,6 +30,7 @@ from granian.log import LogLevels
 from granian.server.mp import MPServer
 
 from config import COMMIT, VERSION
+from config.api.backends import get_backend
 from config.http.lanes import Lane
 from config.http.url_map import find_view
 from config.local.cluster import get_default_cluster, running_beside
@@ -218,9 +221,13 @@ def _serve(sockets: Sequence[socket.socket], predecessor: Predecessor | None) ->
     import config.asgi
     import config.urls  # noqa: F401
 
-    # As well as the patterns of addresses, which are compiled where they are first looked at.
+    # As well as the patterns and names of addresses, which are compiled where they are first looked at, and backends.
     for path in ("/nowhere", "/api/v1/nowhere"):
         find_view(path)
+    reverse("admin:index")
+    for name in (settings.CREDENTIAL_BACKEND, settings.QUOTA_BACKEND, settings.BLOCKING_BACKEND):
+        get_backend(name)
+    get_hashers()
     # The garbage collector writes to each object that it visits, which would copy the shared memory pages. Frozen
     # objects are not visited again.
     gc.collect()
