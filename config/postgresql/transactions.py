@@ -11,6 +11,7 @@ from django.db import (
     DatabaseError,
     Error,
     InterfaceError,
+    InternalError,
     OperationalError,
     connection,
     connections,
@@ -125,13 +126,14 @@ def is_unavailable(exception: BaseException | None) -> bool:
     """Whether an exception says that the database is unavailable or busy, so that the client should retry.
 
     It calls two of its states faults of its own: a standby that has not taken over yet, and a transaction that it ended
-    because the process slept in it. And libpq tells of a lost connection by an error of no class where it notices that
-    between two results; only PostgreSQL gives a code to each of its errors.
+    because the process slept in it. And where a connection is lost between two results, libpq tells it by an error of
+    no class, and psycopg by an InternalError: a pooler passes on the result of a COMMIT, and then the loss of its
+    server. Only PostgreSQL gives a code to each of its errors.
     """
     # Django leaves psycopg's own errors as they are where a server-side cursor is read.
     if isinstance(exception, OperationalError | InterfaceError | psycopg.OperationalError | psycopg.InterfaceError):
         return True
-    if type(exception) is DatabaseError and isinstance(exception.__cause__, psycopg.Error):
+    if type(exception) in {DatabaseError, InternalError} and isinstance(exception.__cause__, psycopg.Error):
         return exception.__cause__.diag.sqlstate is None
     cause = exception.__cause__ if isinstance(exception, Error) else None
     return isinstance(cause, IdleInTransactionSessionTimeout) or is_refused_by_standby(cause)

@@ -4,7 +4,7 @@ import time
 
 import psycopg
 import pytest
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, InternalError, connection
 from psycopg.errors import error_from_result
 
 from config.postgresql.connections import ask, cut_if_waiting
@@ -23,6 +23,25 @@ def test_loss_of_a_connection_that_libpq_alone_tells_is_unavailability() -> None
     # PostgreSQL gives a code to each error that it tells.
     assert type(raised.value) is DatabaseError
     assert is_unavailable(raised.value)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_result_that_is_followed_by_another_one_is_unavailability() -> None:
+    """As of a COMMIT, after which a pooler tells that it has lost the server."""
+    connection.ensure_connection()
+    raw = connection.connection
+    with pytest.raises(InternalError) as raised, connection.wrap_database_errors:
+        raw.wait(raw._exec_command(b"SELECT 1; SELECT 2"))
+    connection.close()
+    assert is_unavailable(raised.value)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_fault_of_ours_that_postgresql_tells_is_no_unavailability() -> None:
+    with pytest.raises(DatabaseError) as raised, connection.cursor() as cursor:
+        cursor.execute("COMMIT; SAVEPOINT nowhere")
+    connection.close()
+    assert not is_unavailable(raised.value)
 
 
 @pytest.mark.django_db(transaction=True)
