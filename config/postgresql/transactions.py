@@ -133,9 +133,9 @@ def is_unavailable(exception: BaseException | None) -> bool:
     # Django leaves psycopg's own errors as they are where a server-side cursor is read.
     if isinstance(exception, OperationalError | InterfaceError | psycopg.OperationalError | psycopg.InterfaceError):
         return True
-    if type(exception) in {DatabaseError, InternalError} and isinstance(exception.__cause__, psycopg.Error):
-        return exception.__cause__.diag.sqlstate is None
     cause = exception.__cause__ if isinstance(exception, Error) else None
+    if type(exception) in {DatabaseError, InternalError} and isinstance(cause, psycopg.Error):
+        return cause.diag.sqlstate is None
     return isinstance(cause, IdleInTransactionSessionTimeout) or is_refused_by_standby(cause)
 
 
