@@ -134,8 +134,8 @@ def is_unavailable(exception: BaseException | None) -> bool:
     if isinstance(exception, OperationalError | InterfaceError | psycopg.OperationalError | psycopg.InterfaceError):
         return True
     cause = exception.__cause__ if isinstance(exception, Error) else None
-    if type(exception) in {DatabaseError, InternalError} and isinstance(cause, psycopg.Error):
-        return cause.diag.sqlstate is None
+    if type(exception) in {DatabaseError, InternalError} and isinstance(cause, psycopg.Error) and not cause.sqlstate:
+        return True
     return isinstance(cause, IdleInTransactionSessionTimeout) or is_refused_by_standby(cause)
 
 

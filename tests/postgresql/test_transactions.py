@@ -45,6 +45,14 @@ def test_fault_of_ours_that_postgresql_tells_is_no_unavailability() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
+def test_standby_that_takes_no_writes_is_unavailability() -> None:
+    with pytest.raises(InternalError) as raised, connection.cursor() as cursor:
+        cursor.execute("BEGIN READ ONLY; CREATE TABLE anything (id integer)")
+    connection.close()
+    assert is_unavailable(raised.value)
+
+
+@pytest.mark.django_db(transaction=True)
 def test_question_to_a_silent_database_ends() -> None:
     """Of the connection of this thread, which a timer ends."""
     started = time.monotonic()
