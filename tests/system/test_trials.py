@@ -11,6 +11,7 @@ from tests.load import cases, world
 from tests.soak import trial
 
 USERS = 2000
+CASES = ("bodies", "logins", "export", "long_pages", "row_locks")
 
 
 def test_nothing_is_lost_or_unexpected_in_a_short_soak(tmp_path, monkeypatch):
@@ -26,11 +27,11 @@ def test_nothing_is_lost_or_unexpected_in_a_short_soak(tmp_path, monkeypatch):
 def target(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(world, "USERS", USERS)
-        with world.running(tmp_path_factory.mktemp("load") / "log", cases.CASES) as running:
+        with world.running(tmp_path_factory.mktemp("load") / "log", CASES) as running:
             yield running.target
 
 
-@pytest.mark.parametrize("name", ["bodies", "logins", "export", "long_pages", "row_locks"])
+@pytest.mark.parametrize("name", CASES)
 def test_load_is_answered_as_expected(target, monkeypatch, name):
     monkeypatch.setattr(cases, "MIN_EXPORTED_ROWS", USERS)
     found = cases.run(name, target)
