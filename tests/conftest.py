@@ -62,9 +62,15 @@ hypothesis.settings.register_profile("long", deadline=None, max_examples=100)
 hypothesis.settings.load_profile("suite")
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """Has the garbage collector visit what the tests make, and not the tests themselves."""
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[Any]:
+    """Keeps the garbage collector from the tests themselves, which all stay."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 own_session = pytest.mark.skipif(
