@@ -68,9 +68,10 @@ lock: $(BIN)/pip  ## writes the requirements files from pyproject.toml
 
 # --- Less often
 
+# EVERY_COMBINATION: in `make test`, each credential asks for a line of the contract on one row of two, by turns.
 test-system: development-environment  ## tests with proxies, standbys and poolers, and runs long property tests, in twenty minutes
 	@$(BIN)/python -m pytest -n auto --hypothesis-profile long tests/system $$(grep -rlw hypothesis tests --include='test_*.py')
-	@FAST_PATH=false $(BIN)/python -m pytest -n auto tests/contract
+	@FAST_PATH=false EVERY_COMBINATION=true $(BIN)/python -m pytest -n auto tests/contract
 
 test-browser: browser-environment  ## tests all pages in a browser, and compares them with their pictures; CHROMIUM=/path FIREFOX=/path
 	@$(BIN)/python -m pytest tests/browser

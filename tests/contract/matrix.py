@@ -19,7 +19,13 @@ no row, on what the body names).
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
+
+# Has every credential ask on every row, which takes twice as long.
+EVERY_COMBINATION = os.environ.get("EVERY_COMBINATION") == "true"
 
 TABLE = """
                                                                       user         support      admin
@@ -142,10 +148,13 @@ admin                                     GET     302     302
 admin/                                    GET     302     200
 """
 
+WHOSE = ("own", "other")
 # (role, whose row) in the order of the columns.
-PLACES = [(role, whose) for role in ("user", "support", "admin") for whose in ("own", "other")]
+PLACES = [(role, whose) for role in ("user", "support", "admin") for whose in WHOSE]
 OPEN = "open"
 PUBLIC = "public"
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -197,6 +206,11 @@ class Line:
 
     def __str__(self) -> str:
         return f"{self.operation} {self.template}"
+
+
+def by_turns(turn: int, options: Sequence[T]) -> Sequence[T]:
+    """One of the options, and the next one at the next turn; all of them where every combination is asked for."""
+    return options if EVERY_COMBINATION else [options[turn % len(options)]]
 
 
 def lines() -> list[Line]:

@@ -11,9 +11,9 @@ from config.api.principal import SCOPES
 from config.api.schema.generator import Generator
 from tests.accounts.credentials import BY_PASSWORD, reader, robot, with_client_credentials, with_grant
 from tests.conftest import Answer, Caller, with_key, with_password
-from tests.contract.matrix import OPEN, PLACES, PUBLIC, Cell, Line, lines, lines_outside
+from tests.contract.matrix import OPEN, PUBLIC, WHOSE, Cell, Line, by_turns, lines, lines_outside
 from tests.contract.routes import ANY_PATH, PREFIXES, addresses, routes
-from tests.contract.world import SAFE, World, rolled_back, state
+from tests.contract.world import ROLES, SAFE, World, rolled_back, state
 from users.models import User
 
 pytestmark = pytest.mark.django_db
@@ -69,15 +69,29 @@ def faults_of(line: Line, world: World, callers: Any) -> dict[Any, str]:
         callers: the credentials of a role, by name.
     """
     route, found = ROUTES[line.template], {}
-    for place in PLACES:
+    for place, name in askers(line, callers):
         target = world.target(*place)
         row = world.listed_row(route, target) if route.is_list else None
-        for name, caller in callers(place[0]).items():
-            cell = line.cells(by_password=name in BY_PASSWORD)[place]
-            problem = fault(cell, world.ask(line, route, caller, target), row)
-            if problem:
-                found[(*place, name)] = problem
+        cell = line.cells(by_password=name in BY_PASSWORD)[place]
+        problem = fault(cell, world.ask(line, route, callers(place[0])[name], target), row)
+        if problem:
+            found[(*place, name)] = problem
     return found
+
+
+def askers(line: Line, callers: Any) -> list[tuple[tuple[str, str], str]]:
+    """Who asks for a line: role and row, and the credential.
+
+    Each role asks with each of its credentials, on its own row or on the other one by turns: what a column says is
+    asked with and without the password, and the next line has the two rows exchanged.
+    """
+    first = LINES.index(line)
+    return [
+        ((role, whose), name)
+        for role_turn, role in enumerate(ROLES, first)
+        for turn, name in enumerate(callers(role), role_turn)
+        for whose in by_turns(turn, WHOSE)
+    ]
 
 
 def test_the_table_has_every_endpoint_and_no_other() -> None:
@@ -113,15 +127,15 @@ def test_every_scope_but_the_lines_is_not_enough(world: World, limited: dict[str
     """Whatever the role and the row: without the scope one learns nothing of either."""
     route = ROUTES[line.template]
     methods = ["GET", "HEAD"] if line.method == "GET" else [line.method]
-    for place in PLACES:
-        for name, caller in limited[place[0]][line.scope, False].items():
-            for method in methods:
-                answer = world.ask(line, route, caller, world.target(*place), method)
-                challenge = f'Bearer error="insufficient_scope", scope="{line.scope}"'
-                assert (answer.status, answer.headers.get("WWW-Authenticate")) == (403, challenge), (place, name)
-                if method != "HEAD":
-                    assert answer.code == "INSUFFICIENT_SCOPE"
-                    assert line.scope in answer.error["message"]
+    for place, name in askers(line, lambda role: limited[role][line.scope, False]):
+        caller = limited[place[0]][line.scope, False][name]
+        for method in methods:
+            answer = world.ask(line, route, caller, world.target(*place), method)
+            challenge = f'Bearer error="insufficient_scope", scope="{line.scope}"'
+            assert (answer.status, answer.headers.get("WWW-Authenticate")) == (403, challenge), (place, name)
+            if method != "HEAD":
+                assert answer.code == "INSUFFICIENT_SCOPE"
+                assert line.scope in answer.error["message"]
 
 
 @every_line
@@ -195,7 +209,7 @@ def test_two_credentials_are_a_conflict(world: World, line: Line) -> None:
 @every_line
 def test_session_needs_the_csrf_token_to_write_and_only_then(world: World, line: Line) -> None:
     route = ROUTES[line.template]
-    for place in PLACES:
+    for place, _ in askers(line, lambda role: ["session"]):
         headers = world.credentials[place[0]]["session"].headers or {}
         cookies = Caller(headers={"Cookie": headers["Cookie"]})
         expected = line.cells(by_password=True)[place]
