@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from typing import Any
 
 import pytest
@@ -194,8 +195,14 @@ def test_line_that_is_no_object_is_malformed(admin: Caller, query: str) -> None:
         assert not Order.objects.exists()
 
 
-@pytest.mark.parametrize("bad", [*BAD, b'{"a":[' + b"1," * 10_000 + b"1]}"], ids=lambda bad: bad[:20])
-@pytest.mark.parametrize("kind", KINDS)
+LONG = b'{"a":[' + b"1," * 10_000 + b"1]}"
+
+
+@pytest.mark.parametrize(
+    ("kind", "bad"),
+    [*product(["orders"], [*BAD, LONG]), *product(["users", "posts"], [b"", b"[]", b"{", LONG])],
+    ids=lambda value: value[:20],
+)
 def test_partial_tells_of_a_line_that_is_no_object_as_of_any_other(admin: Caller, kind: str, bad: bytes) -> None:
     path, (one, two) = paths(admin)[kind]
     first, last = json.dumps(one).encode(), json.dumps(two).encode()
