@@ -23,9 +23,9 @@ def with_login(user: Any) -> Caller:
     return bearer(answer.data["access_token"], user)
 
 
-def with_grant(user: Any, application: Registered, scopes: Iterable[str] = SCOPES) -> Caller:
-    """What the user has granted to an application by the code grant."""
-    return bearer(Person(user).tokens(application, scope=" ".join(scopes))["access_token"], user)
+def with_grant(person: Person, application: Registered, scopes: Iterable[str] = SCOPES) -> Caller:
+    """What a person has granted to an application by the code grant."""
+    return bearer(person.tokens(application, scope=" ".join(scopes))["access_token"], person.user)
 
 
 def with_client_credentials(application: Registered, scopes: Iterable[str] = SCOPES) -> Caller:
@@ -63,7 +63,7 @@ def credentials_of(user: Any, application: Registered, machine: Registered) -> d
         "API key": with_key(user),
         "API key in the query": with_key_in_query(user),
         "JWT": with_login(user),
-        "OAuth code": with_grant(user, application),
+        "OAuth code": with_grant(Person(user), application),
         "OAuth client credentials": with_client_credentials(machine),
         "Basic": with_password(user),
         "session": with_session(user),

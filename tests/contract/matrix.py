@@ -213,6 +213,11 @@ def by_turns(turn: int, options: Sequence[T]) -> Sequence[T]:
     return options if EVERY_COMBINATION else [options[turn % len(options)]]
 
 
+def every_second(turn: int, options: Sequence[T]) -> Sequence[T]:
+    """Half of the options, and the others at the next turn; all of them where every combination is asked for."""
+    return options if EVERY_COMBINATION else options[turn % 2 :: 2]
+
+
 def lines() -> list[Line]:
     rows = [row.split() for row in TABLE.splitlines()[3:]]
     return [Line(*row[:4], tuple(row[4:])) for row in rows if row]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
 import pytest
 from django.db import connection
 
 from tests.conftest import Answer, Caller
-from tests.contract.matrix import PLACES, Line, lines
+from tests.contract.matrix import PLACES, Line, by_turns, lines
 from tests.contract.routes import resource_routes
 from tests.contract.world import SAFE, World, rolled_back
 from tests.system.differential.comparison import fetch_rows
@@ -18,6 +19,8 @@ pytestmark = pytest.mark.django_db
 
 ROUTES = {route.template: route for route in resource_routes()}
 WRITES = [line for line in lines() if line.template in ROUTES and line.method not in SAFE]
+# By method, so that the lines of each method take both turns.
+TURNS = sorted(WRITES, key=attrgetter("method"))
 every_write = pytest.mark.parametrize("line", WRITES, ids=str)
 # What is made up for each answer.
 MADE_UP = {"id", "created_at", "updated_at", "_links", "key", "secret", "prefix", "expires_at"}
@@ -59,25 +62,33 @@ def known(data: Any) -> Any:
 
 @every_write
 def test_dry_run_answers_as_the_request_and_changes_nothing(world: World, line: Line) -> None:
-    for place in PLACES:
-        # Whatever the kind of the credential, but for what only a password may.
-        for name in ("JWT", "API key"):
-            caller, target = world.credentials[place[0]][name], world.target(*place)
-            with rolled_back():
-                done = ask(world, line, caller, target)
-            with rolled_back():
-                # The key of the caller is used.
-                caller.get("/api/v2/protected")
-                before = everything()
-                tried = ask(world, line, caller, target, "/api/v2{}?dry_run=true")
-                assert everything() == before, (place, name)
-            assert told(tried) == told(done), (place, name)
-            if done.status < 400:
-                assert (tried.status, tried.headers["Dry-Run"]) == (200, "true")
-                assert not {"ETag", "Location", "Content-Location"} & {*tried.headers}
-            else:
-                assert tried.status == done.status
-                assert "Dry-Run" not in tried.headers
+    first = TURNS.index(line)
+    # Whatever the kind of the credential, but for what only a password may.
+    kinds = ("JWT", "API key")
+    asked = [
+        (place, name)
+        for turn, place in enumerate(PLACES)
+        # A role has one for its own row, the other for the other row; the next role and the next line exchange them.
+        for name in by_turns(first + turn + turn // 2, kinds)
+    ]
+    for role, name in {(role, name) for (role, _), name in asked}:
+        # The keys are used.
+        world.credentials[role][name].get("/api/v2/protected")
+    before = everything()
+    for place, name in asked:
+        caller, target = world.credentials[place[0]][name], world.target(*place)
+        with rolled_back():
+            done = ask(world, line, caller, target)
+        with rolled_back():
+            tried = ask(world, line, caller, target, "/api/v2{}?dry_run=true")
+            assert everything() == before, (place, name)
+        assert told(tried) == told(done), (place, name)
+        if done.status < 400:
+            assert (tried.status, tried.headers["Dry-Run"]) == (200, "true")
+            assert not {"ETag", "Location", "Content-Location"} & {*tried.headers}
+        else:
+            assert tried.status == done.status
+            assert "Dry-Run" not in tried.headers
 
 
 @every_write

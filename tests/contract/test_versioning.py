@@ -12,7 +12,7 @@ import http_sf
 import pytest
 
 from tests.conftest import Answer
-from tests.contract.matrix import lines
+from tests.contract.matrix import every_second, lines
 from tests.contract.routes import routes
 
 # What an administrator is answered by each endpoint on its own rows, in both versions, however they are chosen.
@@ -38,15 +38,15 @@ class Way:
         return self.refused is not None and self.refused[1] == "UNSUPPORTED_VERSION"
 
 
-# Each is tried with every method, the others with one: the version is chosen before the method matters.
+# Each is tried at every endpoint with every method, the others at every second one with one method: the version is
+# chosen before the endpoint and the method matter.
 WITH_EVERY_METHOD = [
     Way("/api/v1", "", "", 1),
     Way("/api/v2", "", "", 2),
     Way("", "", "application/json", 1),
     Way("/api/v1", "version=2", "", 1, (400, "VERSION_CONFLICT")),
 ]
-WAYS = [
-    *WITH_EVERY_METHOD,
+OTHERS = [
     Way("/api", "", "", 1),
     Way("", "version=1", "", 1),
     Way("", "version=2", "*/*", 2),
@@ -75,6 +75,14 @@ WAYS = [
     Way("/api/v2", "", "application/json;version=1;version=2", 1, (406, "UNSUPPORTED_VERSION")),
     Way("/api", "", "application/vnd.others.v2+json", 1, (406, "NOT_ACCEPTABLE")),
 ]
+
+
+def get_method(route):
+    return next(method for method in METHODS if method in route.methods - {"OPTIONS"})
+
+
+# By method, so that the endpoints of each method take both turns.
+TURNS = sorted(routes(), key=get_method)
 
 
 def expected(route, method, way):
@@ -119,9 +127,9 @@ def check_body(answer, method, way, status, *, is_feed):
 @pytest.mark.parametrize("route", routes(), ids=str)
 def test_every_way_to_choose_a_version(world, route):
     admin, target = world.credentials["admin"]["JWT"], world.people["admin"]
-    own_method = next(method for method in METHODS if method in route.methods - {"OPTIONS"})
+    own_method = get_method(route)
     path = world.path(route, target, "")
-    for way in WAYS:
+    for way in (*WITH_EVERY_METHOD, *every_second(TURNS.index(route), OTHERS)):
         if way.prefix == "" and route.template in UNDER_API_ONLY:
             continue
         address = f"{way.prefix}{path}{'?' if way.query else ''}{way.query}"
