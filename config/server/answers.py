@@ -178,10 +178,7 @@ def refuse_at_once(environ: Environ, problem: DomainError) -> Answer:
         made = get_state(request.META)
         # As if it were counted already.
         made.refused, made.quota_fields = problem, {}
-        try:
-            response = _get_short_stack()(request)
-        except Exception as exception:  # noqa: BLE001 - as in `answer`
-            return failure(exception, environ)
+        response = _get_short_stack()(request)
         if len(_refusals) >= MAX_REFUSALS:
             _refusals.clear()
         version = find_response_version(request) if is_versioned(path) else None
