@@ -40,7 +40,7 @@ def test_documented_commands_dump_the_embedded_database_and_restore_it(service: 
 def test_two_commands_at_once_in_a_fresh_checkout_share_a_database_and_leave_nothing(fresh_checkout: Copy) -> None:
     command = (".venv/bin/python", "manage.py", "shell", "--no-imports", "-c", COUNT)
     pair = [fresh_checkout.start(*command) for _ in range(2)]
-    ended = [(*process.communicate(timeout=30), process.returncode) for process in pair]
+    ended = [(*process.communicate(timeout=120), process.returncode) for process in pair]
     assert [(output, code) for output, _, code in ended] == [("0\n", 0)] * 2
     # One migrates, and the other one may come before or after its end.
     assert {errors for _, errors, _ in ended} <= {"", "Waiting for another process that is setting up the database.\n"}
