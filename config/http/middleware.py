@@ -48,7 +48,10 @@ class RequestMiddleware(Middleware):
         query = request.META.get("QUERY_STRING", "")
         # Unencoded, or with some of it percent-encoded: nothing else decodes to it.
         if SECRET_PARAMETER in query or "%" in query:
-            request.META["QUERY_STRING"], state.secret_parameters = _split_secrets(query)
+            rest, secrets = split_query(query, SECRET_PARAMETER)
+            if secrets:
+                request.META["QUERY_STRING"] = rest
+                state.secret_parameters = [unquote_plus(part.partition("=")[2]) for part in secrets]
         state.request = request
         try:
             response = self.get_response(request)
@@ -67,12 +70,13 @@ def choose_request_id(environ: Mapping[str, Any]) -> str:
     return given if SANE_REQUEST_ID.fullmatch(given) else os.urandom(16).hex()
 
 
-def _split_secrets(query: str) -> tuple[str, Sequence[str]]:
-    """A query without its secrets, and those; the query as it was sent where it has none."""
-    parts = [(part, *part.partition("=")[::2]) for part in query.split("&") if part]
-    secrets = [unquote_plus(value) for _, name, value in parts if unquote_plus(name) == SECRET_PARAMETER]
-    rest = "&".join(part for part, name, _ in parts if unquote_plus(name) != SECRET_PARAMETER)
-    return (rest, secrets) if secrets else (query, ())
+def split_query(query: str, name: str) -> tuple[str, Sequence[str]]:
+    """A query without a parameter, and the parts of it that are the parameter, however they are encoded."""
+    named: list[str] = []
+    others: list[str] = []
+    for part in filter(None, query.split("&")):
+        (named if unquote_plus(part.partition("=")[0]) == name else others).append(part)
+    return "&".join(others), named
 
 
 class HostMiddleware(Middleware):

@@ -1,7 +1,6 @@
 """The answer to a WSGI environment, whichever server brings it: by the fast path where that is on and may be taken."""
 
 import logging
-import re
 import time
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import closing
@@ -28,7 +27,7 @@ from config.http.cached_settings import settings
 from config.http.errors import DomainError, ErrorCode
 from config.http.lanes import Lane
 from config.http.media_types import CSV, HTML, MEDIA_TYPES, NDJSON
-from config.http.middleware import RequestMiddleware, choose_request_id
+from config.http.middleware import RequestMiddleware, choose_request_id, split_query
 from config.http.request_limits import MAX_SHORT_BODY, too_long
 from config.http.request_state import get_state
 from config.http.url_map import find_view, get_declaration
@@ -153,13 +152,12 @@ _DECISIVE = (
     *("REQUEST_METHOD", "wsgi.url_scheme", "SERVER_NAME", "SERVER_PORT", "HTTP_HOST", "HTTP_X_FORWARDED_PROTO"),
     *("HTTP_ACCEPT", "HTTP_ORIGIN", "HTTP_ACCESS_CONTROL_REQUEST_METHOD", "HTTP_ACCESS_CONTROL_REQUEST_HEADERS"),
 )
-_VERSION = re.compile(rf"(?:\A|&)({VERSION_PARAMETER}=[^&]*)")
 MAX_REFUSALS = 256
 _refusals: dict[Hashable, tuple[Answer, Version | None]] = {}
 
 
 def refuse_at_once(environ: Environ, problem: DomainError) -> Answer:
-    """The response to a request that is not run: made without a look at the database, and without counting it.
+    """The response to a request that is not run: made without a look at the database, and counted against no quota.
 
     Under overload, there are many for each answer. So the stack makes one for all requests that differ in nothing that
     it depends on: that costs a third.
@@ -169,7 +167,7 @@ def refuse_at_once(environ: Environ, problem: DomainError) -> Answer:
     # A preflight, which the stack answers by itself, tells the methods of the address.
     is_alike = is_versioned(path) and environ["REQUEST_METHOD"] != "OPTIONS"
     address = get_prefix(path) if is_alike else path
-    query = "&".join(_VERSION.findall(environ.get("QUERY_STRING", "")))
+    query = "&".join(split_query(environ.get("QUERY_STRING", ""), VERSION_PARAMETER)[1])
     given = {name: environ[name] for name in _DECISIVE if name in environ}
     key = (problem.code, problem.message, address, query, *given.items())
     found = _refusals.get(key)

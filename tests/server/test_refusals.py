@@ -17,6 +17,7 @@ REQUESTS = {
     "of another resource": ("/api/v1/users/1/orders", {}),
     "of a current version": ("/api/v2/users", {}),
     "version by query": ("/users?version=2&sort=id", {}),
+    "version by query, encoded": ("/users?%76ersion=2", {}),
     "version in Accept": ("/users", {"HTTP_ACCEPT": "application/json;version=2"}),
     "version that does not exist": ("/api/v9/users", {}),
     "problem details": ("/api/v2/users", {"HTTP_ACCEPT": "application/problem+json"}),

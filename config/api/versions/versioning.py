@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping
 from functools import cache, lru_cache
 from typing import NamedTuple
-from urllib.parse import unquote_plus
 
 from django.core.exceptions import SuspiciousOperation
 from django.http import HttpRequest, HttpResponse
@@ -22,7 +21,7 @@ from config.http.cached_settings import settings
 from config.http.errors import Detail, DomainError, ErrorCode, invalid
 from config.http.headers import Element, parse_elements, quote_address, set_headers, vary_on
 from config.http.media_types import HTML, JSON, JSON_API, PROBLEM_JSON
-from config.http.middleware import Middleware
+from config.http.middleware import Middleware, split_query
 from config.http.request_state import get_state
 
 _VENDOR_JSON = re.compile(rf"application/vnd\.{re.escape(settings.API_VENDOR)}\.v(?P<version>[0-9].*)\+json")
@@ -309,8 +308,5 @@ def build_versioned_address(request: HttpRequest, prefix: str) -> str:
     """The canonical address of what a request asks for, in a version."""
     query = request.META.get("QUERY_STRING", "")
     if query:
-        parts = filter(None, query.split("&"))
-        if VERSION_PARAMETER in query or "%" in query:
-            parts = filter(lambda part: unquote_plus(part.partition("=")[0]) != VERSION_PARAMETER, parts)
-        query = "&".join(parts)
+        query, _ = split_query(query, VERSION_PARAMETER)
     return quote_address(prefix + strip_prefix(request.path).rstrip("/"), query)

@@ -225,8 +225,8 @@ def _serve(sockets: Sequence[socket.socket], predecessor: Predecessor | None) ->
     for path in ("/nowhere", "/api/v1/nowhere"):
         find_view(path)
     reverse("admin:index")
-    for name in (settings.CREDENTIAL_BACKEND, settings.QUOTA_BACKEND, settings.BLOCKING_BACKEND):
-        get_backend(name)
+    get_backend(settings.CREDENTIAL_BACKEND)
+    get_backend(settings.QUOTA_BACKEND)
     get_hashers()
     # The garbage collector writes to each object that it visits, which would copy the shared memory pages. Frozen
     # objects are not visited again.
