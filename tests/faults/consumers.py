@@ -66,6 +66,12 @@ def make_faulty(handler: type[BaseHTTPRequestHandler], requests: IO[str]) -> typ
 
     class Faulty(handler):  # type: ignore[valid-type, misc]
         def do_POST(self) -> None:  # noqa: N802 - a method of the server
+            length = int(self.headers["Content-Length"])
+            body = self.rfile.read(length)
+            if len(body) < length:
+                # Its deliverer was killed: nobody reads what is answered, which is that no signature fits.
+                return
+            self.rfile = io.BytesIO(body)
             self.log_request(None)
             fate = random.random()
             if fate < HANGING:
