@@ -225,7 +225,9 @@ class Application:
         limit = settings.MAX_IN_FLIGHT
         if limit and self._in_flight.get(caller, 0) >= limit:
             return _build_excess(limit)
-        if lane is Lane.FAST and self._engine.running >= MAX_RUNNING:
+        # Whoever has nothing under way is refused last: it is not the one who sends too much.
+        most = MAX_RUNNING if caller in self._in_flight else 2 * MAX_RUNNING
+        if lane is Lane.FAST and self._engine.running >= most:
             return build_overload("Too many requests are waiting.")
         if environ["REQUEST_METHOD"] not in SAFE_METHODS and problem is None and goes_on_without_primary():
             return build_overload("The database is read-only at the moment.")

@@ -94,10 +94,11 @@ class Meter:
     def __init__(self, target: Target) -> None:
         self.target = target
         self.generator = Generator()
+        # Of many people in turn, so that nobody has two under way.
         self.requests = [
-            wire(target.port, "GET", path, person.headers)
+            wire(target.port, "GET", path.format(person.id), person.headers)
+            for path in ("/api/v1/users/{}", "/api/v1/users/{}/orders", "/api/v1/protected")
             for person in target.people["readers"]
-            for path in (f"/api/v1/users/{person.id}", f"/api/v1/users/{person.id}/orders", "/api/v1/protected")
         ]
         spawn = multiprocessing.get_context("spawn")
         # What is imported and compiled once is no part of a measurement: to import the cases takes a processor for a

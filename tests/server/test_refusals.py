@@ -7,10 +7,12 @@ from config.api.exceptions import plain_response
 from config.api.handlers import build_api_stack
 from config.api.versions import usage
 from config.http.request_state import get_state
-from config.server import answers
+from config.server import answers, application
 from config.server.answers import refuse_at_once
 from config.server.requests import build_overload
+from tests.conftest import fast_path_only
 from tests.server.environ import build_environ
+from tests.server.received import Received, respond_to
 
 REQUESTS = {
     "plain": ("/api/v1/users", {}),
@@ -103,3 +105,12 @@ def test_refusals_that_are_kept_are_bounded(monkeypatch):
     for number in range(50):
         refuse_at_once(build("plain") | {"HTTP_ORIGIN": f"https://{number}.example"}, build_overload("Too many."))
     assert len(answers._refusals) <= 8
+
+
+@fast_path_only
+def test_caller_with_nothing_under_way_is_refused_last(transactional_db, settings, monkeypatch):
+    settings.TRUSTED_PROXIES = 1
+    monkeypatch.setattr(application, "MAX_RUNNING", 2)
+    callers = ["203.0.113.1"] * 5 + [f"203.0.113.{number}" for number in range(2, 6)]
+    answered = respond_to(*(Received("/api/v2/users", x_forwarded_for=caller) for caller in callers))
+    assert [each.status for each in answered] == [401, 401, 503, 503, 503, 401, 401, 503, 503]
