@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from itertools import product
 from typing import Any
 
@@ -71,12 +72,22 @@ def people(django_db_setup: None, django_db_blocker: Any) -> Any:
         yield People()
 
 
-@pytest.fixture(params=["rare", "rare together", "common"])
-def commonness(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Which words count as rare: all, those that two rows have alone or two words together, or those of two rows."""
-    if request.param != "rare":
-        make_common(monkeypatch, most=7, probed=8 if request.param == "rare together" else 2)
-    return str(request.param)
+# Which words count as rare: all, those that two rows have alone or two words together, or those of two rows.
+COMMONNESS = ("rare", "rare together", "common")
+
+
+@contextmanager
+def being(commonness: str) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        if commonness != "rare":
+            make_common(patch, most=7, probed=8 if commonness == "rare together" else 2)
+        yield
+
+
+@pytest.fixture(params=COMMONNESS)
+def commonness(request: pytest.FixtureRequest) -> Iterator[str]:
+    with being(request.param):
+        yield request.param
 
 
 def make_common(monkeypatch: pytest.MonkeyPatch, *, most: int, probed: int = 2) -> None:
@@ -92,21 +103,23 @@ PIECES = [
 PIECES += ["東京", "京タワ", "tower", "ใบ", "strasse", "straße", "7", "marie", "nobody", "nna"]
 
 
-def test_search_finds_what_a_look_at_every_row_finds(people: People, commonness: str) -> None:
+def test_search_finds_what_a_look_at_every_row_finds(people: People) -> None:
     sorts = st.tuples(st.sampled_from(UserViewSet.sortable), st.booleans()).map(lambda pair: Ordering(*pair))
     filters = st.sampled_from(
         [{}, {}, {"role": "user"}, {"role": "admin,support"}, {"role": "user", "status": "active"}]
     )
+    words_of_a_search = st.lists(st.sampled_from(PIECES), min_size=1, max_size=3)
 
     @settings(suppress_health_check=list(HealthCheck), phases=(Phase.generate,))
-    @given(st.lists(st.sampled_from(PIECES), min_size=1, max_size=3), filters, sorts, st.integers(1, 9))
-    def check(pieces: list[str], chosen: dict[str, str], ordering: Ordering, limit: int) -> None:
+    @given(st.sampled_from(COMMONNESS), words_of_a_search, filters, sorts, st.integers(1, 9))
+    def check(commonness: str, pieces: list[str], chosen: dict[str, str], ordering: Ordering, limit: int) -> None:
         q = " ".join(pieces)
         query = {**chosen, "q": q, "sort": ordering.field, "order": "desc" if ordering.descending else "asc"}
         expected = people.expect(q, chosen, ordering)
         caller = people.callers["admin"]
-        assert walk(caller, "users", {**query, "limit": limit}) == expected
-        page = caller.get(address("users", {**query, "limit": limit, "page": 1}))
+        with being(commonness):
+            assert walk(caller, "users", {**query, "limit": limit}) == expected
+            page = caller.get(address("users", {**query, "limit": limit, "page": 1}))
         assert page.status == 200, page
         if commonness == "rare":
             assert (page.meta["total"], [row["id"] for row in page.data]) == (len(expected), expected[:limit])
@@ -200,11 +213,12 @@ hostile = st.text(
 )
 
 
-def test_any_text_is_searched_or_refused(people: People, commonness: str) -> None:
+def test_any_text_is_searched_or_refused(people: People) -> None:
     @settings(suppress_health_check=list(HealthCheck), phases=(Phase.generate,))
-    @given(hostile, st.sampled_from(UserViewSet.sortable))
-    def check(text: str, sort: str) -> None:
-        answer = people.callers["admin"].get(address("users", {"q": text, "sort": sort}))
+    @given(st.sampled_from(COMMONNESS), hostile, st.sampled_from(UserViewSet.sortable))
+    def check(commonness: str, text: str, sort: str) -> None:
+        with being(commonness):
+            answer = people.callers["admin"].get(address("users", {"q": text, "sort": sort}))
         assert answer.status == 200 or (answer.status, answer.code, answer.fields) == (400, "VALIDATION_ERROR", {"q"})
 
     check()
