@@ -71,8 +71,6 @@ def too_long(environ: WSGIEnvironment) -> list[str]:
 # Clients send the same few, and what they make up is bounded by MAX_CONTENT_TYPE.
 @lru_cache(maxsize=64)
 def _without_parameters(given: str) -> str:
-    if not given:
-        return ""
     media_type = _MEDIA_TYPE.match(given)
     boundary = _BOUNDARY.search(given)
     return "; ".join(found[1] for found in (media_type, boundary) if found) if media_type else ""

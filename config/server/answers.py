@@ -177,10 +177,12 @@ def refuse_at_once(environ: Environ, problem: DomainError) -> Answer:
         # As if it were counted already.
         made.refused, made.quota_fields = problem, {}
         response = _get_short_stack()(request)
+        version = find_response_version(request) if is_versioned(path) else None
+        found = Answer(response.status_code, [*response.items()], response.content), version
         if len(_refusals) >= MAX_REFUSALS:
             _refusals.clear()
-        version = find_response_version(request) if is_versioned(path) else None
-        found = _refusals[key] = Answer(response.status_code, [*response.items()], response.content), version
+        if response.status_code != 500:
+            _refusals[key] = found
     elif found[1]:
         uses.count(found[1], None, found[0].status)
     refusal = found[0]

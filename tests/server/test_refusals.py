@@ -2,6 +2,7 @@
 
 import pytest
 from django.core.handlers.wsgi import WSGIRequest
+from django.http import HttpResponse
 
 from config.api.exceptions import plain_response
 from config.api.handlers import build_api_stack
@@ -78,6 +79,13 @@ def test_each_refusal_is_that_of_the_stack(name):
     assert ("successor-version" in dict(given.headers).get("Link", "")) == (
         "successor-version" in expected.get("Link", "")
     )
+
+
+def test_fault_is_no_refusal_for_others(monkeypatch):
+    monkeypatch.setattr(answers, "_get_short_stack", lambda: lambda request: HttpResponse(status=500))
+    assert refuse_at_once(build("plain"), build_overload("Too many.")).status == 500
+    monkeypatch.undo()
+    assert refuse_at_once(build("plain"), build_overload("Too many.")).status == 503
 
 
 def test_each_refusal_has_a_request_id_of_its_own():
