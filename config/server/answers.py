@@ -181,6 +181,7 @@ def refuse_at_once(environ: Environ, problem: DomainError) -> Answer:
         found = Answer(response.status_code, [*response.items()], response.content), version
         if len(_refusals) >= MAX_REFUSALS:
             _refusals.clear()
+        # A fault of one request would be the answer to all that are like it.
         if response.status_code != 500:
             _refusals[key] = found
     elif found[1]:

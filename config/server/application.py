@@ -61,7 +61,8 @@ logger = logging.getLogger(__name__)
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
-# Per worker, in greenlets. More would only wait longer for each other.
+# Per worker, in greenlets. More would only wait longer for each other. Callers with nothing under way may make it twice
+# as many.
 MAX_RUNNING = 192
 # Of a stream: even a slow client can read this much in time.
 MAX_CHUNK = 256 * 1024
@@ -225,7 +226,7 @@ class Application:
         limit = settings.MAX_IN_FLIGHT
         if limit and self._in_flight.get(caller, 0) >= limit:
             return _build_excess(limit)
-        # Whoever has nothing under way is refused last: it is not the one who sends too much.
+        # A flood must not refuse those who send one request at a time.
         most = MAX_RUNNING if caller in self._in_flight else 2 * MAX_RUNNING
         if lane is Lane.FAST and self._engine.running >= most:
             return build_overload("Too many requests are waiting.")

@@ -77,7 +77,7 @@ COMMONNESS = ("rare", "rare together", "common")
 
 
 @contextmanager
-def being(commonness: str) -> Iterator[None]:
+def words_made(commonness: str) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         if commonness != "rare":
             make_common(patch, most=7, probed=8 if commonness == "rare together" else 2)
@@ -86,7 +86,7 @@ def being(commonness: str) -> Iterator[None]:
 
 @pytest.fixture(params=COMMONNESS)
 def commonness(request: pytest.FixtureRequest) -> Iterator[str]:
-    with being(request.param):
+    with words_made(request.param):
         yield request.param
 
 
@@ -117,7 +117,7 @@ def test_search_finds_what_a_look_at_every_row_finds(people: People) -> None:
         query = {**chosen, "q": q, "sort": ordering.field, "order": "desc" if ordering.descending else "asc"}
         expected = people.expect(q, chosen, ordering)
         caller = people.callers["admin"]
-        with being(commonness):
+        with words_made(commonness):
             assert walk(caller, "users", {**query, "limit": limit}) == expected
             page = caller.get(address("users", {**query, "limit": limit, "page": 1}))
         assert page.status == 200, page
@@ -217,7 +217,7 @@ def test_any_text_is_searched_or_refused(people: People) -> None:
     @settings(suppress_health_check=list(HealthCheck), phases=(Phase.generate,))
     @given(st.sampled_from(COMMONNESS), hostile, st.sampled_from(UserViewSet.sortable))
     def check(commonness: str, text: str, sort: str) -> None:
-        with being(commonness):
+        with words_made(commonness):
             answer = people.callers["admin"].get(address("users", {"q": text, "sort": sort}))
         assert answer.status == 200 or (answer.status, answer.code, answer.fields) == (400, "VALIDATION_ERROR", {"q"})
 
