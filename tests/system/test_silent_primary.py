@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import psutil
 import pytest
@@ -45,7 +46,7 @@ def test_what_waits_for_a_primary_that_is_silent_is_read_without_it(
                 assert written.result().status == 503
                 if asked > began + 3:
                     refusals.append(time.monotonic() - asked)
-        wait_for(lambda: deployment.call(deployment.user, "PATCH", deployment.path, {"name": "N"}).status == 200)
+        wait_for(partial(deployment.writes, "N"))
         assert [deployment.read_name() for _ in range(8)] == ["N"] * 8
         return max(reads), max(refusals)
 
@@ -112,5 +113,5 @@ def test_reads_without_a_primary(pair: Pair, checkout: Copy, goes_on: bool) -> N
         assert deployment.call("urs_unknown", "GET", deployment.path).status in {401, 503}
 
         assert fetch(pair.standby, "SELECT pg_promote()")
-        wait_for(lambda: deployment.call(deployment.user, "PATCH", deployment.path, {"name": name}).status == 200)
+        wait_for(partial(deployment.writes, name))
         assert [deployment.read_name() for _ in range(8)] == [name] * 8
