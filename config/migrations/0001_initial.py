@@ -3,7 +3,6 @@ import django.contrib.postgres.indexes
 import django.db.models.deletion
 import django.db.models.functions.datetime
 import pgtrigger.compiler
-import pgtrigger.migrations
 from django.conf import settings
 from django.db import migrations, models
 
@@ -308,6 +307,7 @@ class Migration(migrations.Migration):
             options={
                 'ordering': ['id'],
                 'indexes': [models.Index(fields=['user', 'id'], name='webhooks_user'), models.Index(condition=models.Q(('replay_position', None), _negated=True), fields=['id'], name='webhooks_replays')],
+                'triggers': WEBHOOK_TRIGGERS,
             },
         ),
         migrations.CreateModel(
@@ -331,5 +331,4 @@ class Migration(migrations.Migration):
                 'indexes': [models.Index(fields=['webhook', 'id'], name='deliveries_webhook'), models.Index(fields=['webhook', 'status', 'id'], name='deliveries_status'), models.Index(condition=models.Q(('status', 'pending')), fields=['webhook', 'due_at', 'id'], name='deliveries_due'), models.Index(condition=models.Q(('is_leased', True)), fields=['webhook'], name='deliveries_leased'), models.Index(condition=models.Q(('attempts', []), _negated=True), fields=['subject_id'], name='deliveries_subject')],
             },
         ),
-        *(pgtrigger.migrations.AddTrigger('webhook', trigger) for trigger in WEBHOOK_TRIGGERS),
     ]

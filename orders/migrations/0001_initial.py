@@ -1,7 +1,6 @@
 import django.db.models.deletion
 import django.db.models.functions.datetime
 import pgtrigger.compiler
-import pgtrigger.migrations
 from django.conf import settings
 from django.db import migrations, models
 
@@ -51,7 +50,7 @@ class Migration(migrations.Migration):
                 'ordering': ['id'],
                 'indexes': [models.Index(fields=['user', 'id'], name='orders_user'), models.Index(fields=['item', 'id'], name='orders_item'), models.Index(fields=['qty', 'id'], name='orders_qty'), models.Index(fields=['created_at', 'id'], name='orders_created_at'), models.Index(fields=['user', 'item', 'id'], name='orders_user_item'), models.Index(fields=['user', 'qty', 'id'], name='orders_user_qty'), models.Index(fields=['user', 'created_at', 'id'], name='orders_user_created_at')],
                 'constraints': [models.CheckConstraint(condition=models.Q(('item', ''), _negated=True), name='orders_item_given'), models.CheckConstraint(condition=models.Q(('qty__range', (1, 1000000))), name='orders_qty_range')],
+                'triggers': ORDER_TRIGGERS,
             },
         ),
-        *(pgtrigger.migrations.AddTrigger('order', trigger) for trigger in ORDER_TRIGGERS),
     ]

@@ -1,7 +1,6 @@
 import django.db.models.deletion
 import django.db.models.functions.datetime
 import pgtrigger.compiler
-import pgtrigger.migrations
 from decimal import Decimal
 from django.conf import settings
 from django.db import migrations, models
@@ -36,7 +35,7 @@ class Migration(migrations.Migration):
                 'ordering': ['id'],
                 'indexes': [models.Index(fields=['user', 'id'], name='payments_user'), models.Index(fields=['amount', 'id'], name='payments_amount'), models.Index(fields=['created_at', 'id'], name='payments_created_at'), models.Index(fields=['user', 'amount', 'id'], name='payments_user_amount'), models.Index(fields=['user', 'created_at', 'id'], name='payments_user_created_at')],
                 'constraints': [models.CheckConstraint(condition=models.Q(('amount__range', (Decimal('0.01'), Decimal('9999999999.99')))), name='payments_amount_range')],
+                'triggers': PAYMENT_TRIGGERS,
             },
         ),
-        *(pgtrigger.migrations.AddTrigger('payment', trigger) for trigger in PAYMENT_TRIGGERS),
     ]

@@ -2,7 +2,6 @@ import config.api.representation.text
 import django.db.models.deletion
 import django.db.models.functions.datetime
 import pgtrigger.compiler
-import pgtrigger.migrations
 from django.conf import settings
 from django.db import migrations, models
 
@@ -56,6 +55,7 @@ class Migration(migrations.Migration):
                 'ordering': ['id'],
                 'indexes': [models.Index(fields=['user', 'id'], name='posts_user'), models.Index(fields=['title', 'id'], include=('user',), name='posts_title'), models.Index(fields=['created_at', 'id'], include=('user',), name='posts_created_at'), models.Index(fields=['updated_at', 'id'], include=('user',), name='posts_updated_at'), models.Index(fields=['user', 'title', 'id'], name='posts_user_title'), models.Index(fields=['user', 'created_at', 'id'], name='posts_user_created_at'), models.Index(fields=['user', 'updated_at', 'id'], name='posts_user_updated_at')],
                 'constraints': [models.CheckConstraint(condition=models.Q(('title', ''), _negated=True), name='posts_title_given')],
+                'triggers': POST_TRIGGERS,
             },
         ),
         migrations.CreateModel(
@@ -73,6 +73,7 @@ class Migration(migrations.Migration):
                 'ordering': ['id'],
                 'indexes': [models.Index(fields=['post', 'id'], include=('user',), name='comments_post'), models.Index(fields=['post', 'created_at', 'id'], include=('user',), name='comments_post_created_at'), models.Index(fields=['post', 'updated_at', 'id'], include=('user',), name='comments_post_updated_at'), models.Index(fields=['user', 'id'], name='comments_user')],
                 'constraints': [models.CheckConstraint(condition=models.Q(('text', ''), _negated=True), name='comments_text_given')],
+                'triggers': COMMENT_TRIGGERS,
             },
         ),
         migrations.CreateModel(
@@ -86,6 +87,4 @@ class Migration(migrations.Migration):
                 'indexes': [models.Index(fields=['word', 'row_id'], name='postword_by_word')],
             },
         ),
-        *(pgtrigger.migrations.AddTrigger('post', trigger) for trigger in POST_TRIGGERS),
-        *(pgtrigger.migrations.AddTrigger('comment', trigger) for trigger in COMMENT_TRIGGERS),
     ]

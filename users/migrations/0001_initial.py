@@ -1,7 +1,6 @@
 import config.api.representation.text
 import django.db.models.functions.datetime
 import pgtrigger.compiler
-import pgtrigger.migrations
 import users.models
 from django.db import migrations, models
 
@@ -61,7 +60,7 @@ class Migration(migrations.Migration):
                 'ordering': ['id'],
                 'indexes': [models.Index(condition=models.Q(('removed_at', None)), fields=['name', 'id'], name='users_name'), models.Index(condition=models.Q(('removed_at', None)), fields=['email', 'id'], name='users_email'), models.Index(condition=models.Q(('removed_at', None)), fields=['created_at', 'id'], name='users_created_at'), models.Index(condition=models.Q(('removed_at', None)), fields=['updated_at', 'id'], name='users_updated_at'), models.Index(condition=models.Q(('removed_at', None)), fields=['role', 'status', 'id'], name='users_role_status_id'), models.Index(condition=models.Q(('removed_at', None)), fields=['role', 'status', 'name', 'id'], name='users_role_status_name'), models.Index(condition=models.Q(('removed_at', None)), fields=['role', 'status', 'email', 'id'], name='users_role_status_email'), models.Index(condition=models.Q(('removed_at', None)), fields=['role', 'status', 'created_at', 'id'], name='users_role_status_created_at'), models.Index(condition=models.Q(('removed_at', None)), fields=['role', 'status', 'updated_at', 'id'], name='users_role_status_updated_at'), models.Index(condition=models.Q(users.models.IsForeignHash('password'), ('removed_at', None)), fields=['id'], name='users_foreign_hash')],
                 'constraints': [models.UniqueConstraint(users.models.Folded('email'), condition=models.Q(('removed_at', None)), name='users_email_unique', violation_error_message='This email is taken.'), models.UniqueConstraint(condition=models.Q(('external_id', None), _negated=True), fields=('external_id',), name='users_external_id_unique', violation_error_code='unique', violation_error_message='Another user has this external_id.'), models.CheckConstraint(condition=models.Q(('role__in', ['admin', 'support', 'user'])), name='users_role_known'), models.CheckConstraint(condition=models.Q(('status__in', ['active', 'inactive'])), name='users_status_known'), models.CheckConstraint(condition=models.Q(models.Q(('removed_at', None), models.Q(('name', ''), _negated=True), models.Q(('email', ''), _negated=True)), models.Q(('email', ''), ('external_id', None), ('name', ''), ('password', ''), ('removed_at__isnull', False), ('status', 'inactive')), _connector='OR'), name='users_named_or_removed')],
+                'triggers': USER_TRIGGERS,
             },
         ),
-        *(pgtrigger.migrations.AddTrigger('user', trigger) for trigger in USER_TRIGGERS),
     ]
