@@ -1,8 +1,7 @@
-"""A service with the demo data, and the languages that the guide shows."""
+"""A service with the demo data."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
@@ -14,15 +13,7 @@ from config.events.representation import Place, seal_place
 from config.management.demo.load import load_demo_data
 from tests.accounts.oauth.actors import register
 from tests.conftest import PASSWORD, wait_for_events
-from tests.docs.languages import JavaScript, Language, Python
 from users import services
-
-
-@pytest.fixture(params=[Python, JavaScript], ids=lambda kind: kind.name)
-def language(request: pytest.FixtureRequest) -> Iterator[Language]:
-    running = request.param()
-    yield running
-    running.close()
 
 
 @pytest.fixture

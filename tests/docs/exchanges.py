@@ -48,6 +48,7 @@ def read_blocks(page: str) -> Iterator[tuple[str, str, str]]:
 PAGES_WITH_EXCHANGES = [
     page for page in documentation.PAGES if any(info == "console" for _, info, _ in read_blocks(page))
 ]
+PAGES_WITH_FUNCTIONS = ("import-users", "walking-lists", "whole-lists", "retries", "polling", "events")
 
 
 def check_exchanges(page: str, language: Language, variables: dict[str, str], request: pytest.FixtureRequest) -> None:

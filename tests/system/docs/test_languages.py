@@ -1,10 +1,10 @@
-"""The exchanges of the guide in Python and JavaScript, and its programs, which are killed and go on."""
+"""The exchanges and functions of the guide in Python and JavaScript, and its programs, which are killed and go on."""
 
 import json
 import socket
 import subprocess
 import sys
-from itertools import product
+from base64 import b64decode
 from threading import Thread
 from typing import Any
 
@@ -14,27 +14,55 @@ from django.utils import timezone
 
 from config.events.webhooks.deliverer import deliver
 from config.models import Event, WebhookDelivery
+from config.site import examples
 from orders.models import Order
 from tests.accounts.oauth.actors import Person, bearer, register
 from tests.conftest import wait_for_events
-from tests.docs.exchanges import PAGES_WITH_EXCHANGES, check_exchanges, read_blocks
-from tests.docs.languages import LANGUAGES, JavaScript, Python
-from tests.docs.test_languages import IN_EVERY_LANGUAGE
+from tests.docs.exchanges import (
+    PAGES_WITH_EXCHANGES,
+    PAGES_WITH_FUNCTIONS,
+    check_exchanges,
+    matches,
+    read_blocks,
+)
+from tests.docs.languages import LANGUAGES, JavaScript
 from tests.service import find_free_port, wait_for
 from users.models import User
 
-PAGES = [page for page in PAGES_WITH_EXCHANGES if page not in IN_EVERY_LANGUAGE]
+
+@pytest.mark.django_db(transaction=True, reset_sequences=True)
+@pytest.mark.parametrize("page", PAGES_WITH_EXCHANGES)
+def test_every_exchange_prints_what_is_shown(page, language, variables, request):
+    check_exchanges(page, language, variables, request)
+
+
+def as_text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 @pytest.mark.django_db(transaction=True, reset_sequences=True)
-@pytest.mark.parametrize(
-    ("language", "page"),
-    [*product([Python, JavaScript], PAGES)],
-    indirect=["language"],
-    ids=lambda value: getattr(value, "name", value),
-)
-def test_every_exchange_prints_what_is_shown(page, language, variables, request):
-    check_exchanges(page, language, variables, request)
+@pytest.mark.parametrize("page", PAGES_WITH_FUNCTIONS)
+def test_every_function_does_what_is_shown(page, language, variables):
+    printed: list[str] = []
+    compared = 0
+    for _, info, block in read_blocks(page):
+        if info == language.name:
+            printed += [" ".join(map(as_text, values)) for values in language.run(block, variables)]
+        elif info == "printed":
+            compared += 1
+            assert matches(block.splitlines(), printed), (page, printed)
+            printed.clear()
+    assert compared >= 2
+    assert not printed
+
+
+def test_password_beyond_latin_1_is_sent_in_utf_8():
+    node = JavaScript()
+    node.run("const fetch = async (url, { headers }) => ({ json: () => headers.Authorization })", {})
+    (exchange,) = examples.read_session('$ curl -u "zo\u00eb@example.com:$PASSWORD" $API/users\n{}\n')
+    ((sent,),) = node.call(exchange, {"API": "", "PASSWORD": "10 \u20ac"})
+    node.close()
+    assert b64decode(sent.removeprefix("Basic ")).decode() == "zo\u00eb@example.com:10 \u20ac"
 
 
 def is_listening(port: int) -> bool:
