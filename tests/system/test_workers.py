@@ -10,6 +10,7 @@ from http import HTTPStatus
 from http.client import HTTPConnection
 from pathlib import Path
 
+import psutil
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -60,7 +61,7 @@ def samples(service: Service) -> dict[tuple[str, str], float]:
 
 def folder_of_metrics(service: Service) -> Path:
     """Where the workers hold the locks of their slots."""
-    open_files = [link.readlink() for pid in service.workers() for link in Path(f"/proc/{pid}/fd").iterdir()]
+    open_files = [Path(file.path) for pid in service.workers() for file in psutil.Process(pid).open_files()]
     (folder,) = {file.parent for file in open_files if file.suffix == ".lock" and "metrics-" in str(file)}
     return folder
 
