@@ -88,7 +88,7 @@ def build_request(
 @every_route
 @pytest.mark.parametrize("role", ROLES)
 def test_credentials(compare: Any, world: LargeWorld, route: Route, role: str) -> None:
-    methods = sorted({*route.methods, "GET", "POST"})
+    methods = sorted({*route.methods, "GET", "HEAD", "POST"})
     for caller in world.callers[role].values():
         for method in methods:
             compare(build_request(route, method, caller, world))
