@@ -65,11 +65,10 @@ class MetricsMiddleware(Middleware):
     """
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        state = get_state(request.META)
+        began, state = time.perf_counter(), get_state(request.META)
         if traces.is_on:
-            state.spent = Trace(request.META)
+            state.spent = Trace(request.META, began)
         token = present_state.set(state)
-        began = time.perf_counter()
         try:
             response = self.get_response(request)
         finally:
@@ -104,7 +103,7 @@ def record(
     known = method if method in _METHODS else "OTHER"
     answered = Answered(environ, state, status, headers, route, known, seconds, request)
     if traces.is_on:
-        spent = state.spent if isinstance(state.spent, Trace) else Trace(environ)
+        spent = state.spent if isinstance(state.spent, Trace) else Trace(environ, began)
         spent.end(answered)
     _requests(route, known, status).inc()
     _duration(route, known).observe(seconds)

@@ -34,32 +34,35 @@ _SUMMARY = re.compile(r"\s*(\w+)(?:.*?\b(?:FROM|INTO|UPDATE)\s+(?:ONLY\s+)?\"?(\
 class Trace(Spent):
     """The span of a request, and beneath it one for each statement that it sends.
 
+    All of them are measured by one clock, `time.perf_counter`: the wall clock may be set back meanwhile.
+
     Args:
         environ: the WSGI environment of the request.
+        began: when the request began, by `time.perf_counter`.
     """
 
-    __slots__ = ("_began", "_context", "_span")
+    __slots__ = ("_began", "_context", "_offset", "_span")
 
-    def __init__(self, environ: Mapping[str, Any]) -> None:
+    def __init__(self, environ: Mapping[str, Any], began: float) -> None:
         super().__init__()
         sent = {name: environ.get(f"HTTP_{name.upper()}", "") for name in ("traceparent", "tracestate")}
-        self._began = time.time_ns()
-        parent = propagate.extract(sent)
-        self._span = traces.tracer.start_span("HTTP", parent, SpanKind.SERVER, start_time=self._began)
+        self._began, self._offset = began, time.time_ns() - time.perf_counter_ns()
+        parent, start = propagate.extract(sent), self._get_wall_time(began)
+        self._span = traces.tracer.start_span("HTTP", parent, SpanKind.SERVER, start_time=start)
         self._context = trace.set_span_in_context(self._span)
 
     def add(self, sql: object, seconds: float, error: BaseException | None = None) -> None:
         super().add(sql, seconds, error)
-        ended = time.time_ns()
+        ended = time.perf_counter()
         # psycopg takes objects, too, whose text may hold values.
         name, attributes = describe_statement(sql if isinstance(sql, str) else type(sql).__name__)
-        began = ended - int(1e9 * seconds)
-        span = traces.tracer.start_span(name, self._context, SpanKind.CLIENT, attributes, start_time=began)
+        start = self._get_wall_time(ended - seconds)
+        span = traces.tracer.start_span(name, self._context, SpanKind.CLIENT, attributes, start_time=start)
         if error is not None:
             code = getattr(error, "sqlstate", None) or ""
             span.set_attributes({"error.type": type(error).__name__, "db.response.status_code": code})
             span.set_status(StatusCode.ERROR)
-        span.end(ended)
+        span.end(self._get_wall_time(ended))
 
     def end(self, answered: Answered) -> None:
         """Ends the span: <https://opentelemetry.io/docs/specs/semconv/http/http-spans/>."""
@@ -79,7 +82,10 @@ class Trace(Spent):
         name = "HTTP" if method == "OTHER" else method
         self._span.update_name(name if route == "none" else f"{name} {route}")
         self._span.set_attributes({name: value for name, value in attributes.items() if value is not None})
-        self._span.end(self._began + int(1e9 * seconds))
+        self._span.end(self._get_wall_time(self._began + seconds))
+
+    def _get_wall_time(self, moment: float) -> int:
+        return self._offset + int(1e9 * moment)
 
 
 class Traces:

@@ -163,6 +163,42 @@ def test_request_is_a_trace_with_a_span_for_each_of_its_statements(
     assert abs(time.time_ns() - root.end_time_unix_nano) < 30e9
 
 
+# What comes before the first statement takes its time, and the wall clock is set back while the statement runs.
+CLOCKS = """
+import time
+from types import SimpleNamespace
+from unittest import mock
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from config.server.logs import Answered
+from config.server.tracing import Trace, traces
+spans, provider = InMemorySpanExporter(), TracerProvider()
+provider.add_span_processor(SimpleSpanProcessor(spans))
+traces.tracer = provider.get_tracer("test")
+before, began = time.time_ns(), time.perf_counter()
+time.sleep(0.01)
+trace = Trace({}, began)
+with mock.patch.object(time, "time_ns", lambda: 0):
+    time.sleep(0.01)
+    trace.add("SELECT 1", 0.005)
+    state = SimpleNamespace(lane="fast")
+    environ = {"wsgi.url_scheme": "http"}
+    trace.end(Answered(environ, state, 200, {}, "none", "GET", time.perf_counter() - began, None))
+statement, root = spans.get_finished_spans()
+print(*(time - before for time in (root.start_time, statement.start_time, statement.end_time, root.end_time)))
+"""
+
+
+def test_spans_of_a_trace_are_measured_by_one_clock(checkout: Copy) -> None:
+    made = checkout.manage("shell", "-v", "0", "-c", CLOCKS, OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:4318")
+    assert made.returncode == 0, made.stderr
+    began, asked, answered, ended = (int(each) / 1e6 for each in made.stdout.split())
+    assert began == pytest.approx(0, abs=1)
+    assert answered - asked == pytest.approx(5, abs=0.001)
+    assert 20 <= answered <= ended < 1000
+
+
 def test_caller_who_does_not_sample_has_no_trace(single: Service, key: dict[str, str], collector: Collector) -> None:
     trace = f"{time.time_ns():032x}"
     ask(single, "/api/v1/users/1", **key, Traceparent=f"00-{trace}-{PARENT}-00")
