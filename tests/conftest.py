@@ -35,7 +35,6 @@ from accounts.services import create_api_key
 from config.api.handlers import StacksMixin
 from config.api.principal import SCOPES
 from config.api.versions import versioning
-from config.http import cached_settings
 from config.http.media_types import NDJSON
 from config.http.middleware import get_security_headers
 from config.management.command import direct_connection
@@ -127,7 +126,6 @@ REFERENCE = {
 @receiver(setting_changed)
 def _forget_settings(**options: object) -> None:
     """What is kept was made of the settings."""
-    vars(cached_settings.settings).clear()
     for cached in (get_security_headers, versioning.get_versions, versioning._choose, versioning._asked):
         cached.cache_clear()
     if settings.FAST_PATH:

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable
 from functools import lru_cache
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, BaseUserManager
 from django.db import models
 from django.db.models import F, Func, Q, Value
@@ -15,7 +16,6 @@ from django.utils.crypto import salted_hmac
 from config import audit
 from config.api.principal import Principal
 from config.api.representation.text import is_storable, validate_line, validate_visible
-from config.http.cached_settings import settings
 from config.http.errors import not_found
 from config.models import ChangingResource, keep_updated_at, track_words
 from config.postgresql.compiling import fetch_rows

@@ -5,6 +5,7 @@ from functools import cache
 from typing import Any, ClassVar
 
 import orjson
+from django.conf import settings
 from django.db.models import Model, QuerySet
 from django.http.response import HttpResponseBase
 from rest_framework.generics import GenericAPIView
@@ -32,7 +33,6 @@ from config.api.representation.serializers import Representation, ResourceSerial
 from config.api.streams import StreamMixin
 from config.api.views import ConventionsMixin
 from config.api.writing.idempotency import REPLAYED, IdempotencyKey, KeyPolicy, parse_key
-from config.http.cached_settings import settings
 from config.http.errors import DomainError, not_found
 from config.http.etags import get_version_digest
 from config.postgresql.transactions import run_in_transaction

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, Error, connection
 from rest_framework.permissions import SAFE_METHODS
 
@@ -28,7 +29,6 @@ from config.fastpath.greenlets import Wakeup, get_request_greenlet, wait
 from config.fastpath.inserts import ANSWER_COLUMNS, ANSWER_JOIN, ANSWER_TYPES, keep_answer
 from config.fastpath.postgresql.statements import build_given
 from config.fastpath.queries import BindParameter, CompiledQuery, get_parameter_types
-from config.http.cached_settings import settings
 from config.http.request_state import RequestState, get_state
 from config.postgresql.replicas.reads import FETCH_POSITION
 from config.postgresql.replicas.watch import goes_on_without_primary

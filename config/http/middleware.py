@@ -8,12 +8,12 @@ from typing import Any
 from urllib.parse import unquote_plus
 
 from corsheaders.middleware import CorsMiddleware
+from django.conf import settings
 from django.core.exceptions import SuspiciousOperation
 from django.http import HttpRequest, HttpResponse
 from django.middleware.clickjacking import XFrameOptionsMiddleware
 from django.middleware.security import SecurityMiddleware
 
-from config.http.cached_settings import settings
 from config.http.headers import set_default_headers, vary_on
 from config.http.request_state import get_state
 from config.http.url_map import find_view, get_allowed_methods, get_declaration

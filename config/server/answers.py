@@ -8,6 +8,7 @@ from functools import cache, lru_cache
 from io import BytesIO
 from typing import Any, NamedTuple
 
+from django.conf import settings
 from django.core.handlers.wsgi import WSGIRequest
 from django.http import HttpRequest, HttpResponse
 
@@ -23,7 +24,6 @@ from config.api.versions.versioning import (
     get_prefix,
     is_versioned,
 )
-from config.http.cached_settings import settings
 from config.http.errors import DomainError, ErrorCode
 from config.http.lanes import Lane
 from config.http.media_types import CSV, HTML, MEDIA_TYPES, NDJSON

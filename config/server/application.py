@@ -15,12 +15,12 @@ from functools import lru_cache, partial
 from io import BytesIO
 from typing import Any
 
+from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS
 from rest_framework.permissions import SAFE_METHODS
 
 from config.api.requests import find_max_body
 from config.api.versions.usage import SECONDS_BETWEEN_WRITES, uses
-from config.http.cached_settings import settings
 from config.http.errors import Detail, DomainError, ErrorCode, invalid
 from config.http.lanes import Lane
 from config.http.request_limits import screen

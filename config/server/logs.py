@@ -19,8 +19,8 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import orjson
+from django.conf import settings
 
-from config.http.cached_settings import settings
 from config.http.client_address import find_address
 from config.http.request_state import RequestState, get_state, present_state
 from config.server.background import SECONDS_TO_STOP, Repetition

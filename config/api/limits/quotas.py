@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, Error
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -23,7 +24,6 @@ from config.api.exceptions import plain_response
 from config.api.limits import counters
 from config.api.requests import AnyRequest
 from config.api.versions.versioning import is_oauth, is_versioned
-from config.http.cached_settings import settings
 from config.http.client_address import client_address, get_network
 from config.http.errors import DomainError, ErrorCode
 from config.http.headers import set_headers

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from functools import cache, lru_cache
 from typing import NamedTuple
 
+from django.conf import settings
 from django.core.exceptions import SuspiciousOperation
 from django.http import HttpRequest, HttpResponse
 from django.urls.converters import StringConverter
@@ -17,7 +18,6 @@ from rest_framework.versioning import BaseVersioning
 
 from config.api.versions.table import Status, Version, midnight
 from config.api.versions.usage import uses
-from config.http.cached_settings import settings
 from config.http.errors import Detail, DomainError, ErrorCode, invalid
 from config.http.headers import Element, parse_elements, quote_address, set_headers, vary_on
 from config.http.media_types import HTML, JSON, JSON_API, PROBLEM_JSON
