@@ -338,3 +338,30 @@ def test_database_that_is_away_is_an_error_at_once(run_together, monkeypatch):
     (error,) = run_together(lambda: get_connection("default").run("SELECT 1", []))
     assert isinstance(error, OperationalError)
     assert time.monotonic() - began < 2
+
+
+def test_long_results_hold_the_loop_one_at_a_time(run_together):
+    """What others wait for does not grow with the number of long results that come in one flush."""
+    text = "SELECT array_fill(repeat(chr(128512), 1000), ARRAY[2000]), %s"
+    longest = 0.0
+
+    def read():
+        ((texts, _),) = get_connection("default").run(text, [1], shared_transaction=True)
+        return len(texts)
+
+    def watch(engine):
+        def look(before):
+            nonlocal longest
+            now = time.perf_counter()
+            longest = max(longest, now - before)
+            engine.loop.call_soon(look, now)
+
+        engine.loop.call_soon(look, time.perf_counter())
+
+    def measure(count):
+        nonlocal longest
+        longest = 0.0
+        assert run_together(*[read] * count, prepare=watch) == [2000] * count
+        return longest
+
+    assert min(measure(16) for _ in range(3)) < 4 * min(measure(1) for _ in range(3))

@@ -311,25 +311,34 @@ class _PipelineConnection:
                     return
             elif result.status == ExecStatus.PIPELINE_SYNC:
                 answers, self._answers = self._answers, []
-                self._load(self._groups.pop(0), answers)
+                self._note_answers(self._groups.pop(0), answers)
                 if not self._groups:
                     return
             else:
-                self._answers.append(result)
+                self._answers.append(self._load(result))
 
-    def _load(self, group: Group, answers: Sequence[Any]) -> None:
+    def _load(self, result: Any) -> Any:
+        """The rows of a result, or its error; loaded as it arrives, because many long ones would hold the loop."""
+        if result.status == ExecStatus.FATAL_ERROR:
+            return error_from_result(result)
+        statements: Any = self._statements
+        units, position = self._groups[0].units, len(self._answers) - statements.results_before
+        is_unit = 0 <= position < len(units) and result.status != ExecStatus.PIPELINE_ABORTED
+        return load_unit(units[position], result) if is_unit else result
+
+    def _note_answers(self, group: Group, answers: Sequence[Any]) -> None:
         """Notes what has become of a transaction: it was committed, or nothing of it was done."""
         statements: Any = self._statements
         units, prepared = group
         for position, answer in enumerate(answers):
-            if answer.status == ExecStatus.FATAL_ERROR:
-                self._note_error(group, error_from_result(answer), position - bool(statements.connection.set_local))
+            if isinstance(answer, Error):
+                self._note_error(group, answer, position - statements.results_before)
                 return
         if prepared is not None:
             prepared.describe(answers[-1], statements.connection)
             return
-        for unit, result in zip(units, answers[-len(units) :], strict=True):
-            self._results.update(zip(unit.indexes, load_unit(unit, result), strict=True))
+        for unit, rows in zip(units, answers[-len(units) :], strict=True):
+            self._results.update(zip(unit.indexes, rows, strict=True))
 
     def _note_error(self, group: Group, error: Error, position: int) -> None:
         """Notes what ended a transaction, and which of its units has met it: the one in a position, or its COMMIT."""

@@ -201,10 +201,13 @@ class PreparedStatements:
 
     Args:
         connection: that knows them, a config.fastpath.postgresql.base.LoopConnection.
+
+    Attributes:
+        results_before: how many results come before those of the units of a group.
     """
 
     def __init__(self, connection: Any) -> None:
-        self.connection = connection
+        self.connection, self.results_before = connection, int(bool(connection.set_local))
         # PgBouncer before 1.21 gives all clients the names of each other: better unknown than another one's.
         self._name = f"fastpath_{secrets.token_hex(8)}"
         self._pgconn = connection.pgconn
