@@ -129,10 +129,15 @@ FAILURES = {
 }
 
 
+@pytest.mark.parametrize("pooler", [False, True], ids=["directly", "as for a pooler"])
 @pytest.mark.parametrize("alone", [False, True], ids=["beside others", "alone"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("failure", FAILURES)
-def test_failure_stays_with_its_request_and_nothing_is_done_twice(run_together, works, kind, failure, alone):
+def test_failure_stays_with_its_request_and_nothing_is_done_twice(
+    run_together, works, monkeypatch, kind, failure, alone, pooler
+):
+    # Behind one, each transaction begins with a statement more.
+    monkeypatch.setitem(connections.settings["default"], "POOLER", pooler)
     how, expected, stored = FAILURES[failure]
     if (kind, failure) == ("deferred", "not loaded"):
         pytest.skip("A deferred insert returns nothing but a number.")
@@ -342,11 +347,11 @@ def test_database_that_is_away_is_an_error_at_once(run_together, monkeypatch):
 
 def test_long_results_hold_the_loop_one_at_a_time(run_together):
     """What others wait for does not grow with the number of long results that come in one flush."""
-    text = "SELECT array_fill(repeat(chr(128512), 1000), ARRAY[2000]), %s"
+    sql = "SELECT array_fill(repeat(chr(128512), 1000), ARRAY[2000]), %s"
     longest = 0.0
 
     def read():
-        ((texts, _),) = get_connection("default").run(text, [1], shared_transaction=True)
+        ((texts, _),) = get_connection("default").run(sql, [1], shared_transaction=True)
         return len(texts)
 
     def watch(engine):
