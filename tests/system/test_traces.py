@@ -186,7 +186,8 @@ with mock.patch.object(time, "time_ns", lambda: 0):
     environ = {"wsgi.url_scheme": "http"}
     trace.end(Answered(environ, state, 200, {}, "none", "GET", time.perf_counter() - began, None))
 statement, root = spans.get_finished_spans()
-print(*(time - before for time in (root.start_time, statement.start_time, statement.end_time, root.end_time)))
+moments = (root.start_time, statement.start_time, statement.end_time, root.end_time)
+print(*(moment - before for moment in moments))
 """
 
 

@@ -337,7 +337,7 @@ class _PipelineConnection:
         if prepared is not None:
             prepared.describe(answers[-1], statements.connection)
             return
-        for unit, rows in zip(units, answers[-len(units) :], strict=True):
+        for unit, rows in zip(units, answers[statements.results_before :], strict=True):
             self._results.update(zip(unit.indexes, rows, strict=True))
 
     def _note_error(self, group: Group, error: Error, position: int) -> None:
