@@ -129,15 +129,17 @@ FAILURES = {
 }
 
 
-@pytest.mark.parametrize("pooler", [False, True], ids=["directly", "as for a pooler"])
+@pytest.fixture(params=[False, True], ids=["directly", "as for a pooler"])
+def pooler(request, monkeypatch):
+    """Behind one, each transaction begins with a statement more."""
+    monkeypatch.setitem(connections.settings["default"], "POOLER", request.param)
+
+
+@pytest.mark.usefixtures("pooler")
 @pytest.mark.parametrize("alone", [False, True], ids=["beside others", "alone"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("failure", FAILURES)
-def test_failure_stays_with_its_request_and_nothing_is_done_twice(
-    run_together, works, monkeypatch, kind, failure, alone, pooler
-):
-    # Behind one, each transaction begins with a statement more.
-    monkeypatch.setitem(connections.settings["default"], "POOLER", pooler)
+def test_failure_stays_with_its_request_and_nothing_is_done_twice(run_together, works, kind, failure, alone):
     how, expected, stored = FAILURES[failure]
     if (kind, failure) == ("deferred", "not loaded"):
         pytest.skip("A deferred insert returns nothing but a number.")
